@@ -1,0 +1,66 @@
+/**
+ * Pass: writes named numbers and short texts in place of their names. A top-level name costs a
+ * board one variable of its few thousand for as long as the program runs; a literal costs none.
+ */
+import type { Expression } from "acorn";
+import { applyChanges, type Change, type Piece, parsePiece, replaceNames } from "./piece.ts";
+
+/** A longer text is made anew at each use, which takes more time than its variable is worth. */
+const MAX_TEXT = 16;
+
+type Value = number | string;
+
+/** The value of an initializer made of literals, known constants and arithmetic; else undefined. */
+const constantOf = (node: Expression, known: ReadonlyMap<string, Value>): Value | undefined => {
+  switch (node.type) {
+    case "Literal":
+      return typeof node.value === "number" || typeof node.value === "string"
+        ? node.value
+        : undefined;
+    case "Identifier":
+      return known.get(node.name);
+    case "BinaryExpression": {
+      const left = constantOf(node.left as Expression, known);
+      const right = constantOf(node.right, known);
+      if (typeof left !== "number" || typeof right !== "number") return undefined;
+      if (node.operator === "*") return left * right;
+      if (node.operator === "+") return left + right;
+      if (node.operator === "-") return left - right;
+      return undefined;
+    }
+    case "UnaryExpression": {
+      const value = constantOf(node.argument, known);
+      return node.operator === "-" && typeof value === "number" ? -value : undefined;
+    }
+    default:
+      return undefined;
+  }
+};
+
+const isShort = (value: Value): boolean => typeof value === "number" || value.length <= MAX_TEXT;
+
+/** Inlines all of them, and drops their declarations. `pieces`: each after those it depends on. */
+export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
+  const values = new Map<string, Value>();
+  const kept = pieces.map((piece) => {
+    const changes: Change[] = [];
+    for (const statement of parsePiece(piece.code).body) {
+      if (statement.type !== "VariableDeclaration" || statement.kind !== "const") continue;
+      const { id, init } = statement.declarations[0] ?? {};
+      if (id?.type !== "Identifier" || !init) continue;
+      const value = constantOf(init, values);
+      if (value === undefined || !isShort(value)) continue;
+      values.set(id.name, value);
+      changes.push({ start: statement.start, end: statement.end, text: "" });
+    }
+    return { ...piece, code: applyChanges(piece.code, changes) };
+  });
+  // In brackets where a sign would run into what stands before it.
+  const texts = new Map(
+    [...values].map(([name, value]) => [
+      name,
+      typeof value === "number" && value < 0 ? `(${value})` : JSON.stringify(value),
+    ]),
+  );
+  return kept.map((piece) => replaceNames(piece, texts));
+};

@@ -1,0 +1,187 @@
+/**
+ * What the Espruino build costs: bytes of its file; and on a real engine, variables of an agent that
+ * is online, that holds two sessions, and at the peak of a call of 256 bytes, and milliseconds for
+ * such a call. The engine talks to a relay of a few lines, over a real socket, as clients' envelopes
+ * reach it from a real one.
+ *
+ * budgets.json, "espruino", holds the limits; espruino-sizes.test.ts holds the build to them.
+ */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { performance } from "node:perf_hooks";
+import { makeToken } from "@blindrelay/protocol";
+import { jsonBytes, type Version } from "@blindrelay/protocol/crypto";
+import {
+  type ClientEffect,
+  ClientSession,
+  DEFAULT_CLIENT_TIMINGS,
+} from "@blindrelay/protocol/session";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type WebSocket, WebSocketServer } from "ws";
+import { Engine, type EngineProcess } from "../src/testing/espruino-engine.ts";
+import { buildEspruino } from "./espruino.ts";
+
+export interface EspruinoSizes {
+  /** Of dist/espruino/blindrelay.js. */
+  readonly bytes: number;
+  /** Of the interpreter alone, with this measurement in it. */
+  readonly empty: number;
+  /** After `require("blindrelay")`. */
+  readonly loaded: number;
+  readonly online: number;
+  readonly twoSessions: number;
+  /** At the conversions to and from base64, which stand where the stack is deepest. */
+  readonly peak: number;
+  /** For a call of 256 bytes that is answered with as many. */
+  readonly msPerCall: number;
+}
+
+export const espruinoBytes = (): number => buildEspruino().code.length;
+
+const AGENT_ID = "sizes";
+const AGENT_TOKEN = makeToken("e2e", new Uint8Array(32).fill(1));
+/** `{"jsonrpc":"2.0","id":10,"method":"echo","params":{"x":""}}` is 60 characters. */
+const PARAMS = { x: "x".repeat(196) };
+
+const SCRIPT = `
+  var peak = 0, sampling = false, usage = () => process.memory().usage;
+  var encode = btoa, decode = atob;
+  var sample = () => { if (sampling) peak = Math.max(peak, usage()); };
+  global.btoa = (x) => { sample(); return encode(x); };
+  global.atob = (x) => { sample(); return decode(x); };
+  var report = [usage()];
+  var br = require("blindrelay");
+  report.push(usage());
+  br.start((agent) => { agent.handle("echo", (params) => params); });
+  var watch = setInterval(() => {
+    if (br.status().state !== "online") return;
+    clearInterval(watch);
+    tell(report.concat([usage()]));
+  }, 20);
+`;
+
+/** The relay and the clients behind it, for one agent. */
+class Rig {
+  readonly server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  private readonly sessions: ClientSession[] = [];
+  private socket: WebSocket | null = null;
+  private calls = 9;
+  private answered: () => void = () => {};
+
+  constructor() {
+    this.server.on("connection", (socket) => {
+      this.socket = socket;
+      socket.on("message", (data) => this.heard(JSON.parse(String(data))));
+    });
+  }
+
+  /** Opens a session and waits for its first answer. */
+  async open(version: Version): Promise<ClientSession> {
+    const session = new ClientSession({
+      suite: nodeSuite(),
+      random: (length) => crypto.getRandomValues(new Uint8Array(length)),
+      agentId: AGENT_ID,
+      agentToken: AGENT_TOKEN,
+      version,
+      timings: DEFAULT_CLIENT_TIMINGS,
+    });
+    this.sessions.push(session);
+    const opened = this.nextAnswer();
+    this.carry(session.open(0));
+    await opened;
+    return session;
+  }
+
+  async call(session: ClientSession): Promise<void> {
+    this.calls++;
+    const request = { jsonrpc: "2.0", id: this.calls, method: "echo", params: PARAMS };
+    const packet = session.seal(jsonBytes(request));
+    if (packet === null) throw new Error("the session is not open");
+    const answered = this.nextAnswer();
+    this.send(packet);
+    await answered;
+  }
+
+  private nextAnswer(): Promise<void> {
+    return new Promise((resolve) => {
+      this.answered = resolve;
+    });
+  }
+
+  private heard(message: { type?: string; payload?: string }): void {
+    if (message.type === "auth") {
+      const accepted = {
+        type: "auth_response",
+        status: "success",
+        session_token: makeToken("session", new Uint8Array(32)),
+        expires_in: 86400,
+      };
+      this.socket?.send(JSON.stringify(accepted));
+    }
+    if (message.type !== "relay") return;
+    for (const session of this.sessions) this.carry(session.receive(String(message.payload), 0));
+  }
+
+  private carry(effects: readonly ClientEffect[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") this.send(effect.text);
+      if (effect.kind === "message" || effect.kind === "opened") this.answered();
+    }
+  }
+
+  private send(packet: string): void {
+    const envelope = {
+      type: "relay",
+      payload: packet,
+      agent_id: AGENT_ID,
+      request_id: "r-0123456789",
+    };
+    this.socket?.send(JSON.stringify(envelope));
+  }
+}
+
+const usageNow = async (life: EngineProcess): Promise<[number, number]> => {
+  life.type("tell([usage(), peak])");
+  return life.told<[number, number]>();
+};
+
+/** `binary`: an Espruino. `calls`: how many are timed. */
+export const measureEspruino = async (
+  binary: string,
+  version: Version,
+  calls: number,
+): Promise<EspruinoSizes> => {
+  const engine = new Engine(binary);
+  const rig = new Rig();
+  try {
+    await once(rig.server, "listening");
+    const { code } = buildEspruino();
+    await engine.install("blindrelay", code);
+    const config = {
+      url: `ws://127.0.0.1:${(rig.server.address() as AddressInfo).port}/wss`,
+      agent_id: AGENT_ID,
+      relay_token: makeToken("agent", new Uint8Array(32).fill(2)),
+      agent_token: AGENT_TOKEN,
+      v: version,
+    };
+    await engine.install("blindrelay.json", JSON.stringify(config));
+    await engine.ask('require("blindrelay").provision(); tell(1);');
+    const life = engine.start(SCRIPT);
+    const [empty, loaded, online] = await life.told<[number, number, number]>();
+    const sessions = [await rig.open(version), await rig.open(version)];
+    for (const session of sessions) await rig.call(session);
+    const [twoSessions] = await usageNow(life);
+    const start = performance.now(); // without samples, as they take time
+    for (let i = 0; i < calls; i++) await rig.call(sessions[i & 1] as ClientSession);
+    const msPerCall = (performance.now() - start) / calls;
+    life.type("sampling = true; tell(1)");
+    await life.told();
+    await rig.call(sessions[0] as ClientSession);
+    const [, peak] = await usageNow(life);
+    return { bytes: code.length, empty, loaded, online, twoSessions, peak, msPerCall };
+  } finally {
+    await engine.close();
+    for (const client of rig.server.clients) client.terminate();
+    rig.server.close();
+  }
+};

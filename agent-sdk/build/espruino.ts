@@ -1,0 +1,52 @@
+/**
+ * What goes into the file for Espruino, and how it is made to fit: see the passes for what each
+ * saves, and docs/runtimes.md for what is measured.
+ */
+import { fileURLToPath } from "node:url";
+import { type Bundle, bundle } from "./bundle.ts";
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** Used once at a start, on the rare end of a link, or only where a board lacks something. */
+const LAZY = [
+  "src/core/read-message.ts",
+  "src/core/bootcount.ts",
+  "src/core/credentials.ts",
+  "src/core/failures.ts",
+  "src/core/link-states.ts",
+  "src/core/raw-member.ts",
+  "src/espruino/chacha20poly1305.ts",
+  "src/espruino/files.ts",
+  "src/espruino/handshake.ts",
+  "src/espruino/sha256.ts",
+  "src/espruino/strict-json.ts",
+  "protocol/src/crypto/keys.ts",
+  "protocol/src/crypto/hkdf.ts",
+  "protocol/src/crypto/literal.ts",
+  "protocol/src/tokens.ts",
+];
+
+/** What a device program may use: the agent of core/agent.ts, and the status. */
+const KEEP = ["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"];
+
+/** Built-ins that accept broken input there; natives.ts, the only module to name them, checks it. */
+export const GUARDED = ["atob"];
+
+const BOARD = {
+  natives: at("../src/espruino/natives.ts"),
+  lazy: LAZY,
+  inline: true,
+  keep: KEEP,
+};
+
+/** The file that a board keeps in Storage as "blindrelay". */
+export const buildEspruino = (): Bundle => bundle(at("../src/espruino/main.ts"), BOARD);
+
+/** Another portable module, made in the same way with a board's natives: tests on the engine use it. */
+export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);
+
+/**
+ * A device program (one file with `export default (agent) => { … }`, and the portable modules it
+ * imports) as a module for Storage: `require("blindrelay").start(require(name).program)`.
+ */
+export const buildProgram = (path: string): Bundle => bundle(path);

@@ -1,0 +1,116 @@
+/**
+ * Passes over the names of members: methods that nobody names are left out, and names of our own
+ * become short. A method costs a board 5 variables and one for each parameter; a name of more than
+ * 4 characters costs another, in the class and in every object.
+ */
+import type { Node } from "acorn";
+import { fullAncestor } from "acorn-walk";
+import { applyChanges, type Change, parsePiece } from "./piece.ts";
+
+type Tree = Node & Record<string, unknown>;
+
+const PRIVATE = /\bprivate\s+(?:readonly\s+)?(\w+)/g;
+const DECLARED_PUBLIC = /\bdeclare\s+(?:readonly\s+)?(?!private\b|readonly\b)(\w+)/g;
+
+const matches = (source: string, pattern: RegExp): string[] =>
+  [...source.matchAll(pattern)].map((match) => match[1] as string);
+
+/** Where each property name stands, and what speaks for or against renaming it. */
+interface Places {
+  readonly nodes: Node[];
+  /** Our code makes a property of this name, so it is no built-in's. */
+  made: boolean;
+  /** It stands elsewhere than behind `this` or in a class. */
+  foreign: boolean;
+  /** It stands in a text, by which somebody might look it up. */
+  said: boolean;
+}
+
+type Named = Node & { name: string };
+
+const placesOf = (code: string): Map<string, Places> => {
+  const places = new Map<string, Places>();
+  const at = (name: string): Places => {
+    const known = places.get(name) ?? { nodes: [], made: false, foreign: false, said: false };
+    places.set(name, known);
+    return known;
+  };
+  fullAncestor(parsePiece(code), (found, _state, ancestors) => {
+    const node = found as Tree;
+    const parent = ancestors.at(-2) as Tree | undefined;
+    if (node.type === "MemberExpression" && !node.computed) {
+      const property = node.property as Named;
+      const place = at(property.name);
+      place.nodes.push(property);
+      if ((node.object as Node).type !== "ThisExpression") place.foreign = true;
+      if (parent?.type === "AssignmentExpression" && parent.left === node) place.made = true;
+    } else if (node.type === "MethodDefinition" || node.type === "PropertyDefinition") {
+      const place = at((node.key as Named).name);
+      place.nodes.push(node.key as Node);
+      place.made = true;
+    } else if (node.type === "Property") {
+      if ((node.key as Node).type !== "Identifier" || node.shorthand) {
+        at(String((node.key as Named).name)).said = true;
+        return;
+      }
+      const place = at((node.key as Named).name);
+      place.nodes.push(node.key as Node);
+      place.made = true;
+      place.foreign = true;
+    } else if (node.type === "Literal" && typeof node.value === "string")
+      at(node.value).said = true;
+  });
+  return places;
+};
+
+/**
+ * Shortens two kinds of names: what TypeScript's `private` says is nobody else's (private in one of
+ * the `sources`, public in none, behind `this` or in a class only), and camelCase names of
+ * properties that our code makes, because nothing on the wire or in a configuration is written so.
+ * `keep`: names that a device program may read.
+ */
+export const shortenNames = (
+  code: string,
+  sources: readonly string[],
+  keep: ReadonlySet<string>,
+): string => {
+  const open = new Set(sources.flatMap((source) => matches(source, DECLARED_PUBLIC)));
+  const privates = new Set(sources.flatMap((source) => matches(source, PRIVATE)));
+  const changes: Change[] = [];
+  let count = 0;
+  for (const [name, place] of [...placesOf(code)].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (place.said || keep.has(name) || name.length <= 4) continue;
+    const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
+    const isOurs = /[a-z][A-Z]/.test(name) && place.made;
+    if (!isPrivate && !isOurs) continue;
+    const short = `_${count.toString(36)}`;
+    count++;
+    for (const { start, end } of place.nodes) changes.push({ start, end, text: short });
+  }
+  return applyChanges(code, changes);
+};
+
+/**
+ * Leaves out methods whose names occur nowhere else, or in methods of the same name only, except
+ * those that `keep` names.
+ */
+export const dropUnusedMethods = (code: string, keep: ReadonlySet<string>): string => {
+  const used = new Set<string>();
+  const methods: (Node & { name: string })[] = [];
+  fullAncestor(parsePiece(code), (found, _state, ancestors) => {
+    const node = found as Tree;
+    const nameOf = (method: Tree) => (method.key as { name: string }).name;
+    if (node.type === "MethodDefinition") methods.push({ ...found, name: nameOf(node) });
+    if (node.type !== "MemberExpression" || node.computed) return;
+    const { name } = node.property as { name: string };
+    const isWithin = (outer: Node) =>
+      outer.type === "MethodDefinition" && nameOf(outer as Tree) === name;
+    if (!ancestors.some(isWithin)) used.add(name);
+  });
+  const unused = methods.filter(
+    ({ name }) => name !== "constructor" && !used.has(name) && !keep.has(name),
+  );
+  if (unused.length === 0) return code;
+  const changes = unused.map(({ start, end }) => ({ start, end, text: "" }));
+  return dropUnusedMethods(applyChanges(code, changes), keep);
+};

@@ -1,0 +1,160 @@
+/** What each pass over the built file does, and where it keeps its hands off. */
+import { describe, expect, it } from "vitest";
+import { inlineConstants } from "./constants.ts";
+import { inlineSmall } from "./inline.ts";
+import { makeLazy } from "./lazy.ts";
+import { dropUnusedMethods, shortenNames } from "./members.ts";
+import type { Piece } from "./piece.ts";
+
+const piece = (path: string, code: string, exported: string[] = []): Piece => ({
+  path,
+  exported,
+  code,
+});
+const tidy = (code: string): string => code.replace(/\s+/g, " ").trim();
+
+describe("constants", () => {
+  const inlined = (...codes: string[]): string =>
+    tidy(
+      inlineConstants(codes.map((code, i) => piece(`${i}.ts`, code)))
+        .map(({ code }) => code)
+        .join("\n"),
+    );
+
+  it("are written where they are used, across modules and in arithmetic", () => {
+    expect(
+      inlined("const S = 60; const MS = S * 1000;", "const f = (n) => n > MS ? 'a' : S;"),
+    ).toBe("const f = (n) => n > 60000 ? 'a' : 60;");
+  });
+
+  it("keep a sign in brackets, and a short property its name", () => {
+    expect(inlined("const LOW = -5; const f = (n) => n-LOW; const g = () => ({ LOW });")).toBe(
+      "const f = (n) => n-(-5); const g = () => ({ LOW: (-5) });",
+    );
+  });
+
+  it("stay where they are long texts, objects, or made by a call", () => {
+    const code =
+      "const A = 'a text of some length'; const B = [1]; const C = f(1); const g = () => A;";
+    expect(inlined(code)).toBe(code);
+  });
+
+  it("are not mixed up with an inner name", () => {
+    expect(() => inlined("const N = 1; const f = (N) => N;")).toThrow("N is declared twice");
+  });
+});
+
+describe("lazy modules", () => {
+  const pieces = [
+    piece(
+      "src/table.ts",
+      "const TABLE = { a: 1 };\nconst hidden = 2;\nconst look = (k) => TABLE[k] + hidden;",
+      ["look", "TABLE"],
+    ),
+    piece("src/use.ts", "const use = () => look('a');", ["use"]),
+  ];
+
+  it("become a function that is called at each use, and return what others name", () => {
+    const [table, use] = makeLazy(pieces, (path) => path === "src/table.ts").map(({ code }) =>
+      tidy(code),
+    );
+    expect(use).toBe("const use = () => makeTable().look('a');");
+    expect(table).toMatch(/^const makeTable = \(\) => \{ .* return \{ look: look \}; \};$/);
+  });
+
+  it("do what they did", () => {
+    const code = makeLazy(pieces, () => true)
+      .map((one) => one.code)
+      .join("\n");
+    expect(new Function(`${code}\nreturn makeUse`)).not.toThrow();
+    const half = makeLazy(pieces, (path) => path === "src/table.ts")
+      .map((one) => one.code)
+      .join("\n");
+    expect(new Function(`${half}\nreturn use()`)()).toBe(3);
+  });
+});
+
+describe("small functions", () => {
+  it("are written out, calls within calls too", () => {
+    const code = inlineSmall(
+      "const a = (x) => x + 1; const b = (y) => a(y) * 2; const f = (n) => { return b(n.m); };",
+    );
+    expect(code).not.toMatch(/\b[ab]\(/);
+    expect(new Function(`${code}\nreturn f({ m: 4 })`)()).toBe(10);
+  });
+
+  it.each([
+    ["used as a value", "const a = (x) => x + 1; const f = [a];"],
+    ["with a parameter used twice", "const a = (x) => x * x; const f = (n) => { return a(n()); };"],
+    [
+      "with parameters in another order",
+      "const a = (x, y) => y - x; const f = (n) => { return a(n(), n()); };",
+    ],
+    [
+      "that may leave an argument out",
+      "const a = (x, y) => x || y; const f = (n) => { return a(1, n()); };",
+    ],
+    ["with a closure", "const a = (x) => () => x; const f = (n) => { return a(n); };"],
+    ["that assign", "let s = 0; const a = (x) => (s = x); const f = (n) => { return a(n); };"],
+    [
+      "whose free name means another thing there",
+      "const k = 1; const a = (x) => x + k; const f = (k) => { return a(k); };",
+    ],
+    ["with a body", "const a = (x) => { return x; }; const f = (n) => { return a(n); };"],
+    [
+      "that are exported",
+      "const a = (x) => x + 1; const f = (n) => { return a(n); }; export { a as b };",
+    ],
+    [
+      "called with another number of arguments",
+      "const a = (x) => x; const f = () => { return a(); };",
+    ],
+  ])("stay where they are %s", (_what, code) => {
+    expect(inlineSmall(code)).toBe(code);
+  });
+});
+
+describe("members", () => {
+  it("go where nobody names them, and what only they named goes too", () => {
+    const code = dropUnusedMethods(
+      "class A { constructor() {} used() {} kept() {} loop() { this.loop(); } only() {} gone() { this.only(); } } new A().used();",
+      new Set(["kept"]),
+    );
+    expect(tidy(code)).toBe("class A { constructor() {} used() {} kept() {} } new A().used();");
+  });
+
+  const shortened = (code: string, source = "", keep: string[] = []): string =>
+    shortenNames(code, [source], new Set(keep));
+
+  it("become short where TypeScript says private, and by this only", () => {
+    const source =
+      "class A { private secret = 1; private other = 2; declare readonly shared: number; private shared2 = 1 }";
+    expect(shortened("class A { secret = 1; f() { return this.secret; } }", source)).toBe(
+      "class A { _0 = 1; f() { return this._0; } }",
+    );
+    const outside = "class A { other = 1; f(b) { return b.other; } }";
+    expect(shortened(outside, source)).toBe(outside);
+  });
+
+  it("become short where they are camelCase and ours", () => {
+    expect(shortened("const f = (o) => ({ maxSize: o.maxSize });")).toBe(
+      "const f = (o) => ({ _0: o._0 });",
+    );
+  });
+
+  it.each([
+    ["made elsewhere", "const f = (text) => text.charCodeAt(0);"],
+    ["said in a text", "const f = (o) => ({ maxSize: o['maxSize'] });"],
+    [
+      "on the wire, in snake_case",
+      "const f = (o) => ({ agent_id: o.agent_id, payload: o.payload });",
+    ],
+  ])("keep their name where it is %s", (_what, code) => {
+    expect(shortened(code)).toBe(code);
+  });
+
+  it("keep their name where a device program reads it", () => {
+    const code = "const f = () => ({ waitMs: 1 });";
+    expect(shortened(code, "", ["waitMs"])).toBe(code);
+  });
+});

@@ -1,0 +1,179 @@
+/**
+ * What the Moddable build costs, measured in the real engine: bytes of its modules, the heap of an agent
+ * that is online with two sessions, and the interpreter's steps for a call of 256 bytes. The engine is a
+ * 64-bit one; heap is given as a 32-bit board has it (a slot of 16 bytes instead of 32). There bytecode
+ * and what is preloaded lie in flash, so `loaded` is more than a board's RAM holds.
+ *
+ * budgets.json, "xs", holds the limits; xs-sizes.test.ts holds the build to them.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { jsonBytes } from "@blindrelay/protocol/crypto";
+import {
+  type ClientEffect,
+  ClientSession,
+  DEFAULT_CLIENT_TIMINGS,
+} from "@blindrelay/protocol/session";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../src/memory/index.ts";
+import { linkWire } from "../src/testing/link-wire.ts";
+import { FakePreference } from "../src/testing/moddable-sdk.ts";
+import { XsDevice } from "../src/testing/xs-device.ts";
+import { buildXsModules, type XsModules } from "./xs.ts";
+import { deviceScript } from "./xs-script.ts";
+import { XsWorker } from "./xs-worker.ts";
+
+export interface XsSizes {
+  /** Of each module, in bytes. */
+  readonly modules: { readonly [name in keyof XsModules]: number };
+  /** Bytes of heap that loading takes: modules, their bytecode, and the stand-ins of the test. */
+  readonly loaded: number;
+  /** Bytes of heap that a running agent adds: online, two sessions held. */
+  readonly agent: number;
+  /** Steps for one call of 256 bytes and its answer, sealed in JavaScript alone (version "1"). */
+  readonly computePerCall: number;
+  /** Slots that such a call uses, before garbage is collected. */
+  readonly slotsPerCall: number;
+}
+
+const MAX_COMPUTE = 1e9;
+const BOARD_SLOT_BYTES = 16;
+const ENGINE_SLOT_BYTES = 32;
+const AGENT_ID = "sizes";
+const CALL_BYTES = 256;
+const STEP_MS = 1000;
+
+/** Live chunks and slots of a machine, from its snapshot's atoms (length, name, content). */
+const heapOf = (worker: XsWorker): number => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-heap-"));
+  const path = join(folder, "heap");
+  worker.snapshot(path);
+  const bytes = readFileSync(path);
+  rmSync(folder, { recursive: true });
+  let heap = 0;
+  for (let at = 8; at + 8 <= bytes.length; at += bytes.readUInt32BE(at)) {
+    const size = bytes.readUInt32BE(at) - 8;
+    const name = bytes.toString("latin1", at + 4, at + 8);
+    if (name === "BLOC") heap += size;
+    if (name === "HEAP") heap += (size / ENGINE_SLOT_BYTES) * BOARD_SLOT_BYTES;
+  }
+  return Math.round(heap);
+};
+
+/** An agent in XS on a relay in memory, and the clients' ends of its sessions. */
+class Bench {
+  readonly device: XsDevice;
+  private readonly timer = new ManualTimer();
+  private relay: RelayEnd | null = null;
+  private readonly sessions: ClientSession[] = [];
+  private readonly agentToken = makeToken("e2e", new Uint8Array(32).fill(5));
+  answers = 0;
+
+  constructor(engine: string, script: string) {
+    const network = memoryNetwork({
+      timer: this.timer,
+      accept: (relay) => {
+        this.relay = relay;
+        relay.received = (text) => this.received(text);
+        return true;
+      },
+    });
+    this.device = new XsDevice({
+      engine,
+      script,
+      timer: this.timer,
+      connect: linkWire(network),
+      preference: new FakePreference(),
+      maxCompute: MAX_COMPUTE,
+    });
+  }
+
+  start(): void {
+    this.device.provision(this.agentToken);
+    const relayToken = makeToken("agent", new Uint8Array(32));
+    const who = { agentId: AGENT_ID, relayToken, agentToken: this.agentToken };
+    this.device.start({ ...who, url: "ws://relay.test/wss", packetVersion: "1" }, "program");
+    this.timer.advance(STEP_MS);
+  }
+
+  openSession(): void {
+    const session = new ClientSession({
+      suite: nodeSuite(),
+      random: seededRandom(this.sessions.length + 1),
+      agentId: AGENT_ID,
+      agentToken: this.agentToken,
+      version: "1",
+      timings: DEFAULT_CLIENT_TIMINGS,
+    });
+    this.sessions.push(session);
+    this.carry(session.open(this.timer.now()));
+    this.timer.advance(STEP_MS);
+    if (session.state !== "open") throw new Error(`the session is ${session.state}`);
+  }
+
+  /** One call of CALL_BYTES of plaintext and its answer. */
+  call(): void {
+    const call = { jsonrpc: "2.0", id: 2, method: "echo", params: [""] };
+    call.params = ["x".repeat(CALL_BYTES - JSON.stringify(call).length)];
+    const text = this.sessions[0]?.seal(jsonBytes(call));
+    if (text === null || text === undefined) throw new Error("the call cannot be sealed");
+    this.relay?.send(text);
+    const before = this.answers;
+    this.timer.advance(STEP_MS);
+    if (this.answers === before) throw new Error("the call was not answered");
+  }
+
+  private received(text: string): void {
+    const message = JSON.parse(text) as { type?: string };
+    if (message.type === "auth") {
+      const token = makeToken("session", new Uint8Array(32));
+      const answer = { type: "auth_response", status: "success", session_token: token };
+      this.relay?.send(JSON.stringify({ ...answer, expires_in: 86_400 }));
+    } else if (message.type === undefined) {
+      for (const session of this.sessions) this.carry(session.receive(text, this.timer.now()));
+    }
+  }
+
+  private carry(effects: readonly ClientEffect[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") this.relay?.send(effect.text);
+      if (effect.kind === "message") this.answers++;
+    }
+  }
+}
+
+/** `engine`: of findXsEngine. */
+export const measureXs = async (engine: string): Promise<XsSizes> => {
+  const modules = await buildXsModules();
+  const program = resolve(import.meta.dirname, "../examples/moddable/program.js");
+  const script = await deviceScript(modules, { program });
+  const empty = new XsWorker({ engine, maxCompute: MAX_COMPUTE });
+  empty.evaluate("0");
+  const bare = heapOf(empty);
+  await empty.close();
+
+  const bench = new Bench(engine, script);
+  const { device } = bench;
+  const loaded = heapOf(device.worker);
+  bench.start();
+  bench.openSession();
+  bench.openSession();
+  bench.call();
+  const running = heapOf(device.worker);
+  device.held();
+  const slots = device.meter.currentHeapCount;
+  device.spent = 0;
+  bench.call();
+  const { blindrelay, core, noble } = modules;
+  const sizes = {
+    modules: { blindrelay: blindrelay.length, core: core.length, noble: noble.length },
+    loaded: loaded - bare,
+    agent: running - loaded,
+    computePerCall: device.spent,
+    slotsPerCall: device.meter.currentHeapCount - slots,
+  };
+  await device.end();
+  return sizes;
+};

@@ -1,0 +1,89 @@
+/**
+ * The Moddable build: three modules of plain JavaScript that `mcconfig` takes as they are.
+ *
+ *   blindrelay         the door: src/moddable/index.ts
+ *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
+ *   blindrelay/noble   the crypto that must not be preloaded: src/moddable/suite.ts with @noble
+ *
+ * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
+ * compiles to bytecode, and a trace that names its functions is worth the 2 KB of flash.
+ *
+ * As a program: writes them to dist/moddable-modules.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { build, type Plugin } from "esbuild";
+
+export interface XsModules {
+  readonly blindrelay: string;
+  readonly core: string;
+  readonly noble: string;
+}
+
+/** Specifiers under which the manifest lists the modules. */
+export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
+  blindrelay: "blindrelay",
+  core: "blindrelay/core",
+  noble: "blindrelay/noble",
+};
+
+const sdk = resolve(import.meta.dirname, "..");
+const ENTRIES: { readonly [name in keyof XsModules]: string } = {
+  blindrelay: resolve(sdk, "src/moddable/index.ts"),
+  core: resolve(sdk, "src/moddable/core.ts"),
+  noble: resolve(sdk, "src/moddable/suite.ts"),
+};
+
+/** What one module imports of another stays an import, by the name in the manifest. */
+const apart: Plugin = {
+  name: "apart",
+  setup({ onResolve }) {
+    const onImport = (file: RegExp, path: string): void =>
+      onResolve({ filter: file }, ({ importer }) =>
+        importer.includes("/src/moddable/") ? { path, external: true } : null,
+      );
+    onImport(/^\.\/core\.ts$/, XS_SPECIFIERS.core);
+    onImport(/^\.\/suite\.ts$/, XS_SPECIFIERS.noble);
+  },
+};
+
+const bundle = async (entry: string): Promise<string> => {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "esnext",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    treeShaking: true,
+    minifyWhitespace: true,
+    legalComments: "none",
+    charset: "ascii",
+    external: ["timer", "time", "preference"],
+    plugins: [apart],
+  });
+  return outputFiles[0]?.text ?? "";
+};
+
+/** Builds the modules in memory. */
+export const buildXsModules = async (): Promise<XsModules> => {
+  const [blindrelay, core, noble] = await Promise.all([
+    bundle(ENTRIES.blindrelay),
+    bundle(ENTRIES.core),
+    bundle(ENTRIES.noble),
+  ]);
+  return { blindrelay, core, noble };
+};
+
+/** Where moddable/manifest.json looks for them. */
+export const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
+
+if (import.meta.main) {
+  const modules = await buildXsModules();
+  mkdirSync(XS_FOLDER, { recursive: true });
+  for (const name of Object.keys(ENTRIES) as (keyof XsModules)[]) {
+    writeFileSync(resolve(XS_FOLDER, `${name}.js`), modules[name]);
+    console.log(`${XS_SPECIFIERS[name]}: ${modules[name].length} bytes`);
+  }
+}

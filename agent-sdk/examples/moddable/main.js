@@ -1,0 +1,24 @@
+/** The project: who the agent is comes from agent.json, what it does from program.js. */
+import { provisionAgent, startAgent } from "blindrelay";
+import { BlockCipher, Digest, Mode } from "crypt";
+import HMAC from "hmac";
+import config from "mc/config";
+import program from "program";
+
+const crypt = { Digest, HMAC, BlockCipher, Mode };
+
+if (config.provision) {
+  provisionAgent(config.agent_token, crypt);
+  trace("provisioned: build and flash again, without provision=1\n");
+} else {
+  startAgent({
+    url: config.relay,
+    agentId: config.agent_id,
+    relayToken: config.relay_token,
+    agentToken: config.agent_token,
+    packetVersion: config.packet_version,
+    program,
+    network: { ws: device.network.ws },
+    crypt,
+  });
+}

@@ -1,0 +1,65 @@
+/** What every StoragePort does. Power cuts are tried on the boot count itself (bootcount.test.ts). */
+
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { describe, expect, it } from "vitest";
+import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import type { StoragePort } from "../ports.ts";
+
+export interface StorageUnderTest {
+  readonly storage: StoragePort;
+  /** The same medium, as a later start sees it. */
+  reopen(): StoragePort;
+}
+
+export const storageConformance = (
+  name: string,
+  suite: Suite,
+  open: () => StorageUnderTest,
+): void => {
+  describe(`storage conformance: ${name}`, () => {
+    it("says null for what was never written", () => {
+      expect(open().storage.read("boot.0")).toBe(null);
+    });
+
+    it("reads back what was written, at once and after a restart", () => {
+      const { storage, reopen } = open();
+      const text = "blindrelay-boot 1 7 00ff\n";
+      storage.write("boot.0", text);
+      expect(storage.read("boot.0")).toBe(text);
+      expect(reopen().read("boot.0")).toBe(text);
+    });
+
+    it("replaces the whole text by a shorter one, and by nothing", () => {
+      const { storage, reopen } = open();
+      storage.write("a", "long text");
+      storage.write("a", "x");
+      expect(reopen().read("a")).toBe("x");
+      storage.write("a", "");
+      expect(reopen().read("a")).toBe("");
+    });
+
+    it("keeps names apart, up to 28 characters", () => {
+      const { storage, reopen } = open();
+      const long = "a234567890123456789012345678";
+      storage.write(long, "1");
+      storage.write("a", "2");
+      expect([reopen().read(long), reopen().read("a")]).toEqual(["1", "2"]);
+    });
+
+    it("gives every byte back, also those of a half-erased page", () => {
+      const { storage, reopen } = open();
+      let bytes = "";
+      for (let code = 0; code < 256; code++) bytes += String.fromCharCode(code);
+      storage.write("raw", bytes);
+      expect(reopen().read("raw")).toBe(bytes);
+    });
+
+    it("carries a boot count from start to start", () => {
+      const { storage, reopen } = open();
+      expect(provisionBootCount(storage, suite, "token")).toEqual({ ok: true, count: 1 });
+      for (const count of [2, 3, 4]) {
+        expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count });
+      }
+    });
+  });
+};

@@ -1,0 +1,752 @@
+import { makeToken } from "@blindrelay/protocol";
+import { deriveSignatureKey, extractPrk, signPayload } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { describe, expect, it } from "vitest";
+import { ManualTimer, seededRandom } from "../memory/index.ts";
+import type { LinkEvents, LinkPort } from "../ports.ts";
+import { lenientJsonParse } from "../testing/lenient.ts";
+import { AGENT_ID, AGENT_TOKEN, Client, RELAY_TOKEN, World } from "../testing/world.ts";
+
+describe("login", () => {
+  it("sends the relay token as an agent's, and is online with the answer", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    expect(world.link().messages).toEqual([
+      {
+        type: "auth",
+        api_token: RELAY_TOKEN,
+        client_type: "agent",
+        agent_id: AGENT_ID,
+        runtime: "test",
+        firmware_version: "1.2.3",
+      },
+    ]);
+    expect(world.core.state).toBe("authenticating");
+    world.accept();
+    expect(world.statuses.map(({ state }) => state)).toEqual([
+      "connecting",
+      "authenticating",
+      "online",
+    ]);
+  });
+
+  it("uses the session token again while it is good", () => {
+    const world = new World().online();
+    world.link().end.close(1006, "cable");
+    world.untilConnected();
+    expect(world.link().messages[0]).toMatchObject({ type: "auth", session_token: "sess_1" });
+    expect(world.link().messages[0]).not.toHaveProperty("api_token");
+  });
+
+  it("does not try a session token that is about to end", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.accept(60);
+    world.link().end.close(1006, "cable");
+    world.untilConnected();
+    expect(world.link().messages[0]).toMatchObject({ type: "auth", api_token: RELAY_TOKEN });
+  });
+
+  it.each(["INVALID_TOKEN", "SESSION_EXPIRED", "LIMIT_EXCEEDED", undefined])(
+    "falls back to the relay token on the same link when the session token is refused with %s",
+    (code) => {
+      const world = new World().online();
+      world.link().end.close(1006, "cable");
+      world.untilConnected();
+      world.fail(code);
+      expect(world.link().messages[1]).toMatchObject({ type: "auth", api_token: RELAY_TOKEN });
+      world.accept();
+      expect(world.core.state).toBe("online");
+      expect(world.links).toHaveLength(2);
+    },
+  );
+
+  it("does not try a refused session token again, also where the relay token is refused too", () => {
+    const world = new World().online();
+    world.link().end.close(1006, "cable");
+    world.untilConnected();
+    world.fail("INVALID_TOKEN");
+    world.fail("INVALID_TOKEN");
+    expect(world.core.state).toBe("waiting");
+    expect(world.untilConnected()).toBeGreaterThanOrEqual(120000);
+    expect(world.link().messages).toHaveLength(1);
+    expect(world.link().messages[0]).toHaveProperty("api_token");
+  });
+
+  it("waits 120 s and more after a refusal, doubling to an hour, and logs in when let", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    for (const least of [120, 240, 480, 960, 1920, 3600, 3600]) {
+      world.fail("INVALID_TOKEN");
+      expect(world.core.state).toBe("waiting");
+      expect(world.core.currentStatus()).toMatchObject({ code: "INVALID_TOKEN" });
+      const waited = world.untilConnected() / 1000;
+      expect(waited).toBeGreaterThanOrEqual(least);
+      expect(waited).toBeLessThanOrEqual(least * 1.25);
+    }
+    world.accept();
+    expect(world.core.state).toBe("online");
+  });
+
+  it("treats a failure without a code as a refusal", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.fail(undefined);
+    expect(world.untilConnected()).toBeGreaterThanOrEqual(120000);
+  });
+
+  it("waits as long as a refusal asks, where that is longer", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.fail("INVALID_TOKEN", 600);
+    expect(world.untilConnected()).toBeGreaterThanOrEqual(600000);
+  });
+
+  it.each([
+    ["LOCKED_OUT", 37, 37],
+    ["LOCKED_OUT", 0, 600],
+    ["TAKEOVER_LOOP", 60, 60],
+    ["TAKEOVER_LOOP", 1e308, 3600],
+  ])("after %s with retry_after %s waits %s s", (code, retryAfter, seconds) => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.fail(code, retryAfter);
+    expect(world.untilConnected()).toBe(seconds * 1000);
+  });
+
+  it("gives up for good on a token of the wrong kind, and says what to do", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.fail("WRONG_TOKEN_KIND");
+    expect(world.core.state).toBe("final");
+    expect(world.core.currentStatus().advice).toContain("agt_");
+    expect(world.link().closedWith).toBe(4000);
+    world.timer.advance(86400000);
+    expect(world.links).toHaveLength(1);
+    expect(world.timer.count()).toBe(0);
+  });
+
+  it("gives up on a relay that does not answer within 30 s", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    world.timer.advance(29999);
+    expect(world.core.state).toBe("authenticating");
+    world.timer.advance(1);
+    expect(world.core.state).toBe("waiting");
+    expect(world.link().closedWith).toBe(4000);
+  });
+
+  it("hears no packet and no nonsense before it is logged in", () => {
+    const world = new World();
+    world.core.start();
+    world.settle();
+    for (const text of ["{}", "[]", "nonsense"]) world.say(text);
+    expect(world.core.state).toBe("authenticating");
+    expect(world.link().messages).toHaveLength(1);
+  });
+});
+
+describe("configuration", () => {
+  const make = (core: object) => () => new World({ core });
+  it("refuses a secret of the wrong kind and names both kinds, never the secret", () => {
+    const account = makeToken("account", new Uint8Array(32));
+    expect(make({ relayToken: account })).toThrow(/agent relay token.*account token/);
+    expect(make({ relayToken: account })).not.toThrow(account);
+    expect(make({ agentToken: RELAY_TOKEN })).toThrow(/end-to-end secret.*agent relay token/);
+  });
+
+  it("refuses other end-to-end secrets unless asked, and short ones always", () => {
+    const foreign = "correct horse battery staple 1234567890";
+    expect(make({ agentToken: foreign })).toThrow();
+    expect(make({ agentToken: foreign, foreignAgentToken: true })).not.toThrow();
+    expect(make({ agentToken: "short", foreignAgentToken: true })).toThrow("32");
+  });
+
+  it.each(["", "a b", "ä", "x".repeat(65), "a/b"])("refuses the agent_id %j", (agentId) => {
+    expect(make({ agentId })).toThrow("agentId");
+  });
+});
+
+describe("a link that breaks", () => {
+  it("is made again with a jittered, doubling, bounded delay", () => {
+    const world = new World();
+    world.relayIsUp = false;
+    world.core.start();
+    const delays: number[] = [];
+    world.core.onState(({ waitMs }) => {
+      if (waitMs !== null) delays.push(waitMs);
+    });
+    world.timer.advance(1200000);
+    let ceiling = 1000;
+    for (const delay of delays) {
+      expect(delay).toBeGreaterThan(ceiling / 2);
+      expect(delay).toBeLessThanOrEqual(ceiling);
+      ceiling = Math.min(ceiling * 2, 60000);
+    }
+    expect(delays.length).toBeGreaterThan(15);
+    expect(new Set(delays).size).toBeGreaterThan(10);
+  });
+
+  it("does so though a listener to the state throws, which is logged", () => {
+    const world = new World();
+    world.core.onState(() => {
+      throw new Error("no");
+    });
+    world.relayIsUp = false;
+    world.core.start();
+    world.timer.advance(10000);
+    world.relayIsUp = true;
+    world.untilConnected();
+    world.accept();
+    expect(world.core.currentStatus().state).toBe("online");
+    expect(world.logs).toContain("error: a listener to the state failed");
+  });
+
+  it("starts over with short delays after a stable minute, and not before", () => {
+    const world = new World();
+    world.relayIsUp = false;
+    world.core.start();
+    world.timer.advance(100000);
+    world.relayIsUp = true;
+    world.untilConnected();
+    world.accept();
+    world.timer.advance(59000);
+    world.link().end.close(1006, "");
+    world.settle();
+    expect(world.core.currentStatus().waitMs).toBeGreaterThan(20000);
+    world.untilConnected();
+    world.accept();
+    world.timer.advance(60000);
+    world.link().end.close(1006, "");
+    world.settle();
+    expect(world.core.currentStatus().waitMs).toBeLessThanOrEqual(1000);
+  });
+
+  it("spreads devices whose randomness is the same", () => {
+    const delays = ["lamp-1", "lamp-2", "pump-3"].map((agentId) => {
+      const world = new World({ core: { agentId } });
+      world.relayIsUp = false;
+      world.core.start();
+      world.settle();
+      return world.core.currentStatus().waitMs;
+    });
+    expect(new Set(delays).size).toBe(3);
+  });
+
+  it("is noticed after 75 s of silence, and any message breaks the silence", () => {
+    const world = new World().online();
+    world.timer.advance(60000);
+    world.say({ type: "ping" });
+    expect(world.link().last()).toEqual({ type: "pong" });
+    world.timer.advance(74999);
+    expect(world.core.state).toBe("online");
+    world.timer.advance(1);
+    expect(world.core.state).toBe("waiting");
+    world.untilConnected();
+    expect(world.links).toHaveLength(2);
+  });
+
+  it("that never opens is given up after 30 s", () => {
+    const timer = new ManualTimer();
+    let connects = 0;
+    const link: LinkPort = {
+      connect: () => {
+        connects++;
+        return { send: () => {}, close: () => {} };
+      },
+    };
+    const ports = { link, timer, random: seededRandom(1), suite: nodeSuite(), log: () => {} };
+    const { core } = new World({ core: { ports } });
+    core.start();
+    timer.advance(29999);
+    expect(core.state).toBe("connecting");
+    timer.advance(1);
+    expect(core.state).toBe("waiting");
+    timer.advance(1000);
+    expect(connects).toBe(2);
+  });
+
+  it("whose connect throws is a lost one", () => {
+    const link: LinkPort = {
+      connect: () => {
+        throw new Error("no network");
+      },
+    };
+    const timer = new ManualTimer();
+    const ports = { link, timer, random: seededRandom(1), suite: nodeSuite(), log: () => {} };
+    const { core } = new World({ core: { ports } });
+    core.start();
+    expect(core.state).toBe("waiting");
+  });
+
+  it("obeys RESTARTING to the second, once", () => {
+    const world = new World().online();
+    world.say({ type: "error", error: "", code: "RESTARTING", reconnect_in: 17.5 });
+    expect(world.core.state).toBe("online");
+    world.timer.advance(3000);
+    world.link().end.close(1012, "restart");
+    world.settle();
+    expect(world.core.currentStatus()).toMatchObject({ code: "RESTARTING", waitMs: 17500 });
+    expect(world.untilConnected()).toBe(17500);
+    world.accept();
+    world.link().end.close(1006, "");
+    world.settle();
+    expect(world.core.currentStatus().waitMs).toBeLessThanOrEqual(1000);
+  });
+
+  it("waits a minute, then longer, when another device replaces it", () => {
+    const world = new World().online();
+    for (const least of [60, 120, 240]) {
+      world.timer.advance(61000);
+      world.say({ type: "error", error: "", code: "REPLACED" });
+      expect(world.core.currentStatus().advice).toContain("another device");
+      const waited = world.untilConnected() / 1000;
+      expect(waited).toBeGreaterThanOrEqual(least);
+      expect(waited).toBeLessThanOrEqual(least * 1.25);
+      world.accept();
+    }
+  });
+
+  it.each(["SESSION_EXPIRED", "LIMIT_EXCEEDED", "REVOKED"])(
+    "logs in with the relay token after %s",
+    (code) => {
+      const world = new World().online();
+      world.say({ type: "error", error: "", code });
+      expect(world.untilConnected()).toBeLessThanOrEqual(1000);
+      expect(world.link().messages[0]).toHaveProperty("api_token");
+    },
+  );
+
+  it.each(["TOO_LARGE", "RATE_LIMITED", "SLOW_CONSUMER", "UNKNOWN_SESSION", "FUTURE", "__proto__"])(
+    "stays up at the error %s",
+    (code) => {
+      const world = new World().online();
+      world.say(`{"type":"error","error":"","code":"${code}","sid":"x"}`);
+      expect(world.core.state).toBe("online");
+      expect(world.core.counters.relayErrors).toBe(1);
+    },
+  );
+
+  it("does not hear a link that it gave up", () => {
+    const timer = new ManualTimer();
+    const links: LinkEvents[] = [];
+    const sent: string[] = [];
+    const link: LinkPort = {
+      connect: (_url, events) => {
+        links.push(events);
+        return { send: (text) => sent.push(text), close: () => {} };
+      },
+    };
+    const ports = { link, timer, random: seededRandom(1), suite: nodeSuite(), log: () => {} };
+    const { core } = new World({ core: { ports } });
+    core.start();
+    timer.advance(40000);
+    expect(links.length).toBeGreaterThan(1);
+    const [old, current] = [links[0] as LinkEvents, links.at(-1) as LinkEvents];
+    old.opened();
+    expect(core.state).toBe("connecting");
+    current.opened();
+    old.received('{"type":"auth_response","status":"success"}');
+    expect(core.state).toBe("authenticating");
+    current.received('{"type":"auth_response","status":"success"}');
+    const before = sent.length;
+    old.received('{"type":"ping"}');
+    old.received('{"type":"error","code":"REPLACED"}');
+    old.closed(1006, "");
+    expect(core.state).toBe("online");
+    expect(sent).toHaveLength(before);
+  });
+});
+
+describe("messages", () => {
+  it.each([
+    "nonsense",
+    "[]",
+    "null",
+    "1",
+    '"x"',
+    '{"type":"relay"}',
+    '{"type":"relay","payload":1}',
+  ])("that are %s are counted and not answered", (text) => {
+    const world = new World().online();
+    world.say(text);
+    expect(world.core.counters.malformed).toBe(1);
+    expect(world.link().messages).toHaveLength(1);
+  });
+
+  it("of types unknown are ignored", () => {
+    const world = new World().online();
+    world.say({ type: "future", payload: "x" });
+    world.say({ type: "pong" });
+    world.say({ type: "auth_response", status: "failed", code: "INVALID_TOKEN" });
+    expect(world.link().messages).toHaveLength(1);
+    expect(world.core.state).toBe("online");
+  });
+
+  it("are read by own properties only, where JSON.parse lets __proto__ through", () => {
+    const world = new World().online();
+    lenientJsonParse();
+    world.say('{"__proto__":{"type":"ping"}}');
+    expect(world.link().messages).toHaveLength(1);
+  });
+});
+
+describe("a call", () => {
+  it("that comes bare is answered bare", () => {
+    const world = new World().online();
+    world.core.agent.handle("echo", (params) => params);
+    const client = new Client(world, "bare").open();
+    expect(client.call("echo", { text: "grüße 🙂" })).toMatchObject({
+      result: { text: "grüße 🙂" },
+    });
+    expect(Object.keys(world.link().last())).toEqual(["v", "sid", "seq", "p"]);
+  });
+
+  it("that comes in an envelope is answered in one, with its request_id", () => {
+    const world = new World().online();
+    const client = new Client(world, "envelope").open();
+    expect(world.link().messages[1]).toMatchObject({ type: "relay", request_id: "request-1" });
+    expect(client.call("system.ping")).toMatchObject({ result: {} });
+    expect(world.link().last()).toMatchObject({
+      type: "relay",
+      agent_id: AGENT_ID,
+      request_id: "request-3",
+    });
+    expect(typeof world.link().last().payload).toBe("string");
+  });
+
+  it("whose envelope holds the packet itself is answered so", () => {
+    const world = new World().online();
+    const client = new Client(world, "object").open();
+    expect(client.call("system.ping")).toMatchObject({ result: {} });
+    expect(world.link().last().payload).toMatchObject({ v: "1" });
+    expect(world.link().last()).toHaveProperty("request_id");
+  });
+
+  it("is refused where an envelope's packet writes its seq another way", () => {
+    const world = new World().online();
+    const client = new Client(world, "object").open();
+    const packet = client.session.seal(new TextEncoder().encode("{}")) as string;
+    const wrapped = client.wrap(packet);
+    expect(wrapped).toContain('"seq":2,');
+    world.say(wrapped.replace('"seq":2,', '"seq":2.0,'));
+    expect(world.core.sessions.counters).toMatchObject({ malformed: 1 });
+    world.say(wrapped);
+    expect(world.core.dispatcher.counters.notRequests).toBe(1);
+  });
+
+  it("copies a request_id with any characters", () => {
+    const world = new World().online();
+    const client = new Client(world, "envelope").open();
+    const packet = client.session.seal(new TextEncoder().encode("[]")) as string;
+    world.say(client.wrap(packet));
+    const ping = client.session.seal(
+      new TextEncoder().encode('{"jsonrpc":"2.0","id":5,"method":"system.ping"}'),
+    ) as string;
+    world.say(client.wrap(ping, { request_id: 'a"\\ü\n' }));
+    expect(world.link().last().request_id).toBe('a"\\ü\n');
+    expect(world.link().texts.at(-1)).toMatch(/^[\x20-\x7e]*$/);
+  });
+
+  it("is dropped where the envelope's signature does not verify, and taken where it does", () => {
+    const world = new World().online();
+    const client = new Client(world, "envelope").open();
+    const suite = nodeSuite();
+    const key = deriveSignatureKey(suite, extractPrk(suite, AGENT_ID, AGENT_TOKEN));
+    const packet = client.session.seal(
+      new TextEncoder().encode('{"jsonrpc":"2.0","id":5,"method":"system.ping"}'),
+    ) as string;
+    const signature = signPayload(suite, key, packet);
+    const before = world.link().messages.length;
+    for (const wrong of [`A${signature.slice(1)}`, `${signature}=`, "", 1, {}]) {
+      world.say(client.wrap(packet, { signature: wrong === signature ? "B" : wrong }));
+    }
+    expect(world.link().messages).toHaveLength(before);
+    expect(world.core.counters.badSignatures + world.core.counters.malformed).toBe(5);
+    world.say(client.wrap(packet, { signature }));
+    expect(world.link().messages).toHaveLength(before + 1);
+  });
+
+  it("runs once, however often its packet comes", () => {
+    const world = new World().online();
+    let calls = 0;
+    world.core.agent.handle("count", () => ++calls);
+    const client = new Client(world).open();
+    const packet = client.session.seal(
+      new TextEncoder().encode('{"jsonrpc":"2.0","id":5,"method":"count"}'),
+    ) as string;
+    world.link().end.send(packet);
+    world.link().end.send(packet);
+    world.say(packet);
+    expect(calls).toBe(1);
+    expect(world.core.sessions.counters.replay).toBe(2);
+  });
+
+  it("survives the link: the session goes on over the next one", () => {
+    const world = new World().online();
+    const client = new Client(world).open();
+    world.link().end.close(1006, "");
+    world.untilConnected();
+    world.accept();
+    expect(client.call("system.ping")).toMatchObject({ result: {} });
+  });
+
+  it("whose session lapsed meanwhile is answered to nobody", async () => {
+    const world = new World().online();
+    let finish: (value: unknown) => void = () => {};
+    world.core.agent.handle(
+      "slow",
+      () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    );
+    const client = new Client(world).open();
+    client.call("slow");
+    expect(world.core.dispatcher.inFlight()).toBe(1);
+    world.timer.advance(60000);
+    world.say({ type: "ping" });
+    world.timer.advance(60000);
+    expect(world.core.dispatcher.inFlight()).toBe(0);
+    const sent = world.link().messages.length;
+    finish(1);
+    await Promise.resolve();
+    world.settle();
+    expect(world.link().messages).toHaveLength(sent);
+  });
+
+  it("whose session made room for another is answered to nobody and holds no place", () => {
+    const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
+    const world = new World({ core: { limits } }).online();
+    world.core.agent.handle("slow", () => new Promise(() => {}));
+    new Client(world).open().call("slow");
+    expect(world.core.dispatcher.inFlight()).toBe(1);
+    expect(new Client(world).open().call("system.ping")).toMatchObject({ result: {} });
+    expect(world.core.dispatcher.inFlight()).toBe(0);
+  });
+
+  it("is answered when its promise settles, also after other calls", async () => {
+    const world = new World().online();
+    const finish: ((value: unknown) => void)[] = [];
+    world.core.agent.handle("slow", () => new Promise((resolve) => finish.push(resolve)));
+    const client = new Client(world, "envelope").open();
+    client.sendJson({ jsonrpc: "2.0", id: "a", method: "slow" });
+    client.sendJson({ jsonrpc: "2.0", id: "b", method: "slow" });
+    finish[1]?.("second");
+    finish[0]?.("first");
+    await Promise.resolve();
+    await Promise.resolve();
+    client.pump();
+    expect(client.answerTo("a").result).toBe("first");
+    expect(client.answerTo("b").result).toBe("second");
+    // Each answer carries the request_id of its own call.
+    const ids = world
+      .link()
+      .messages.slice(-2)
+      .map((message) => message.request_id);
+    expect(ids).toEqual(["request-4", "request-3"]);
+  });
+
+  it("with the largest plaintext comes through in every wrapping, and its answer too", () => {
+    for (const wrapping of ["bare", "envelope", "object"] as const) {
+      const world = new World({ seed: 5 + wrapping.length }).online();
+      world.core.agent.handle("echo", (params) => params);
+      const client = new Client(world, wrapping).open();
+      const overhead = '{"jsonrpc":"2.0","id":10,"method":"echo","params":[""]}'.length;
+      const text = "x".repeat(47000 - overhead);
+      expect(client.call("echo", [text])).toMatchObject({ result: [text] });
+      expect(Math.max(...world.link().texts.map((sent) => sent.length))).toBeLessThan(65536);
+    }
+  });
+
+  it("is not answered into a queue that is full", () => {
+    let queued = 0;
+    const world = new World({ queuedBytes: () => queued }).online();
+    const client = new Client(world).open();
+    queued = 2 ** 20 + 1;
+    expect(client.call("system.ping")).toBe(undefined);
+    expect(world.core.counters.notSent).toBe(1);
+    queued = 0;
+    expect(client.call("system.ping")).toMatchObject({ result: {} });
+    // No seq was taken for what was not sent.
+    expect(client.gaps).toBe(0);
+  });
+});
+
+describe("system.info", () => {
+  it("says what the contract lists", () => {
+    const world = new World({ core: { name: "Lamp", freeMemory: () => 4096 } }).online();
+    world.core.agent.handle("led.set", () => null);
+    const client = new Client(world).open();
+    world.timer.advance(12345);
+    expect(client.call("system.info").result).toEqual({
+      name: "Lamp",
+      sdk_version: "0.1.0",
+      runtime: "test",
+      free_memory: 4096,
+      uptime_s: 12,
+      methods: ["system.ping", "system.info", "led.set"],
+      max_plaintext: 47000,
+    });
+  });
+});
+
+describe("an event", () => {
+  it("reaches every session held, in the form in which each was last addressed", () => {
+    const world = new World().online();
+    const bare = new Client(world, "bare").open();
+    const enveloped = new Client(world, "envelope").open();
+    expect(world.core.agent.emit("button", { pressed: true })).toBe(2);
+    bare.pump();
+    enveloped.pump();
+    const event = { jsonrpc: "2.0", method: "button", params: { pressed: true } };
+    expect(bare.inbox).toContainEqual(event);
+    expect(enveloped.inbox).toContainEqual(event);
+    const [first, second] = world.link().messages.slice(-2);
+    expect(first).not.toHaveProperty("type");
+    expect(second).toMatchObject({ type: "relay", agent_id: AGENT_ID });
+    expect(second).not.toHaveProperty("request_id");
+  });
+
+  it("may have no data, or an array", () => {
+    const world = new World().online();
+    const client = new Client(world).open();
+    world.core.agent.emit("tick");
+    world.core.agent.emit("tick", [1]);
+    client.pump();
+    expect(client.inbox).toEqual([
+      { jsonrpc: "2.0", method: "tick" },
+      { jsonrpc: "2.0", method: "tick", params: [1] },
+    ]);
+  });
+
+  it("with other data, too much of it, or no name is a mistake of the program", () => {
+    const agent = new World().core.agent;
+    for (const data of [1, "text", null, true] as unknown as object[]) {
+      expect(() => agent.emit("x", data)).toThrow("object or an array");
+    }
+    expect(() => agent.emit("x", { toJSON: () => undefined })).toThrow("JSON");
+    expect(() => agent.emit("x", ["y".repeat(47000)])).toThrow("47000");
+    expect(() => agent.emit("")).toThrow("name");
+  });
+
+  it("goes to nobody while there is no link or no session", () => {
+    const world = new World();
+    expect(world.core.agent.emit("tick")).toBe(0);
+    world.online();
+    expect(world.core.agent.emit("tick")).toBe(0);
+    new Client(world).open();
+    expect(world.core.agent.emit("tick")).toBe(1);
+    world.link().end.close(1006, "");
+    world.settle();
+    expect(world.core.agent.emit("tick")).toBe(0);
+  });
+});
+
+describe("a session idle for 120 s", () => {
+  it("is sealed nothing more, also where the timer that forgets it is late", () => {
+    const world = new World().online();
+    new Client(world).open();
+    const onTime = world.timer.now.bind(world.timer);
+    world.timer.now = () => onTime() + 120_000;
+    expect(world.core.agent.emit("tick")).toBe(0);
+  });
+});
+
+describe("a second life", () => {
+  it("answers the opening of the first with another A, and takes none of its packets", () => {
+    const first = new World({ seed: 3 }).online();
+    const client = new Client(first).open();
+    const recorded = client.session.seal(
+      new TextEncoder().encode('{"jsonrpc":"2.0","id":5,"method":"count"}'),
+    ) as string;
+    const second = new World({ seed: 3, bootCount: 3 }).online();
+    let calls = 0;
+    second.core.agent.handle("count", () => ++calls);
+    second.say(recorded);
+    expect(calls).toBe(0);
+    const answer = second.link().last();
+    expect(answer.seq).toBe(0);
+    expect(answer.sid).not.toBe(client.session.sid());
+    expect(answer.sid.split(".")[0]).toBe(client.session.first());
+  });
+});
+
+describe("stopping", () => {
+  it("closes the link, ends the timers, and cannot be undone", () => {
+    const world = new World().online();
+    let ticks = 0;
+    world.core.agent.every(1000, () => ticks++);
+    world.timer.advance(2500);
+    world.core.stop();
+    world.core.stop();
+    world.settle();
+    expect(world.link().closedWith).toBe(1000);
+    expect(ticks).toBe(2);
+    expect(world.timer.count()).toBe(0);
+    expect(() => world.core.start()).toThrow("raised boot count");
+  });
+
+  it("works in every state, also from a handler", () => {
+    const connecting = new World();
+    connecting.core.start();
+    connecting.core.stop();
+    const waiting = new World();
+    waiting.relayIsUp = false;
+    waiting.core.start();
+    waiting.settle();
+    waiting.core.stop();
+    const handled = new World().online();
+    handled.core.agent.handle("off", () => handled.core.stop());
+    new Client(handled).open().call("off");
+    for (const world of [connecting, waiting, handled, new World()]) {
+      world.core.stop();
+      expect(world.core.state).toBe("stopped");
+      world.timer.advance(100000);
+      expect(world.timer.count()).toBe(0);
+    }
+  });
+
+  it("is not starting twice", () => {
+    const world = new World().online();
+    expect(() => world.core.start()).toThrow();
+    expect(world.core.state).toBe("online");
+  });
+});
+
+describe("program timers", () => {
+  it("fire in virtual time, can be ended, and may throw", () => {
+    const world = new World();
+    const seen: string[] = [];
+    const agent = world.core.agent;
+    const end = agent.every(10, () => {
+      seen.push(`every ${agent.now()}`);
+      if (agent.now() === 30) end();
+    });
+    agent.after(15, () => seen.push(`after ${agent.now()}`));
+    const never = agent.after(20, () => seen.push("never"));
+    never();
+    never();
+    agent.after(18, () => {
+      throw new Error("broken");
+    });
+    world.timer.advance(100);
+    expect(seen).toEqual(["every 10", "after 15", "every 20", "every 30"]);
+    expect(world.logs).toEqual(["error: a timer of the device program failed"]);
+    expect(world.timer.count()).toBe(0);
+  });
+
+  it("refuses a period that would never end", () => {
+    const agent = new World().core.agent;
+    expect(() => agent.every(0, () => {})).toThrow();
+    expect(() => agent.after(Number.NaN, () => {})).toThrow();
+  });
+});

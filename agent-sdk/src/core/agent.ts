@@ -1,0 +1,135 @@
+/**
+ * What a device program sees: `export default (agent) => { agent.handle("led.set", …); }`. The same
+ * object on a board, on Node and in the simulator, so everything a program needs of its runtime
+ * (time, randomness, a log) comes through here.
+ *
+ * [portable]
+ */
+import type { Log, Random, TimerPort } from "../ports.ts";
+import type { Handler } from "./dispatch.ts";
+import { reasonOf } from "./dispatch.ts";
+
+/** A device program: registers its methods and timers on the agent it is given. */
+export type Program = (agent: Agent) => void;
+
+/**
+ * A part of the SDK that not every device needs, such as Streams: own notifications within the
+ * sessions, so that a board without it does not carry its code.
+ */
+export interface SessionPart {
+  /** Reserved method names that it answers for. */
+  readonly methods: readonly string[];
+  receive(method: string, params: unknown, sid: string): void;
+  /** Packets of this session are missing or it is over; null: all sessions are. */
+  lost(sid: string | null, reason: string): void;
+}
+
+/** What a part may do. */
+export interface SessionWiring {
+  /** Bytes of one plaintext. */
+  readonly maxPlaintext: number;
+  /** Seals ASCII JSON for a session; false where it cannot be sent now. */
+  send(sid: string, text: string): boolean;
+}
+
+/** The core's parts that a program reaches through its agent. */
+export interface AgentParts {
+  readonly ports: { readonly log: Log; readonly random: Random; readonly timer: TimerPort };
+  readonly dispatcher: { handle(method: string, handler: Handler): void };
+  emit(event: string, data: unknown): number;
+  attach(part: SessionPart): SessionWiring;
+}
+
+interface ProgramTimer {
+  handle: unknown;
+  live: boolean;
+}
+
+export class Agent {
+  /** `agent_id` on the relay. */
+  declare readonly id: string;
+  /** For people; the `agent_id` where none was given. */
+  declare readonly name: string;
+  /** A line for whoever runs the device. */
+  declare readonly log: Log;
+  /** Random bytes, as good as the board's; the same for a seed in the simulator. */
+  declare readonly random: Random;
+  declare private readonly parts: AgentParts;
+  declare private timers: ProgramTimer[];
+
+  constructor(id: string, name: string, parts: AgentParts) {
+    this.id = id;
+    this.name = name;
+    this.log = parts.ports.log;
+    this.random = parts.ports.random;
+    this.parts = parts;
+    this.timers = [];
+  }
+
+  /** Answers a method; see Handler. Throws for a name that is empty, reserved or taken. */
+  handle(method: string, handler: Handler): void {
+    this.parts.dispatcher.handle(method, handler);
+  }
+
+  /**
+   * Sends a notification to every session held, and returns to how many. `data`: an object, an
+   * array, or absent. Throws for other data and for what does not fit one packet. Who has no
+   * session now never hears of it.
+   */
+  emit(event: string, data?: object): number {
+    return this.parts.emit(event, data);
+  }
+
+  /** For parts of the SDK: joins one to this agent. Throws where its names are taken. */
+  attach(part: SessionPart): SessionWiring {
+    return this.parts.attach(part);
+  }
+
+  /** Milliseconds of a clock that never goes back. */
+  now(): number {
+    return this.parts.ports.timer.now();
+  }
+
+  /** Calls `fn` every `ms` milliseconds until the returned function is called or the agent stops. */
+  every(ms: number, fn: () => void): () => void {
+    return this.schedule(ms, fn, true);
+  }
+
+  /** Calls `fn` once after `ms` milliseconds, unless the returned function is called before. */
+  after(ms: number, fn: () => void): () => void {
+    return this.schedule(ms, fn, false);
+  }
+
+  /** Ends every timer; the core's, when it stops. */
+  stopTimers(): void {
+    for (const timer of this.timers) this.cancel(timer);
+    this.timers = [];
+  }
+
+  private schedule(ms: number, fn: () => void, again: boolean): () => void {
+    if (!(ms >= 0) || (again && ms === 0)) throw new Error(`a timer of ${ms} ms`);
+    const timer: ProgramTimer = { handle: null, live: true };
+    const fire = (): void => {
+      if (again) timer.handle = this.parts.ports.timer.set(ms, fire);
+      else this.drop(timer);
+      try {
+        fn();
+      } catch (thrown) {
+        this.log("error", "a timer of the device program failed", { reason: reasonOf(thrown) });
+      }
+    };
+    timer.handle = this.parts.ports.timer.set(ms, fire);
+    this.timers.push(timer);
+    return () => this.drop(timer);
+  }
+
+  private drop(timer: ProgramTimer): void {
+    this.cancel(timer);
+    this.timers = this.timers.filter((other) => other.live);
+  }
+
+  private cancel(timer: ProgramTimer): void {
+    if (timer.live) this.parts.ports.timer.clear(timer.handle);
+    timer.live = false;
+  }
+}

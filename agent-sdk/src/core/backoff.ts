@@ -1,0 +1,73 @@
+/**
+ * How long to wait before the next connect. Two counters, because a flaky network and a wrong token
+ * want different patience: `attempts` doubles from a second to a minute and starts over after a
+ * stable link, `refusals` doubles to an hour and starts over only when a link ended for neither of
+ * the reasons that a person must mend.
+ *
+ * [portable]
+ */
+import type { Random } from "../ports.ts";
+import {
+  BACKOFF_FIRST_MS,
+  BACKOFF_MAX_MS,
+  MAX_ASKED_WAIT_MS,
+  SLOW_MAX_MS,
+  STABLE_MS,
+} from "./defaults.ts";
+import type { Failure } from "./failures.ts";
+
+/** `first * 2^times`, at most `max`. No shifts: their counts wrap at 32. */
+const doubled = (first: number, times: number, max: number): number => {
+  let value = first;
+  for (let i = 0; i < times && value < max; i++) value *= 2;
+  return Math.min(value, max);
+};
+
+export class Backoff {
+  declare private readonly random: Random;
+  declare private readonly offset: number;
+  private attempts = 0;
+  private refusals = 0;
+
+  /**
+   * `offset`: any number below 2^32 that differs between devices, such as a CRC of the agent_id:
+   * boards whose randomness is the same after every reset must not all return in the same instant.
+   */
+  constructor(random: Random, offset: number) {
+    this.random = random;
+    this.offset = offset;
+  }
+
+  /**
+   * Milliseconds until the next connect. `askedMs`: what the relay asked for, or null. `onlineMs`:
+   * how long the link that ended was online, 0 if it never was. Not for the course `never`.
+   */
+  next(failure: Failure, askedMs: number | null, onlineMs: number): number {
+    const asked = askedMs === null ? 0 : Math.min(askedMs, MAX_ASKED_WAIT_MS);
+    if (onlineMs >= STABLE_MS) {
+      this.attempts = 0;
+      if (failure.course !== "slow") this.refusals = 0;
+    }
+    if (failure.course === "slow") {
+      const wait = Math.max(doubled(failure.waitMs, this.refusals, SLOW_MAX_MS), asked);
+      this.refusals++;
+      // Only longer: both the contract and the relay name a least time.
+      return wait + Math.floor((wait / 4) * this.fraction());
+    }
+    if (failure.course === "asked") {
+      // The relay spreads what it asks for; adding to it would only make it untrue.
+      return asked > 0 ? asked : failure.waitMs;
+    }
+    const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
+    this.attempts++;
+    return Math.max(wait - Math.floor((wait / 2) * this.fraction()), asked);
+  }
+
+  /** 0 (included) to 1 (excluded). */
+  private fraction(): number {
+    const bytes = this.random(4);
+    let value = 0;
+    for (let i = 0; i < 4; i++) value = value * 256 + (bytes[i] as number);
+    return ((value + this.offset) % 4294967296) / 4294967296;
+  }
+}

@@ -1,0 +1,236 @@
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { CuttableStorage, MEDIA, type Medium, MemoryStorage, PowerCut } from "../memory/index.ts";
+import type { StoragePort } from "../ports.ts";
+import { type BootCountResult, provisionBootCount, raiseBootCount } from "./bootcount.ts";
+
+const suite = nodeSuite();
+const TOKEN = "e2e_one";
+const OTHER = "e2e_two";
+
+const problemOf = (result: BootCountResult): string => (result.ok ? "none" : result.problem);
+
+/** The count of a start, or null where the power went or the agent refused to start. */
+const start = (storage: StoragePort, token = TOKEN): number | null => {
+  const result = raiseBootCount(storage, suite, token);
+  return result.ok ? result.count : null;
+};
+
+const provisioned = (medium: Medium = "truncate"): CuttableStorage => {
+  const storage = new CuttableStorage(medium);
+  provisionBootCount(storage, suite, TOKEN);
+  return storage;
+};
+
+describe("boot count", () => {
+  it("is 1 after provisioning and higher at every start", () => {
+    const storage = provisioned();
+    expect([start(storage), start(storage), start(storage)]).toEqual([2, 3, 4]);
+  });
+
+  it("stands in two readable slots on the medium", () => {
+    const storage = provisioned();
+    start(storage);
+    expect(storage.read("boot.0")).toMatch(/^blindrelay-boot 1 1 [0-9a-f]{64} [0-9a-f]{8}\n$/);
+    expect(storage.read("boot.1")).toMatch(/^blindrelay-boot 1 2 [0-9a-f]{64} [0-9a-f]{8}\n$/);
+  });
+
+  it("is refused where it was never written", () => {
+    expect(problemOf(raiseBootCount(new MemoryStorage(), suite, TOKEN))).toBe("missing");
+  });
+
+  it.each([
+    ["garbage", "garbage"],
+    ["nothing", ""],
+    ["a count of 0", "blindrelay-boot 1 0 "],
+  ])("is refused where both slots hold %s", (_what, text) => {
+    const storage = new MemoryStorage();
+    storage.write("boot.0", text);
+    storage.write("boot.1", text);
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
+  });
+
+  it("is refused where one slot is garbage and the other gone", () => {
+    const storage = new MemoryStorage();
+    storage.write("boot.1", "garbage");
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
+  });
+
+  it("notices every flipped bit of a slot", () => {
+    const storage = provisioned();
+    start(storage);
+    const text = storage.read("boot.1") as string;
+    for (let at = 0; at < text.length; at++) {
+      for (let bit = 0; bit < 8; bit++) {
+        const flipped = String.fromCharCode(text.charCodeAt(at) ^ (1 << bit));
+        const damaged = storage.copy();
+        damaged.write("boot.1", text.slice(0, at) + flipped + text.slice(at + 1));
+        // The slot held 2; the other says 1, so 2 is skipped.
+        expect(start(damaged)).toBe(3);
+      }
+    }
+  });
+
+  it("skips one count where a slot was lost, whichever it was", () => {
+    for (const name of ["boot.0", "boot.1"]) {
+      const storage = new MemoryStorage();
+      provisionBootCount(storage, suite, TOKEN);
+      const used = [start(storage), start(storage), start(storage)];
+      storage.remove(name);
+      const next = start(storage) as number;
+      expect(used).not.toContain(next);
+      expect(next).toBeGreaterThan(Math.max(...(used as number[])));
+    }
+  });
+
+  it("stays unused when the slot that was repaired is lost in turn", () => {
+    // With count + 2 written straight over the lost slot, the second loss would lead to it again.
+    const storage = provisioned();
+    const used = [start(storage)];
+    for (const name of ["boot.1", "boot.1", "boot.0", "boot.0", "boot.1", "boot.0"]) {
+      storage.write(name, "lost");
+      const next = start(storage);
+      expect(used).not.toContain(next);
+      used.push(next);
+    }
+  });
+
+  it("is refused where it belongs to another token, also in one slot only", () => {
+    const storage = provisioned();
+    expect(problemOf(raiseBootCount(storage, suite, OTHER))).toBe("otherToken");
+    for (const name of ["boot.0", "boot.1"]) {
+      const mixed = provisioned();
+      const foreign = new MemoryStorage();
+      provisionBootCount(foreign, suite, OTHER);
+      mixed.write(name, foreign.read(name) as string);
+      expect(problemOf(raiseBootCount(mixed, suite, TOKEN))).toBe("otherToken");
+      expect(problemOf(raiseBootCount(mixed, suite, OTHER))).toBe("otherToken");
+    }
+  });
+
+  it("is provisioned again with a new token only", () => {
+    const storage = provisioned();
+    expect(problemOf(provisionBootCount(storage, suite, TOKEN))).toBe("usedToken");
+    expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 1 });
+    expect(start(storage, OTHER)).toBe(2);
+    expect(start(storage, TOKEN)).toBe(null);
+  });
+
+  it.each<[string, (real: MemoryStorage) => StoragePort]>([
+    ["forgets what is written", (real) => ({ read: (name) => real.read(name), write: () => {} })],
+    [
+      "keeps something else",
+      (real) => ({
+        read: (name) => real.read(name),
+        write: (name, text) => real.write(name, text.replace("2", "7")),
+      }),
+    ],
+    [
+      "cannot be written",
+      (real) => ({
+        read: (name) => real.read(name),
+        write: () => {
+          throw new Error("read-only");
+        },
+      }),
+    ],
+    [
+      "cannot be read",
+      (real) => ({
+        read: () => {
+          throw new Error("I/O error");
+        },
+        write: (name, text) => real.write(name, text),
+      }),
+    ],
+  ])("is refused on a medium that %s", (_what, wrap) => {
+    const real = new MemoryStorage();
+    provisionBootCount(real, suite, TOKEN);
+    expect(problemOf(raiseBootCount(wrap(real), suite, TOKEN))).toBe("medium");
+    expect(problemOf(provisionBootCount(wrap(real), suite, OTHER))).toBe("medium");
+  });
+});
+
+describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
+  it("never use a count twice, wherever the first, the second and the third one fall", () => {
+    const origin = provisioned(medium);
+    const before = start(origin) as number;
+    const whole = origin.copy();
+    start(whole);
+    // A repair after a cut writes both slots.
+    const most = 2 * whole.steps;
+    for (let first = 1; first <= whole.steps; first++) {
+      const once = origin.copy();
+      once.cutAfter(first);
+      // Power is only ever cut inside a write, so the agent of that start never spoke.
+      expect(start(once)).toBe(null);
+      for (let second = 1; second <= most; second += 7) {
+        const twice = once.copy();
+        twice.cutAfter(second);
+        const spoken = [before, start(twice)];
+        const last = twice.copy();
+        last.cutAfter(1 + ((first + second) % whole.steps));
+        spoken.push(start(last));
+        const end = last.copy();
+        spoken.push(start(end), start(end));
+        const counts = spoken.filter((count) => count !== null);
+        expect(counts.length).toBeGreaterThanOrEqual(3);
+        expect(counts).toEqual([...new Set(counts)].sort((a, b) => a - b));
+      }
+    }
+  });
+
+  it("in provisioning leave an agent that starts with unused counts or is refused", () => {
+    const whole = new CuttableStorage(medium);
+    provisionBootCount(whole, suite, TOKEN);
+    const old = provisioned(medium);
+    const oldCount = start(old) as number;
+    for (let step = 1; step <= whole.steps; step++) {
+      const fresh = new CuttableStorage(medium);
+      fresh.cutAfter(step);
+      provisionBootCount(fresh, suite, TOKEN);
+      expect(start(fresh.copy()) ?? 2).toBeGreaterThanOrEqual(2);
+
+      const again = old.copy();
+      again.cutAfter(step);
+      provisionBootCount(again, suite, OTHER);
+      const next = again.copy();
+      const count = start(next);
+      if (count !== null) expect(count).toBeGreaterThan(oldCount);
+      const other = again.copy();
+      expect(start(other, OTHER) ?? 2).toBeGreaterThanOrEqual(2);
+    }
+  });
+});
+
+describe("a life of power cuts", () => {
+  it("never uses a count twice", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...MEDIA),
+        fc.array(fc.option(fc.integer({ min: 1, max: 260 })), { maxLength: 40 }),
+        (medium, cuts) => {
+          let storage = provisioned(medium);
+          let last = 1;
+          for (const cut of cuts) {
+            storage = storage.copy();
+            storage.cutAfter(cut);
+            const count = start(storage);
+            if (count === null) continue;
+            expect(count).toBeGreaterThan(last);
+            last = count;
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+it("a cut storage throws what a test can tell from a fault", () => {
+  const storage = new CuttableStorage("truncate");
+  storage.cutAfter(3);
+  expect(() => storage.write("a", "text")).toThrow(PowerCut);
+  expect(storage.copy().read("a")).toBe("te");
+});

@@ -1,0 +1,48 @@
+/**
+ * What an agent is configured with, checked before anything is sent, so that a misplaced secret is
+ * named here and not by a refusal of the relay (section 1).
+ *
+ * [portable]
+ */
+import { MIN_FOREIGN_SECRET_LENGTH, tokenProblem } from "@blindrelay/protocol";
+
+export interface Credentials {
+  readonly agentId: string;
+  /** `agt_`: what the relay knows this agent by. */
+  readonly relayToken: string;
+  /** `e2e_`: what its clients know it by, and the relay never does. */
+  readonly agentToken: string;
+  /** Take any agentToken of 32 characters and more. */
+  readonly foreignAgentToken?: boolean;
+}
+
+const ID_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const ID_MAX_LENGTH = 64;
+
+/** AGENT_ID_PATTERN, without a regular expression: boards get `{1,64}` wrong. */
+const isAgentId = (text: string): boolean => {
+  if (text.length < 1 || text.length > ID_MAX_LENGTH) return false;
+  for (let i = 0; i < text.length; i++) {
+    if (ID_CHARACTERS.indexOf(text.charAt(i)) < 0) return false;
+  }
+  return true;
+};
+
+/** What is wrong with a configuration, as a sentence without secrets; null where nothing is. */
+export const credentialsProblem = (credentials: Credentials): string | null => {
+  if (typeof credentials.agentId !== "string" || !isAgentId(credentials.agentId)) {
+    return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";
+  }
+  if (typeof credentials.relayToken !== "string") return "relayToken is missing";
+  const relayProblem = tokenProblem(credentials.relayToken, "agent");
+  if (relayProblem !== null) return `relayToken: ${relayProblem}`;
+  if (typeof credentials.agentToken !== "string") return "agentToken is missing";
+  const agentProblem = tokenProblem(credentials.agentToken, "e2e");
+  if (agentProblem === null) return null;
+  if (credentials.foreignAgentToken === true) {
+    return credentials.agentToken.length >= MIN_FOREIGN_SECRET_LENGTH
+      ? null
+      : `agentToken: at least ${MIN_FOREIGN_SECRET_LENGTH} characters`;
+  }
+  return `agentToken: ${agentProblem}`;
+};

@@ -1,0 +1,33 @@
+/**
+ * Local tuning of the agent; nothing here is part of the wire contract.
+ *
+ * [portable]
+ */
+
+/** The relay pings every 30 s: after two and a half periods of silence it is gone. */
+export const LINK_SILENCE_MS = 75000;
+/** From connect to an open WebSocket; a board on a slow network needs most of it for TLS. */
+export const CONNECT_TIMEOUT_MS = 30000;
+
+/** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */
+export const BACKOFF_FIRST_MS = 1000;
+export const BACKOFF_MAX_MS = 60000;
+/** A link that lived this long was good, and back-off starts over. */
+export const STABLE_MS = 60000;
+
+/**
+ * Waiting for a person: after refused credentials, or when another device took this agent over.
+ * Doubling from 120 s keeps one stale device under the relay's 5 failures in 600 s.
+ */
+export const SLOW_MAX_MS = 3600000;
+/** First wait after being replaced: long enough that two devices never fight at the network's speed. */
+export const REPLACED_FIRST_MS = 60000;
+
+/** What a relay may at most ask us to wait (`retry_after`, `reconnect_in`). */
+export const MAX_ASKED_WAIT_MS = 3600000;
+
+/** A session token this close to its end is not worth a try. */
+export const SESSION_TOKEN_MARGIN_MS = 60000;
+
+/** Calls whose handlers have not settled; more are answered "busy" instead of piling up. */
+export const MAX_CALLS_IN_FLIGHT = 32;

@@ -1,0 +1,299 @@
+import { asciiText, jsonBytes } from "@blindrelay/protocol/crypto";
+import { describe, expect, it } from "vitest";
+import { lenientJsonParse } from "../testing/lenient.ts";
+import { Dispatcher, type Handler } from "./dispatch.ts";
+
+class Bench {
+  readonly failures: string[] = [];
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever JSON came.
+  readonly answers: any[] = [];
+  readonly dispatcher: Dispatcher;
+
+  constructor(handlers: { [method: string]: Handler } = {}, maxPlaintext = 47000) {
+    this.dispatcher = new Dispatcher(maxPlaintext, (method, reason) =>
+      this.failures.push(`${method}: ${reason}`),
+    );
+    for (const [method, handler] of Object.entries(handlers)) {
+      this.dispatcher.handle(method, handler);
+    }
+  }
+
+  bytes(plaintext: Uint8Array, sid = "s"): void {
+    this.dispatcher.receive(plaintext, sid, (answer) =>
+      this.answers.push(JSON.parse(asciiText(answer))),
+    );
+  }
+
+  send(value: unknown, sid = "s"): void {
+    this.bytes(jsonBytes(value), sid);
+  }
+
+  text(text: string): void {
+    this.bytes(new TextEncoder().encode(text));
+  }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("what is no JSON-RPC", () => {
+  it.each([
+    "",
+    "nonsense",
+    "1",
+    "null",
+    '"x"',
+    "[]",
+    '[{"jsonrpc":"2.0","id":1,"method":"m"}]',
+    "{}",
+    '{"id":1,"method":"m"}',
+    '{"jsonrpc":"1.0","id":1,"method":"m"}',
+    '{"jsonrpc":2,"id":1,"method":"m"}',
+  ])("is counted and not answered: %s", (text) => {
+    const bench = new Bench({ m: () => 1 });
+    bench.text(text);
+    expect(bench.answers).toEqual([]);
+    expect(bench.dispatcher.counters).toMatchObject({ notRequests: 1, calls: 0 });
+  });
+
+  it("is also what inherits its fields, where JSON.parse lets __proto__ through", () => {
+    const bench = new Bench({ m: () => 1 });
+    lenientJsonParse();
+    bench.text('{"__proto__":{"jsonrpc":"2.0"},"id":1,"method":"m"}');
+    bench.text('{"jsonrpc":"2.0","id":1,"__proto__":{"method":"m"}}');
+    expect(bench.dispatcher.counters.calls).toBe(0);
+  });
+
+  it("is also what is not UTF-8", () => {
+    const bench = new Bench({ m: () => 1 });
+    bench.bytes(Uint8Array.of(...jsonBytes({ jsonrpc: "2.0", id: 1, method: "m" }), 0xff));
+    expect(bench.answers).toEqual([]);
+  });
+
+  it("or is an answer to a call that nobody made", () => {
+    const bench = new Bench();
+    bench.send({ jsonrpc: "2.0", id: 1, result: null });
+    bench.send({ jsonrpc: "2.0", id: null, error: { code: 1, message: "" } });
+    expect(bench.answers).toEqual([]);
+  });
+});
+
+describe("an invalid request", () => {
+  it.each([
+    [{ id: 1 }, 1],
+    [{ id: 1, method: 1 }, 1],
+    [{ id: "a", method: null }, "a"],
+    [{ id: 1, method: "m", params: "text" }, 1],
+    [{ id: 1, method: "m", params: null }, 1],
+    [{ id: {}, method: "m" }, null],
+    [{ id: true, method: "m" }, null],
+    [{ method: 1 }, null],
+  ])("%j is answered -32600", (request, id) => {
+    const bench = new Bench({ m: () => 1 });
+    bench.send({ jsonrpc: "2.0", ...request });
+    expect(bench.answers).toEqual([
+      { jsonrpc: "2.0", id, error: { code: -32600, message: "invalid request" } },
+    ]);
+  });
+});
+
+describe("a request", () => {
+  it("gets its handler's result, with the id as it was", () => {
+    const bench = new Bench({ add: ([a, b]: number[]) => (a as number) + (b as number) });
+    for (const id of [1, 0, -1.5, "a", "ü\n", "", null]) {
+      bench.send({ jsonrpc: "2.0", id, method: "add", params: [2, 3] });
+      expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id, result: 5 });
+    }
+  });
+
+  it("gets null for undefined, at once and later", async () => {
+    const bench = new Bench({ now: () => undefined, later: async () => {} });
+    bench.send({ jsonrpc: "2.0", id: 1, method: "now" });
+    bench.send({ jsonrpc: "2.0", id: 2, method: "later" });
+    await settled();
+    expect(bench.answers.map(({ result }) => result)).toEqual([null, null]);
+  });
+
+  it("for a method nobody knows gets -32601", () => {
+    const bench = new Bench();
+    for (const method of ["none", "", "constructor", "__proto__"]) {
+      bench.send({ jsonrpc: "2.0", id: 1, method });
+      expect(bench.answers.at(-1).error.code).toBe(-32601);
+    }
+  });
+
+  it("gets -32000 with the message of whatever was thrown", async () => {
+    const thrown = [new Error("stuck"), "text", { message: "object" }, null, 7, new Error("")];
+    const bench = new Bench({
+      now: ([n]: number[]) => {
+        throw thrown[n as number];
+      },
+      later: async ([n]: number[]) => {
+        throw thrown[n as number];
+      },
+    });
+    const expected = ["stuck", "text", "object", ...Array(3).fill("the handler failed")];
+    for (const method of ["now", "later"]) {
+      for (let n = 0; n < thrown.length; n++) {
+        bench.send({ jsonrpc: "2.0", id: n, method, params: [n] });
+        await settled();
+        expect(bench.answers.at(-1).error).toEqual({ code: -32000, message: expected[n] });
+      }
+    }
+    expect(bench.failures).toContain("later: stuck");
+  });
+
+  it("gets -32000 where the result is too large or no JSON, the largest one through", () => {
+    const circle: { self?: object } = {};
+    circle.self = circle;
+    const results = [circle, () => {}, 1n, Symbol("s"), "x".repeat(200)];
+    const bench = new Bench({ get: ([n]: number[]) => results[n as number] }, 200);
+    for (let n = 0; n < results.length; n++) {
+      bench.send({ jsonrpc: "2.0", id: n, method: "get", params: [n] });
+      expect(bench.answers.at(-1)).toMatchObject({ id: n, error: { code: -32000 } });
+    }
+    results[0] = "x".repeat(200 - '{"jsonrpc":"2.0","id":0,"result":""}'.length);
+    bench.send({ jsonrpc: "2.0", id: 0, method: "get", params: [0] });
+    expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id: 0, result: results[0] });
+  });
+
+  it("gets a short error where the long one does not fit, and none where its id does not", () => {
+    const bench = new Bench(
+      {
+        fail: () => {
+          throw new Error("x".repeat(200));
+        },
+      },
+      120,
+    );
+    bench.send({ jsonrpc: "2.0", id: 1, method: "fail" });
+    expect(bench.answers).toEqual([
+      { jsonrpc: "2.0", id: 1, error: { code: -32000, message: "the handler failed" } },
+    ]);
+    bench.send({ jsonrpc: "2.0", id: "y".repeat(120), method: "fail" });
+    expect(bench.answers).toHaveLength(1);
+  });
+
+  it("tells its handler the session and whether somebody waits", () => {
+    const contexts: unknown[] = [];
+    const bench = new Bench({ m: (_params, context) => contexts.push(context) });
+    bench.send({ jsonrpc: "2.0", id: 1, method: "m" }, "one");
+    bench.send({ jsonrpc: "2.0", method: "m" }, "two");
+    expect(contexts).toEqual([
+      { sid: "one", notification: false },
+      { sid: "two", notification: true },
+    ]);
+  });
+});
+
+describe("a notification", () => {
+  it("is never answered, whatever happens", async () => {
+    const seen: unknown[] = [];
+    const bench = new Bench({
+      m: (params) => seen.push(params),
+      fail: () => {
+        throw new Error("stuck");
+      },
+      later: async () => {
+        throw new Error("later");
+      },
+    });
+    for (const method of ["m", "fail", "later", "none"]) {
+      bench.send({ jsonrpc: "2.0", method, params: { a: 1 } });
+    }
+    await settled();
+    expect(bench.answers).toEqual([]);
+    expect(seen).toEqual([{ a: 1 }]);
+    expect(bench.failures).toEqual(["fail: stuck", "later: later"]);
+  });
+});
+
+describe("calls in flight", () => {
+  it("are bounded: the one too many is answered -32001 and not run", async () => {
+    const finish: (() => void)[] = [];
+    const bench = new Bench({ slow: () => new Promise<void>((resolve) => finish.push(resolve)) });
+    for (let id = 0; id < 34; id++) bench.send({ jsonrpc: "2.0", id, method: "slow" });
+    expect(finish).toHaveLength(32);
+    expect(bench.answers.map(({ id, error }) => [id, error.code])).toEqual([
+      [32, -32001],
+      [33, -32001],
+    ]);
+    finish[0]?.();
+    await settled();
+    expect(bench.answers.at(-1)).toMatchObject({ id: 0, result: null });
+    bench.send({ jsonrpc: "2.0", id: 40, method: "slow" });
+    expect(finish).toHaveLength(33);
+  });
+
+  it("are let go with their session", async () => {
+    const finish: (() => void)[] = [];
+    const bench = new Bench({ slow: () => new Promise<void>((resolve) => finish.push(resolve)) });
+    bench.send({ jsonrpc: "2.0", id: 1, method: "slow" }, "one");
+    bench.send({ jsonrpc: "2.0", id: 2, method: "slow" }, "two");
+    bench.dispatcher.forget("one");
+    expect(bench.dispatcher.inFlight()).toBe(1);
+    for (const done of finish) done();
+    await settled();
+    expect(bench.answers.map(({ id }) => id)).toEqual([2]);
+  });
+
+  it("are answered once by a promise that settles twice or throws from then", () => {
+    const twice = {
+      // biome-ignore lint/suspicious/noThenProperty: a foreign promise is the point.
+      then: (ok: (value: number) => void, fail: (reason: string) => void) => {
+        ok(1);
+        ok(2);
+        fail("late");
+        throw new Error("later still");
+      },
+    };
+    const bench = new Bench({ twice: () => twice });
+    bench.send({ jsonrpc: "2.0", id: 1, method: "twice" });
+    expect(bench.answers).toEqual([{ jsonrpc: "2.0", id: 1, result: 1 }]);
+    expect(bench.dispatcher.inFlight()).toBe(0);
+  });
+});
+
+describe("registering", () => {
+  it.each(["system.ping", "system.x", "stream.data", "rpc.discover", "taken", ""])(
+    "refuses the name %j",
+    (name) => {
+      const bench = new Bench({ taken: () => 1 });
+      expect(() => bench.dispatcher.handle(name, () => 1)).toThrow();
+    },
+  );
+
+  it("refuses what is no function", () => {
+    expect(() => new Bench().dispatcher.handle("m", 1 as unknown as Handler)).toThrow("function");
+  });
+});
+
+describe("on a fresh stack", () => {
+  const bench = (handlers: { [method: string]: Handler }): Bench => {
+    const made = new Bench(handlers);
+    made.dispatcher.freshStack = true;
+    return made;
+  };
+
+  it("handlers begin after receive returned, and answer in order", async () => {
+    const begun: unknown[] = [];
+    const made = bench({ m: (params) => begun.push(params) });
+    made.send({ jsonrpc: "2.0", id: 1, method: "m", params: { n: 1 } });
+    made.send({ jsonrpc: "2.0", id: 2, method: "m", params: { n: 2 } });
+    expect(begun).toEqual([]);
+    await settled();
+    expect(begun).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(made.answers.map(({ id }) => id)).toEqual([1, 2]);
+  });
+
+  it("what a handler throws is its answer, as ever", async () => {
+    const made = bench({
+      m: () => {
+        throw new Error("no");
+      },
+    });
+    made.send({ jsonrpc: "2.0", id: 1, method: "m" });
+    await settled();
+    expect(made.answers[0].error).toMatchObject({ code: -32000, message: "no" });
+    expect(made.failures).toEqual(["m: no"]);
+  });
+});

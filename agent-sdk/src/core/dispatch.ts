@@ -1,0 +1,264 @@
+/**
+ * JSON-RPC 2.0 on the agent's side (section 2, "Inside the packet"): a verified plaintext in, the
+ * plaintext of an answer out, at once or when the handler's promise settles.
+ *
+ *   not JSON, no object, no `"jsonrpc": "2.0"`, a batch   counted, not answered
+ *   a response                                            counted, not answered (agents make no calls)
+ *   `method` no string, `params` no object or array,
+ *   `id` no string, number or null                        -32600, `id` null where it cannot be told
+ *   unknown method                                        -32601, a notification: nothing
+ *   the handler throws, rejects, or returns what
+ *   JSON cannot say or one packet cannot hold             -32000 with the reason
+ *   too many calls unsettled                              -32001; the handler was not called
+ *   what is thrown has `unavailable: true`                -32002, data {retryable: true, sent}: the
+ *                                                         device behind is away for now; `sent`:
+ *                                                         it may have got the command before
+ *
+ * [portable]
+ */
+import { asciiBytes, encodeJson, isObject, own, readJson } from "@blindrelay/protocol/crypto";
+import { MAX_CALLS_IN_FLIGHT } from "./defaults.ts";
+
+const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
+const HANDLER_FAILED = -32000;
+const BUSY = -32001;
+const UNAVAILABLE = -32002;
+
+/** Methods that the SDK answers itself or keeps for streams; `rpc.` belongs to JSON-RPC. */
+const isReserved = (method: string): boolean => {
+  for (const prefix of ["system.", "stream.", "rpc."]) {
+    if (method.substring(0, prefix.length) === prefix) return true;
+  }
+  return false;
+};
+
+/** What a handler may know of its call. */
+export interface CallContext {
+  /** The session it came on; another session may be another person or the same one later. */
+  readonly sid: string;
+  /** Nobody waits for a result. */
+  readonly notification: boolean;
+}
+
+/**
+ * A device program's answer to a method: a JSON value (undefined counts as null), or a promise of
+ * one. `params`: as sent, an object or an array, or undefined; the caller is verified, what it
+ * sends is not. What it throws reaches the caller as error -32000 with the message.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: params are whatever the caller sent; a program narrows them.
+export type Handler = (params: any, context: CallContext) => unknown;
+
+/** Takes the plaintext of an answer away, or drops it where the session is gone. Must not throw. */
+export type Answer = (plaintext: Uint8Array) => void;
+
+export interface DispatchCounters {
+  /** Requests and notifications that reached a handler. */
+  calls: number;
+  /** Verified plaintext that is no JSON-RPC request. */
+  notRequests: number;
+  /** Error answers, by whatever reason. */
+  errors: number;
+}
+
+interface Call {
+  readonly sid: string;
+  /** As JSON text; null for a notification. */
+  readonly id: string | null;
+  readonly method: string;
+  readonly answer: Answer;
+  open: boolean;
+}
+
+/** The message of anything that was thrown. */
+export const reasonOf = (thrown: unknown): string => {
+  if (typeof thrown === "string") return thrown;
+  if (typeof thrown === "object" && thrown !== null) {
+    const message = (thrown as { message?: unknown }).message;
+    if (typeof message === "string" && message !== "") return message;
+  }
+  return "the handler failed";
+};
+
+const isThenable = (value: unknown): value is Promise<unknown> =>
+  typeof value === "object" &&
+  value !== null &&
+  typeof (value as { then?: unknown }).then === "function";
+
+export class Dispatcher {
+  declare private readonly maxPlaintext: number;
+  declare private readonly failed: (method: string, reason: string) => void;
+  declare readonly counters: DispatchCounters;
+  declare private names: string[];
+  declare private handlers: Handler[];
+  declare private calls: Call[];
+  /** Handlers begin only after what called `receive` has returned; see AgentCoreOptions. */
+  declare freshStack: boolean;
+
+  /** `maxPlaintext`: bytes. `failed` hears of every handler that threw. */
+  constructor(maxPlaintext: number, failed: (method: string, reason: string) => void) {
+    this.names = [];
+    this.handlers = [];
+    this.calls = [];
+    this.freshStack = false;
+    this.maxPlaintext = maxPlaintext;
+    this.failed = failed;
+    this.counters = { calls: 0, notRequests: 0, errors: 0 };
+  }
+
+  /** Registers a program's method. Throws for a name that is empty, reserved or taken. */
+  handle(method: string, handler: Handler): void {
+    if (typeof method !== "string" || method === "") throw new Error("a method needs a name");
+    if (typeof handler !== "function") throw new Error(`"${method}" needs a function`);
+    if (isReserved(method)) {
+      throw new Error(`"${method}": names that begin so are reserved`);
+    }
+    this.add(method, handler);
+  }
+
+  /** The same for the SDK's own methods. */
+  add(method: string, handler: Handler): void {
+    if (this.names.indexOf(method) >= 0) throw new Error(`"${method}" has a handler already`);
+    this.names.push(method);
+    this.handlers.push(handler);
+  }
+
+  /** Names of all methods, in the order of registration. */
+  methods(): string[] {
+    return this.names.concat([]);
+  }
+
+  /** One verified plaintext of the session `sid`. Never throws, whatever handlers do. */
+  receive(plaintext: Uint8Array, sid: string, answer: Answer): void {
+    const value = readJson(plaintext);
+    if (!isObject(value) || own(value, "jsonrpc") !== "2.0") {
+      this.counters.notRequests++;
+      return;
+    }
+    const method = own(value, "method");
+    const hasMethod = Object.prototype.hasOwnProperty.call(value, "method");
+    if (!hasMethod && (own(value, "result") !== undefined || own(value, "error") !== undefined)) {
+      this.counters.notRequests++;
+      return;
+    }
+    const hasId = Object.prototype.hasOwnProperty.call(value, "id");
+    const id = own(value, "id");
+    const goodId = id === null || typeof id === "string" || typeof id === "number";
+    const params = own(value, "params");
+    const goodParams = params === undefined || (typeof params === "object" && params !== null);
+    const call: Call = {
+      sid: sid,
+      id: hasId ? (goodId ? (encodeJson(id) as string) : "null") : null,
+      method: typeof method === "string" ? method : "",
+      answer: answer,
+      open: true,
+    };
+    if (typeof method !== "string" || !goodParams || (hasId && !goodId)) {
+      this.refuse(call, INVALID_REQUEST, "invalid request", "");
+      return;
+    }
+    const index = this.names.indexOf(method);
+    if (index < 0) {
+      if (hasId) this.refuse(call, METHOD_NOT_FOUND, `unknown method "${method}"`, "");
+      return;
+    }
+    // The SDK's own answer at once; a notification of theirs that was dropped would be a loss.
+    if (this.calls.length >= MAX_CALLS_IN_FLIGHT && !isReserved(method)) {
+      if (hasId) this.refuse(call, BUSY, "too many calls are still running", "");
+      return;
+    }
+    this.counters.calls++;
+    const handler = this.handlers[index] as Handler;
+    // All of it in there: a board that ran out of memory goes on with undefined, which is no answer.
+    if (this.freshStack) Promise.resolve().then(() => this.run(call, handler, params));
+    else this.run(call, handler, params);
+  }
+
+  /** Lets go of calls whose session was forgotten; their handlers run on, answered to nobody. */
+  forget(sid: string): void {
+    for (const call of this.calls) if (call.sid === sid) call.open = false;
+    this.calls = this.calls.filter((call) => call.open);
+  }
+
+  /** Calls whose handlers have not settled. */
+  inFlight(): number {
+    return this.calls.length;
+  }
+
+  private run(call: Call, handler: Handler, params: unknown): void {
+    try {
+      const result = handler(params, { sid: call.sid, notification: call.id === null });
+      if (!isThenable(result)) {
+        this.succeed(call, result);
+        return;
+      }
+      this.calls.push(call);
+      result.then(
+        (value) => this.settle(call, () => this.succeed(call, value)),
+        (thrown) => this.settle(call, () => this.fail(call, thrown)),
+      );
+    } catch (thrown) {
+      this.settle(call, () => this.fail(call, thrown));
+    }
+  }
+
+  /** A foreign promise may settle twice, and a session may be forgotten meanwhile. */
+  private settle(call: Call, conclude: () => void): void {
+    if (!call.open) return;
+    call.open = false;
+    this.calls = this.calls.filter((other) => other.open);
+    conclude();
+  }
+
+  private succeed(call: Call, result: unknown): void {
+    if (call.id === null) return;
+    // In two steps, so that a board has let go of the texts when it seals the bytes.
+    const plaintext = this.encodeResult(call, result);
+    if (plaintext !== null) call.answer(plaintext);
+  }
+
+  /** The answer that holds a result; null where none can, and the call has failed for it. */
+  private encodeResult(call: Call, result: unknown): Uint8Array | null {
+    let text: string | undefined;
+    try {
+      text = encodeJson(result === undefined ? null : result);
+    } catch (thrown) {
+      this.fail(call, thrown);
+      return null;
+    }
+    if (text === undefined) {
+      this.fail(call, "the result is not a JSON value");
+      return null;
+    }
+    const answer = `{"jsonrpc":"2.0","id":${call.id},"result":${text}}`;
+    if (answer.length > this.maxPlaintext) {
+      this.fail(call, `the result has ${answer.length} bytes, at most ${this.maxPlaintext} fit`);
+      return null;
+    }
+    return asciiBytes(answer);
+  }
+
+  private fail(call: Call, thrown: unknown): void {
+    const reason = reasonOf(thrown);
+    this.failed(call.method, reason);
+    if (call.id === null) return;
+    const away = thrown as { unavailable?: unknown; sent?: unknown } | null | undefined;
+    if (typeof away === "object" && away !== null && away.unavailable === true) {
+      const data = `,"data":{"retryable":true,"sent":${away.sent === true}}`;
+      this.refuse(call, UNAVAILABLE, reason, data);
+    } else {
+      this.refuse(call, HANDLER_FAILED, reason, "");
+    }
+  }
+
+  /** `data`: the member's text with the comma before it, or "". */
+  private refuse(call: Call, code: number, message: string, data: string): void {
+    this.counters.errors++;
+    const head = `{"jsonrpc":"2.0","id":${call.id === null ? "null" : call.id},"error":{"code":${code},"message":`;
+    const answer = `${head + encodeJson(message)}${data}}}`;
+    // A message that does not fit is cut; an id that does not fit cannot be answered at all.
+    const short = `${head}"${code === HANDLER_FAILED ? "the handler failed" : "refused"}"}}`;
+    if (answer.length <= this.maxPlaintext) call.answer(asciiBytes(answer));
+    else if (short.length <= this.maxPlaintext) call.answer(asciiBytes(short));
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * What an agent does about each way a link can end: how it waits, whether waiting helps at all,
+ * whether the session token is still worth anything, and what a person should look at.
+ *
+ * [portable]
+ */
+import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protocol";
+import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
+
+/**
+ * How to go on: `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs` doubling
+ * to an hour, for what a person has to mend; `asked`: as long as the relay said, else `waitMs`;
+ * `never`: not with this configuration.
+ */
+export type Course = "backoff" | "slow" | "asked" | "never";
+
+export interface Failure {
+  readonly course: Course;
+  /** Milliseconds; see Course. */
+  readonly waitMs: number;
+  /** Whether the session token must not be used again. */
+  readonly dropsSession: boolean;
+  /** For the log and the status: what happened and what to do. */
+  readonly advice: string;
+}
+
+/** The link broke, or the relay said nothing that we know. */
+export const LOST: Failure = {
+  course: "backoff",
+  waitMs: 0,
+  dropsSession: false,
+  advice: "connection lost: check that the relay is up and the network reaches it",
+};
+
+/** `auth_response` failed with a code that we do not know, or none. */
+export const REFUSED: Failure = {
+  course: "slow",
+  waitMs: REFUSED_WAIT_MS,
+  dropsSession: true,
+  advice: "the relay refuses this agent: compare agent_id and relay token with the relay's",
+};
+
+/** By code, of `auth_response` and of `error` messages that end a link. */
+const FAILURES: { readonly [code: string]: Failure } = {
+  INVALID_TOKEN: {
+    course: "slow",
+    waitMs: REFUSED_WAIT_MS,
+    dropsSession: true,
+    advice:
+      "the relay does not know this relay token for this agent_id: it was rotated, deleted or mistyped; export it again",
+  },
+  WRONG_TOKEN_KIND: {
+    course: "never",
+    waitMs: 0,
+    dropsSession: true,
+    advice: "this is not an agent's relay token: configure the one that begins with agt_",
+  },
+  BAD_MESSAGE: REFUSED,
+  LOCKED_OUT: {
+    course: "asked",
+    waitMs: LOCKOUT_S * 1000,
+    dropsSession: false,
+    advice:
+      "too many failed logins from this network address: look for a device with a wrong token",
+  },
+  TAKEOVER_LOOP: {
+    course: "asked",
+    waitMs: TAKEOVER_RETRY_S * 1000,
+    dropsSession: false,
+    advice: "another device uses this agent_id and both take it over: stop one of them",
+  },
+  REPLACED: {
+    course: "slow",
+    waitMs: REPLACED_FIRST_MS,
+    dropsSession: false,
+    advice: "another device connected as this agent: stop one of them",
+  },
+  REVOKED: {
+    course: "backoff",
+    waitMs: 0,
+    dropsSession: true,
+    advice: "the relay token was rotated, or the agent or its owner disabled: export it again",
+  },
+  SESSION_EXPIRED: {
+    course: "backoff",
+    waitMs: 0,
+    dropsSession: true,
+    advice: "the session token expired; logging in with the relay token",
+  },
+  LIMIT_EXCEEDED: {
+    course: "backoff",
+    waitMs: 0,
+    dropsSession: true,
+    advice: "the session token is used up; logging in with the relay token",
+  },
+  RESTARTING: {
+    course: "asked",
+    waitMs: BACKOFF_FIRST_MS,
+    dropsSession: false,
+    advice: "the relay restarts",
+  },
+  AUTH_TIMEOUT: LOST,
+  INTERNAL: {
+    course: "backoff",
+    waitMs: 0,
+    dropsSession: false,
+    advice: "the relay reports a fault of its own: see its log",
+  },
+};
+
+/** The relay announced its restart and then closed. */
+export const RESTARTING = FAILURES.RESTARTING as Failure;
+
+const known = (code: string | null): Failure | null =>
+  code !== null && Object.prototype.hasOwnProperty.call(FAILURES, code)
+    ? (FAILURES[code] as Failure)
+    : null;
+
+/** What a failed `auth_response` means. `code`: null where the relay gave none. */
+export const authFailure = (code: string | null): Failure => {
+  const failure = known(code);
+  return failure === null ? REFUSED : failure;
+};
+
+/** `error` codes after which the relay closes; RESTARTING is apart, as the relay may still drain. */
+const ENDING = [
+  "LOCKED_OUT",
+  "TAKEOVER_LOOP",
+  "REPLACED",
+  "REVOKED",
+  "SESSION_EXPIRED",
+  "LIMIT_EXCEEDED",
+  "AUTH_TIMEOUT",
+];
+
+/** What an `error` message says about the link's end; null where the link goes on. */
+export const linkFailure = (code: string): Failure | null =>
+  ENDING.indexOf(code) >= 0 ? known(code) : null;

@@ -1,0 +1,15 @@
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { bundle } from "../../build/bundle.ts";
+import { checkDialect } from "../../build/dialect.ts";
+
+it.each([
+  "agent-core.ts",
+  "bootcount.ts",
+  "streams.ts",
+  "../serial/links.ts",
+  "../serial/espruino.ts",
+])("%s and all it loads share one scope and stay within what Espruino runs", (entry) => {
+  const { code } = bundle(fileURLToPath(new URL(entry, import.meta.url)));
+  expect(checkDialect(code)).toEqual([]);
+});

@@ -1,0 +1,171 @@
+/** Streams of a whole agent core with a real session; the client's end is the same table, played by the test. */
+import { type StreamParams, StreamTable } from "@blindrelay/protocol/streams";
+import { describe, expect, it } from "vitest";
+import { Client, World } from "../testing/world.ts";
+import { Streams } from "./streams.ts";
+
+interface Opened {
+  readonly world: World;
+  readonly client: Client;
+  readonly streams: Streams;
+  /** The client's end. */
+  readonly table: StreamTable;
+  /** Takes what the agent said since the last time. */
+  pump(): void;
+}
+
+const open = (world = new World().online()): Opened => {
+  const streams = new Streams(world.core.agent);
+  const client = new Client(world).open();
+  const table = new StreamTable({
+    maxChunk: 1000,
+    notify: (method: string, params: StreamParams) => {
+      client.sendJson({ jsonrpc: "2.0", method, params });
+      return true;
+    },
+  });
+  let seen = 0;
+  const pump = () => {
+    for (; seen < client.inbox.length; seen++) {
+      const { method, params } = client.inbox[seen];
+      if (typeof method === "string") table.receive(method, params);
+    }
+  };
+  return { world, client, streams, table, pump };
+};
+
+const outgoing = ({ world, streams }: Opened) => {
+  const seen = { writable: 0, ended: undefined as string | null | undefined };
+  let stream!: ReturnType<Streams["outgoing"]>;
+  world.core.agent.handle("log.read", (params, context) => {
+    stream = streams.outgoing(context.sid, params.stream, {
+      writable: () => seen.writable++,
+      ended: (error) => {
+        seen.ended = error;
+      },
+    });
+    return {};
+  });
+  return { seen, stream: () => stream };
+};
+
+describe("a stream of an agent", () => {
+  it("carries bytes to the client as far as it granted, and ends with its confirmation", () => {
+    const opened = open();
+    const { seen, stream } = outgoing(opened);
+    const taken: number[] = [];
+    const incoming = opened.table.incoming(3, {
+      data: (bytes) => taken.push(...bytes),
+      ended: () => incoming.confirm(),
+    });
+    expect(opened.client.call("log.read", { stream: 3 }).result).toEqual({});
+    expect(stream().write(new Uint8Array([1, 2, 3]))).toBe(0);
+    incoming.grant(2);
+    expect(seen.writable).toBe(1);
+    expect(stream().write(new Uint8Array([1, 2, 3]))).toBe(2);
+    opened.client.pump();
+    opened.pump();
+    expect(taken).toEqual([1, 2]);
+    stream().end();
+    opened.client.pump();
+    opened.pump();
+    expect(seen.ended).toBeNull();
+  });
+
+  it("carries bytes from the client", () => {
+    const opened = open();
+    const taken: number[] = [];
+    let ended: string | null | undefined;
+    opened.world.core.agent.handle("log.write", (params, context) => {
+      const stream = opened.streams.incoming(context.sid, params.stream, {
+        data: (bytes) => taken.push(...bytes),
+        ended: (error) => {
+          ended = error;
+          stream.confirm();
+        },
+      });
+      stream.grant(10);
+      return {};
+    });
+    let confirmed: string | null | undefined;
+    const stream = opened.table.outgoing(1, {
+      writable: () => undefined,
+      ended: (error) => {
+        confirmed = error;
+      },
+    });
+    opened.client.call("log.write", { stream: 1 });
+    opened.pump();
+    stream.write(new Uint8Array([7, 8, 9]));
+    stream.end();
+    opened.client.pump();
+    opened.pump();
+    expect([taken, ended, confirmed]).toEqual([[7, 8, 9], null, null]);
+  });
+
+  it("is refused with a number that is none", () => {
+    const opened = open();
+    outgoing(opened);
+    expect(opened.client.call("log.read", { stream: "x" }).error.code).toBe(-32000);
+  });
+
+  it("ends with an error where a packet of its session is missing", () => {
+    const opened = open();
+    const { seen } = outgoing(opened);
+    opened.client.call("log.read", { stream: 1 });
+    opened.client.session.seal(new Uint8Array([123, 125]));
+    opened.client.call("system.ping");
+    expect(seen.ended).toContain("lost");
+  });
+
+  it("ends with its session", () => {
+    const opened = open();
+    const { seen } = outgoing(opened);
+    opened.client.call("log.read", { stream: 1 });
+    opened.world.timer.advance(121_000);
+    expect(seen.ended).toContain("session");
+  });
+
+  it("ends with the agent", () => {
+    const opened = open();
+    const { seen } = outgoing(opened);
+    opened.client.call("log.read", { stream: 1 });
+    opened.world.core.stop();
+    expect(seen.ended).toContain("stopped");
+  });
+
+  it("ends with an error where the link is away", () => {
+    const opened = open();
+    const { seen, stream } = outgoing(opened);
+    const incoming = opened.table.incoming(1, { data() {}, ended() {} });
+    opened.client.call("log.read", { stream: 1 });
+    incoming.grant(10);
+    opened.world.link().end.close(1006, "");
+    opened.world.settle();
+    stream().write(new Uint8Array(5));
+    expect(seen.ended).toContain("does not carry");
+  });
+
+  it("is heard also while as many calls run as may", () => {
+    const opened = open();
+    const { seen } = outgoing(opened);
+    opened.world.core.agent.handle("never", () => new Promise(() => {}));
+    const incoming = opened.table.incoming(1, { data() {}, ended() {} });
+    opened.client.call("log.read", { stream: 1 });
+    for (let i = 0; i < 40; i++) opened.client.call("never");
+    incoming.grant(10);
+    expect(seen.writable).toBe(1);
+  });
+});
+
+it("what is away for now is told apart from what failed", () => {
+  const { world, client } = open();
+  world.core.agent.handle("move", () => {
+    throw Object.assign(new Error("the port is gone"), { unavailable: true, sent: true });
+  });
+  expect(client.call("move").error).toEqual({
+    code: -32002,
+    message: "the port is gone",
+    data: { retryable: true, sent: true },
+  });
+});

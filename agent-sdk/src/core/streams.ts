@@ -1,0 +1,114 @@
+/**
+ * Byte streams of an agent, a part of the SDK by choice: a program that wants them makes one
+ * `Streams` of its agent, a board that does not never loads this file.
+ *
+ *   const streams = new Streams(agent);
+ *   agent.handle("log.read", (params, context) => {
+ *     const out = streams.outgoing(context.sid, params.stream, { writable, ended });
+ *     return {};
+ *   });
+ *
+ * What goes over the wire is in protocol's session/streams.ts. Streams belong to the session that
+ * opened them and end with it.
+ *
+ * [portable]
+ */
+import { encodeJson } from "@blindrelay/protocol/crypto";
+import type {
+  IncomingEvents,
+  IncomingStream,
+  OutgoingEvents,
+  OutgoingStream,
+} from "@blindrelay/protocol/streams";
+import { STREAM_CREDIT, STREAM_DATA, STREAM_END, StreamTable } from "@blindrelay/protocol/streams";
+import type { Agent, SessionWiring } from "./agent.ts";
+
+/** One notification's bytes: small enough for other messages to come between. */
+const MAX_CHUNK = 12288;
+/** A notification around its base64, with the longest stream number. */
+const NOTICE_OVERHEAD = 96;
+
+export class Streams {
+  declare readonly methods: readonly string[];
+  declare private readonly wiring: SessionWiring;
+  /** Sids and, at the same index, their streams. */
+  declare private sids: string[];
+  declare private tables: StreamTable[];
+
+  /** Throws where the agent has its Streams already. */
+  constructor(agent: Agent) {
+    this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
+    this.sids = [];
+    this.tables = [];
+    this.wiring = agent.attach(this);
+  }
+
+  /**
+   * A stream to the client of session `sid`, by the number that its call brought. Nothing can be
+   * written before `writable`. Throws an Error for a number that is none, or in use.
+   */
+  outgoing(sid: string, id: unknown, events: OutgoingEvents): OutgoingStream {
+    return this.tableOf(sid).outgoing(id, events);
+  }
+
+  /** A stream from the client of session `sid`; it sends as much as is granted. Throws as `outgoing`. */
+  incoming(sid: string, id: unknown, events: IncomingEvents): IncomingStream {
+    return this.tableOf(sid).incoming(id, events);
+  }
+
+  /** Ends every stream of every session. */
+  fail(reason: string): void {
+    this.lost(null, reason);
+  }
+
+  /** For the core. */
+  receive(method: string, params: unknown, sid: string): void {
+    const index = this.sids.indexOf(sid);
+    if (index >= 0) (this.tables[index] as StreamTable).receive(method, params);
+    this.sweep();
+  }
+
+  /** For the core: see SessionPart. */
+  lost(sid: string | null, reason: string): void {
+    // What hears of an end may open the next stream.
+    const sids = this.sids;
+    const tables = this.tables;
+    for (let i = 0; i < sids.length; i++) {
+      if (sid === null || sids[i] === sid) (tables[i] as StreamTable).fail(reason);
+    }
+    this.sweep();
+  }
+
+  private tableOf(sid: string): StreamTable {
+    this.sweep();
+    const index = this.sids.indexOf(sid);
+    if (index >= 0) return this.tables[index] as StreamTable;
+    const room = Math.floor((this.wiring.maxPlaintext - NOTICE_OVERHEAD) / 4) * 3;
+    const table = new StreamTable({
+      maxChunk: Math.max(1, Math.min(MAX_CHUNK, room)),
+      notify: (method, params) =>
+        this.wiring.send(
+          sid,
+          `{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`,
+        ),
+    });
+    this.sids.push(sid);
+    this.tables.push(table);
+    return table;
+  }
+
+  /** Forgets sessions whose streams are over. */
+  private sweep(): void {
+    const sids: string[] = [];
+    const tables: StreamTable[] = [];
+    for (let i = 0; i < this.sids.length; i++) {
+      const table = this.tables[i] as StreamTable;
+      if (table.count() > 0) {
+        sids.push(this.sids[i] as string);
+        tables.push(table);
+      }
+    }
+    this.sids = sids;
+    this.tables = tables;
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * The globals of Espruino that the edge uses, by their types.
+ *
+ * [portable] types only, nothing is left of this file at run time.
+ */
+
+/** `require("Storage")`: a log of files in flash, outside of what `save()` keeps. */
+export interface EspruinoStorage {
+  read(name: string): string | undefined;
+  /** False where it does not fit. */
+  write(name: string, text: string): boolean;
+}
+
+/** What `require("crypto")` has on an Espruino build; some boards lack SHA-256, AES or both. */
+export interface EspruinoCrypto {
+  SHA1(text: string): ArrayBuffer;
+  SHA256?(data: Uint8Array): ArrayBuffer;
+  AES?: {
+    encrypt(
+      data: Uint8Array,
+      key: Uint8Array,
+      options: { mode: "CBC" | "ECB"; iv?: Uint8Array },
+    ): ArrayBuffer;
+  };
+}
+
+/** What `require("net")` and `require("tls")` have. */
+export interface EspruinoSockets {
+  connect(options: { host: string; port: number }, connected: () => void): EspruinoSocket;
+}
+
+/** Strings here are byte strings, one character a byte. */
+export interface EspruinoSocket {
+  on(event: "data", listener: (data: string) => void): void;
+  on(event: "close", listener: () => void): void;
+  on(event: "error", listener: (error: unknown) => void): void;
+  on(event: "drain", listener: () => void): void;
+  /** False: it went into a queue; wait for `drain`. */
+  write(data: string): boolean;
+  end(): void;
+}

@@ -1,0 +1,43 @@
+/**
+ * What a start needs of a board's flash: the configuration, and the medium of the boot count.
+ *
+ * [portable]
+ */
+import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
+import type { StoragePort } from "../ports.ts";
+import type { EspruinoStorage } from "./board.ts";
+
+/** What lies in Storage under "blindrelay.json". Written by `blindrelay provision`. */
+export interface BoardConfig {
+  /** ws:// or wss:// of the relay, with its path. */
+  readonly url: string;
+  readonly agent_id: string;
+  readonly relay_token: string;
+  readonly agent_token: string;
+  /** "2" where the board has AES. */
+  readonly v: "1" | "2";
+  readonly name?: string;
+}
+
+/** The configuration; throws where it is missing or has holes. */
+export const readConfig = (storage: EspruinoStorage): BoardConfig => {
+  const config = decodeJson(`${storage.read("blindrelay.json")}`);
+  if (!isObject(config)) {
+    throw new Error("no blindrelay.json in Storage: run blindrelay provision");
+  }
+  for (const key of ["url", "agent_id", "relay_token", "agent_token", "v"]) {
+    if (typeof own(config, key) !== "string") throw new Error(`blindrelay.json: ${key} is missing`);
+  }
+  return config as unknown as BoardConfig;
+};
+
+/** Files in flash; every `write` is on the medium when it returns. */
+export const storageFiles = (storage: EspruinoStorage): StoragePort => ({
+  read: (name: string): string | null => {
+    const text = storage.read(name);
+    return text === undefined ? null : `${text}`;
+  },
+  write: (name: string, text: string): void => {
+    if (!storage.write(name, text)) throw new Error("no space in flash: run Storage.compact()");
+  },
+});

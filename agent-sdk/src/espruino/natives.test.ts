@@ -1,0 +1,88 @@
+/** Espruino's natives give what protocol's own functions give, though they are more lenient. */
+import * as protocol from "@blindrelay/protocol/crypto";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { espruinoGlobals } from "../testing/espruino-natives.ts";
+import { parseLeniently } from "../testing/lenient-json.ts";
+
+const ascii = fc.string({ unit: "binary-ascii", maxLength: 40 });
+const bytes = fc.uint8Array({ maxLength: 40 });
+const nearlyBase64url = fc.string({
+  unit: fc.constantFrom(..."AQgw09azAZ-_+/=. \n"),
+  maxLength: 12,
+});
+
+describe("natives", () => {
+  let natives: typeof import("./natives.ts");
+  beforeEach(async () => {
+    const globals = espruinoGlobals();
+    for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
+    natives = await import("./natives.ts");
+  });
+
+  it("are all protocol's names", () => {
+    for (const name of Object.keys(natives)) expect(protocol).toHaveProperty(name);
+  });
+
+  it("carry ASCII one to one", () => {
+    fc.assert(
+      fc.property(ascii, (text) => {
+        expect(natives.asciiBytes(text)).toEqual(protocol.asciiBytes(text));
+        expect(natives.asciiText(protocol.asciiBytes(text))).toBe(text);
+      }),
+    );
+  });
+
+  it("write and read base64url, and refuse what protocol refuses", () => {
+    fc.assert(
+      fc.property(bytes, nearlyBase64url, (data, text) => {
+        expect(natives.toBase64url(data)).toBe(protocol.toBase64url(data));
+        expect(natives.fromBase64url(protocol.toBase64url(data))).toEqual(data);
+        expect(natives.fromBase64url(text)).toEqual(protocol.fromBase64url(text));
+        expect(natives.isBase64urlText(text)).toBe(protocol.isBase64urlText(text));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("read JSON as protocol does, over a parser that takes nearly everything", () => {
+    const json = fc.json({ stringUnit: "binary-ascii", depthSize: "small" });
+    const broken = fc
+      .tuple(json, fc.nat(), fc.constantFrom(...",}{][:'\"0x1e-.\\ "))
+      .map(([text, at, char]) => {
+        const place = at % (text.length + 1);
+        return text.slice(0, place) + char + text.slice(place + (at & 1));
+      });
+    const written = JSON.parse;
+    vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
+    fc.assert(
+      fc.property(fc.oneof(json, broken), (text) => {
+        let strict: unknown;
+        try {
+          strict = written(text);
+        } catch {
+          strict = undefined;
+        }
+        // What is left out may not matter: `__proto__` cannot be an own member on a board.
+        fc.pre(!text.includes("__proto__"));
+        expect(natives.decodeJson(text)).toEqual(strict);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("lets no text set a prototype, and takes the last of two members", () => {
+    vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
+    const value = natives.decodeJson('{"__proto__": {"type": "relay"}, "a": 1, "a": 2}');
+    expect(value).toEqual({ a: 2 });
+    expect(protocol.own(value as object, "type")).toBeUndefined();
+  });
+
+  it("sum up as CRC-32", () => {
+    fc.assert(
+      fc.property(bytes, (data) => {
+        expect(natives.crc32(data)).toBe(protocol.crc32(data));
+      }),
+    );
+  });
+});

@@ -1,0 +1,321 @@
+/**
+ * A WebSocket client (RFC 6455) for Espruino, as a Link port. The module that Espruino ships loses
+ * a message in the segment of the 101, hands out fragments as messages, knows no close codes, and
+ * throws out of a failed connect; this one does none of that, and bounds what it buffers.
+ *
+ * Strings here are byte strings, one character a byte, as Espruino's sockets give them.
+ *
+ * [portable]
+ */
+import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
+import type { Link, LinkEvents, LinkPort, Random, TimerPort } from "../ports.ts";
+import type { EspruinoCrypto, EspruinoSocket, EspruinoSockets } from "./board.ts";
+import { handshakeKey, handshakeProblem, handshakeRequest, parseUrl } from "./handshake.ts";
+
+export interface WebSocketOptions {
+  readonly net: EspruinoSockets;
+  /** For wss:// only; Espruino's TLS checks no certificate (docs/runtimes.md). */
+  readonly tls: EspruinoSockets | null;
+  readonly random: Random;
+  readonly crypto: EspruinoCrypto;
+  readonly timer: TimerPort;
+  /** Bytes of one message received; over it the link closes with 1009. */
+  readonly maxMessage: number;
+}
+
+const MAX_HEAD = 2048;
+/** Payload of a control frame, section 5.5. */
+const MAX_CONTROL = 125;
+const OP_CONTINUATION = 0;
+const OP_TEXT = 1;
+const OP_CLOSE = 8;
+const OP_PING = 9;
+const OP_PONG = 10;
+
+const char2 = (value: number): string => String.fromCharCode((value >> 8) & 255, value & 255);
+
+/**
+ * A byte string XOR a mask of 4 bytes, again and again (section 5.3). In words of 32 bits, because
+ * it is the turns of a loop that an interpreter is paid for.
+ */
+const maskPayload = (payload: string, mask: Uint8Array): string => {
+  const words = new Int32Array((payload.length + 3) >> 2);
+  const bytes = new Uint8Array(words.buffer);
+  bytes.set(asciiBytes(payload), 0);
+  const key = new Int32Array(1);
+  new Uint8Array(key.buffer).set(mask, 0);
+  const word = key[0] as number;
+  for (let i = 0; i < words.length; i++) words[i] = (words[i] as number) ^ word;
+  return asciiText(bytes.subarray(0, payload.length));
+};
+
+/** One masked frame, final, payload as a byte string. */
+const encodeFrame = (opcode: number, payload: string, mask: Uint8Array): string => {
+  const length = payload.length;
+  const head =
+    length < 126
+      ? String.fromCharCode(0x80 | opcode, 0x80 | length)
+      : length < 65536
+        ? String.fromCharCode(0x80 | opcode, 0xfe) + char2(length)
+        : `${String.fromCharCode(0x80 | opcode, 0xff)}\0\0\0\0${char2(length >> 16)}${char2(length)}`;
+  return (
+    head +
+    String.fromCharCode(
+      mask[0] as number,
+      mask[1] as number,
+      mask[2] as number,
+      mask[3] as number,
+    ) +
+    maskPayload(payload, mask)
+  );
+};
+
+class WebSocketLink implements Link {
+  declare options: WebSocketOptions;
+  declare events: LinkEvents;
+  declare url: string;
+  declare socket: EspruinoSocket | null;
+  /** Sec-WebSocket-Key; "" once it was answered. */
+  declare key: string;
+  declare state: "handshake" | "open" | "closing" | "closed";
+  declare buffer: string;
+  /** The fragments of a message so far; null between messages. */
+  declare message: string | null;
+  /** A whole message, on its way up. */
+  declare ready: string | null;
+  /** Texts to be sent. */
+  declare queue: string[];
+  /** The queue waits for `drain`, or for the timer that empties it. */
+  declare blocked: boolean;
+
+  constructor(options: WebSocketOptions, url: string, events: LinkEvents) {
+    this.options = options;
+    this.events = events;
+    this.url = url;
+    this.socket = null;
+    this.key = "";
+    this.state = "handshake";
+    this.buffer = "";
+    this.message = null;
+    this.ready = null;
+    this.queue = [];
+    this.blocked = false;
+  }
+
+  /** Called soon after construction: a refused connection throws here, not in the caller's `connect`. */
+  begin(): void {
+    const target = parseUrl(this.url);
+    if (this.state !== "handshake" || target === null) return;
+    const sockets = target.secure ? this.options.tls : this.options.net;
+    if (sockets === null) {
+      this.finish(1006, "this board has no TLS");
+      return;
+    }
+    try {
+      this.listen(sockets, target.host, target.port);
+    } catch (error) {
+      this.finish(1006, `cannot connect: ${String(error)}`);
+    }
+  }
+
+  /** A method of its own, as its closures keep what is in their scope. */
+  listen(sockets: EspruinoSockets, host: string, port: number): void {
+    const socket = sockets.connect({ host: host, port: port }, () => this.connected());
+    this.socket = socket;
+    socket.on("data", (data) => this.receive(data));
+    socket.on("drain", () => this.drained());
+    socket.on("error", (error) => this.finish(1006, `socket error ${String(error)}`));
+    socket.on("close", () => this.lost("the connection broke"));
+  }
+
+  /**
+   * Only queues. What is sent answers what came, so the caller stands on some twenty calls; a board
+   * has the memory for them or for making a frame, not for both.
+   */
+  send(text: string): void {
+    if (this.state !== "open") return;
+    this.queue.push(text);
+    if (this.blocked) return;
+    this.blocked = true;
+    this.options.timer.set(0, () => this.drained());
+  }
+
+  close(code: number, reason: string): void {
+    if (this.state !== "open" && this.state !== "handshake") return;
+    if (this.state === "open") this.sayClose(char2(code) + reason);
+    this.state = "closing";
+    this.options.timer.set(0, () => this.finish(code, reason));
+  }
+
+  connected(): void {
+    const target = parseUrl(this.url);
+    if (target === null || this.state !== "handshake") return;
+    this.key = handshakeKey(this.options.random(16));
+    this.put(handshakeRequest(target, this.key));
+  }
+
+  drained(): void {
+    this.blocked = false;
+    while (!this.blocked && this.queue.length > 0) {
+      this.blocked = !this.write(OP_TEXT, this.queue.shift() as string);
+    }
+  }
+
+  receive(data: string): void {
+    if (this.state === "closed") return;
+    this.buffer += data;
+    if (this.key !== "" && !this.readHead()) return;
+    this.readOn();
+  }
+
+  /** Reads up to the end of one message; what follows it has its turn when that was handled. */
+  readOn(): void {
+    while (this.ready === null && this.state === "open" && this.readFrame());
+    const ready = this.ready;
+    if (ready === null) return;
+    this.ready = null;
+    if (this.buffer !== "") this.options.timer.set(0, () => this.readOn());
+    this.events.received(ready);
+  }
+
+  /** The connection is gone; what it brought is still handed up. */
+  lost(reason: string): void {
+    while (this.state === "open" && this.buffer !== "" && this.readFrame()) this.readOn();
+    this.finish(1006, reason);
+  }
+
+  /** Whether the 101 is complete. What follows it in the same segment stays in the buffer. */
+  readHead(): boolean {
+    const end = this.buffer.indexOf("\r\n\r\n");
+    if (end < 0 || end > MAX_HEAD) {
+      if (this.buffer.length > MAX_HEAD) this.fail(1006, "the answer to the upgrade is too long");
+      return false;
+    }
+    const problem = handshakeProblem(this.buffer.substring(0, end), this.key, this.options.crypto);
+    this.buffer = this.buffer.substring(end + 4);
+    this.key = "";
+    if (problem !== null) return this.fail(1006, problem);
+    if (this.state !== "handshake") return false;
+    this.state = "open";
+    this.events.opened();
+    return true;
+  }
+
+  /** Handles one frame if it is complete; false while it is not. */
+  readFrame(): boolean {
+    const buffer = this.buffer;
+    if (buffer.length < 2) return false;
+    const first = buffer.charCodeAt(0);
+    const second = buffer.charCodeAt(1);
+    // Reserved bits without an extension, or a masked frame from a server: RFC 6455 sections 5.1, 5.2.
+    if ((first & 0x70) !== 0 || second > 127) return this.fail(1002, "protocol error");
+    let length = second;
+    let at = 2;
+    if (second === 126) {
+      if (buffer.length < 4) return false;
+      length = buffer.charCodeAt(2) * 256 + buffer.charCodeAt(3);
+      at = 4;
+    } else if (second === 127) {
+      if (buffer.length < 10) return false;
+      length = 0;
+      for (let i = 2; i < 10; i++) length = length * 256 + buffer.charCodeAt(i);
+      at = 10;
+    }
+    if (length > this.options.maxMessage) return this.fail(1009, "message too large");
+    if (buffer.length < at + length) return false;
+    const payload = buffer.substring(at, at + length);
+    this.buffer = buffer.substring(at + length);
+    return this.handleFrame(first & 15, (first & 0x80) !== 0, payload);
+  }
+
+  handleFrame(opcode: number, final: boolean, payload: string): boolean {
+    if (opcode >= OP_CLOSE && (!final || payload.length > MAX_CONTROL))
+      return this.fail(1002, "protocol error");
+    if (opcode === OP_CLOSE) this.answerClose(payload);
+    else if (opcode === OP_PING) this.write(OP_PONG, payload);
+    else if (opcode === OP_TEXT || opcode === OP_CONTINUATION)
+      return this.addFragment(opcode, final, payload);
+    else if (opcode !== OP_PONG) return this.fail(1003, "text only");
+    return true;
+  }
+
+  addFragment(opcode: number, final: boolean, payload: string): boolean {
+    const begun = this.message;
+    if ((opcode === OP_TEXT) !== (begun === null)) return this.fail(1002, "protocol error");
+    const message = begun === null ? payload : begun + payload;
+    if (message.length > this.options.maxMessage) return this.fail(1009, "message too large");
+    this.message = final ? null : message;
+    if (final) this.ready = message;
+    return true;
+  }
+
+  answerClose(payload: string): void {
+    const code = payload.length < 2 ? 1005 : payload.charCodeAt(0) * 256 + payload.charCodeAt(1);
+    this.sayClose(payload.substring(0, 2));
+    this.finish(code, payload.substring(2));
+  }
+
+  /** All that is queued, then the close frame: nothing may follow it (section 5.5.1). */
+  sayClose(payload: string): void {
+    while (this.queue.length > 0) this.write(OP_TEXT, this.queue.shift() as string);
+    this.write(OP_CLOSE, payload.substring(0, MAX_CONTROL));
+  }
+
+  write(opcode: number, payload: string): boolean {
+    return this.put(encodeFrame(opcode, payload, this.options.random(4)));
+  }
+
+  /** False: the socket queued it, and says `drain` when it may have more; or it is gone. */
+  put(bytes: string): boolean {
+    const socket = this.socket;
+    if (socket === null) return false;
+    try {
+      return socket.write(bytes);
+    } catch (error) {
+      this.finish(1006, `cannot write: ${String(error)}`);
+      return false;
+    }
+  }
+
+  /** Ends the link for a fault of the other side. False, so that reading stops. */
+  fail(code: number, reason: string): boolean {
+    if (this.state === "open") this.sayClose(char2(code) + reason);
+    this.finish(code, reason);
+    return false;
+  }
+
+  finish(code: number, reason: string): void {
+    if (this.state === "closed") return;
+    this.state = "closed";
+    this.buffer = "";
+    this.message = null;
+    this.ready = null;
+    this.queue = [];
+    const socket = this.socket;
+    this.socket = null;
+    if (socket !== null) {
+      try {
+        socket.end();
+      } catch {
+        // Espruino throws where the socket is gone already; that is what was wanted.
+      }
+    }
+    this.events.closed(code, reason);
+  }
+}
+
+/** The Link port of a board. Addresses: `ws://host[:port]/path`, `wss://` where there is TLS. */
+export class WebSocketLinks implements LinkPort {
+  declare options: WebSocketOptions;
+
+  constructor(options: WebSocketOptions) {
+    this.options = options;
+  }
+
+  connect(url: string, events: LinkEvents): Link {
+    if (parseUrl(url) === null) throw new Error("not a ws:// or wss:// address");
+    const link = new WebSocketLink(this.options, url, events);
+    this.options.timer.set(0, () => link.begin());
+    return link;
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Storage in memory: a plain one, and one whose power can be cut at every step of a write, with the
+ * habits of real media (a file overwritten in place, truncated first, renamed over; flash that is
+ * erased; a cache that was not flushed).
+ */
+import type { StoragePort } from "../ports.ts";
+
+export class MemoryStorage implements StoragePort {
+  private readonly texts = new Map<string, string>();
+
+  read(name: string): string | null {
+    return this.texts.get(name) ?? null;
+  }
+
+  write(name: string, text: string): void {
+    this.texts.set(name, text);
+  }
+
+  remove(name: string): void {
+    this.texts.delete(name);
+  }
+
+  names(): string[] {
+    return [...this.texts.keys()];
+  }
+}
+
+/** Thrown by a write during which the power went. */
+export class PowerCut extends Error {
+  constructor() {
+    super("power cut");
+    this.name = "PowerCut";
+  }
+}
+
+/**
+ * What is on the medium after each byte of a write:
+ * `overwrite`: the new bytes replace the old from the front, the old tail stays until the end;
+ * `truncate`: the file is emptied, then grows; `erase`: flash turns to 0xff, then is programmed;
+ * `unflushed`: a file of the new length full of zeros until the last step; `rename`: the old text until the last step.
+ */
+export const MEDIA = ["overwrite", "truncate", "erase", "unflushed", "rename"] as const;
+export type Medium = (typeof MEDIA)[number];
+
+const halfWritten = (medium: Medium, before: string | null, after: string, bytes: number) => {
+  const written = after.slice(0, bytes);
+  switch (medium) {
+    case "overwrite":
+      return written + (before ?? "").slice(bytes);
+    case "truncate":
+      return written;
+    case "erase":
+      return written + "\xff".repeat(after.length - bytes);
+    case "unflushed":
+      return "\0".repeat(after.length);
+    case "rename":
+      return before;
+  }
+};
+
+export class CuttableStorage implements StoragePort {
+  /** Steps of all writes so far; a write of n bytes has n + 2: before the first, after each, and done. */
+  steps = 0;
+  private readonly medium: Medium;
+  private readonly texts: Map<string, string>;
+  private cutAt: number | null = null;
+
+  constructor(medium: Medium, texts: Map<string, string> = new Map()) {
+    this.medium = medium;
+    this.texts = texts;
+  }
+
+  /** The power goes in the `step`-th step from now, counted from 1; null: never. */
+  cutAfter(step: number | null): void {
+    this.cutAt = step === null ? null : this.steps + step;
+  }
+
+  read(name: string): string | null {
+    return this.texts.get(name) ?? null;
+  }
+
+  write(name: string, text: string): void {
+    const before = this.read(name);
+    for (let bytes = 0; bytes <= text.length; bytes++) {
+      const half = halfWritten(this.medium, before, text, bytes);
+      this.put(name, bytes === 0 ? before : half);
+      this.step();
+    }
+    this.put(name, text);
+    // The power may also go after the data is safe and before anybody learns of it.
+    this.step();
+  }
+
+  /** A copy of the medium, as the next start finds it. */
+  copy(): CuttableStorage {
+    return new CuttableStorage(this.medium, new Map(this.texts));
+  }
+
+  private put(name: string, text: string | null): void {
+    if (text === null) this.texts.delete(name);
+    else this.texts.set(name, text);
+  }
+
+  private step(): void {
+    this.steps++;
+    if (this.cutAt !== null && this.steps >= this.cutAt) throw new PowerCut();
+  }
+}

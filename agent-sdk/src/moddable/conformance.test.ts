@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { expect, it } from "vitest";
+import { WebSocketServer } from "ws";
+import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import { systemTimer } from "../node/index.ts";
+import { ecmaWebSocket } from "../testing/ecma-websocket.ts";
+import { FakePreference, fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
+import { relaySides } from "../testing/relay-sides.ts";
+import { wsWire } from "../testing/ws-wire.ts";
+import { ecmaLinks } from "./link.ts";
+import { preferenceStorage } from "./storage.ts";
+import { moddableTimer } from "./timer.ts";
+
+/** The test's own time limit ends a wait for what never comes. */
+const until = async (done: () => boolean): Promise<void> => {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 1));
+};
+
+const timer = () => moddableTimer(fakeTimer, fakeTime());
+
+timerConformance("moddable", () => ({ timer: timer(), until }));
+
+storageConformance("preference", nodeSuite(), () => {
+  const preference = new FakePreference();
+  return {
+    storage: preferenceStorage(preference),
+    reopen: () => preferenceStorage(preference),
+  };
+});
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+};
+
+const io = ecmaWebSocket(wsWire, systemTimer());
+
+linkConformance("ECMA-419", async () => {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  const relays = relaySides(server);
+  return {
+    port: ecmaLinks({ ws: { io }, wss: null, timer: timer() }),
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/wss`,
+    deadUrl: `ws://127.0.0.1:${await freePort()}/wss`,
+    relays,
+    until,
+    async end() {
+      for (const socket of server.clients) socket.terminate();
+      server.close();
+      await once(server, "close");
+    },
+  };
+});
+
+it("a project without TLS reports a wss address as closed, with the reason", async () => {
+  const reasons: string[] = [];
+  const port = ecmaLinks({ ws: { io }, wss: null, timer: timer() });
+  port.connect("wss://relay.example", {
+    opened: () => reasons.push("opened"),
+    received: () => {},
+    closed: (_code, reason) => reasons.push(reason),
+  });
+  await until(() => reasons.length > 0);
+  expect(reasons).toEqual(["this project has no wss network"]);
+});

@@ -1,0 +1,24 @@
+/**
+ * The door on Moddable: `import { startAgent } from "blindrelay"`, which the SDK's modules `timer`,
+ * `time` and `preference` must be there for (moddable/manifest.json includes them).
+ */
+import Preference from "preference";
+import Time from "time";
+import Timer from "timer";
+import type { AgentCore } from "../core/agent-core.ts";
+import type { ModdableCrypt } from "./sdk.ts";
+import { provisionOn, type StartOptions, startOn } from "./start.ts";
+
+export type { Program } from "../core/agent.ts";
+export type { AgentCore, AgentStatus } from "../core/agent-core.ts";
+export type { EcmaNetwork, ModdableCrypt } from "./sdk.ts";
+export type { StartOptions } from "./start.ts";
+
+const sdk = { Timer, Time, Preference, trace };
+
+/** Starts a device program as an agent; see StartOptions. Throws where it must not start. */
+export const startAgent = (options: StartOptions): AgentCore => startOn(sdk, options);
+
+/** Once for every new agent_token, before its first start; see provisionOn. */
+export const provisionAgent = (agentToken: string, crypt?: ModdableCrypt): void =>
+  provisionOn(sdk, agentToken, crypt ?? {});

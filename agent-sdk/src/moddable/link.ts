@@ -1,0 +1,220 @@
+/**
+ * An ECMA-419 WebSocket client as a Link port. That client hands out messages in parts as they come,
+ * writes no more than the socket takes at once, answers pings and closes by itself, and says nothing
+ * of why a connection failed.
+ */
+import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
+import { asciiBytes, asciiText, MAX_MESSAGE_BYTES } from "./core.ts";
+import type { EcmaNetwork, EcmaWebSocket } from "./sdk.ts";
+import { parseAddress, type RelayAddress } from "./url.ts";
+
+const OP_CLOSE = 8;
+/** RFC 6455 section 7.4.1: no code in the close frame; no close frame at all; message too big. */
+const NO_STATUS = 1005;
+const ABNORMAL = 1006;
+const TOO_BIG = 1009;
+/** How long the relay may take over the closing handshake before the socket is torn down. */
+const CLOSE_GRACE_MS = 2000;
+
+export interface EcmaLinkOptions {
+  /** For ws://; null where the project has none. */
+  readonly ws: EcmaNetwork | null;
+  /** For wss://. Which certificates it takes is its own configuration. */
+  readonly wss: EcmaNetwork | null;
+  readonly timer: TimerPort;
+  /** Of one message, in bytes; the contract's where absent. */
+  readonly maxMessage?: number;
+}
+
+interface Outgoing {
+  readonly bytes: Uint8Array;
+  sent: number;
+}
+
+class EcmaLink implements Link {
+  private readonly events: LinkEvents;
+  private readonly timer: TimerPort;
+  private readonly maxMessage: number;
+  private client: EcmaWebSocket | null = null;
+  /** `closing`: our close frame waits or is out; `over`: `closed` was reported. */
+  private state: "connecting" | "open" | "closing" | "over" = "connecting";
+  private writable = 0;
+  private queue: Outgoing[] = [];
+  private queued = 0;
+  /** Text of the message so far. */
+  private message = "";
+  private closeFrame: Uint8Array | null = null;
+  private closeCode = ABNORMAL;
+  private closeReason = "";
+
+  constructor(events: LinkEvents, timer: TimerPort, maxMessage: number) {
+    this.events = events;
+    this.timer = timer;
+    this.maxMessage = maxMessage;
+  }
+
+  /** Called soon after `connect`, which must not report anything itself. */
+  begin(network: EcmaNetwork | null, address: RelayAddress): void {
+    if (this.state !== "connecting") return;
+    if (network === null) {
+      this.finish(ABNORMAL, `this project has no ${address.secure ? "wss" : "ws"} network`);
+      return;
+    }
+    try {
+      this.client = new network.io({
+        ...network,
+        host: address.host,
+        port: address.port,
+        path: address.path,
+        onReadable: (count, { more, binary }) => this.readable(count, more, binary === true),
+        onWritable: (count) => this.canWrite(count),
+        onControl: (opcode, data) => {
+          if (opcode === OP_CLOSE) this.peerCloses(new Uint8Array(data));
+        },
+        onClose: () => this.finish(this.closeCode, this.closeReason),
+        onError: () => this.finish(this.closeCode, this.closeReason || "the connection failed"),
+      });
+    } catch (error) {
+      this.finish(ABNORMAL, `cannot connect: ${String(error)}`);
+      return;
+    }
+    // It may have failed, or been given up, before the constructor returned.
+    if (this.isOver()) this.drop();
+  }
+
+  send(text: string): void {
+    if (this.state !== "open") return;
+    const bytes = asciiBytes(text);
+    this.queue.push({ bytes, sent: 0 });
+    this.queued += bytes.length;
+    this.flush();
+  }
+
+  queuedBytes(): number {
+    return this.queued;
+  }
+
+  close(code: number, reason: string): void {
+    if (this.state === "connecting") {
+      this.state = "closing";
+      this.drop();
+      this.timer.set(0, () => this.finish(ABNORMAL, reason));
+    }
+    if (this.state === "open") this.beginClose(code, reason);
+  }
+
+  private beginClose(code: number, reason: string): void {
+    this.state = "closing";
+    this.closeCode = code;
+    this.closeReason = reason;
+    // Control frames may stand between the fragments of a message (RFC 6455 section 5.4).
+    this.queue = [];
+    this.queued = 0;
+    const text = asciiBytes(reason.substring(0, 100));
+    const frame = new Uint8Array(2 + text.length);
+    frame[0] = code >> 8;
+    frame[1] = code & 255;
+    frame.set(text, 2);
+    this.closeFrame = frame;
+    this.flush();
+    this.timer.set(CLOSE_GRACE_MS, () => {
+      this.drop();
+      this.finish(code, reason);
+    });
+  }
+
+  private canWrite(count: number): void {
+    this.writable = count;
+    if (this.state === "connecting") {
+      this.state = "open";
+      this.events.opened();
+    }
+    this.flush();
+  }
+
+  private flush(): void {
+    const client = this.client;
+    if (client === null) return;
+    try {
+      for (let first = this.queue[0]; first !== undefined; first = this.queue[0]) {
+        const left = first.bytes.length - first.sent;
+        const size = Math.min(left, this.writable);
+        if (size === 0 && left > 0) return;
+        const part = first.bytes.subarray(first.sent, first.sent + size);
+        this.writable = client.write(part, { binary: false, more: size < left });
+        first.sent += size;
+        this.queued -= size;
+        if (size === left) this.queue.shift();
+      }
+      const frame = this.closeFrame;
+      if (frame !== null && frame.length <= this.writable) {
+        this.closeFrame = null;
+        this.writable = client.write(frame, { opcode: OP_CLOSE });
+      }
+    } catch (error) {
+      // It throws where the socket has gone and nobody was told yet.
+      this.drop();
+      this.timer.set(0, () => this.finish(ABNORMAL, String(error)));
+    }
+  }
+
+  private readable(count: number, more: boolean, binary: boolean): void {
+    const part = this.client?.read(count);
+    if (this.state !== "open") return;
+    const bytes = part === undefined ? 0 : part.byteLength;
+    if (this.message.length + bytes > this.maxMessage) {
+      this.message = "";
+      this.beginClose(TOO_BIG, "message too large");
+      return;
+    }
+    if (part !== undefined && !binary) this.message += asciiText(new Uint8Array(part));
+    if (more) return;
+    const text = this.message;
+    this.message = "";
+    if (!binary) this.events.received(text);
+  }
+
+  /** The client answers by itself, and ends a second later; nobody here waits for that. */
+  private peerCloses(payload: Uint8Array): void {
+    if (this.state === "closing") return;
+    const code =
+      payload.length < 2 ? NO_STATUS : (payload[0] as number) * 256 + (payload[1] as number);
+    this.finish(code, asciiText(payload.subarray(2)));
+  }
+
+  private isOver(): boolean {
+    return this.state === "over";
+  }
+
+  private drop(): void {
+    const client = this.client;
+    this.client = null;
+    if (client === null) return;
+    try {
+      client.close();
+    } catch {
+      // It was closed already, which is what was wanted.
+    }
+  }
+
+  private finish(code: number, reason: string): void {
+    if (this.state === "over") return;
+    this.state = "over";
+    this.message = "";
+    this.queue = [];
+    this.queued = 0;
+    this.closeFrame = null;
+    this.events.closed(code, reason);
+  }
+}
+
+/** Links over the project's networks. Takes what parseAddress takes. */
+export const ecmaLinks = (options: EcmaLinkOptions): LinkPort => ({
+  connect: (url, events) => {
+    const address = parseAddress(url);
+    if (address === null) throw new Error("a relay's address begins with ws, wss, http or https");
+    const link = new EcmaLink(events, options.timer, options.maxMessage ?? MAX_MESSAGE_BYTES);
+    options.timer.set(0, () => link.begin(address.secure ? options.wss : options.ws, address));
+    return link;
+  },
+});

@@ -1,0 +1,84 @@
+/**
+ * What this edge uses of the Moddable SDK (8.2), so far as it uses it. The modules are handed in by
+ * index.ts, so that the same edge runs where they are stand-ins: under Node in tests, and in XS alone.
+ */
+
+/** `import Timer from "timer"`. Milliseconds become a 32-bit integer. */
+export interface ModdableTimer {
+  set(fn: () => void, ms?: number): unknown;
+  clear(timer: unknown): void;
+}
+
+/** `import Time from "time"`. Ticks are milliseconds; on microcontrollers they wrap at 32 bits. */
+export interface ModdableTime {
+  readonly ticks: number;
+  /** From one count of ticks to another, right across one wrap. */
+  delta(start: number, end: number): number;
+}
+
+/** `import Preference from "preference"`. */
+export interface ModdablePreference {
+  get(domain: string, key: string): unknown;
+  set(domain: string, key: string, value: ArrayBuffer): void;
+}
+
+/** `import { Digest, BlockCipher, Mode } from "crypt"` and `import HMAC from "hmac"`, what there is of them. */
+export interface ModdableCrypt {
+  readonly Digest?: new (type: "SHA256") => object;
+  readonly HMAC?: new (
+    digest: object,
+    key: Uint8Array,
+  ) => {
+    process(data: Uint8Array): ArrayBuffer;
+  };
+  readonly BlockCipher?: new (cipher: "AES", key: ArrayBuffer) => object;
+  readonly Mode?: new (
+    mode: "CBC" | "ECB",
+    cipher: object,
+    iv?: ArrayBuffer,
+  ) => {
+    encrypt(data: Uint8Array): ArrayBuffer;
+  };
+}
+
+/** A WebSocket client as ECMA-419 has it (`embedded:network/websocket/client`). */
+export interface EcmaWebSocket {
+  /** Up to `count` bytes of the message that onReadable told of; nothing where it has none. */
+  read(count: number): ArrayBuffer | undefined;
+  /** Returns how many bytes the next write may have. Throws where it does not fit. */
+  write(
+    data: Uint8Array,
+    options: { readonly binary: boolean; readonly more: boolean } | { readonly opcode: number },
+  ): number;
+  close(): void;
+}
+
+export interface EcmaWebSocketOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  /** Part of a message; `more` says that it goes on, in this frame or another. */
+  onReadable(count: number, options: { readonly more: boolean; readonly binary?: boolean }): void;
+  /** The connection is open, or takes more; `count` bytes may be written. */
+  onWritable(count: number): void;
+  /** A whole control frame; pings and closes are answered by the client itself. */
+  onControl(opcode: number, data: ArrayBuffer): void;
+  onClose(): void;
+  onError(): void;
+}
+
+/** A TCP or TLS socket of ECMA-419, such as `embedded:io/socket/tcp`. */
+export interface EcmaSocket {
+  format: string;
+  read(count?: unknown): unknown;
+  write(data: unknown): unknown;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for exactly this of a class to extend.
+export type EcmaSocketClass = new (...args: any[]) => EcmaSocket;
+
+/** How to reach the network: `device.network.ws` or `.wss` of ECMA-419, which has `dns` besides. */
+export interface EcmaNetwork {
+  readonly io: new (options: EcmaWebSocketOptions) => EcmaWebSocket;
+  readonly socket?: { readonly io: EcmaSocketClass };
+}

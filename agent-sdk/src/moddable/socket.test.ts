@@ -1,0 +1,41 @@
+/** The story: a head split over two segments, with a write in between, made the SDK's client deaf. */
+import { expect, it } from "vitest";
+import { steadyNetwork, steadySocket } from "./socket.ts";
+
+/** A socket of the SDK: `read` gives a byte or all there is, as its format stands. */
+class Socket {
+  format = "buffer";
+  readonly written: unknown[] = [];
+  private readonly bytes: number[] = [0x81, 3, 97, 98, 99];
+
+  read(count?: unknown): unknown {
+    if (this.format === "number") return this.bytes.shift();
+    return this.bytes.splice(0, (count as number | undefined) ?? this.bytes.length);
+  }
+
+  write(data: unknown): unknown {
+    if (this.format !== "buffer") throw new Error("a number is wanted");
+    return this.written.push(data);
+  }
+}
+
+it("gives a byte where one is asked for, whatever was written before", () => {
+  const socket = new (steadySocket(Socket))();
+  expect(socket.read()).toBe(0x81);
+  socket.write("pong");
+  expect(socket.read()).toBe(3);
+  expect(socket.read(2)).toEqual([97, 98]);
+  expect(socket.read()).toBe(99);
+});
+
+it("puts steady sockets into a network, and leaves one without sockets alone", () => {
+  class io {
+    read = (): undefined => undefined;
+    write = (): number => 0;
+    close = (): void => {};
+  }
+  const steady = steadyNetwork({ io, socket: { io: Socket } });
+  expect(steady?.socket?.io.prototype).toBeInstanceOf(Socket);
+  expect(steadyNetwork({ io })).toEqual({ io });
+  expect(steadyNetwork(undefined)).toBe(null);
+});

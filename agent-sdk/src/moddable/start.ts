@@ -1,0 +1,139 @@
+/**
+ * An agent on Moddable, from preferences to a running link. The SDK's modules are handed in; index.ts
+ * is the door that takes them from the SDK.
+ *
+ * A start raises the boot count before the core is made. The count is never made here: an erased flash
+ * looks like a new one, so only `provision` writes a first count, and only for a new agent_token.
+ */
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Program } from "../core/agent.ts";
+import type { AgentCore as AgentCoreType } from "../core/agent-core.ts";
+import type { Log, Random } from "../ports.ts";
+import { AgentCore, provisionBootCount, raiseBootCount } from "./core.ts";
+import { ecmaLinks } from "./link.ts";
+import type {
+  EcmaNetwork,
+  ModdableCrypt,
+  ModdablePreference,
+  ModdableTime,
+  ModdableTimer,
+} from "./sdk.ts";
+import { steadyNetwork } from "./socket.ts";
+import { preferenceStorage } from "./storage.ts";
+import { moddableSuite } from "./suite.ts";
+import { moddableTimer } from "./timer.ts";
+import { parseAddress } from "./url.ts";
+
+const SDK_VERSION = "0.1.0";
+
+export interface ModdableSdk {
+  readonly Timer: ModdableTimer;
+  readonly Time: ModdableTime;
+  readonly Preference: ModdablePreference;
+  /** A line on the console, newline included. */
+  readonly trace: (text: string) => void;
+}
+
+export interface StartOptions {
+  /** The relay: http(s) base or ws(s) address. */
+  readonly url: string;
+  readonly agentId: string;
+  /** `agt_`: what the relay knows this agent by. */
+  readonly relayToken: string;
+  /** `e2e_`: what its clients know it by. Never shared by two devices. */
+  readonly agentToken: string;
+  /** "1" where absent. */
+  readonly packetVersion?: Version;
+  /** For people; the agentId where absent. */
+  readonly name?: string;
+  readonly program: Program;
+  /** How to open ws:// and wss:// addresses; what the address needs must be there. */
+  readonly network: { readonly ws?: EcmaNetwork; readonly wss?: EcmaNetwork };
+  /** The SDK's native hash and cipher. Without it all crypto is JavaScript, and "1" the only version. */
+  readonly crypt?: ModdableCrypt;
+  /** Such as a chip's own number; part of what makes epochs differ. */
+  readonly serialNumber?: string;
+  /** Said in system.info: "moddable" and this. */
+  readonly device?: string;
+  /** Bytes, for system.info. */
+  readonly freeMemory?: () => number;
+  /** Of one call or answer, in bytes; a board with little RAM says less than the contract's 47,000. */
+  readonly maxPlaintext?: number;
+  /** Warnings and errors go to the console where absent. */
+  readonly log?: Log;
+}
+
+/** As good as the platform's `Math.random`: hardware on ESP32 and ESP8266, libc's `rand` elsewhere. */
+const mathRandom: Random = (length) => {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) bytes[i] = Math.floor(Math.random() * 256);
+  return bytes;
+};
+
+const traceLog =
+  (trace: (text: string) => void): Log =>
+  (level, message, fields) => {
+    if (level !== "warn" && level !== "error") return;
+    const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
+    trace(`blindrelay ${level}: ${message}${more}\n`);
+  };
+
+const wsUrl = (url: string): string => {
+  const address = parseAddress(url);
+  if (address === null)
+    throw new Error("url: a relay's address begins with ws, wss, http or https");
+  return `${address.secure ? "wss" : "ws"}://${address.host}:${address.port}${address.path}`;
+};
+
+/** Starts a device program. Throws where the boot count does not let it, and for values that cannot be right. */
+export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
+  const url = wsUrl(options.url);
+  const suite: Suite = moddableSuite(options.crypt ?? {});
+  const storage = preferenceStorage(sdk.Preference);
+  const count = raiseBootCount(storage, suite, options.agentToken);
+  if (!count.ok) throw new Error(count.advice);
+  const timer = moddableTimer(sdk.Timer, sdk.Time);
+  const core = new AgentCore({
+    url,
+    agentId: options.agentId,
+    relayToken: options.relayToken,
+    agentToken: options.agentToken,
+    version: options.packetVersion ?? "1",
+    name: options.name,
+    runtime: options.device === undefined ? "moddable" : `moddable ${options.device}`,
+    sdkVersion: SDK_VERSION,
+    bootCount: count.count,
+    deviceRandom: mathRandom(16),
+    serialNumber: options.serialNumber ?? null,
+    freeMemory: options.freeMemory,
+    maxPlaintext: options.maxPlaintext,
+    ports: {
+      link: ecmaLinks({
+        ws: steadyNetwork(options.network.ws),
+        wss: steadyNetwork(options.network.wss),
+        timer,
+      }),
+      timer,
+      random: mathRandom,
+      suite,
+      log: options.log ?? traceLog(sdk.trace),
+    },
+  });
+  options.program(core.agent);
+  core.start();
+  return core;
+};
+
+/** Writes the first boot count for an agent_token that was never used. Throws where it was, or cannot be written. */
+export const provisionOn = (
+  sdk: Pick<ModdableSdk, "Preference">,
+  agentToken: string,
+  crypt: ModdableCrypt,
+): void => {
+  const result = provisionBootCount(
+    preferenceStorage(sdk.Preference),
+    moddableSuite(crypt),
+    agentToken,
+  );
+  if (!result.ok) throw new Error(result.advice);
+};

@@ -1,0 +1,69 @@
+/** The Moddable build in the real XS engine: every vector file, and the engine's own limits. */
+import { readFileSync } from "node:fs";
+import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildXsModules } from "../../build/xs.ts";
+import { findXsEngine } from "../../build/xs-engine.ts";
+import { vectorsScript } from "../../build/xs-script.ts";
+import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../../build/xs-worker.ts";
+import { answerCrypt } from "../testing/xs-crypt.ts";
+
+const ENGINE_BUILD_MS = 600_000;
+const found = await findXsEngine();
+const engine = found.kind === "found" ? found.path : "";
+const fields = Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[];
+/** The files that hold nothing of version "2", which wants a native cipher. */
+const withoutAes = ["hkdf", "hmac", "chacha20Poly1305", "base64url", "json", "tokens"] as const;
+const cases = [
+  ...fields.map((field) => [field, "with native crypto", true] as const),
+  ...withoutAes.map((field) => [field, "in JavaScript alone", false] as const),
+];
+
+describe.skipIf(found.kind === "missing")(
+  `the Moddable build in XS${found.kind === "missing" ? ` (skipped: ${found.reason})` : ""}`,
+  () => {
+    let worker: XsWorker;
+    beforeAll(async () => {
+      worker = new XsWorker({
+        engine,
+        maxCompute: 1e9,
+        maxMemoryKiB: 131072,
+        answer: (asked) => Buffer.from(JSON.stringify(answerCrypt(JSON.parse(asked.toString())))),
+      });
+      worker.evaluate(await vectorsScript(await buildXsModules()));
+    }, ENGINE_BUILD_MS);
+    afterAll(() => worker.close());
+
+    const read = (field: keyof VectorFiles): string => {
+      const name = VECTOR_FILE_NAMES[field];
+      return readFileSync(new URL(`../../../protocol/vectors/${name}`, import.meta.url), "utf8");
+    };
+    const check = (field: keyof VectorFiles, text: string, native: boolean): string[] => {
+      const command = { op: "vectors", field, text, native };
+      return JSON.parse(worker.command(Buffer.from(JSON.stringify(command))).reply.toString());
+    };
+
+    it.each(cases)("agrees with every case of %s, %s", (field, _how, native) => {
+      expect(check(field, read(field), native)).toEqual([]);
+    });
+
+    it("notices a vector that is not right", () => {
+      const bent = read("hmac").replace(/"mac": "./, '"mac": "_');
+      expect(check("hmac", bent, true)).not.toEqual([]);
+    });
+
+    it.each([
+      ["computes without end", "for (;;);", XS_TOO_MUCH_COMPUTATION],
+      [
+        "takes memory without end",
+        "const a = []; for (;;) a.push(new ArrayBuffer(1e6));",
+        XS_NOT_ENOUGH_MEMORY,
+      ],
+    ])("ends a script that %s, and says so", async (_what, script, code) => {
+      const other = new XsWorker({ engine, maxCompute: 1e8, maxMemoryKiB: 131072 });
+      expect(() => other.evaluate(script)).toThrow("XS has ended");
+      expect(await other.ended).toBe(code);
+      await other.close();
+    });
+  },
+);

@@ -1,0 +1,40 @@
+/**
+ * A firmware version has booted once the relay has let it in: only that proves that the new program
+ * starts, finds its state and reaches the network. The state folder remembers the last one that did.
+ */
+import type { AgentCore } from "../core/agent-core.ts";
+import type { StoragePort } from "../ports.ts";
+
+const NAME = "firmware";
+
+export interface BootConfirmed {
+  readonly version: string;
+  /** The version that had booted before; null where none is known. */
+  readonly previous: string | null;
+}
+
+export type BootConfirmedListener = (event: BootConfirmed) => void;
+
+/** Watches for the first login; the returned function adds listeners, also after it. */
+export const watchBoot = (
+  core: AgentCore,
+  storage: StoragePort,
+  version: string | undefined,
+): ((fn: BootConfirmedListener) => void) => {
+  const listeners: BootConfirmedListener[] = [];
+  let event: BootConfirmed | null = null;
+  let seen = version === undefined;
+  core.onState(({ state }) => {
+    if (state !== "online" || seen || version === undefined) return;
+    seen = true;
+    const previous = storage.read(NAME);
+    if (previous === version) return;
+    storage.write(NAME, version);
+    event = { version, previous };
+    for (const fn of listeners) fn(event);
+  });
+  return (fn) => {
+    listeners.push(fn);
+    if (event !== null) fn(event);
+  };
+};

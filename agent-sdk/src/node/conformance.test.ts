@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { afterAll } from "vitest";
+import { WebSocketServer } from "ws";
+import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import { relaySides } from "../testing/relay-sides.ts";
+import { folderStorage, systemTimer, webSocketLinks } from "./index.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-agent-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The test's own time limit ends a wait for what never comes. */
+const until = async (done: () => boolean): Promise<void> => {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 1));
+};
+
+storageConformance("folder", nodeSuite(), () => {
+  const own = mkdtempSync(join(folder, "state-"));
+  return { storage: folderStorage(own), reopen: () => folderStorage(own) };
+});
+
+timerConformance("system", () => ({ timer: systemTimer(), until }));
+
+/** A port of this machine on which nobody listens any more. */
+const freePort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
+
+linkConformance("ws", async () => {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await new Promise((resolve) => server.once("listening", resolve));
+  const relays = relaySides(server);
+  return {
+    port: webSocketLinks(),
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/wss`,
+    deadUrl: `ws://127.0.0.1:${await freePort()}/wss`,
+    relays,
+    until,
+    async end() {
+      for (const socket of server.clients) socket.terminate();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+});

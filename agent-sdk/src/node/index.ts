@@ -1,0 +1,17 @@
+export type { Program } from "../core/agent.ts";
+export { Agent } from "../core/agent.ts";
+export type { AgentStatus } from "../core/agent-core.ts";
+export type { CallContext, Handler } from "../core/dispatch.ts";
+export type { BootConfirmed, BootConfirmedListener } from "./booted.ts";
+export type { ReleaseProblem, StateProblem } from "./errors.ts";
+export { ConfigError, ReleaseError, StateError } from "./errors.ts";
+export { relayUrl, webSocketLinks } from "./link.ts";
+export type { StateLock } from "./lock.ts";
+export { lockState } from "./lock.ts";
+export type { ReleaseSource, Update } from "./releases.ts";
+export { checkRelease, downloadRelease } from "./releases.ts";
+export type { RunningAgent, StartOptions } from "./start.ts";
+export { provision, startAgent } from "./start.ts";
+export { folderStorage, makeStateFolder } from "./storage.ts";
+export { systemTimer } from "./timer.ts";
+export { SDK_VERSION } from "./version.ts";

@@ -1,0 +1,204 @@
+/**
+ * Firmware updates on Node (section 4): ask the relay, and take nothing on its word. An update is
+ * installed only where a pinned key signed it for this runtime and this channel, its version is
+ * above the one that runs, and size and hash of what arrived are the signed ones.
+ */
+import { createHash, createPublicKey, type Hash, verify } from "node:crypto";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { isAbove, releaseText } from "@blindrelay/protocol/releases";
+import { ConfigError, ReleaseError } from "./errors.ts";
+import { relayUrl } from "./link.ts";
+
+const CHECK_LIMIT_MS = 30_000;
+/** Without a byte for so long a download counts as broken. */
+const SILENCE_LIMIT_MS = 30_000;
+/** A download that broke goes on where it was, so many times in all. */
+const ATTEMPTS = 5;
+const PART_SUFFIX = ".part";
+
+/** What runs now, where newer is asked for, and whose newer is taken. */
+export interface ReleaseSource {
+  /** The relay: http(s) base or ws(s) address. */
+  readonly url: string;
+  /** The agent's relay token (`agt_`), or any other of its account. */
+  readonly token: string;
+  /** What the firmware is built for, such as "node": the first word of what the agent reports. */
+  readonly runtime: string;
+  readonly channel: string;
+  /** Of the firmware that runs, by SemVer. */
+  readonly version: string;
+  /** Pinned Ed25519 public keys: 32 bytes as base64url. */
+  readonly publicKeys: readonly string[];
+}
+
+/** A release whose signature was checked and whose version is above the one that runs. */
+export interface Update {
+  readonly version: string;
+  readonly url: string;
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly notes: string;
+}
+
+/**
+ * Asks for something newer; null where there is nothing. Rejects with a ReleaseError where the relay
+ * cannot be asked, or offers what must not be installed; with a ConfigError for keys that are none.
+ */
+export const checkRelease = async (source: ReleaseSource): Promise<Update | null> => {
+  const keys = source.publicKeys.map(pinnedKey);
+  if (keys.length === 0) throw new ConfigError("publicKeys: pin at least one release key");
+  const query = new URLSearchParams({
+    channel: source.channel,
+    version: source.version,
+    runtime: source.runtime,
+  });
+  const latest = await ask(`${httpBase(source.url)}/api/v1/releases/check?${query}`, source.token);
+  if (latest === null) return null;
+  const { version, size, sha256, signature, url, notes } = latest;
+  if (!isAbove(version, source.version)) {
+    throw new ReleaseError("downgrade", `offered ${version}, and ${source.version} runs`);
+  }
+  const { runtime, channel } = source; // our own, never the relay's
+  const text = Buffer.from(releaseText({ runtime, channel, version, size, sha256 }), "ascii");
+  const bytes = Buffer.from(signature, "base64url");
+  if (!keys.some((key) => verify(null, text, key, bytes))) {
+    throw new ReleaseError(
+      "untrusted",
+      `no pinned key signed ${version} for ${runtime}|${channel}`,
+    );
+  }
+  return { version, url, size, sha256, notes };
+};
+
+/**
+ * Fetches an update to `path`, which is there only once all of it is, checked and on the medium.
+ * Rejects with a ReleaseError; what was there before then still is.
+ */
+export const downloadRelease = async (update: Update, path: string): Promise<void> => {
+  const part = path + PART_SUFFIX;
+  const file = await open(part, "w", 0o600);
+  try {
+    const hash = createHash("sha256");
+    await fetchAll(update, file, hash);
+    if (hash.digest("hex") !== update.sha256) {
+      throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
+    }
+    await file.sync();
+    await file.close();
+    await rename(part, path);
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await rm(part, { force: true });
+    throw error;
+  }
+};
+
+/** The artifact from its first byte to its last, over as many connections as that takes. */
+const fetchAll = async (update: Update, file: FileHandle, hash: Hash): Promise<void> => {
+  let got = 0;
+  let broken: unknown = null;
+  for (let attempt = 0; attempt < ATTEMPTS && got < update.size; attempt++) {
+    try {
+      for await (const chunk of bytesFrom(update, got)) {
+        got += chunk.length;
+        if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
+        hash.update(chunk);
+        await file.write(chunk);
+      }
+      broken = new Error("the connection ended early");
+    } catch (error) {
+      if (error instanceof ReleaseError) throw error;
+      broken = error;
+    }
+  }
+  if (got < update.size) {
+    throw new ReleaseError("unreachable", `the download broke off: ${reasonOf(broken)}`, broken);
+  }
+};
+
+async function* bytesFrom(update: Update, from: number): AsyncGenerator<Uint8Array> {
+  const silence = new AbortController();
+  let timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
+  try {
+    const response = await fetch(update.url, {
+      redirect: "error",
+      signal: silence.signal,
+      // The ETag is the hash: were the file another, the whole of it would come.
+      headers: from === 0 ? {} : { range: `bytes=${from}-`, "if-range": `"${update.sha256}"` },
+    });
+    if (response.status !== (from === 0 ? 200 : 206) || response.body === null) {
+      await response.body?.cancel();
+      throw new ReleaseError("refused", `the artifact's address answers ${response.status}`);
+    }
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
+      yield chunk;
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface Offered {
+  readonly version: string;
+  readonly url: string;
+  readonly size: number;
+  readonly sha256: string;
+  readonly signature: string;
+  readonly notes: string;
+}
+
+const ask = async (url: string, token: string): Promise<Offered | null> => {
+  let response: Response;
+  let answer: { latest?: unknown } | null;
+  try {
+    response = await fetch(url, {
+      redirect: "error",
+      signal: AbortSignal.timeout(CHECK_LIMIT_MS),
+      headers: { authorization: `Bearer ${token}` },
+    });
+    answer = (await response.json()) as { latest?: unknown } | null;
+  } catch (error) {
+    throw new ReleaseError("unreachable", `the relay was not reached: ${reasonOf(error)}`, error);
+  }
+  if (!response.ok) {
+    const kind = response.status >= 500 ? "unreachable" : "refused";
+    throw new ReleaseError(kind, `the relay answers ${response.status} to a check`);
+  }
+  const latest = answer?.latest;
+  if (latest === null) return null;
+  if (isOffered(latest)) return latest;
+  throw new ReleaseError("refused", "the relay's answer to a check is none");
+};
+
+const isOffered = (value: unknown): value is Offered => {
+  if (typeof value !== "object" || value === null) return false;
+  const fields = value as Record<string, unknown>;
+  return (
+    ["version", "url", "sha256", "signature", "notes"].every(
+      (name) => typeof fields[name] === "string",
+    ) &&
+    Number.isSafeInteger(fields.size) &&
+    (fields.size as number) > 0
+  );
+};
+
+const pinnedKey = (text: string) => {
+  try {
+    return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
+  } catch (error) {
+    throw new ConfigError("publicKeys: Ed25519 public keys, 32 bytes as base64url", error);
+  }
+};
+
+const httpBase = (text: string): string =>
+  relayUrl(text)
+    .replace(/^ws/, "http")
+    .replace(/\/wss$/, "");
+
+const reasonOf = (error: unknown): string => {
+  const { cause, message } = error as Error;
+  return cause instanceof Error ? cause.message : message;
+};

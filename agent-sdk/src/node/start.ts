@@ -1,0 +1,215 @@
+/**
+ * An agent on Node, from a state folder to a running link: lock the folder, provision it if it was
+ * never used, raise the boot count, and only then make the core.
+ */
+import { randomBytes } from "node:crypto";
+import { freemem } from "node:os";
+import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import type { Agent, Program } from "../core/agent.ts";
+import { AgentCore, type AgentStatus } from "../core/agent-core.ts";
+import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { credentialsProblem } from "../core/credentials.ts";
+import type { LinkPort, Log } from "../ports.ts";
+import { type BootConfirmedListener, watchBoot } from "./booted.ts";
+import { ConfigError, StateError } from "./errors.ts";
+import { relayUrl, webSocketLinks } from "./link.ts";
+import { lockState, type StateLock } from "./lock.ts";
+import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
+import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
+import { systemTimer } from "./timer.ts";
+import { SDK_VERSION } from "./version.ts";
+
+/** How releases for this runtime are called. */
+const RUNTIME = "node";
+
+export interface StartOptions {
+  /** The relay: http(s) base or ws(s) address. */
+  readonly url: string;
+  readonly agentId: string;
+  /** `agt_`: what the relay knows this agent by. */
+  readonly relayToken: string;
+  /** `e2e_`: what its clients know it by. Never shared by two devices. */
+  readonly agentToken: string;
+  /** Takes an agentToken of another form, of 32 characters and more. */
+  readonly foreignAgentToken?: boolean;
+  /** "1" where absent. */
+  readonly packetVersion?: Version;
+  /** This agent's own folder: its boot count and the lock on it. Made where it is missing. */
+  readonly stateDir: string;
+  /** Registers handlers and timers; may be async, and is done before the agent connects. */
+  readonly program: Program | ((agent: Agent) => Promise<void>);
+  /** For people; the agentId where absent. */
+  readonly name?: string;
+  /** Of the program that runs now, as SemVer; the relay is told at every login. */
+  readonly firmwareVersion?: string;
+  /** Where absent, warnings and errors go to standard error. */
+  readonly log?: Log;
+  /** Another way to the relay than a WebSocket, such as serialLinks; `url` then means nothing to it. */
+  readonly links?: LinkPort;
+  /** Crypto other than Node's own, such as one that records in tests. */
+  readonly suite?: Suite;
+}
+
+export interface RunningAgent {
+  readonly core: AgentCore;
+  /** Settles with the first login; rejects where the agent gives up or is stopped before. */
+  online(): Promise<void>;
+  /** `fn` hears of every change of the link's state. */
+  onState(fn: (status: AgentStatus) => void): void;
+  /**
+   * `fn` hears once when the relay has let in a `firmwareVersion` that had not run on this state folder
+   * before: the moment to keep a new image for good.
+   */
+  onBootConfirmed(fn: BootConfirmedListener): void;
+  /**
+   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null where there is
+   * nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
+   */
+  checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
+  /** Closes the link and lets go of the state folder. Harmless when repeated. */
+  stop(): Promise<void>;
+}
+
+const logToStderr: Log = (level, message, fields) => {
+  if (level === "debug" || level === "info") return;
+  process.stderr.write(`${level}: ${message}${fields ? ` ${JSON.stringify(fields)}` : ""}\n`);
+};
+
+const isReport = (text: string): boolean =>
+  text.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(text);
+
+const countOf = (result: BootCountResult): number => {
+  if (result.ok) return result.count;
+  throw new StateError(result.problem, result.advice);
+};
+
+/** Runs `fn` under the folder's lock, and keeps the lock only where it succeeds. */
+const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T>): Promise<T> => {
+  try {
+    makeStateFolder(stateDir);
+  } catch (error) {
+    throw new StateError("medium", `the state folder cannot be made: ${stateDir}`, error);
+  }
+  const lock = await lockState(stateDir);
+  try {
+    return await fn(lock);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+};
+
+/**
+ * Binds a state folder to a new agent_token: count 1 and the token's hash. Other files in it stay.
+ * Throws a StateError where the token was used here before, or the folder is locked or unwritable.
+ */
+export const provision = async (
+  stateDir: string,
+  options: { readonly agentToken: string },
+): Promise<void> => {
+  await underLock(stateDir, async (lock) => {
+    countOf(provisionBootCount(folderStorage(stateDir), nodeSuite(), options.agentToken));
+    await lock.release();
+  });
+};
+
+/** The count of this start, on a folder that is locked. An unused folder is provisioned first. */
+const claimBootCount = (stateDir: string, agentToken: string, suite: Suite): number => {
+  const storage = folderStorage(stateDir);
+  if (isUnused(stateDir)) countOf(provisionBootCount(storage, suite, agentToken));
+  const result = raiseBootCount(storage, suite, agentToken);
+  if (!result.ok && result.problem === "missing") {
+    throw new StateError(
+      "foreign",
+      `this folder holds other files and no boot count; give the agent an empty one, or provision this one with a new agent_token: ${stateDir}`,
+    );
+  }
+  return countOf(result);
+};
+
+const running = (core: AgentCore, lock: StateLock, options: StartOptions): RunningAgent => {
+  const { url, relayToken: token, firmwareVersion: version, stateDir } = options;
+  const onBootConfirmed = watchBoot(core, folderStorage(stateDir), version);
+  const online = new Promise<void>((resolve, reject) => {
+    core.onState((status) => {
+      if (status.state === "online") resolve();
+      if (status.state === "final") reject(new Error(status.advice ?? "the agent gave up"));
+      if (status.state === "stopped") reject(new Error("the agent was stopped"));
+    });
+  });
+  // Who never asks must not be killed by an unhandled rejection.
+  online.catch(() => {});
+  return {
+    core,
+    online: () => online,
+    onState: (fn) => core.onState(fn),
+    onBootConfirmed,
+    async checkRelease({ channel, publicKeys }) {
+      if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
+      return checkRelease({ url, token, runtime: RUNTIME, channel, version, publicKeys });
+    },
+    async stop() {
+      core.stop();
+      await lock.release();
+    },
+  };
+};
+
+/**
+ * Starts a device program as an agent. Throws a ConfigError for values that cannot be right and a
+ * StateError where the folder does not let this agent start; both before anything is sent. A relay
+ * that is away or refuses is no error: the agent keeps trying, and says so through onState.
+ */
+export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
+  const problem = credentialsProblem(options);
+  if (problem !== null) throw new ConfigError(problem);
+  const { firmwareVersion } = options;
+  if (firmwareVersion !== undefined && !isReport(firmwareVersion)) {
+    throw new ConfigError(
+      `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters, such as 1.4.0`,
+    );
+  }
+  let url: string;
+  try {
+    url = relayUrl(options.url);
+  } catch (error) {
+    throw new ConfigError(`url: ${(error as Error).message}`);
+  }
+  const suite = options.suite ?? nodeSuite();
+  return underLock(options.stateDir, async (lock) => {
+    const core = new AgentCore({
+      url,
+      agentId: options.agentId,
+      relayToken: options.relayToken,
+      agentToken: options.agentToken,
+      foreignAgentToken: options.foreignAgentToken,
+      version: options.packetVersion ?? "1",
+      name: options.name,
+      runtime: `${RUNTIME} ${process.versions.node}`,
+      ...(firmwareVersion === undefined ? {} : { firmwareVersion }),
+      sdkVersion: SDK_VERSION,
+      bootCount: claimBootCount(options.stateDir, options.agentToken, suite),
+      deviceRandom: randomBytes(16),
+      serialNumber: null,
+      freeMemory: freemem,
+      ports: {
+        link: options.links ?? webSocketLinks(),
+        timer: systemTimer(),
+        random: (length) => randomBytes(length),
+        suite,
+        log: options.log ?? logToStderr,
+      },
+    });
+    try {
+      await options.program(core.agent);
+    } catch (error) {
+      core.stop();
+      throw error;
+    }
+    const agent = running(core, lock, options);
+    core.start();
+    return agent;
+  });
+};

@@ -1,0 +1,226 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { lockState, provision, type StartOptions, StateError, startAgent } from "./index.ts";
+import { SDK_VERSION } from "./version.ts";
+
+const root = mkdtempSync(join(tmpdir(), "blindrelay-state-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const freshFolder = (): string => mkdtempSync(join(root, "f-"));
+const secret = (byte: number) => makeToken("e2e", new Uint8Array(32).fill(byte));
+const locks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("lock."));
+const slots = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("boot."));
+
+/** Nobody listens there; the state folder is judged before anything is sent. */
+const options = (stateDir: string, token = secret(1)): StartOptions => ({
+  url: "http://127.0.0.1:9",
+  agentId: "lamp-1",
+  relayToken: makeToken("agent", new Uint8Array(32)),
+  agentToken: token,
+  stateDir,
+  program: () => {},
+  log: () => {},
+});
+
+const runOnce = async (stateDir: string, token = secret(1)): Promise<void> => {
+  await (await startAgent(options(stateDir, token))).stop();
+};
+
+const problemOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "none",
+    (error) => (error instanceof StateError ? error.problem : `${error}`),
+  );
+
+const highest = (folder: string): number =>
+  Math.max(
+    ...slots(folder).map((name) => Number(readFileSync(join(folder, name), "utf8").split(" ")[2])),
+  );
+
+describe("a state folder", () => {
+  it("that is missing or empty is provisioned, private, and counts starts", async () => {
+    const folder = join(freshFolder(), "deep", "state");
+    await runOnce(folder);
+    expect(slots(folder).sort()).toEqual(["boot.0", "boot.1"]);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    for (const name of slots(folder)) {
+      expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+    }
+    expect(highest(folder)).toBe(2);
+    await runOnce(folder);
+    expect(highest(folder)).toBe(3);
+  });
+
+  it("with other files and no count is refused and left alone", async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, "notes.txt"), "mine");
+    expect(await problemOf(startAgent(options(folder)))).toBe("foreign");
+    expect(readdirSync(folder)).toEqual(["notes.txt"]);
+  });
+
+  it("with a damaged count is refused", async () => {
+    const folder = freshFolder();
+    await runOnce(folder);
+    for (const name of slots(folder)) writeFileSync(join(folder, name), "");
+    expect(await problemOf(startAgent(options(folder)))).toBe("unreadable");
+  });
+
+  it("of another token is refused", async () => {
+    const folder = freshFolder();
+    await runOnce(folder);
+    expect(await problemOf(startAgent(options(folder, secret(2))))).toBe("otherToken");
+    await runOnce(folder);
+  });
+
+  it("is provisioned on demand for a new token only", async () => {
+    const folder = freshFolder();
+    await runOnce(folder);
+    expect(await problemOf(provision(folder, { agentToken: secret(1) }))).toBe("usedToken");
+    await provision(folder, { agentToken: secret(2) });
+    await runOnce(folder, secret(2));
+    expect(await problemOf(startAgent(options(folder)))).toBe("otherToken");
+    expect(highest(folder)).toBe(2);
+  });
+
+  it("with other files is provisioned on demand, and keeps them", async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, "notes.txt"), "mine");
+    await provision(folder, { agentToken: secret(1) });
+    await runOnce(folder);
+    expect(readFileSync(join(folder, "notes.txt"), "utf8")).toBe("mine");
+  });
+
+  it("that only saw a power cut in its first write counts as empty", async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, "boot.0.new"), "blindrel");
+    await runOnce(folder);
+    expect(highest(folder)).toBe(2);
+  });
+
+  it.skipIf(process.getuid?.() === 0)("that cannot be written is refused", async () => {
+    const folder = freshFolder();
+    chmodSync(folder, 0o500);
+    expect(await problemOf(startAgent(options(folder)))).toBe("medium");
+  });
+
+  it("that is a file is refused", async () => {
+    const path = join(freshFolder(), "file");
+    writeFileSync(path, "");
+    expect(await problemOf(startAgent(options(path)))).toBe("medium");
+  });
+
+  it("is let go where the program throws, and the start stays counted", async () => {
+    const folder = freshFolder();
+    const failing = {
+      ...options(folder),
+      program: async () => {
+        throw new Error("broken program");
+      },
+    };
+    await expect(startAgent(failing)).rejects.toThrow("broken program");
+    await runOnce(folder);
+    expect(highest(folder)).toBe(3);
+  });
+});
+
+describe("the lock", () => {
+  it("refuses a second agent on one folder and lets the next one in", async () => {
+    const folder = freshFolder();
+    const first = await startAgent(options(folder));
+    const count = highest(folder);
+    expect(await problemOf(startAgent(options(folder)))).toBe("locked");
+    expect(await problemOf(provision(folder, { agentToken: secret(2) }))).toBe("locked");
+    expect(highest(folder)).toBe(count);
+    await first.stop();
+    await first.stop();
+    expect(locks(folder)).toEqual([]);
+    await runOnce(folder);
+  });
+
+  it("goes to one of many that ask at once", async () => {
+    const folder = freshFolder();
+    const asked = Array.from({ length: 5 }, () =>
+      lockState(folder).then(
+        (lock) => lock,
+        () => null,
+      ),
+    );
+    const taken = (await Promise.all(asked)).filter((lock) => lock !== null);
+    expect(taken.length).toBeLessThanOrEqual(1);
+    await Promise.all(taken.map((lock) => lock.release()));
+    await (await lockState(folder)).release();
+  });
+
+  it("works in a folder whose path is too long for a socket", async () => {
+    const folder = join(freshFolder(), "x".repeat(100), "y".repeat(100));
+    mkdirSync(folder, { recursive: true });
+    const lock = await lockState(folder);
+    expect(await problemOf(lockState(folder))).toBe("locked");
+    await lock.release();
+    await (await lockState(folder)).release();
+  });
+
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children) child.kill("SIGKILL");
+  });
+
+  const holder = (folder: string): Promise<ChildProcess> => {
+    const code = `
+      const { lockState } = await import(${JSON.stringify(new URL("./lock.ts", import.meta.url).href)});
+      await lockState(${JSON.stringify(folder)});
+      process.stdout.write("locked");
+      // Should the test be killed, its end of the pipe closes and this process ends too.
+      process.stdin.on("end", () => process.exit()).resume();`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    children.push(child);
+    return new Promise((resolve, reject) => {
+      child.stdout?.once("data", () => resolve(child));
+      child.once("exit", (code) => reject(new Error(`the holder ended with ${code}`)));
+    });
+  };
+
+  const gone = (child: ChildProcess, signal: NodeJS.Signals): Promise<void> =>
+    new Promise((resolve) => {
+      child.removeAllListeners("exit");
+      child.once("exit", () => resolve());
+      child.kill(signal);
+    });
+
+  it("is held against other processes, also stopped ones, and dies with its owner", async () => {
+    const folder = freshFolder();
+    const child = await holder(folder);
+    expect(await problemOf(lockState(folder))).toBe("locked");
+    child.kill("SIGSTOP");
+    expect(await problemOf(lockState(folder))).toBe("locked");
+    child.kill("SIGCONT");
+    await gone(child, "SIGKILL");
+    expect(locks(folder)).toHaveLength(1);
+    const lock = await lockState(folder);
+    expect(locks(folder)).toHaveLength(1);
+    await lock.release();
+    expect(existsSync(folder)).toBe(true);
+    expect(locks(folder)).toEqual([]);
+  });
+});
+
+it("says the version of its package", () => {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  expect(SDK_VERSION).toBe(JSON.parse(text).version);
+});

@@ -1,0 +1,70 @@
+/**
+ * Storage in a folder: one file (0600) per name. A write goes to a second file that is flushed and
+ * renamed over the first, then the folder is flushed, so that a power cut leaves the old text or
+ * the new one. Reads come from the file system, never from memory of ours.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { StoragePort } from "../ports.ts";
+
+const NEW_SUFFIX = ".new";
+const LOCK_PREFIX = "lock.";
+
+const flushFolder = (folder: string): void => {
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+};
+
+const writeDurably = (path: string, text: string): void => {
+  const handle = openSync(path, "w", 0o600);
+  try {
+    const bytes = Buffer.from(text, "latin1");
+    for (let at = 0; at < bytes.length; ) at += writeSync(handle, bytes, at);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+};
+
+/** Creates the folder (0700) where it is missing; its parents too. */
+export const makeStateFolder = (folder: string): void => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+};
+
+/** Storage in an existing folder. */
+export const folderStorage = (folder: string): StoragePort => ({
+  read(name) {
+    try {
+      return readFileSync(join(folder, name), "latin1");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+      throw error;
+    }
+  },
+  write(name, text) {
+    const path = join(folder, name);
+    writeDurably(path + NEW_SUFFIX, text);
+    renameSync(path + NEW_SUFFIX, path);
+    flushFolder(folder);
+  },
+});
+
+/**
+ * Whether nothing was ever stored here: no entries but locks, which hold no state, and new files
+ * that a power cut kept from becoming anything.
+ */
+export const isUnused = (folder: string): boolean =>
+  readdirSync(folder).every((name) => name.startsWith(LOCK_PREFIX) || name.endsWith(NEW_SUFFIX));

@@ -1,0 +1,29 @@
+/** The TimerPort on Node: the monotonic clock and setTimeout, also beyond its 24.8 days. */
+import type { TimerPort } from "../ports.ts";
+
+/** setTimeout fires at once for anything longer. */
+const LONGEST_MS = 2147483647;
+
+interface Handle {
+  timeout: NodeJS.Timeout;
+}
+
+const arm = (handle: Partial<Handle>, ms: number, fn: () => void): void => {
+  handle.timeout =
+    ms <= LONGEST_MS
+      ? setTimeout(fn, ms)
+      : setTimeout(() => arm(handle, ms - LONGEST_MS, fn), LONGEST_MS);
+};
+
+export const systemTimer = (): TimerPort => ({
+  now: () => performance.now(),
+  set(ms, fn) {
+    const handle: Partial<Handle> = {};
+    // One more: setTimeout may fire up to a millisecond before its time.
+    arm(handle, Math.ceil(ms) + 1, fn);
+    return handle;
+  },
+  clear(handle) {
+    clearTimeout((handle as Handle | null)?.timeout);
+  },
+});

@@ -1,0 +1,32 @@
+/**
+ * The device's side on Node: a Linux board with a UART, or a test. Any Duplex does, such as a
+ * serialport, a TCP socket or a pair of streams on a tty.
+ */
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { crc32 } from "node:zlib";
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { systemTimer } from "../node/timer.ts";
+import type { LinkPort } from "../ports.ts";
+import { SerialLinks } from "./links.ts";
+
+/** Two of the longest messages, so that one is under way while another is being handled. */
+const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
+
+/** Links over an open line. The line's own errors and end are the caller's; a silent one is the core's to notice. */
+export const serialLinks = (line: Duplex): LinkPort => {
+  const links = new SerialLinks({
+    write: (bytes) => {
+      // Its answer reaches the SDK through `queued`.
+      if (line.writable) line.write(bytes);
+    },
+    queued: () => line.writableLength,
+    timer: systemTimer(),
+    random: (length) => randomBytes(length),
+    checksum: (bytes) => crc32(bytes),
+    maxMessage: MAX_MESSAGE_BYTES,
+    window: WINDOW_BYTES,
+  });
+  line.on("data", (bytes: Uint8Array) => links.receive(bytes));
+  return links;
+};

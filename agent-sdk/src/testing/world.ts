@@ -1,0 +1,270 @@
+/**
+ * An agent core in a world of its own for tests: virtual time, a network in memory, a relay's end
+ * that the test plays, and a client with a real session. Nothing in it is stubbed but the relay.
+ */
+import { makeToken } from "@blindrelay/protocol";
+import { jsonBytes, readJson } from "@blindrelay/protocol/crypto";
+import {
+  type ClientEffect,
+  ClientSession,
+  DEFAULT_CLIENT_TIMINGS,
+} from "@blindrelay/protocol/session";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { AgentCore, type AgentCoreOptions, type AgentStatus } from "../core/agent-core.ts";
+import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
+import type { LinkPort } from "../ports.ts";
+
+const tokenOf = (kind: "agent" | "e2e", byte: number): string =>
+  makeToken(kind, new Uint8Array(32).fill(byte));
+
+export const AGENT_ID = "lamp-1";
+export const RELAY_TOKEN = tokenOf("agent", 1);
+export const AGENT_TOKEN = tokenOf("e2e", 2);
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into whatever JSON came.
+type Json = any;
+
+/** One link as the relay sees it. */
+export class RelayLink {
+  readonly end: RelayEnd;
+  /** Messages of the agent, parsed; and as they came. */
+  readonly messages: Json[] = [];
+  readonly texts: string[] = [];
+  closedWith: number | null = null;
+
+  constructor(end: RelayEnd) {
+    this.end = end;
+    end.received = (text) => {
+      this.texts.push(text);
+      this.messages.push(JSON.parse(text));
+    };
+    end.closed = (code) => {
+      this.closedWith = code;
+    };
+  }
+
+  last(): Json {
+    return this.messages.at(-1);
+  }
+}
+
+export interface WorldOptions {
+  readonly seed?: number;
+  readonly bootCount?: number;
+  /** What the agent's link says of its queue. */
+  readonly queuedBytes?: () => number;
+  readonly core?: Partial<AgentCoreOptions>;
+}
+
+export class World {
+  readonly timer = new ManualTimer();
+  readonly links: RelayLink[] = [];
+  readonly statuses: AgentStatus[] = [];
+  readonly logs: string[] = [];
+  readonly core: AgentCore;
+  relayIsUp = true;
+  readonly random;
+
+  constructor(options: WorldOptions = {}) {
+    this.random = seededRandom(options.seed ?? 1);
+    const network = memoryNetwork({
+      timer: this.timer,
+      accept: (end) => {
+        if (!this.relayIsUp) return false;
+        this.links.push(new RelayLink(end));
+        return true;
+      },
+    });
+    const { queuedBytes } = options;
+    const link: LinkPort = {
+      connect: (url, events) => ({ ...network.connect(url, events), queuedBytes }),
+    };
+    this.core = new AgentCore({
+      url: "wss://relay.example/wss",
+      agentId: AGENT_ID,
+      relayToken: RELAY_TOKEN,
+      agentToken: AGENT_TOKEN,
+      version: "1",
+      runtime: "test",
+      firmwareVersion: "1.2.3",
+      sdkVersion: "0.1.0",
+      bootCount: options.bootCount ?? 2,
+      deviceRandom: this.random(16),
+      serialNumber: null,
+      ports: {
+        link,
+        timer: this.timer,
+        random: this.random,
+        suite: nodeSuite(),
+        log: (level, message) => this.logs.push(`${level}: ${message}`),
+      },
+      ...options.core,
+    });
+    this.core.onState((status) => this.statuses.push(status));
+  }
+
+  /** Lets everything that is under way arrive; no measurable time passes. */
+  settle(): void {
+    this.timer.advance(0);
+  }
+
+  /** The newest link. */
+  link(): RelayLink {
+    const link = this.links.at(-1);
+    if (link === undefined) throw new Error("no link yet");
+    return link;
+  }
+
+  /** Sends one message of the relay to the agent and lets the answers arrive. */
+  say(message: object | string): void {
+    this.link().end.send(typeof message === "string" ? message : JSON.stringify(message));
+    this.settle();
+  }
+
+  accept(expiresIn = 86400, token = "sess_1"): void {
+    this.say({
+      type: "auth_response",
+      status: "success",
+      session_token: token,
+      expires_in: expiresIn,
+    });
+  }
+
+  fail(code: string | undefined, retryAfter = 0): void {
+    this.say({
+      type: "auth_response",
+      status: "failed",
+      error: "Invalid token",
+      code,
+      retry_after: retryAfter,
+    });
+  }
+
+  /** Starts the agent and logs it in. */
+  online(): this {
+    this.core.start();
+    this.settle();
+    this.accept();
+    return this;
+  }
+
+  /** Moves time until the next connect has reached the relay; milliseconds that took. */
+  untilConnected(limitMs = 7200000): number {
+    const from = this.timer.now();
+    const links = this.links.length;
+    while (this.links.length === links && this.timer.now() - from < limitMs) {
+      const next = this.timer.nextAt();
+      if (next === null) break;
+      this.timer.advance(next - this.timer.now());
+    }
+    this.settle();
+    return this.timer.now() - from;
+  }
+}
+
+/** How a client wraps its packets. */
+export type Wrapping = "bare" | "envelope" | "object";
+
+/** A client of the world's agent, speaking through the relay's end of the newest link. */
+export class Client {
+  readonly world: World;
+  readonly session: ClientSession;
+  readonly wrapping: Wrapping;
+  /** Verified plaintexts, parsed. */
+  readonly inbox: Json[] = [];
+  /** Packets of the agent that never came. */
+  gaps = 0;
+  private requests = 0;
+  private ids = 10;
+  private seen = 0;
+  private seenLink: RelayLink | null = null;
+
+  constructor(world: World, wrapping: Wrapping = "bare", agentToken = AGENT_TOKEN) {
+    this.world = world;
+    this.wrapping = wrapping;
+    this.session = new ClientSession({
+      suite: nodeSuite(),
+      random: world.random,
+      agentId: AGENT_ID,
+      agentToken,
+      version: "1",
+      timings: DEFAULT_CLIENT_TIMINGS,
+    });
+  }
+
+  /** Opens the session: opening, answer, first ping. */
+  open(): this {
+    this.run(this.session.open(this.world.timer.now()));
+    this.pump();
+    return this;
+  }
+
+  /** The message that carries a packet in this client's wrapping. */
+  wrap(packet: string, extra: object = {}): string {
+    if (this.wrapping === "bare") return packet;
+    this.requests++;
+    return JSON.stringify({
+      type: "relay",
+      payload: this.wrapping === "object" ? JSON.parse(packet) : packet,
+      agent_id: AGENT_ID,
+      request_id: `request-${this.requests}`,
+      ...extra,
+    });
+  }
+
+  /** Seals any plaintext and sends it. */
+  send(plaintext: Uint8Array): void {
+    const packet = this.session.seal(plaintext);
+    if (packet === null) throw new Error("the session is not open");
+    this.world.say(this.wrap(packet));
+    this.pump();
+  }
+
+  /** Sends a JSON value as plaintext. */
+  sendJson(value: unknown): void {
+    this.send(jsonBytes(value));
+  }
+
+  /** Calls a method and returns the answer, or undefined where none came yet. */
+  call(method: string, params?: unknown): Json {
+    const id = this.ids++;
+    this.sendJson({ jsonrpc: "2.0", id, method, params });
+    return this.answerTo(id);
+  }
+
+  answerTo(id: unknown): Json {
+    return this.inbox.find((message) => message.id === id);
+  }
+
+  /** Takes what the agent sent since the last time. */
+  pump(): void {
+    this.world.settle();
+    const link = this.world.link();
+    if (link !== this.seenLink) {
+      this.seenLink = link;
+      this.seen = 0;
+    }
+    while (this.seen < link.texts.length) {
+      const text = link.texts[this.seen] as string;
+      const message = link.messages[this.seen];
+      this.seen++;
+      const packet = message.type === "relay" ? message.payload : text;
+      if (message.type !== undefined && message.type !== "relay") continue;
+      this.run(
+        this.session.receive(
+          typeof packet === "string" ? packet : JSON.stringify(packet),
+          this.world.timer.now(),
+        ),
+      );
+      this.world.settle();
+    }
+  }
+
+  private run(effects: ClientEffect[]): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") this.world.say(this.wrap(effect.text));
+      if (effect.kind === "message") this.gaps += effect.gap;
+      if (effect.kind === "message") this.inbox.push(readJson(effect.plaintext));
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/** Runs in XS, in the place of a project's main.js: starts a device program when it is told to. */
+import { type AgentCore, type Program, provisionAgent, startAgent } from "../../moddable/index.ts";
+import { ask, hear } from "./bridge.ts";
+import { crypt } from "./crypt.ts";
+import { network } from "./network.ts";
+
+export const serve = (programs: { readonly [name: string]: Program }): void => {
+  let core: AgentCore | null = null;
+  // What it throws reaches whoever sent the command.
+  hear("provision", ({ agentToken }) => provisionAgent(agentToken));
+  hear("start", ({ options, program, native }) => {
+    core = startAgent({
+      ...options,
+      program: programs[program] as Program,
+      network,
+      crypt: native ? crypt : {},
+      device: "xsnap",
+      log: (level, message, fields) => {
+        ask({ op: "log", level, message, ...(fields && { fields }) });
+      },
+    });
+    core.onState((status) => {
+      ask({ op: "state", status });
+    });
+    return core.currentStatus();
+  });
+  hear("held", () => core?.sessions.held());
+  hear("emit", ({ event, data }) => core?.agent.emit(event, data));
+  hear("stop", () => core?.stop());
+};

@@ -1,0 +1,39 @@
+/**
+ * The yardstick: the least a forwarder on `ws` can do, without authentication, limits or queues. A connection's first message says
+ * which sid and which end of it the connection is; every later one is parsed, looked up, and its received bytes are sent on.
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import "./probe.ts";
+
+interface Ends {
+  agent: WebSocket | null;
+  client: WebSocket | null;
+}
+
+const ends = new Map<string, Ends>();
+const server = createServer();
+const sockets = new WebSocketServer({ server, perMessageDeflate: false });
+
+sockets.on("connection", (socket) => {
+  let side: keyof Ends | null = null;
+  socket.on("message", (data: RawData) => {
+    const message = JSON.parse(String(data));
+    if (side !== null) {
+      const other = side === "agent" ? "client" : "agent";
+      ends.get(message.sid)?.[other]?.send(data, { binary: false });
+      return;
+    }
+    side = message.side as keyof Ends;
+    const pair = ends.get(message.sid) ?? { agent: null, client: null };
+    pair[side] = socket;
+    ends.set(message.sid, pair);
+    socket.send("{}");
+  });
+});
+
+server.listen(0, "127.0.0.1", () => {
+  process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
+});
+process.on("SIGTERM", () => process.exit(0));

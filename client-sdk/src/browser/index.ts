@@ -1,0 +1,40 @@
+/** The client in browsers, and wherever WebSocket and crypto are global: `connect`. */
+import { nobleSuite } from "@blindrelay/protocol/suites/noble";
+import { Client, type ConnectOptions } from "../client.ts";
+import type { LinkPort, Log, Random, TimerPort } from "../ports.ts";
+
+export * from "../index.ts";
+
+const link: LinkPort = {
+  connect: (url, events) => {
+    const socket = new WebSocket(url);
+    socket.onopen = () => events.opened();
+    socket.onmessage = ({ data }) => {
+      if (typeof data === "string") events.received(data);
+    };
+    socket.onclose = ({ code, reason }) => events.closed(code, reason);
+    return {
+      send: (text) => {
+        if (socket.readyState === WebSocket.OPEN) socket.send(text);
+      },
+      close: (code, reason) => socket.close(code, reason),
+    };
+  },
+};
+
+const timer: TimerPort = {
+  now: () => performance.now(),
+  set: (ms, fn) => setTimeout(fn, ms),
+  clear: (handle) => clearTimeout(handle as ReturnType<typeof setTimeout>),
+};
+
+const random: Random = (length) => crypto.getRandomValues(new Uint8Array(length));
+
+const silent: Log = () => undefined;
+
+/** As on Node: connects, authenticates, and comes back by itself until `close`. */
+export const connect = (options: ConnectOptions): Promise<Client> => {
+  const log = options.log ?? silent;
+  const ports = { link, timer, random, suite: nobleSuite(), log };
+  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+};

@@ -1,0 +1,323 @@
+/** The way of a call as its caller sees it: every ending of CALL_ERRORS, and what the relay saw. */
+import { describe, expect, it } from "vitest";
+import { CALL_ERRORS, CallError } from "./errors.ts";
+import { SECRET, testToken, World } from "./testing/world.ts";
+
+const packetsOf = (world: World) =>
+  world.relay.received
+    .map((text) => JSON.parse(text))
+    .filter((message) => message.type === "relay" || message.type === undefined);
+
+describe("a call", () => {
+  it("is answered by the agent", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", { percent: 40 }));
+    await world.run(200);
+    expect(call).toEqual({ times: 1, result: { percent: 40 } });
+  });
+
+  it("sends a ping first, and nothing else before its answer", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const sizes: number[] = [];
+    world.relay.toAgent = (_id, text) => {
+      sizes.push(JSON.parse(text).seq);
+      return sizes.length === 2 ? 500 : 5;
+    };
+    const client = await world.connected();
+    world.follow(client.agent("pump-7", SECRET).call("echo"));
+    await world.run(400);
+    expect(sizes).toEqual([0, 1]);
+    expect(agent.executed).toEqual([]);
+    await world.run(400);
+    expect(agent.pings).toBe(1);
+    expect(agent.executed).toEqual(["echo:undefined"]);
+  });
+
+  it("puts the first message of a sid in an envelope and later ones bare", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    world.follow(client.agent("pump-7", SECRET).call("echo"));
+    await world.run(200);
+    const packets = packetsOf(world);
+    expect(packets.map(({ type }) => type)).toEqual(["relay", undefined, undefined]);
+    expect(packets[0].agent_id).toBe("pump-7");
+    expect(packets[0].request_id).toMatch(/^[\w-]{12,64}$/);
+  });
+
+  it("shares one session with other calls, answered in any order", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const waiting: (() => void)[] = [];
+    agent.handlers.set("slow", ({ params, answer }) => waiting.unshift(() => answer(params)));
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const calls = [1, 2, 3].map((n) => world.follow(pump.call("slow", [n])));
+    await world.run(200);
+    for (const answer of waiting) answer();
+    await world.run(200);
+    expect(calls.map(({ result }) => result)).toEqual([[1], [2], [3]]);
+    expect(agent.sessions.held()).toHaveLength(1);
+  });
+
+  it("carries null, and text beyond ASCII both ways", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("nothing", ({ answer }) => answer(null));
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const nothing = world.follow(pump.call("nothing"));
+    const text = world.follow(pump.call("echo", { ключ: "höchst – 🜁" }));
+    await world.run(200);
+    expect(nothing).toEqual({ times: 1, result: null });
+    expect(text.result).toEqual({ ключ: "höchst – 🜁" });
+  });
+
+  it("rejects with the agent's own error", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("valve", ({ fail }) => fail(-32000, "stuck", { at: 3 }));
+    const client = await world.connected();
+    const call = world.follow(client.agent("pump-7", SECRET).call("valve"));
+    await world.run(200);
+    expect(call.error).toMatchObject({
+      code: "REMOTE",
+      retryable: false,
+      remote: { code: -32000, message: "stuck", data: { at: 3 } },
+    });
+  });
+
+  it("rejects with BAD_ANSWER where the verified answer is no response", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("odd", () => {
+      agent.say(agent.sessions.held()[0] as string, { id: 2, error: "no object" });
+    });
+    const client = await world.connected();
+    const call = world.follow(client.agent("pump-7", SECRET).call("odd"));
+    await world.run(200);
+    expect(call.error?.code).toBe("BAD_ANSWER");
+  });
+
+  it("fails fast where the agent is offline, not ours, or the relay is away", async () => {
+    const world = new World();
+    world.agent().goOffline();
+    const client = await world.connected();
+    const offline = world.follow(client.agent("pump-7", SECRET).call("echo"));
+    const foreign = world.follow(client.agent("nobody", SECRET).call("echo"));
+    await world.run(50);
+    expect(offline.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+    expect(foreign.error).toMatchObject({ code: "AGENT_NOT_FOUND", retryable: false });
+    world.relay.reachable = false;
+    world.relay.cutAll();
+    const away = world.follow(
+      client.agent("pump-7", SECRET).call("echo", [], { timeoutMs: 3_000 }),
+    );
+    await world.run(3_000);
+    expect(away.error).toMatchObject({ code: "UNREACHABLE", retryable: true });
+  });
+
+  it("works again once the agent is back", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.goOffline();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    world.follow(pump.call("echo"));
+    await world.run(100);
+    agent.goOnline();
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+  });
+
+  it("times out on an agent with another secret, never having been sent", async () => {
+    const world = new World();
+    const agent = world.agent("pump-7", testToken("e2e", 9));
+    const client = await world.connected();
+    const call = world.follow(
+      client.agent("pump-7", SECRET).call("echo", [], { timeoutMs: 5_000 }),
+    );
+    await world.run(4_999);
+    expect(call.times).toBe(0);
+    await world.run(1);
+    expect(call.error).toMatchObject({ code: "TIMED_OUT", retryable: true });
+    expect(call.error?.message).toContain("agent_token");
+    expect(agent.executed).toEqual([]);
+  });
+
+  it("gives up its session at its deadline; others in flight have an unknown outcome", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("never", () => undefined);
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const late = world.follow(pump.call("never", [], { timeoutMs: 1_000 }));
+    const other = world.follow(pump.call("never", [], { timeoutMs: 9_000 }));
+    await world.run(500);
+    const [sid] = agent.sessions.held();
+    await world.run(500);
+    expect(late.error).toMatchObject({ code: "TIMED_OUT", retryable: false });
+    expect(other.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    agent.say(sid as string, { id: 2, result: "too late" });
+    const next = world.follow(pump.call("echo", [3]));
+    await world.run(200);
+    expect(next.result).toEqual([3]);
+    expect(late.times + other.times).toBe(2);
+  });
+
+  it("is made again within its own deadline when it is idempotent", async () => {
+    const world = new World();
+    const agent = world.agent();
+    let asked = 0;
+    agent.handlers.set("read", ({ answer }) => {
+      asked++;
+      if (asked > 1) answer(asked);
+    });
+    agent.handlers.set("never", () => undefined);
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const read = world.follow(pump.call("read", [], { idempotent: true }));
+    world.follow(pump.call("never", [], { timeoutMs: 1_000 }));
+    await world.run(2_000);
+    expect(read).toEqual({ times: 1, result: 2 });
+  });
+
+  it("waits for the relay where it was not sent yet", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    world.relay.cutAll();
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [7]));
+    await world.run(5_000);
+    expect(call.result).toEqual([7]);
+  });
+});
+
+describe("aborting", () => {
+  it("rejects at once, sent or not, and nothing is taken for another call's answer", async () => {
+    const world = new World();
+    const agent = world.agent();
+    let answer: (result: unknown) => void = () => undefined;
+    agent.handlers.set("slow", (incoming) => {
+      answer = incoming.answer;
+    });
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const queued = new AbortController();
+    const waiting = world.follow(pump.call("echo", ["no"], { signal: queued.signal }));
+    queued.abort(new Error("changed my mind"));
+    await world.run(200);
+    expect(waiting.error).toMatchObject({
+      code: "ABORTED",
+      retryable: false,
+      cause: new Error("changed my mind"),
+    });
+    expect(agent.executed).toEqual([]);
+
+    const sent = new AbortController();
+    const slow = world.follow(pump.call("slow", [], { signal: sent.signal }));
+    await world.run(200);
+    sent.abort();
+    await world.run(0);
+    expect(slow.error?.code).toBe("ABORTED");
+    const next = world.follow(pump.call("echo", [1]));
+    answer("ignored");
+    await world.run(200);
+    expect(next.result).toEqual([1]);
+    expect(slow.times).toBe(1);
+  });
+
+  it("does nothing to a call that has ended", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [], { signal }));
+    await world.run(200);
+    controller.abort();
+    await world.run(200);
+    expect(call).toEqual({ times: 1, result: [] });
+    const late = world.follow(client.agent("pump-7", SECRET).call("echo", [], { signal }));
+    await world.run(1);
+    expect(late.error?.code).toBe("ABORTED");
+  });
+});
+
+describe("local mistakes", () => {
+  it("are told before anything is sent", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const loop: { self?: unknown } = {};
+    loop.self = loop;
+    const bad = [
+      pump.call("echo", 5),
+      pump.call("echo", "text"),
+      pump.call("echo", null),
+      pump.call(""),
+      pump.call("echo", loop),
+      pump.call("echo", { n: 1n }),
+      pump.call("echo", new Date(0)),
+      pump.call("echo", [], { timeoutMs: 0 }),
+      pump.call("echo", [], { timeoutMs: Number.NaN }),
+    ].map((promise) => world.follow(promise));
+    const large = world.follow(pump.call("echo", ["x".repeat(47_000)]));
+    const { signal } = new AbortController();
+    const abortable = world.follow(pump.call("echo", 5, { signal }));
+    await world.run(200);
+    expect(abortable.error?.code).toBe("BAD_ARGUMENT");
+    expect(bad.map(({ error }) => error?.code)).toEqual(bad.map(() => "BAD_ARGUMENT"));
+    expect(large.error?.code).toBe("TOO_LARGE");
+    expect(packetsOf(world)).toEqual([]);
+  });
+
+  it("names both kinds where a secret of the wrong kind is given", () => {
+    const client = new World().client();
+    const wrong = () => client.agent("pump-7", testToken("account", 1));
+    expect(wrong).toThrow(CallError);
+    expect(wrong).toThrow(/end-to-end secret.*account token/);
+    const foreign = "a passphrase of somebody else, long enough";
+    expect(() => client.agent("pump-7", foreign)).toThrow(/e2e_/);
+    expect(client.agent("pump-7", foreign, { foreignSecret: true }).id).toBe("pump-7");
+    expect(() => client.agent("pump-7", "short", { foreignSecret: true })).toThrow(/32/);
+    expect(() => client.agent("pump 7", SECRET)).toThrow(/agent id/);
+    expect(() => new World().client({ accountToken: SECRET })).toThrow(
+      /account token.*end-to-end secret/,
+    );
+  });
+});
+
+describe("close", () => {
+  it("ends every call once and leaves no timer", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("never", () => undefined);
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    pump.on("event", () => undefined);
+    const sent = world.follow(pump.call("never", [], { idempotent: true }));
+    await world.run(200);
+    const queued = world.follow(client.agent("other", SECRET).call("echo"));
+    client.close();
+    const after = world.follow(pump.call("echo"));
+    await world.run(40_000);
+    expect([sent, queued, after].map(({ error }) => error?.code)).toEqual(Array(3).fill("CLOSED"));
+    expect(world.relay.connectionCount).toBe(0);
+    expect(world.clock.pending).toBe(0);
+  });
+});
+
+it("documents every code in the README", async () => {
+  const { readFile } = await import("node:fs/promises");
+  const text = await readFile(new URL("../README.md", import.meta.url), "utf8");
+  for (const [code, { meaning }] of Object.entries(CALL_ERRORS)) {
+    expect(text).toContain(`\`${code}\``);
+    expect(text).toContain(meaning);
+  }
+});

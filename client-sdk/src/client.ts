@@ -1,0 +1,273 @@
+/**
+ * The public API over the core: promises, AbortSignal, listeners. The same on every runtime; the
+ * edges (node/, browser/) only bring the ports.
+ */
+import {
+  AGENT_ID_PATTERN,
+  MIN_FOREIGN_SECRET_LENGTH,
+  readToken,
+  tokenProblem,
+} from "@blindrelay/protocol";
+import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
+import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS } from "./core/defaults.ts";
+import type { Peer } from "./core/peer.ts";
+import { CallError } from "./errors.ts";
+import { Listeners } from "./listeners.ts";
+import type { Log, Ports } from "./ports.ts";
+import { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
+import { relayUrl } from "./url.ts";
+
+export interface ConnectOptions {
+  /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
+  readonly url: string;
+  /** `acct_…`; fetches a new session token whenever the old one is used up. */
+  readonly accountToken?: string;
+  /** `sess_…`; alone it lasts for its 24 hours or 10,000 requests. */
+  readonly sessionToken?: string;
+  /** Report every agent that is online when the link comes up, not only changes. */
+  readonly presence?: boolean;
+  readonly log?: Log;
+}
+
+export interface AgentOptions {
+  /** Suite of the packets, as configured beside the secret. "1" when absent. */
+  readonly version?: Version;
+  /** Accept a secret that is no `e2e_` token but has 32 characters or more. */
+  readonly foreignSecret?: boolean;
+}
+
+export interface CallOptions {
+  /** From now to the deadline, 1 to 2,147,483,647 ms; 30,000 when absent. */
+  readonly timeoutMs?: number;
+  /** The agent may execute it twice; then it is made again where its outcome is unknown. */
+  readonly idempotent?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** One agent, seen through its end-to-end secret. */
+export class Agent {
+  readonly id: string;
+  private readonly core: ClientCore;
+  private readonly peer: Peer;
+  private readonly events: Listeners<[event: string, data: unknown]>;
+  private readonly gaps: Listeners<[packets: number]>;
+
+  /** Made by `Client.agent`. */
+  constructor(core: ClientCore, peer: Peer, onThrow: (cause: unknown) => void) {
+    this.id = peer.agentId;
+    this.core = core;
+    this.peer = peer;
+    this.events = new Listeners(onThrow);
+    this.gaps = new Listeners(onThrow);
+  }
+
+  /**
+   * Calls a method. `params`: an object, an array, or absent. Resolves with the agent's result;
+   * rejects with a CallError, whatever happens, and exactly once.
+   */
+  call<Result = unknown>(
+    method: string,
+    params?: unknown,
+    options: CallOptions = {},
+  ): Promise<Result> {
+    const { timeoutMs = CALL_TIMEOUT_MS, idempotent = false, signal } = options;
+    return new Promise((resolve, reject) => {
+      if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
+        reject(new CallError("BAD_ARGUMENT", `timeoutMs must be 1 to ${MAX_TIMEOUT_MS}`));
+        return;
+      }
+      if (signal?.aborted) {
+        const cause = signal.reason;
+        reject(new CallError("ABORTED", `${method} was aborted before it was sent`, { cause }));
+        return;
+      }
+      const request = { method, params, timeoutMs, idempotent };
+      // A call that cannot be taken ends inside `core.call`, before there is anything to abort.
+      let abort = (_why: unknown): void => undefined;
+      const onAbort = () => abort(signal?.reason);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      abort = this.core.call(this.peer, request, (outcome) => {
+        signal?.removeEventListener("abort", onAbort);
+        if (outcome.ok) resolve(outcome.result as Result);
+        else reject(outcome.error);
+      });
+    });
+  }
+
+  /**
+   * Calls a method that opens a stream from the agent, such as "serial.read". `params`: an object;
+   * the stream's number is added. Rejects as `call` does.
+   */
+  readStream(
+    method: string,
+    params: object = {},
+    options: StreamOptions = {},
+  ): Promise<ReadStream> {
+    return ReadStream.open(this.opening(method, params, options), options.windowBytes);
+  }
+
+  /** Calls a method that opens a stream to the agent, such as "serial.write". See readStream. */
+  writeStream(
+    method: string,
+    params: object = {},
+    options: StreamOptions = {},
+  ): Promise<WriteStream> {
+    return WriteStream.open(this.opening(method, params, options));
+  }
+
+  private opening(method: string, params: object, options: StreamOptions) {
+    const { core, peer } = this;
+    const { timeoutMs = CALL_TIMEOUT_MS } = options;
+    return { core, peer, method, params, timeoutMs, id: core.streamNumber() };
+  }
+
+  /** The agent's events: `agent.emit(event, data)` there. Holds a session open while it listens. */
+  on(what: "event", fn: (event: string, data: unknown) => void): () => void;
+  /** So many packets of the agent, events or answers, got lost on the way. */
+  on(what: "gap", fn: (packets: number) => void): () => void;
+  on(
+    what: "event" | "gap",
+    fn: ((event: string, data: unknown) => void) & ((packets: number) => void),
+  ): () => void {
+    if (what === "gap") return this.gaps.add(fn);
+    const remove = this.events.add(fn);
+    this.peer.subscribe(true);
+    return () => {
+      remove();
+      if (this.events.size === 0) this.peer.subscribe(false);
+    };
+  }
+
+  /** For the client: passes on what the agent said. */
+  told(event: string, data: unknown): void {
+    this.events.tell(event, data);
+  }
+
+  /** For the client: passes on that packets are missing. */
+  missed(packets: number): void {
+    this.gaps.tell(packets);
+  }
+}
+
+/** A link to a relay that comes back by itself, and the agents behind it. */
+export class Client {
+  private readonly core: ClientCore;
+  private readonly log: Log;
+  private readonly agents = new Map<string, Agent>();
+  private readonly byPeer = new Map<Peer, Agent>();
+  private readonly presence: Listeners<[presence: Presence]>;
+  /** The relay's last word on each agent since the link is up. */
+  private readonly present = new Map<string, Presence>();
+  private readonly links: Listeners<[report: LinkReport]>;
+
+  /** Made by `connect` of an edge. Throws a CallError BAD_ARGUMENT for unusable options. */
+  constructor(options: ConnectOptions, ports: Ports) {
+    const { accountToken = null, sessionToken = null } = options;
+    if (accountToken === null && sessionToken === null) {
+      throw new CallError("BAD_ARGUMENT", "give an accountToken or a sessionToken");
+    }
+    if (accountToken !== null) demand(tokenProblem(accountToken, "account"), "accountToken");
+    if (sessionToken !== null) demand(tokenProblem(sessionToken, "session"), "sessionToken");
+    this.log = ports.log;
+    this.presence = new Listeners(this.listenerThrew);
+    this.links = new Listeners(this.listenerThrew);
+    this.core = new ClientCore(
+      {
+        url: relayUrl(options.url),
+        accountToken,
+        sessionToken,
+        presence: options.presence ?? false,
+        ports,
+      },
+      {
+        link: (report) => {
+          if (report.state !== "online") this.present.clear();
+          this.links.tell(report);
+        },
+        presence: (presence) => {
+          this.present.set(presence.agentId, presence);
+          this.presence.tell(presence);
+        },
+        event: (peer, event, data) => this.byPeer.get(peer)?.told(event, data),
+        gap: (peer, packets) => this.byPeer.get(peer)?.missed(packets),
+      },
+    );
+  }
+
+  /**
+   * An agent by its id and end-to-end secret; the same object for the same three arguments. Sends
+   * nothing yet. Throws a CallError BAD_ARGUMENT where the secret is of another kind.
+   */
+  agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
+    const { version = "1", foreignSecret = false } = options;
+    if (!new RegExp(AGENT_ID_PATTERN).test(id)) demand(`not an agent id: ${id}`, "agent");
+    if (!isVersion(version)) demand(`unknown packet version ${String(version)}`, "agent");
+    demand(secretProblem(agentToken, foreignSecret), "agentToken");
+    const key = `${version} ${id} ${agentToken}`;
+    const known = this.agents.get(key);
+    if (known !== undefined) return known;
+    const peer = this.core.addPeer({ agentId: id, agentToken, version });
+    const agent = new Agent(this.core, peer, this.listenerThrew);
+    this.agents.set(key, agent);
+    this.byPeer.set(peer, agent);
+    return agent;
+  }
+
+  /**
+   * The relay's unproven word that an agent came or went. A new listener is told first what was
+   * said before it came, as the relay may speak before `connect` has resolved.
+   */
+  on(what: "presence", fn: (presence: Presence) => void): () => void;
+  /** The link to the relay went up or down, or is refused for good. */
+  on(what: "link", fn: (report: LinkReport) => void): () => void;
+  on(
+    what: "presence" | "link",
+    fn: ((presence: Presence) => void) & ((report: LinkReport) => void),
+  ): () => void {
+    if (what === "link") return this.links.add(fn);
+    return this.presence.add(
+      fn,
+      [...this.present.values()].map((presence) => [presence]),
+    );
+  }
+
+  /** Connects; resolves once authenticated. Rejects with a CallError at the first failure, closed. */
+  start(): Promise<this> {
+    return new Promise((resolve, reject) => {
+      const off = this.on("link", (report) => {
+        off();
+        if (report.state === "online") {
+          resolve(this);
+          return;
+        }
+        this.close();
+        reject(report.reason);
+      });
+      this.core.start();
+    });
+  }
+
+  /** Ends the link and every call (CLOSED), for good. */
+  close(): void {
+    this.core.close();
+  }
+
+  private readonly listenerThrew = (cause: unknown): void => {
+    this.log("error", "a listener threw", { error: String(cause) });
+  };
+}
+
+const demand = (problem: string | null, what: string): void => {
+  if (problem !== null) throw new CallError("BAD_ARGUMENT", `${what}: ${problem}`);
+};
+
+/** Why a text cannot be an agent's end-to-end secret, or null. */
+const secretProblem = (secret: string, foreignAllowed: boolean): string | null => {
+  const problem = tokenProblem(secret, "e2e");
+  if (problem === null || !foreignAllowed) return problem;
+  if (readToken(secret).kind !== null) return problem;
+  return secret.length >= MIN_FOREIGN_SECRET_LENGTH
+    ? null
+    : `a secret that is no e2e_ token needs ${MIN_FOREIGN_SECRET_LENGTH} characters`;
+};

@@ -1,0 +1,38 @@
+/**
+ * Which sids the relay has bound to this link (section 3, "Routing"): the first message of a sid
+ * goes in an envelope, later ones bare. Least recently used out, a little earlier than the relay.
+ */
+export class Bindings {
+  private readonly limit: number;
+  private readonly firsts = new Set<string>();
+
+  constructor(limit: number) {
+    this.limit = limit;
+  }
+
+  /** Whether `first` (the first part of a sid) is bound; a bound one becomes the freshest. */
+  use(first: string): boolean {
+    if (!this.firsts.delete(first)) return false;
+    this.firsts.add(first);
+    return true;
+  }
+
+  add(first: string): void {
+    this.firsts.delete(first);
+    this.firsts.add(first);
+    if (this.firsts.size <= this.limit) return;
+    for (const oldest of this.firsts) {
+      this.firsts.delete(oldest);
+      return;
+    }
+  }
+
+  remove(first: string): void {
+    this.firsts.delete(first);
+  }
+
+  /** A new link knows none of the old one's bindings. */
+  clear(): void {
+    this.firsts.clear();
+  }
+}

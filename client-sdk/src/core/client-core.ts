@@ -1,0 +1,378 @@
+/**
+ * The client's core: one link, many agents, many calls at once. It routes what comes in by the
+ * first part of its sid, sends what the peers seal (in an envelope the first time, bare once the
+ * relay knows the sid), keeps the whole within the relay's limits, and settles every call once.
+ *
+ * Pure over ports: no clock, socket, randomness or promise of its own. See src/client.ts for the
+ * API around it.
+ */
+import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
+import { ownString, toBase64url } from "@blindrelay/protocol/crypto";
+import { CallError } from "../errors.ts";
+import type { Ports, TimerPort } from "../ports.ts";
+import { Bindings } from "./bindings.ts";
+import { type Call, failed } from "./call.ts";
+import {
+  KNOWN_BINDINGS,
+  MAX_IN_FLIGHT,
+  MAX_QUEUED,
+  PACE_BURST,
+  PACE_PER_SECOND,
+  TOKEN_DRAIN_MS,
+} from "./defaults.ts";
+import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
+import { RelayLink } from "./link.ts";
+import { encodeEnvelope, type Fields, firstPart, type Received } from "./messages.ts";
+import { Pacer } from "./pacer.ts";
+import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
+import type { PeerSession } from "./session.ts";
+
+/** 96 random bits: an envelope's request_id must not be guessable (section 3). */
+const REQUEST_ID_BYTES = 12;
+
+const LAST_STREAM = 2 ** 31 - 1;
+
+export interface ClientCoreOptions {
+  readonly url: string;
+  readonly accountToken: string | null;
+  readonly sessionToken: string | null;
+  readonly presence: boolean;
+  readonly ports: Ports;
+}
+
+/** The relay's unproven word that an agent came or went. */
+export interface Presence {
+  readonly agentId: string;
+  readonly online: boolean;
+  /** ISO 8601, by the relay's clock. */
+  readonly at: string;
+}
+
+export type LinkReport =
+  | { readonly state: "online" }
+  | { readonly state: "offline" | "refused"; readonly reason: CallError };
+
+export interface ClientCoreEvents {
+  link(report: LinkReport): void;
+  presence(presence: Presence): void;
+  event(peer: Peer, event: string, data: unknown): void;
+  gap(peer: Peer, packets: number): void;
+}
+
+export interface CallRequest {
+  readonly method: string;
+  readonly params: unknown;
+  readonly timeoutMs: number;
+  readonly idempotent: boolean;
+  /** See Call. */
+  readonly sent?: (session: PeerSession) => void;
+}
+
+interface Owner {
+  readonly peer: Peer;
+  readonly session: PeerSession;
+}
+
+export class ClientCore {
+  readonly counters = { unrouted: 0, noise: 0, packetsLost: 0 };
+
+  private readonly ports: Ports;
+  private readonly events: ClientCoreEvents;
+  private readonly link: RelayLink;
+  private readonly bindings = new Bindings(KNOWN_BINDINGS);
+  private readonly pacer: Pacer;
+  private readonly host: PeerHost;
+  private readonly peers = new Set<Peer>();
+  /** Every session that has a `C`, by it. */
+  private readonly owners = new Map<string, Owner>();
+  private readonly calls = new Set<Call>();
+  private readonly inFlight = new Set<Call>();
+  /** Peers that may have something to send, in the order of their turn. */
+  private readonly ready = new Set<Peer>();
+  private paceTimer: unknown = null;
+  private drainTimer: unknown = null;
+  private pumping = false;
+  private streamNumbers = 0;
+  private ended: CallError | null = null;
+
+  constructor(options: ClientCoreOptions, events: ClientCoreEvents) {
+    this.ports = options.ports;
+    this.events = events;
+    this.pacer = new Pacer(PACE_PER_SECOND, PACE_BURST, options.ports.timer.now());
+    this.link = new RelayLink(options, {
+      online: (fresh) => this.linkOnline(fresh),
+      offline: (reason) => this.linkOffline(reason),
+      refused: (reason) => this.linkRefused(reason),
+      received: (message) => this.receive(message),
+    });
+    this.host = {
+      ports: options.ports,
+      send: (peer, session, text) => this.sendPacket(peer, session, text),
+      renamed: (session, peer, before, first) => {
+        if (before !== null) this.owners.delete(before);
+        if (first !== null) this.owners.set(first, { peer, session });
+      },
+      ready: (peer) => {
+        this.ready.add(peer);
+        this.pump();
+      },
+      settle: (call, outcome) => this.settle(call, outcome),
+      sent: (call) => this.inFlight.add(call),
+      requeued: (call) => this.inFlight.delete(call),
+      streamsOver: () => this.pump(),
+      event: (peer, event, data) => events.event(peer, event, data),
+      gap: (peer, packets) => {
+        this.counters.packetsLost += packets;
+        events.gap(peer, packets);
+      },
+    };
+  }
+
+  start(): void {
+    this.link.start();
+  }
+
+  /** Ends the link for good; every call ends with CLOSED. */
+  close(): void {
+    if (this.ended !== null && this.link.state === "closed") return;
+    this.end(new CallError("CLOSED", "the client was closed"));
+    this.link.stop();
+  }
+
+  addPeer(options: PeerOptions): Peer {
+    const peer = new Peer(options, this.host);
+    this.peers.add(peer);
+    if (this.link.state === "online") peer.linkOnline(false);
+    return peer;
+  }
+
+  /**
+   * Takes a call; `done` comes exactly once, never synchronously in here unless the call cannot be
+   * taken at all. Returns what aborts it.
+   */
+  call(peer: Peer, request: CallRequest, done: (outcome: Outcome) => void): (why: unknown) => void {
+    const built = requestTail(request.method, request.params);
+    const refusal = built.ok
+      ? this.refusal(built.tail)
+      : new CallError("BAD_ARGUMENT", built.error);
+    if (refusal !== null || !built.ok) {
+      done(failed(refusal as CallError));
+      return () => undefined;
+    }
+    const call: Call = {
+      method: request.method,
+      tail: built.tail,
+      idempotent: request.idempotent,
+      sent: request.sent ?? null,
+      session: null,
+      settled: false,
+      orphaned: false,
+      timer: null,
+      done,
+    };
+    this.calls.add(call);
+    call.timer = this.ports.timer.set(request.timeoutMs, () => this.expire(peer, call));
+    peer.add(call);
+    return (why) => this.abort(peer, call, why);
+  }
+
+  /** A number that no other stream of this client has had. */
+  streamNumber(): number {
+    this.streamNumbers = (this.streamNumbers % LAST_STREAM) + 1;
+    return this.streamNumbers;
+  }
+
+  /** Milliseconds until the relay's rate limit leaves room for another message; 0: now. */
+  paceMs(): number {
+    return this.pacer.waitMs(this.ports.timer.now());
+  }
+
+  get timer(): TimerPort {
+    return this.ports.timer;
+  }
+
+  private refusal(tail: string): CallError | null {
+    if (this.ended !== null) return this.ended;
+    if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
+      return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
+    }
+    // The longest id a session can reach.
+    if (encodeRequest(2 ** 32, tail).length > MAX_PLAINTEXT_BYTES) {
+      return new CallError("TOO_LARGE", `the call is over ${MAX_PLAINTEXT_BYTES} bytes as JSON`);
+    }
+    return null;
+  }
+
+  private expire(peer: Peer, call: Call): void {
+    call.timer = null;
+    peer.expired(call, this.link.state === "online" ? null : this.link.failure);
+    this.pump();
+  }
+
+  private abort(peer: Peer, call: Call, why: unknown): void {
+    if (call.settled || call.orphaned) return;
+    const outcome = failed(new CallError("ABORTED", `${call.method} was aborted`, { cause: why }));
+    if (call.session === null) {
+      peer.remove(call, outcome);
+      return;
+    }
+    const { done } = call;
+    call.orphaned = true;
+    call.done = () => undefined;
+    done(outcome);
+  }
+
+  private settle(call: Call, outcome: Outcome): void {
+    if (call.settled) return;
+    call.settled = true;
+    if (call.timer !== null) this.ports.timer.clear(call.timer);
+    call.timer = null;
+    this.calls.delete(call);
+    this.inFlight.delete(call);
+    call.done(outcome);
+  }
+
+  /** Sends what may be sent, one call of each agent in turn, so that none starves another. */
+  private pump(): void {
+    if (this.pumping || this.ended !== null) return;
+    this.pumping = true;
+    for (const peer of this.ready) {
+      if (this.link.state !== "online" || this.inFlight.size >= MAX_IN_FLIGHT) break;
+      if (this.renewToken()) break;
+      const waitMs = this.pacer.waitMs(this.ports.timer.now());
+      if (waitMs > 0) {
+        this.pumpIn(waitMs);
+        break;
+      }
+      this.ready.delete(peer);
+      // Added again it comes after the others, and this loop reaches it there.
+      if (peer.step()) this.ready.add(peer);
+    }
+    this.pumping = false;
+  }
+
+  private streaming(): boolean {
+    for (const peer of this.peers) if (peer.streams > 0) return true;
+    return false;
+  }
+
+  private pumpIn(ms: number): void {
+    if (this.paceTimer !== null) return;
+    this.paceTimer = this.ports.timer.set(ms, () => {
+      this.paceTimer = null;
+      this.pump();
+    });
+  }
+
+  /**
+   * Fetches a fresh session token where one is due: between two calls if there is such a moment,
+   * else by letting those in flight end while others wait, but not for ever. True: send nothing.
+   */
+  private renewToken(): boolean {
+    const due = this.link.renewal();
+    const engaged = this.inFlight.size > 0 || this.streaming();
+    if (due === "no" || (due === "soon" && engaged)) return false;
+    if (!engaged) {
+      this.link.renew();
+    } else if (this.drainTimer === null) {
+      this.drainTimer = this.ports.timer.set(TOKEN_DRAIN_MS, () => {
+        this.drainTimer = null;
+        this.link.renew();
+      });
+    }
+    return true;
+  }
+
+  private sendPacket(peer: Peer, session: PeerSession, text: string): void {
+    if (this.link.state !== "online") return;
+    const first = session.first as string;
+    this.pacer.spend(this.ports.timer.now());
+    if (this.bindings.use(first) && !session.unbound) {
+      this.link.sendRequest(text);
+      return;
+    }
+    this.bindings.add(first);
+    const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
+    this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
+  }
+
+  private receive(message: Received): void {
+    if (message.kind === "packet") {
+      const owner = this.owners.get(message.first);
+      if (owner === undefined) this.counters.unrouted++;
+      else owner.session.receive(message.text);
+    } else if (message.kind === "noise") {
+      this.counters.noise++;
+    } else if (message.type === "agent_status") {
+      this.receivePresence(message.fields);
+    } else if (message.type === "error") {
+      this.receiveError(message.fields);
+    }
+    this.pump();
+  }
+
+  private receivePresence(fields: Fields): void {
+    const agentId = ownString(fields, "agent_id");
+    const status = ownString(fields, "status");
+    if (agentId === undefined || (status !== "online" && status !== "offline")) return;
+    const online = status === "online";
+    for (const peer of this.peers) {
+      if (peer.agentId !== agentId) continue;
+      if (online) peer.agentOnline();
+      else peer.agentOffline();
+    }
+    this.events.presence({ agentId, online, at: ownString(fields, "timestamp") ?? "" });
+  }
+
+  private receiveError(fields: Fields): void {
+    const code = ownString(fields, "code") ?? "";
+    const text = ownString(fields, "error") ?? code;
+    const sid = ownString(fields, "sid");
+    if (sid === undefined) {
+      this.ports.log("warn", "the relay reports an error", { code, error: text });
+      return;
+    }
+    // Only a session's current C counts: errors about an abandoned one come too late to matter.
+    const owner = this.owners.get(firstPart(sid));
+    if (owner !== undefined) owner.peer.relayError(owner.session, code, text);
+  }
+
+  private linkOnline(fresh: boolean): void {
+    this.bindings.clear();
+    this.stopDraining();
+    for (const peer of this.peers) peer.linkOnline(fresh);
+    this.events.link({ state: "online" });
+    this.pump();
+  }
+
+  private linkOffline(reason: CallError): void {
+    this.stopDraining();
+    for (const peer of this.peers) peer.linkOffline();
+    this.events.link({ state: "offline", reason });
+  }
+
+  private linkRefused(reason: CallError): void {
+    this.end(reason);
+    this.events.link({ state: "refused", reason });
+  }
+
+  private end(reason: CallError): void {
+    this.ended = reason;
+    this.stopDraining();
+    if (this.paceTimer !== null) this.ports.timer.clear(this.paceTimer);
+    this.paceTimer = null;
+    for (const call of this.calls) {
+      const mayHaveRun = call.session !== null && reason.code !== "CLOSED";
+      const error = mayHaveRun
+        ? new CallError("OUTCOME_UNKNOWN", reason.message, { cause: reason })
+        : reason;
+      this.settle(call, failed(error));
+    }
+    for (const peer of this.peers) peer.close();
+  }
+
+  private stopDraining(): void {
+    if (this.drainTimer !== null) this.ports.timer.clear(this.drainTimer);
+    this.drainTimer = null;
+  }
+}

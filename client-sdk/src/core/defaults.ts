@@ -1,0 +1,64 @@
+/**
+ * Local tuning of the client. What the contract fixes is in protocol's spec.ts; these numbers may
+ * change without anybody on the wire noticing.
+ */
+
+/** A call's deadline unless the caller says otherwise. */
+export const CALL_TIMEOUT_MS = 30_000;
+/** setTimeout's ceiling on Node and in browsers; a longer deadline would fire at once. */
+export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Sent and not yet answered, over all agents: the relay queues 1 MiB of answers for us. */
+export const MAX_IN_FLIGHT = 256;
+/** The same for one agent; small devices handle calls one after another anyway. */
+export const MAX_IN_FLIGHT_PER_AGENT = 32;
+/** Bytes on the way to one agent: a quarter of the relay's queue for it, which others share. */
+export const MAX_BYTES_PER_AGENT = 262_144;
+/** Calls not sent yet, over all agents; each holds its parameters in memory. */
+export const MAX_QUEUED = 10_000;
+
+/** Below the relay's 1,000 a second and bursts of 2,000, so that its limit is never what stops us. */
+export const PACE_PER_SECOND = 900;
+export const PACE_BURST = 1_500;
+
+/** Bindings we believe the relay to hold: below its 1,024, so that ours are forgotten first. */
+export const KNOWN_BINDINGS = 1_000;
+
+/** TCP, TLS and upgrade together. */
+export const CONNECT_TIMEOUT_MS = 20_000;
+/** The relay pings every 30 s; two and a half of them unheard means it is gone. */
+export const DEAD_RELAY_MS = 75_000;
+/** Back-off after a lost link: half to all of base * 2^n, up to the ceiling. */
+export const BACKOFF_BASE_MS = 1_000;
+export const BACKOFF_CEILING_MS = 60_000;
+/** What a relay may at most ask us to wait; a timer of more than 24.8 days would fire at once. */
+export const MAX_ASKED_WAIT_MS = 3_600_000;
+/** A link that lived this long was no failed attempt. */
+export const STABLE_LINK_MS = 10_000;
+
+/** With so little left of a session token, a new one is fetched when no call is in flight. */
+export const TOKEN_RESERVE_REQUESTS = 1_000;
+export const TOKEN_RESERVE_MS = 600_000;
+/** With so little left, calls wait until those in flight are done; keep-alives need some of it. */
+export const TOKEN_LAST_REQUESTS = 200;
+export const TOKEN_LAST_MS = 20_000;
+/** How long they wait before those in flight are cut off. */
+export const TOKEN_DRAIN_MS = 10_000;
+
+/** Well before the agent forgets an idle session (120 s), whatever the clocks do. */
+export const SESSION_LAPSE_MS = 90_000;
+/** An unanswered keep-alive ends its session. */
+export const PING_TIMEOUT_MS = 15_000;
+/** A lost link of an agent is mostly back by then; otherwise calls in flight are not waited for. */
+export const OFFLINE_GRACE_MS = 2_000;
+/** A subscriber's wait before it opens again after a failure: base * 2^n with jitter. */
+export const RESUBSCRIBE_BASE_MS = 2_000;
+
+/** Bytes of one stream.data: small enough for other messages to come between. */
+export const MAX_STREAM_CHUNK = 12_288;
+/** What a reader lets come before it has taken anything. */
+export const STREAM_WINDOW_BYTES = 262_144;
+
+/** RATE_LIMITED and SLOW_CONSUMER: the same packets again after 200 ms, 400 ms, ... */
+export const RESEND_BASE_MS = 200;
+export const RESEND_LIMIT = 5;

@@ -1,0 +1,113 @@
+/**
+ * JSON-RPC 2.0 inside the packet (section 2, "Inside the packet"): a client's requests, and what
+ * an agent's verified plaintext says. No batches.
+ */
+import {
+  asciiBytes,
+  encodeJson,
+  isObject,
+  own,
+  ownString,
+  readJson,
+} from "@blindrelay/protocol/crypto";
+import { CallError, type RemoteError } from "../errors.ts";
+
+/** An agent's answer where what it speaks for (a serial device) is away. */
+const DEVICE_UNAVAILABLE = -32002;
+
+/** How a call ended. */
+export type Outcome =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: CallError };
+
+export type Said =
+  | { readonly kind: "answer"; readonly id: number; readonly outcome: Outcome }
+  | { readonly kind: "event"; readonly event: string; readonly data: unknown }
+  | { readonly kind: "noise" };
+
+/**
+ * All of a request's text behind its id, or why there is none. Made once per call, because an
+ * idempotent call may go out again under another id.
+ */
+export const requestTail = (
+  method: unknown,
+  params: unknown,
+):
+  | { readonly ok: true; readonly tail: string }
+  | { readonly ok: false; readonly error: string } => {
+  if (typeof method !== "string" || method === "") {
+    return { ok: false, error: "the method must be a text that is not empty" };
+  }
+  const head = `,"method":${encodeJson(method)}`;
+  if (params === undefined) return { ok: true, tail: `${head}}` };
+  if (typeof params !== "object" || params === null) {
+    return { ok: false, error: "params must be an object, an array, or absent (JSON-RPC 2.0)" };
+  }
+  let text: string | undefined;
+  try {
+    text = encodeJson(params);
+  } catch (cause) {
+    return { ok: false, error: `params cannot be written as JSON: ${(cause as Error).message}` };
+  }
+  // A toJSON may answer with something else than what it was called on.
+  if (text === undefined || (text[0] !== "{" && text[0] !== "[")) {
+    return { ok: false, error: "params must be an object or array in JSON too" };
+  }
+  return { ok: true, tail: `${head},"params":${text}}` };
+};
+
+/** The plaintext of a request. */
+export const encodeRequest = (id: number, tail: string): Uint8Array =>
+  asciiBytes(`{"jsonrpc":"2.0","id":${id}${tail}`);
+
+/** `system.ping`, for which every agent has an answer. */
+export const PING_TAIL = ',"method":"system.ping"}';
+
+/** What a verified plaintext says. Never throws. */
+export const readSaid = (plaintext: Uint8Array): Said => {
+  const message = readJson(plaintext);
+  if (!isObject(message)) return { kind: "noise" };
+  const event = ownString(message, "method");
+  const id = own(message, "id");
+  if (event !== undefined) {
+    // An agent sends notifications only; a request from it has nobody to answer it.
+    return id === undefined
+      ? { kind: "event", event, data: own(message, "params") }
+      : { kind: "noise" };
+  }
+  return typeof id === "number"
+    ? { kind: "answer", id, outcome: readOutcome(message) }
+    : { kind: "noise" };
+};
+
+const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
+  const error = own(message, "error");
+  const hasResult = Object.hasOwn(message, "result");
+  if (hasResult && (error === undefined || error === null)) {
+    return { ok: true, result: message.result };
+  }
+  const remote = isObject(error) && !hasResult ? readRemote(error) : null;
+  if (remote === null) {
+    const text = "the agent's answer is no JSON-RPC response";
+    return { ok: false, error: new CallError("BAD_ANSWER", text) };
+  }
+  const text = `the agent answered with error ${remote.code}: ${remote.message}`;
+  return {
+    ok: false,
+    error: new CallError("REMOTE", text, { remote, retryable: isUnavailable(remote, false) }),
+  };
+};
+
+/** The device behind the agent is away for now; making the call again is safe where it was not sent on, or may run twice. */
+export const isUnavailable = (remote: RemoteError, idempotent: boolean): boolean =>
+  remote.code === DEVICE_UNAVAILABLE &&
+  isObject(remote.data) &&
+  own(remote.data, "retryable") === true &&
+  (idempotent || own(remote.data, "sent") === false);
+
+const readRemote = (error: { readonly [key: string]: unknown }): RemoteError | null => {
+  const code = own(error, "code");
+  const message = ownString(error, "message");
+  if (typeof code !== "number" || message === undefined) return null;
+  return Object.hasOwn(error, "data") ? { code, message, data: error.data } : { code, message };
+};

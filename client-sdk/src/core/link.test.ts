@@ -1,0 +1,287 @@
+/** The link of section 3: credentials, refusals, coming back, and silence. */
+import { describe, expect, it } from "vitest";
+import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
+import type { LinkReport } from "./client-core.ts";
+
+const HOUR_MS = 3_600_000;
+
+const authsOf = (world: World) =>
+  world.relay.received.map((text) => JSON.parse(text)).filter(({ type }) => type === "auth");
+
+const lockedOut = { code: "LOCKED_OUT", error: "Locked out", retry_after: 600 };
+
+describe("credentials", () => {
+  it("begin with the account token and come back with the session token", async () => {
+    const world = new World();
+    await world.connected();
+    world.relay.cutAll();
+    await world.run(5_000);
+    expect(authsOf(world)).toEqual([
+      { type: "auth", api_token: ACCOUNT_TOKEN, client_type: "client" },
+      { type: "auth", session_token: testToken("session", 10), client_type: "client" },
+    ]);
+    expect(world.relay.connectionCount).toBe(1);
+  });
+
+  it("fall back to the account token on the same connection when the session is over", async () => {
+    const world = new World();
+    await world.connected();
+    world.relay.forgetSessions();
+    world.relay.cutAll();
+    await world.run(5_000);
+    expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual([
+      "api_token",
+      "session_token",
+      "api_token",
+    ]);
+    expect(world.relay.connectionCount).toBe(1);
+  });
+
+  it("of one session only are refused for good when it is over", async () => {
+    const world = new World();
+    const sessionToken = testToken("session", 99);
+    const client = world.client({ accountToken: undefined, sessionToken });
+    const started = world.follow(client.start());
+    await world.run(HOUR_MS);
+    expect(started.error).toMatchObject({
+      code: "REFUSED",
+      retryable: false,
+      relayCode: "SESSION_EXPIRED",
+    });
+    expect(authsOf(world)).toHaveLength(1);
+  });
+
+  it("that are wrong are not tried again", async () => {
+    const world = new World();
+    const client = await world.connected();
+    const reports: LinkReport[] = [];
+    client.on("link", (report) => reports.push(report));
+    world.relay.accountTokens = [];
+    world.relay.forgetSessions();
+    world.relay.cutAll();
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo"));
+    await world.run(24 * HOUR_MS);
+    expect(reports.map(({ state }) => state)).toEqual(["offline", "refused"]);
+    expect(call.error).toMatchObject({ code: "REFUSED", retryable: false });
+    const later = world.follow(client.agent("pump-7", SECRET).call("echo"));
+    await world.run(1);
+    expect(later.error?.code).toBe("REFUSED");
+    expect(authsOf(world)).toHaveLength(3);
+    expect(world.clock.pending).toBe(0);
+  });
+
+  it("wait out a lock-out, and 120 s at least", async () => {
+    for (const [retryAfterS, leastS] of [
+      [600, 600],
+      [3, 120],
+    ] as const) {
+      const world = new World();
+      await world.connected();
+      world.relay.refuseAuth = () => ({ ...lockedOut, retry_after: retryAfterS });
+      world.relay.cutAll();
+      await world.run(10_000);
+      expect(authsOf(world)).toHaveLength(2);
+      world.relay.refuseAuth = () => null;
+      await world.run((leastS - 10) * 1000);
+      expect(authsOf(world)).toHaveLength(2);
+      await world.run(leastS * 500);
+      expect(authsOf(world)).toHaveLength(3);
+      expect(world.relay.connectionCount).toBe(1);
+    }
+  });
+
+  it("wait an hour or so at most, whatever the relay asks for", async () => {
+    const world = new World();
+    await world.connected();
+    world.relay.refuseAuth = () => ({ ...lockedOut, retry_after: 1e9 });
+    world.relay.cutAll();
+    await world.run(HOUR_MS);
+    expect(authsOf(world)).toHaveLength(2);
+    world.relay.refuseAuth = () => null;
+    await world.run(HOUR_MS / 2);
+    expect(world.relay.connectionCount).toBe(1);
+    world.relay.restart(1e9);
+    await world.run(HOUR_MS - 10_000);
+    expect(world.relay.connectionCount).toBe(0);
+    await world.run(20_000);
+    expect(world.relay.connectionCount).toBe(1);
+  });
+
+  it.each([
+    ["a quiet moment", 500_000],
+    ["others waiting for it", 19_000],
+  ])("are renewed before the session token expires, in %s", async (_how, leftMs) => {
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    await world.run(24 * HOUR_MS - 605_000);
+    agent.handlers.set("slow", ({ answer }) => {
+      const busyMs = 605_000 - leftMs;
+      world.clock.set(busyMs, () => answer("done"));
+    });
+    const slow = world.follow(pump.call("slow", [], { timeoutMs: 700_000 }));
+    await world.run(605_000 - leftMs - 1_000);
+    const second = world.follow(pump.call("echo", [2]));
+    await world.run(2_000);
+    const third = world.follow(pump.call("echo", [3]));
+    await world.run(2_000);
+    expect([slow, second, third].map(({ result }) => result)).toEqual(["done", [2], [3]]);
+    expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
+  });
+
+  it("are renewed at once when the relay says the session token is used up", async () => {
+    const world = new World();
+    world.agent();
+    world.relay.maxRequests = 20;
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    await world.run(20_000);
+    const codes: (string | undefined)[] = [];
+    for (let n = 0; n < 60; n++) {
+      const call = world.follow(pump.call("echo", [n]));
+      await world.run(1_000);
+      codes.push(call.error?.code ?? (call.times === 1 ? "ok" : "waits"));
+    }
+    expect(new Set(codes)).toEqual(new Set(["ok", "OUTCOME_UNKNOWN"]));
+    expect(codes.filter((code) => code !== "ok")).toHaveLength(3);
+  });
+
+  it("survive 10,000 requests without losing a call", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    let ended = 0;
+    let right = 0;
+    const caller = async () => {
+      for (let n = 0; n < 420; n++) {
+        const [same] = await pump.call<[number]>("echo", [n]);
+        if (same === n) right++;
+        ended++;
+      }
+    };
+    const callers = Array.from({ length: 25 }, () => caller());
+    await world.run(30_000);
+    await Promise.all(callers);
+    expect([ended, right]).toEqual([10_500, 10_500]);
+    expect(agent.executed).toHaveLength(10_500);
+    expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
+  });
+});
+
+describe("connect", () => {
+  it("rejects at the first failure and leaves nothing behind", async () => {
+    const world = new World();
+    world.relay.reachable = false;
+    const away = world.follow(world.client().start());
+    await world.run(100);
+    expect(away.error).toMatchObject({ code: "UNREACHABLE", retryable: true });
+    world.relay.reachable = true;
+    world.relay.refuseAuth = () => lockedOut;
+    const locked = world.follow(world.client().start());
+    await world.run(100);
+    expect(locked.error).toMatchObject({ code: "REFUSED", retryable: true });
+    world.relay.refuseAuth = () => null;
+    world.relay.silent = true;
+    const silent = world.follow(world.client().start());
+    await world.run(100_000);
+    expect(silent.error?.code).toBe("UNREACHABLE");
+    expect(world.clock.pending).toBe(0);
+  });
+
+  it("asks for presence only when told to", async () => {
+    const world = new World();
+    world.agent();
+    const client = world.client({ presence: true });
+    const seen: unknown[] = [];
+    client.on("presence", (presence) => seen.push(presence));
+    client.start();
+    await world.run(100);
+    expect(authsOf(world)[0].presence).toBe(true);
+    const at = "2026-01-01T00:00:00.000Z";
+    expect(seen).toEqual([{ agentId: "pump-7", online: true, at }]);
+    const late: unknown[] = [];
+    client.on("presence", () => {
+      throw new Error("mine");
+    });
+    client.on("presence", (presence) => late.push(presence));
+    const off = client.on("presence", () => late.push("removed"));
+    off();
+    await world.run(0);
+    expect(late).toEqual(seen);
+  });
+});
+
+describe("a lost link", () => {
+  it("is tried again ever more slowly, with jitter, a minute at most", async () => {
+    const waits: number[][] = [];
+    for (const seed of [1, 2]) {
+      const world = new World(seed);
+      const client = await world.connected();
+      await world.run(20_000);
+      const tries: number[] = [];
+      client.on("link", () => tries.push(world.clock.now()));
+      world.relay.reachable = false;
+      world.relay.cutAll();
+      await world.run(HOUR_MS);
+      waits.push(tries.slice(1).map((at, n) => at - (tries[n] as number)));
+    }
+    for (const gaps of waits) {
+      expect(gaps[0]).toBeLessThan(1_100);
+      expect(gaps[3]).toBeGreaterThan(3_900);
+      expect(Math.min(...gaps.slice(8))).toBeGreaterThan(29_999);
+      expect(Math.max(...gaps)).toBeLessThan(60_100);
+    }
+    expect(waits[0]).not.toEqual(waits[1]);
+  });
+
+  it("comes back when a restarting relay said so, not before", async () => {
+    const world = new World();
+    await world.connected();
+    world.relay.restart(40);
+    await world.run(39_900);
+    expect(authsOf(world)).toHaveLength(1);
+    await world.run(1_000);
+    expect(authsOf(world)).toHaveLength(2);
+  });
+
+  it("is noticed 75 s after the relay fell silent", async () => {
+    const world = new World();
+    const client = await world.connected();
+    const reports: LinkReport[] = [];
+    client.on("link", (report) => reports.push(report));
+    await world.run(10 * 60_000);
+    expect(reports).toEqual([]);
+    expect(world.relay.received.filter((text) => text === '{"type":"pong"}').length).toBe(20);
+    world.relay.silent = true;
+    await world.run(45_000);
+    expect(reports).toEqual([]);
+    await world.run(31_000);
+    expect(reports.map(({ state }) => state)).toEqual(["offline"]);
+  });
+
+  it("ignores whatever else the relay may say", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    for (const message of [
+      {},
+      { type: 5 },
+      { type: "agent_status" },
+      { type: "auth_response", status: "failed", code: "INVALID_TOKEN" },
+      { type: "error", code: "AGENT_OFFLINE" },
+      { type: "error", code: "AGENT_OFFLINE", sid: "AAAAAAAAAAAAAAAAAAAAAA" },
+      { type: "error", code: "NEW_IN_A_LATER_VERSION" },
+      { type: "relay", payload: "not JSON" },
+      { type: "relay", payload: [] },
+      { v: "1", sid: "AAAAAAAAAAAAAAAAAAAAAA.B", seq: 1, p: "" },
+      [1],
+    ]) {
+      world.relay.tellAll(message);
+    }
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(200);
+    expect(call.result).toEqual([1]);
+  });
+});

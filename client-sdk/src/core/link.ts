@@ -1,0 +1,349 @@
+/**
+ * The client's link to the relay (section 3): connect, authenticate, stay, come back.
+ *
+ *            start             opened                accepted
+ *   idle ----------> connecting -----> authenticating -------> online
+ *                     ^      |           |        |              |
+ *              elapsed|      |lost       |lost    |refused       |lost (or refused)
+ *                     |      v           v        v              |
+ *                    waiting <-----------+     refused           |
+ *                     ^                                          |
+ *                     +------------------------------------------+
+ *
+ * A refusal is final when only a person can mend it (a wrong or revoked token); lock-outs are
+ * waited out, at least 120 s, so that one stale client does not lock out its household.
+ */
+import {
+  AUTH_TIMEOUT_MS,
+  CLOSE_NORMAL,
+  REFUSED_WAIT_MS,
+  SESSION_MAX_REQUESTS,
+} from "@blindrelay/protocol";
+import { ownString } from "@blindrelay/protocol/crypto";
+import { CallError } from "../errors.ts";
+import type { Link, Ports } from "../ports.ts";
+import { backoffMs, randomFraction } from "./backoff.ts";
+import {
+  BACKOFF_BASE_MS,
+  BACKOFF_CEILING_MS,
+  CONNECT_TIMEOUT_MS,
+  DEAD_RELAY_MS,
+  MAX_ASKED_WAIT_MS,
+  STABLE_LINK_MS,
+  TOKEN_LAST_MS,
+  TOKEN_LAST_REQUESTS,
+  TOKEN_RESERVE_MS,
+  TOKEN_RESERVE_REQUESTS,
+} from "./defaults.ts";
+import { encodeAuth, type Fields, ownCount, PONG, type Received, readMessage } from "./messages.ts";
+
+export type LinkState =
+  | "idle"
+  | "connecting"
+  | "authenticating"
+  | "online"
+  | "waiting"
+  | "refused"
+  | "closed";
+type LinkEvent = "start" | "opened" | "accepted" | "refused" | "lost" | "elapsed" | "stop";
+
+/** What is not in the table cannot happen or means nothing (a stale timer, a late frame). */
+const TABLE: { readonly [state in LinkState]: { readonly [event in LinkEvent]?: LinkState } } = {
+  idle: { start: "connecting", stop: "closed" },
+  connecting: { opened: "authenticating", lost: "waiting", stop: "closed" },
+  authenticating: { accepted: "online", refused: "refused", lost: "waiting", stop: "closed" },
+  online: { refused: "refused", lost: "waiting", stop: "closed" },
+  waiting: { elapsed: "connecting", stop: "closed" },
+  refused: { stop: "closed" },
+  closed: {},
+};
+
+/** Codes after which an account token is worth a try, where a session token was refused. */
+const SESSION_TOKEN_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN", "REVOKED"];
+/** Refusals that say nothing about the credentials. */
+const NOT_OUR_FAULT = ["INTERNAL", "UNAVAILABLE", "RESTARTING"];
+
+export interface RelayLinkOptions {
+  readonly url: string;
+  readonly accountToken: string | null;
+  readonly sessionToken: string | null;
+  /** Ask for one agent_status per online agent after each authentication. */
+  readonly presence: boolean;
+  readonly ports: Ports;
+}
+
+export interface RelayLinkEvents {
+  /** `fresh`: under another session token than before, so no binding of before is ours to take over. */
+  online(fresh: boolean): void;
+  /** The link is down; it comes back by itself. Also after a failed attempt. */
+  offline(reason: CallError): void;
+  /** It will not come back. */
+  refused(reason: CallError): void;
+  received(message: Received): void;
+}
+
+export class RelayLink {
+  state: LinkState = "idle";
+  /** Why it is not online, for the calls that wait for it. */
+  failure = new CallError("UNREACHABLE", "the relay is not connected yet");
+
+  private readonly url: string;
+  private readonly accountToken: string | null;
+  private readonly presence: boolean;
+  private readonly ports: Ports;
+  private readonly events: RelayLinkEvents;
+
+  private sessionToken: string | null;
+  private tokenExpiresAt = Number.POSITIVE_INFINITY;
+  private tokenRequests = 0;
+  /** The session token that the last `online` was under. */
+  private lastToken: string | null = null;
+  private triedSession = false;
+
+  private link: Link | null = null;
+  private timer: unknown = null;
+  private heardAt = 0;
+  private onlineAt = 0;
+  /** Attempts since the link was last stable. */
+  private attempt = 0;
+  /** Set by what the relay said, for the one reconnection that follows. */
+  private nextDelayMs: number | null = null;
+
+  constructor(options: RelayLinkOptions, events: RelayLinkEvents) {
+    this.url = options.url;
+    this.accountToken = options.accountToken;
+    this.sessionToken = options.sessionToken;
+    this.lastToken = options.sessionToken;
+    this.presence = options.presence;
+    this.ports = options.ports;
+    this.events = events;
+  }
+
+  start(): void {
+    if (this.move("start")) this.dial();
+  }
+
+  /** Closes for good. */
+  stop(): void {
+    if (this.move("stop")) this.drop("client closed");
+  }
+
+  /** Sends a text that the relay does not count. */
+  send(text: string): void {
+    if (this.state === "online") this.link?.send(text);
+  }
+
+  /** Sends a packet, bare or enveloped: one request of the session token's 10,000. */
+  sendRequest(text: string): void {
+    this.tokenRequests++;
+    this.send(text);
+  }
+
+  /** Whether a fresh session token should be fetched at the next quiet moment, or in any case. */
+  renewal(): "no" | "soon" | "now" {
+    if (this.state !== "online" || this.accountToken === null) return "no";
+    const requestsLeft = SESSION_MAX_REQUESTS - this.tokenRequests;
+    const msLeft = this.tokenExpiresAt - this.ports.timer.now();
+    if (requestsLeft <= TOKEN_LAST_REQUESTS || msLeft <= TOKEN_LAST_MS) return "now";
+    return requestsLeft <= TOKEN_RESERVE_REQUESTS || msLeft <= TOKEN_RESERVE_MS ? "soon" : "no";
+  }
+
+  /** Connects again at once, with the account token. */
+  renew(): void {
+    this.sessionToken = null;
+    this.nextDelayMs = 0;
+    this.lose(new CallError("UNREACHABLE", "fetching a fresh session token"), "renewing");
+  }
+
+  private move(event: LinkEvent): boolean {
+    const next = TABLE[this.state][event];
+    if (next === undefined) return false;
+    this.state = next;
+    return true;
+  }
+
+  private dial(): void {
+    this.attempt++;
+    this.arm(CONNECT_TIMEOUT_MS, () => this.loseBecause("no connection in time"));
+    const link = this.ports.link.connect(this.url, {
+      opened: () => {
+        if (this.link === link) this.authenticate();
+      },
+      received: (text) => {
+        if (this.link === link) this.receive(text);
+      },
+      closed: (code, reason) => {
+        if (this.link !== link) return;
+        this.link = null;
+        this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
+      },
+    });
+    this.link = link;
+  }
+
+  private authenticate(): void {
+    if (!this.move("opened")) return;
+    this.heardAt = this.ports.timer.now();
+    this.arm(AUTH_TIMEOUT_MS, () => this.loseBecause("no answer to auth in time"));
+    this.sendAuth();
+  }
+
+  private sendAuth(): void {
+    this.triedSession = this.sessionToken !== null;
+    const token =
+      this.sessionToken !== null
+        ? { session_token: this.sessionToken }
+        : { api_token: this.accountToken ?? "" };
+    this.link?.send(encodeAuth(token, this.presence));
+  }
+
+  private receive(text: string): void {
+    this.heardAt = this.ports.timer.now();
+    const message = readMessage(text);
+    if (message.kind === "typed") {
+      if (message.type === "ping") {
+        this.link?.send(PONG);
+        return;
+      }
+      if (message.type === "auth_response") {
+        if (this.state === "authenticating") this.readAuthResponse(message.fields);
+        return;
+      }
+      if (message.type === "error" && this.readLinkError(message.fields)) return;
+    }
+    if (this.state === "online") this.events.received(message);
+  }
+
+  private readAuthResponse(fields: Fields): void {
+    if (ownString(fields, "status") !== "success") {
+      this.readRefusal(fields);
+      return;
+    }
+    const token = ownString(fields, "session_token") ?? null;
+    const now = this.ports.timer.now();
+    const fresh = token === null || token !== this.lastToken;
+    if (fresh) this.tokenRequests = 0;
+    const expiresIn = ownCount(fields, "expires_in");
+    this.tokenExpiresAt = expiresIn > 0 ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY;
+    this.sessionToken = token;
+    this.lastToken = token;
+    this.move("accepted");
+    this.onlineAt = now;
+    this.nextDelayMs = null;
+    this.watch();
+    this.events.online(fresh);
+  }
+
+  /** A failed auth_response. The connection stays open for one more try with the other token. */
+  private readRefusal(fields: Fields): void {
+    const code = ownString(fields, "code") ?? "";
+    const retryAfterS = ownCount(fields, "retry_after");
+    const text = ownString(fields, "error") ?? "refused";
+    if (this.triedSession) {
+      if (SESSION_TOKEN_OVER.includes(code) || (code === "" && retryAfterS === 0)) {
+        this.sessionToken = null;
+        if (this.accountToken !== null) {
+          this.sendAuth();
+          return;
+        }
+      }
+    }
+    const message = `the relay refused the credentials: ${text}`;
+    if (NOT_OUR_FAULT.includes(code)) {
+      this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
+      return;
+    }
+    if (code === "LOCKED_OUT" || retryAfterS > 0) {
+      const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
+      this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random) / 4));
+      const waiting = `${message} (locked out for ${Math.ceil(retryAfterS)} s)`;
+      this.lose(new CallError("REFUSED", waiting, { relayCode: code, retryable: true }), "refused");
+      return;
+    }
+    this.refuse(new CallError("REFUSED", message, { relayCode: code }));
+  }
+
+  /** Errors about the link itself; true where that was one. The relay closes after them. */
+  private readLinkError(fields: Fields): boolean {
+    const code = ownString(fields, "code");
+    if (code === "RESTARTING") {
+      const waitMs = askedMs(ownCount(fields, "reconnect_in"));
+      this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
+      return true;
+    }
+    if (code === "LIMIT_EXCEEDED" || code === "SESSION_EXPIRED" || code === "REVOKED") {
+      this.sessionToken = null;
+      if (this.accountToken === null) {
+        const text = `the session token is over: ${ownString(fields, "error") ?? code}`;
+        this.refuse(new CallError("REFUSED", text, { relayCode: code }));
+        return true;
+      }
+      // A relay that says so on every new token must not be asked in a tight circle.
+      if (this.stable()) this.nextDelayMs = 0;
+      return true;
+    }
+    return false;
+  }
+
+  /** The relay's pings are the link's pulse; one timer follows the last message. */
+  private watch(): void {
+    const quietMs = this.ports.timer.now() - this.heardAt;
+    if (quietMs >= DEAD_RELAY_MS) {
+      this.loseBecause("the relay fell silent");
+      return;
+    }
+    this.arm(DEAD_RELAY_MS - quietMs, () => this.watch());
+  }
+
+  private stable(): boolean {
+    return this.state === "online" && this.ports.timer.now() - this.onlineAt >= STABLE_LINK_MS;
+  }
+
+  private loseBecause(reason: string): void {
+    this.lose(new CallError("UNREACHABLE", `no connection to the relay: ${reason}`), reason);
+  }
+
+  private lose(failure: CallError, reason: string): void {
+    if (this.stable()) this.attempt = 0;
+    if (!this.move("lost")) return;
+    this.drop(reason);
+    this.failure = failure;
+    const delayMs =
+      this.nextDelayMs ??
+      backoffMs(this.ports.random, this.attempt, BACKOFF_BASE_MS, BACKOFF_CEILING_MS);
+    this.nextDelayMs = null;
+    this.arm(delayMs, () => {
+      if (this.move("elapsed")) this.dial();
+    });
+    this.ports.log("warn", "link lost", { reason, retryInMs: delayMs });
+    this.events.offline(failure);
+  }
+
+  private refuse(failure: CallError): void {
+    if (!this.move("refused")) return;
+    this.drop("refused");
+    this.failure = failure;
+    this.ports.log("error", "link refused", { reason: failure.message });
+    this.events.refused(failure);
+  }
+
+  /** Lets go of the connection and the timer; later events of that connection mean nothing. */
+  private drop(reason: string): void {
+    if (this.timer !== null) this.ports.timer.clear(this.timer);
+    this.timer = null;
+    const link = this.link;
+    this.link = null;
+    link?.close(CLOSE_NORMAL, reason);
+  }
+
+  private arm(ms: number, fn: () => void): void {
+    if (this.timer !== null) this.ports.timer.clear(this.timer);
+    this.timer = this.ports.timer.set(ms, () => {
+      this.timer = null;
+      fn();
+    });
+  }
+}
+
+/** A wait that the relay asks for, as far as we grant it. */
+const askedMs = (seconds: number): number => Math.min(seconds * 1000, MAX_ASKED_WAIT_MS);

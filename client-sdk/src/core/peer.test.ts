@@ -1,0 +1,546 @@
+/** Sessions under trouble (section 2): restarts, lost packets, second answers, idleness, renewal. */
+import { describe, expect, it } from "vitest";
+import { SECRET, testToken, World } from "../testing/world.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** Every packet that reached the relay, with the form it came in. */
+const packetsOf = (world: World) =>
+  world.relay.received
+    .map((text) => JSON.parse(text))
+    .filter(({ type }) => type === "relay" || type === undefined)
+    .map((message) => ({
+      bare: message.type === undefined,
+      text: message.type === undefined ? JSON.stringify(message) : (message.payload as string),
+    }));
+
+const openings = (world: World) =>
+  new Set(packetsOf(world).map(({ text }) => JSON.parse(text).sid.split(".")[0])).size;
+
+const talking = async (options = {}) => {
+  const world = new World();
+  // Session tokens for ever: what is tested here are the sessions with agents.
+  world.relay.sessionTtlS = 365 * 86_400;
+  const agent = world.agent();
+  agent.handlers.set("never", () => undefined);
+  const client = await world.connected(options);
+  const pump = client.agent("pump-7", SECRET);
+  const hello = world.follow(pump.call("echo", ["hello"]));
+  await world.run(200);
+  expect(hello.result).toEqual(["hello"]);
+  return { world, agent, client, pump };
+};
+
+describe("an agent that restarted", () => {
+  it("fails what is in flight as OUTCOME_UNKNOWN, makes idempotent calls again, goes on", async () => {
+    const { world, agent, pump } = await talking();
+    const once = world.follow(pump.call("never"));
+    const twice = world.follow(pump.call("never", [], { idempotent: true }));
+    await world.run(100);
+    agent.restart();
+    agent.handlers.set("never", ({ answer }) => answer("after all"));
+    const found = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(once.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(found.error?.code).toBe("OUTCOME_UNKNOWN");
+    await world.run(600);
+    expect(twice).toEqual({ times: 1, result: "after all" });
+    const next = world.follow(pump.call("echo", [2]));
+    await world.run(100);
+    expect(next.result).toEqual([2]);
+    agent.restart();
+    agent.goOnline();
+    await world.run(1_000);
+    const last = world.follow(pump.call("echo", [3]));
+    await world.run(1_000);
+    expect(last.result).toEqual([3]);
+    expect(agent.executed).toEqual([
+      'echo:["hello"]',
+      "never:undefined",
+      "never:[]",
+      "never:[]",
+      "echo:[2]",
+      "echo:[3]",
+    ]);
+  });
+
+  it("frees the places of what was in flight", async () => {
+    const { world, agent, pump } = await talking();
+    for (let n = 0; n < 40; n++) world.follow(pump.call("never", [], { timeoutMs: 100_000 }));
+    await world.run(100);
+    expect(agent.executed).toHaveLength(1 + 32);
+    agent.restart();
+    agent.goOnline();
+    await world.run(1_000);
+    expect(agent.executed).toHaveLength(1 + 32 + 8);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+  });
+
+  it("costs an idle client nothing where its presence was told", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    agent.restart();
+    agent.goOnline();
+    await world.run(100);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+  });
+
+  it("is noticed by a ping when its presence returns, long before the deadline", async () => {
+    const { world, agent, pump } = await talking();
+    const call = world.follow(pump.call("never"));
+    await world.run(100);
+    agent.goOffline();
+    agent.restart();
+    agent.goOnline();
+    await world.run(100);
+    expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
+  });
+
+  it("keeps its calls in flight where it merely lost its connection", async () => {
+    const { world, agent, pump } = await talking();
+    let answer: (result: unknown) => void = () => undefined;
+    agent.handlers.set("slow", (incoming) => {
+      answer = incoming.answer;
+    });
+    const call = world.follow(pump.call("slow"));
+    await world.run(100);
+    agent.goOffline();
+    agent.goOnline();
+    await world.run(100);
+    answer("still here");
+    await world.run(100);
+    expect(call.result).toBe("still here");
+  });
+});
+
+describe("a second answer", () => {
+  it("abandons the session, and nothing of the old one is taken", async () => {
+    const { world, agent, pump } = await talking();
+    const old = agent.sessions;
+    const [sid] = old.held();
+    const opening = packetsOf(world)[0]?.text as string;
+    const call = world.follow(pump.call("never"));
+    await world.run(50);
+    agent.restart();
+    agent.receive(opening);
+    await world.run(50);
+    expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
+    world.relay.fromAgent(
+      "pump-7",
+      old.seal(sid as string, new TextEncoder().encode('{"jsonrpc":"2.0","id":3,"result":1}')) ??
+        "",
+    );
+    const next = world.follow(pump.call("echo", [2]));
+    await world.run(700);
+    expect(next.result).toEqual([2]);
+    expect(openings(world)).toBe(2);
+  });
+});
+
+describe("lost packets", () => {
+  it("of an opening are sent again byte for byte", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    let lost = 0;
+    world.relay.toAgent = () => (lost++ < 2 ? null : 5);
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(4_000);
+    expect(call.result).toEqual([1]);
+    const texts = packetsOf(world).map(({ text }) => text);
+    expect(texts[1]).toBe(texts[0]);
+    expect(texts[2]).toBe(texts[0]);
+  });
+
+  it("of the first pong lead to a fresh opening", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    let answers = 0;
+    world.relay.toClient = () => (++answers === 2 ? null : 5);
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(8_000);
+    expect(call.result).toEqual([1]);
+    expect(openings(world)).toBe(2);
+  });
+
+  it("of an answer end at the call's deadline, and the next call is right", async () => {
+    const { world, pump } = await talking();
+    world.relay.toClient = () => null;
+    const lost = world.follow(pump.call("echo", [1], { timeoutMs: 1_000 }));
+    await world.run(999);
+    world.relay.toClient = () => 5;
+    await world.run(1);
+    expect(lost.error?.code).toBe("TIMED_OUT");
+    const next = world.follow(pump.call("echo", [2]));
+    await world.run(100);
+    expect(next.result).toEqual([2]);
+  });
+
+  it("of an agent are reported as gaps", async () => {
+    const { world, agent, pump } = await talking();
+    const gaps: number[] = [];
+    const events: unknown[] = [];
+    pump.on("gap", (packets) => gaps.push(packets));
+    pump.on("event", (event, data) => events.push([event, data]));
+    let n = 0;
+    world.relay.toClient = () => (++n < 3 ? null : 5);
+    for (const value of [1, 2, 3]) agent.emit("level", { value });
+    await world.run(100);
+    expect(gaps).toEqual([2]);
+    expect(events).toEqual([["level", { value: 3 }]]);
+  });
+
+  // The effect that opens a session carried the gap, and nobody looked at it.
+  it("of an agent that speaks before it answers the first ping are reported as a gap", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const pump = (await world.connected()).agent("pump-7", SECRET);
+    const gaps: number[] = [];
+    pump.on("gap", (packets) => gaps.push(packets));
+    const say = agent.say.bind(agent);
+    agent.say = (sid, message) => {
+      if (agent.executed.length === 0 && agent.pings === 1) say(sid, { method: "hello" });
+      say(sid, message);
+    };
+    // The opening's answer, then the greeting, which is lost, then the pong.
+    let n = 0;
+    world.relay.toClient = () => (++n === 2 ? null : 5);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(500);
+    expect(call.result).toEqual([1]);
+    expect(gaps).toEqual([1]);
+  });
+});
+
+describe("a lost link", () => {
+  it("fails what is in flight, makes idempotent calls again, keeps an idle session", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.cutAll();
+    await world.run(2_000);
+    const kept = world.follow(pump.call("echo", [0]));
+    await world.run(100);
+    expect(kept.result).toEqual([0]);
+    expect(openings(world)).toBe(1);
+    expect(packetsOf(world).map(({ bare }) => bare)).toEqual([false, true, true, false]);
+
+    const once = world.follow(pump.call("never"));
+    const twice = world.follow(pump.call("never", [], { idempotent: true }));
+    await world.run(100);
+    world.relay.cutAll();
+    await world.run(0);
+    expect(once.error?.code).toBe("OUTCOME_UNKNOWN");
+    agent.handlers.set("never", ({ answer }) => answer("again"));
+    await world.run(5_000);
+    expect(twice.result).toBe("again");
+  });
+});
+
+describe("a link under another session token", () => {
+  it("opens anew, because the old link may still hold the sid", async () => {
+    const { world, pump } = await talking();
+    world.relay.forgetSessions();
+    world.relay.loseClients();
+    await world.run(3_000);
+    expect(world.relay.connectionCount).toBe(2);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+  });
+});
+
+describe("what the relay says of a packet", () => {
+  it("UNKNOWN_SESSION: the same bytes in an envelope", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.forgetBindings();
+    const calls = [1, 2, 3].map((n) => world.follow(pump.call("echo", [n])));
+    await world.run(200);
+    expect(calls.map(({ result }) => result)).toEqual([[1], [2], [3]]);
+    expect(agent.executed).toHaveLength(4);
+    const texts = packetsOf(world).slice(3);
+    expect(texts.map(({ bare }) => bare)).toEqual([true, true, true, false, false, false]);
+    expect(texts.slice(3).map(({ text }) => text)).toEqual(
+      texts.slice(0, 3).map(({ text }) => text),
+    );
+  });
+
+  it("SID_IN_USE: a fresh sid, the sent call is unknown, waiting ones go on", async () => {
+    const { world, pump } = await talking();
+    let refused = 0;
+    world.relay.refuse = () => (refused++ === 0 ? "SID_IN_USE" : null);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
+    const next = world.follow(pump.call("echo", [2]));
+    await world.run(100);
+    expect(next.result).toEqual([2]);
+    expect(openings(world)).toBe(2);
+  });
+
+  it.each(["RATE_LIMITED", "SLOW_CONSUMER"])("%s: the same bytes a little later", async (code) => {
+    const { world, agent, pump } = await talking();
+    let refused = 0;
+    world.relay.refuse = () => (refused++ < 4 ? code : null);
+    const calls = [1, 2].map((n) => world.follow(pump.call("echo", [n])));
+    await world.run(100);
+    const later = world.follow(pump.call("echo", [3]));
+    await world.run(2_000);
+    expect([...calls, later].map(({ result }) => result)).toEqual([[1], [2], [3]]);
+    expect(agent.executed).toHaveLength(4);
+    expect(openings(world)).toBe(1);
+    expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
+  });
+
+  it("RATE_LIMITED for ever: a bounded number of times", async () => {
+    const { world, pump } = await talking();
+    world.relay.refuse = () => "RATE_LIMITED";
+    const call = world.follow(pump.call("echo", [1], { timeoutMs: 30_000 }));
+    await world.run(29_000);
+    expect(packetsOf(world).slice(3)).toHaveLength(6);
+    await world.run(1_000);
+    expect(call.error?.code).toBe("TIMED_OUT");
+  });
+
+  it("AGENT_OFFLINE with one in flight: that one", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.agents.delete(agent.id);
+    const call = world.follow(pump.call("echo"));
+    await world.run(100);
+    expect(call.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: false });
+  });
+
+  it("AGENT_OFFLINE with several in flight: none is called undelivered", async () => {
+    const { world, agent, pump } = await talking();
+    const first = world.follow(pump.call("never"));
+    await world.run(100);
+    agent.goOffline();
+    const second = world.follow(pump.call("echo"));
+    await world.run(100);
+    expect([first, second].map(({ error }) => error?.code)).toEqual([
+      "OUTCOME_UNKNOWN",
+      "OUTCOME_UNKNOWN",
+    ]);
+  });
+
+  it("about another sid: nothing", async () => {
+    const { world, agent, pump } = await talking();
+    const [sid] = agent.sessions.held();
+    pump.on("event", () => undefined);
+    const call = world.follow(pump.call("never"));
+    await world.run(100);
+    for (const other of [`x${sid}`, (sid as string).slice(1), "", "."]) {
+      world.relay.tellAll({ type: "error", code: "AGENT_OFFLINE", error: "", sid: other });
+    }
+    await world.run(100);
+    expect(call.times).toBe(0);
+  });
+
+  it("never makes a call that is not idempotent run twice", async () => {
+    for (const code of ["UNKNOWN_SESSION", "SID_IN_USE", "AGENT_OFFLINE", "RATE_LIMITED"]) {
+      const { world, agent, pump } = await talking();
+      // A relay that lies: it delivers the packet, and then says that it did not.
+      world.relay.toAgent = (_id, text) => {
+        const { sid } = JSON.parse(text);
+        if (sid.includes(".")) world.relay.tellAll({ type: "error", code, error: code, sid });
+        return 50;
+      };
+      world.follow(pump.call("echo", ["once"]));
+      await world.run(60_000);
+      expect(agent.executed).toHaveLength(2);
+    }
+  });
+});
+
+describe("an idle session", () => {
+  it("lapses after 90 s and is opened anew by the next call", async () => {
+    const { world, agent, pump } = await talking();
+    await world.run(89_000);
+    const kept = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect([kept.result, openings(world)]).toEqual([[1], 1]);
+    await world.run(119_000);
+    const fresh = world.follow(pump.call("echo", [2]));
+    await world.run(100);
+    expect([fresh.result, openings(world)]).toEqual([[2], 2]);
+    expect(agent.pings).toBe(2);
+  });
+
+  it("lapses also where the timer for it came late", async () => {
+    const { world, pump } = await talking();
+    await world.run(80_000);
+    world.clock.jump(12_000);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+    expect(openings(world)).toBe(2);
+  });
+
+  it("is kept by pings at 45 s for a subscriber, and lapses when nobody listens", async () => {
+    const { world, agent, pump } = await talking();
+    const events: unknown[] = [];
+    const off = pump.on("event", (event, data) => events.push([event, data]));
+    await world.run(10 * 60_000);
+    agent.emit("level", { value: 4 });
+    await world.run(100);
+    expect(events).toEqual([["level", { value: 4 }]]);
+    expect(openings(world)).toBe(1);
+    expect(agent.pings).toBe(1 + 13);
+    off();
+    await world.run(3 * 60_000);
+    expect(agent.pings).toBe(1 + 13);
+  });
+
+  it("is kept for a call that takes long", async () => {
+    const { world, agent, pump } = await talking();
+    agent.handlers.set("slow", ({ answer }) => world.clock.set(400_000, () => answer("done")));
+    const call = world.follow(pump.call("slow", [], { timeoutMs: 500_000 }));
+    await world.run(410_000);
+    expect(call.result).toBe("done");
+  });
+
+  it("whose pings stay unanswered is opened anew for a subscriber", async () => {
+    const { world, agent, pump } = await talking();
+    const events: unknown[] = [];
+    pump.on("event", (event) => events.push(event));
+    agent.restart();
+    world.relay.toClient = () => null;
+    await world.run(60_000);
+    world.relay.toClient = () => 5;
+    await world.run(10_000);
+    agent.emit("back", []);
+    await world.run(100);
+    expect(events).toEqual(["back"]);
+  });
+});
+
+describe("a subscriber", () => {
+  it("needs no call to be connected, and comes back by itself", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.goOffline();
+    const client = await world.connected();
+    const events: unknown[] = [];
+    client.agent("pump-7", SECRET).on("event", (event) => events.push(event));
+    await world.run(10 * 60_000);
+    const tries = packetsOf(world).length;
+    expect(tries).toBeLessThan(25);
+    agent.goOnline();
+    await world.run(100);
+    agent.emit("one", []);
+    await world.run(100);
+    agent.restart();
+    agent.goOnline();
+    await world.run(1_000);
+    agent.emit("two", []);
+    await world.run(100);
+    world.relay.cutAll();
+    await world.run(5_000);
+    agent.goOnline();
+    await world.run(1_000);
+    agent.emit("three", []);
+    await world.run(100);
+    expect(events).toEqual(["one", "two", "three"]);
+  });
+
+  it("may throw without harm", async () => {
+    const { world, agent, pump } = await talking();
+    const events: unknown[] = [];
+    pump.on("event", () => {
+      throw new Error("mine");
+    });
+    pump.on("event", (event) => events.push(event));
+    await world.run(100);
+    agent.emit("level", []);
+    await world.run(100);
+    expect(events).toEqual(["level"]);
+  });
+});
+
+describe("renewal", () => {
+  it("after 24 h loses neither events nor calls in flight", async () => {
+    const { world, agent, pump } = await talking();
+    const events: unknown[] = [];
+    pump.on("event", (event) => events.push(event));
+    await world.run(24 * HOUR_MS - 60_000);
+    agent.handlers.set("slow", ({ answer }) => world.clock.set(100_000, () => answer("done")));
+    const slow = world.follow(pump.call("slow", [], { timeoutMs: 200_000 }));
+    await world.run(59_000);
+    expect(openings(world)).toBe(1);
+    await world.run(2_000);
+    const next = world.follow(pump.call("echo", [1]));
+    await world.run(100);
+    expect(next.result).toEqual([1]);
+    expect(openings(world)).toBe(2);
+    await world.run(60_000);
+    expect(slow.result).toBe("done");
+    agent.emit("level", []);
+    await world.run(100);
+    expect(events).toEqual(["level"]);
+  });
+});
+
+describe("many agents", () => {
+  it("share one link, each call to its own agent, under one limit of the relay", async () => {
+    const world = new World();
+    const ids = Array.from({ length: 1_200 }, (_, n) => `agent-${n}`);
+    const agents = ids.map((id) => {
+      const agent = world.agent(id);
+      agent.handlers.set("who", ({ answer }) => answer(id));
+      return agent;
+    });
+    let second = 0;
+    let inSecond = 0;
+    let most = 0;
+    world.relay.toAgent = () => {
+      const now = Math.floor(world.clock.now() / 1000);
+      inSecond = now === second ? inSecond + 1 : 1;
+      second = now;
+      most = Math.max(most, inSecond);
+      return 5;
+    };
+    const client = await world.connected();
+    const round = async () => {
+      const calls = ids.map((id) => world.follow(client.agent(id, SECRET).call("who")));
+      await world.run(6_000);
+      expect(calls.map(({ result }) => result)).toEqual(ids);
+    };
+    await round();
+    await round();
+    expect(agents.every(({ executed }) => executed.length === 2)).toBe(true);
+    expect(most).toBeLessThan(2_500);
+  });
+
+  it("go on where the relay holds fewer bindings than we believe", async () => {
+    const world = new World();
+    world.relay.maxBindings = 3;
+    const ids = ["a", "b", "c", "d", "e"];
+    for (const id of ids) world.agent(id);
+    const client = await world.connected();
+    for (let n = 0; n < 4; n++) {
+      const calls = ids.map((id) => world.follow(client.agent(id, SECRET).call("echo", [n])));
+      await world.run(5_000);
+      expect(calls.map(({ result }) => result)).toEqual(ids.map(() => [n]));
+    }
+  });
+
+  it("do not hear each other, and one agent may be called under two secrets", async () => {
+    const world = new World();
+    world.agent("a");
+    const b = world.agent("b", testToken("e2e", 5));
+    const client = await world.connected();
+    const events: string[] = [];
+    client.agent("a", SECRET).on("event", (event) => events.push(`a ${event}`));
+    client.agent("b", testToken("e2e", 5)).on("event", (event) => events.push(`b ${event}`));
+    const wrong = world.follow(client.agent("b", SECRET).call("echo", [], { timeoutMs: 3_000 }));
+    await world.run(3_000);
+    b.emit("level", []);
+    await world.run(100);
+    expect(events).toEqual(["b level"]);
+    expect(wrong.error?.code).toBe("TIMED_OUT");
+    expect(client.agent("a", SECRET)).toBe(client.agent("a", SECRET));
+  });
+});

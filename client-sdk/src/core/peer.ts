@@ -1,0 +1,332 @@
+/**
+ * One agent as a client sees it: the calls that wait for it, the session that carries them, and
+ * what happens to them when that session ends. Calls wait here until a session is open; once sent
+ * they are the session's, until an answer, their deadline, or the session's end.
+ *
+ * What the relay says is unproven, so nothing it says makes a call that is not idempotent go out
+ * again other than byte for byte: a relay that lies cannot make an agent do something twice.
+ */
+import type { Version } from "@blindrelay/protocol/crypto";
+import { CallError } from "../errors.ts";
+import type { Ports } from "../ports.ts";
+import { backoffMs } from "./backoff.ts";
+import { type Call, failed, isSafe } from "./call.ts";
+import {
+  BACKOFF_CEILING_MS,
+  MAX_BYTES_PER_AGENT,
+  MAX_IN_FLIGHT_PER_AGENT,
+  OFFLINE_GRACE_MS,
+  RESUBSCRIBE_BASE_MS,
+} from "./defaults.ts";
+import type { Outcome } from "./jsonrpc.ts";
+import { PeerSession, type PeerSessionEvents } from "./session.ts";
+
+/** The core around a peer. */
+export interface PeerHost {
+  readonly ports: Ports;
+  send(peer: Peer, session: PeerSession, text: string): void;
+  renamed(session: PeerSession, peer: Peer, before: string | null, first: string | null): void;
+  /** The peer has something to send; call its `step`. */
+  ready(peer: Peer): void;
+  settle(call: Call, outcome: Outcome): void;
+  /** From here on it is in flight. */
+  sent(call: Call): void;
+  /** A call that was in flight waits again. */
+  requeued(call: Call): void;
+  /** A session's last stream is over. */
+  streamsOver(): void;
+  event(peer: Peer, event: string, data: unknown): void;
+  gap(peer: Peer, packets: number): void;
+}
+
+export interface PeerOptions {
+  readonly agentId: string;
+  readonly agentToken: string;
+  readonly version: Version;
+}
+
+export class Peer {
+  readonly agentId: string;
+
+  private readonly options: PeerOptions;
+  private readonly host: PeerHost;
+  private readonly events: PeerSessionEvents;
+  private queue: Call[] = [];
+  private current: PeerSession;
+  /** Renewed sessions that still wait for answers. */
+  private readonly retiring = new Set<PeerSession>();
+  private subscribed = false;
+  private linkUp = false;
+  /** Failed attempts of a subscriber in a row, and the wait before the next. */
+  private failures = 0;
+  private retryTimer: unknown = null;
+  /** Runs out when the agent has been away for too long. */
+  private awayTimer: unknown = null;
+
+  constructor(options: PeerOptions, host: PeerHost) {
+    this.agentId = options.agentId;
+    this.options = options;
+    this.host = host;
+    this.events = {
+      send: (session, text) => host.send(this, session, text),
+      renamed: (session, before, first) => host.renamed(session, this, before, first),
+      opened: () => {
+        this.failures = 0;
+        host.ready(this);
+      },
+      answered: (session, call, outcome) => {
+        host.settle(call, outcome);
+        if (this.retiring.has(session)) this.dismiss(session);
+        host.ready(this);
+      },
+      quiet: (session) => {
+        host.streamsOver();
+        if (this.retiring.has(session)) this.dismiss(session);
+      },
+      event: (event, data) => host.event(this, event, data),
+      gap: (packets) => host.gap(this, packets),
+      over: (session, calls, reason) => this.sessionOver(session, calls, reason),
+    };
+    this.current = this.makeSession();
+  }
+
+  add(call: Call): void {
+    this.queue.push(call);
+    this.host.ready(this);
+  }
+
+  /** Holds a session open, so that the agent's events arrive; or lets it lapse. */
+  subscribe(on: boolean): void {
+    this.subscribed = on;
+    this.current.keep(on);
+    if (on) this.host.ready(this);
+    else this.leaveIfIdle();
+  }
+
+  /** Does one thing towards sending; true where another step may do more. */
+  step(): boolean {
+    const session = this.current;
+    const wanted = this.queue.length > 0 || (this.subscribed && this.retryTimer === null);
+    if (!this.linkUp || !wanted) return false;
+    if (session.state === "open" && session.lapsed) session.giveUp("idle for too long");
+    if (session.state === "idle") session.open();
+    if (session.state !== "open" || session.holding) return false;
+    if (session.renewalDue) {
+      this.renew();
+      return true;
+    }
+    const call = this.queue[0];
+    if (call === undefined || session.inFlight >= MAX_IN_FLIGHT_PER_AGENT) return false;
+    if (session.inFlight > 0 && session.bytesInFlight >= MAX_BYTES_PER_AGENT) return false;
+    this.queue.shift();
+    this.host.sent(call);
+    if (session.send(call)) return true;
+    // It has used up its numbers.
+    this.host.requeued(call);
+    this.queue.unshift(call);
+    this.renew();
+    return true;
+  }
+
+  /** A call's deadline: its session is given up, so that nothing late is taken for an answer. */
+  expired(call: Call, linkFailure: CallError | null): void {
+    const session = call.session;
+    if (session === null) {
+      this.remove(call, failed(this.neverSent(linkFailure)));
+      return;
+    }
+    const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
+    const error = new CallError("TIMED_OUT", text, { retryable: isSafe(call) });
+    this.host.settle(call, failed(error));
+    session.giveUp("a call passed its deadline");
+  }
+
+  /** Takes a waiting call out of the queue. */
+  remove(call: Call, outcome: Outcome): void {
+    this.queue = this.queue.filter((waiting) => waiting !== call);
+    this.host.settle(call, outcome);
+    this.leaveIfIdle();
+  }
+
+  /** `fresh`: under another session token, so bindings of before are not ours to take over. */
+  linkOnline(fresh: boolean): void {
+    this.linkUp = true;
+    if (fresh) this.current.giveUp("the link is a new one");
+    this.current.setLink(true);
+    this.wakeSubscriber();
+    this.host.ready(this);
+  }
+
+  linkOffline(): void {
+    this.linkUp = false;
+    for (const session of this.sessions()) {
+      session.setLink(false);
+      // The keys stay good over a lost link; what was in flight is answered to nobody.
+      if (session.state !== "open" || session.engaged > 0) session.giveUp("the link was lost");
+    }
+  }
+
+  /** The relay's word that the agent connected: maybe after a restart, which a ping will tell. */
+  agentOnline(): void {
+    this.stopAwayTimer();
+    this.wakeSubscriber();
+    if (this.current.state === "open") {
+      if (this.current.engaged > 0 || this.subscribed) this.current.ping();
+      else this.current.giveUp("the agent connected anew");
+    }
+    this.host.ready(this);
+  }
+
+  /**
+   * The relay's word that the agent's link is gone. Where it stays away, what is in flight is asked
+   * after by a ping, which the relay then refuses; the agent may have died with the calls.
+   */
+  agentOffline(): void {
+    if (this.awayTimer !== null) return;
+    this.awayTimer = this.host.ports.timer.set(OFFLINE_GRACE_MS, () => {
+      this.awayTimer = null;
+      if (this.current.state === "open" && this.current.engaged > 0) this.current.ping();
+    });
+  }
+
+  /** The relay's word about a packet of this session. */
+  relayError(session: PeerSession, code: string, text: string): void {
+    if (code === "AGENT_OFFLINE" || code === "AGENT_NOT_FOUND") {
+      this.unreachable(session, code, text);
+    } else if (code === "UNKNOWN_SESSION") {
+      session.rebind();
+    } else if (code === "SID_IN_USE") {
+      session.giveUp("the relay has bound its sid elsewhere");
+    } else if (code === "RATE_LIMITED" || code === "SLOW_CONSUMER" || code === "INTERNAL") {
+      session.resendLater();
+    } else {
+      this.host.ports.log("warn", "the relay refused a packet", { code, agentId: this.agentId });
+    }
+  }
+
+  /** Lets go of everything; the core has settled the calls. */
+  close(): void {
+    this.subscribed = false;
+    this.linkUp = false;
+    this.stopAwayTimer();
+    if (this.retryTimer !== null) this.host.ports.timer.clear(this.retryTimer);
+    this.retryTimer = null;
+    this.queue = [];
+    for (const session of this.sessions()) session.giveUp("the client ends");
+  }
+
+  /** Streams that are not over. */
+  get streams(): number {
+    return this.sessions().reduce((sum, session) => sum + session.streams.count, 0);
+  }
+
+  private sessions(): PeerSession[] {
+    return [this.current, ...this.retiring];
+  }
+
+  private makeSession(): PeerSession {
+    const session = new PeerSession({ ...this.options, ports: this.host.ports }, this.events);
+    session.setLink(this.linkUp);
+    session.keep(this.subscribed);
+    return session;
+  }
+
+  /** A new session takes over; the old one waits for its answers. */
+  private renew(): void {
+    const old = this.current;
+    old.keep(false);
+    this.retiring.add(old);
+    this.current = this.makeSession();
+    this.dismiss(old);
+  }
+
+  private dismiss(session: PeerSession): void {
+    if (session.engaged === 0) session.giveUp("renewed");
+  }
+
+  private sessionOver(session: PeerSession, calls: readonly Call[], reason: string): void {
+    this.retiring.delete(session);
+    const again: Call[] = [];
+    for (const call of calls) {
+      if (call.settled) continue;
+      if (call.idempotent && !call.orphaned) {
+        call.session = null;
+        this.host.requeued(call);
+        again.push(call);
+      } else {
+        const text = `outcome of ${call.method} on ${this.agentId} unknown: ${reason}`;
+        this.host.settle(
+          call,
+          failed(new CallError("OUTCOME_UNKNOWN", text, { retryable: isSafe(call) })),
+        );
+      }
+    }
+    this.queue = again.length > 0 ? [...again, ...this.queue] : this.queue;
+    this.host.ports.log("debug", "session over", { agentId: this.agentId, reason });
+    this.leaveIfIdle();
+    this.host.ready(this);
+  }
+
+  /** Nobody waits: an opening is not pursued. */
+  private leaveIfIdle(): void {
+    const needed = this.queue.length > 0 || this.subscribed;
+    if (!needed && this.current.state === "opening") this.current.giveUp("nobody waits for it");
+  }
+
+  /** Offline or not ours: fail what waits at once, let a subscriber try again later. */
+  private unreachable(
+    session: PeerSession,
+    code: "AGENT_OFFLINE" | "AGENT_NOT_FOUND",
+    text: string,
+  ): void {
+    const error = (safe: boolean) =>
+      new CallError(code, `${this.agentId}: ${text}`, {
+        relayCode: code,
+        retryable: code === "AGENT_OFFLINE" && safe,
+      });
+    if (this.subscribed) this.delaySubscriber();
+    const waiting = this.queue;
+    this.queue = [];
+    for (const call of waiting) this.host.settle(call, failed(error(true)));
+    // One packet on its way: the error is about it. With several, some may have been delivered.
+    const only = session.sole();
+    if (only !== null) this.host.settle(only, failed(error(only.idempotent)));
+    session.giveUp(`the relay says ${code}`);
+  }
+
+  private delaySubscriber(): void {
+    if (this.retryTimer !== null) return;
+    const { timer, random } = this.host.ports;
+    const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, BACKOFF_CEILING_MS);
+    this.failures++;
+    this.retryTimer = timer.set(waitMs, () => this.wakeSubscriber());
+  }
+
+  private stopAwayTimer(): void {
+    if (this.awayTimer !== null) this.host.ports.timer.clear(this.awayTimer);
+    this.awayTimer = null;
+  }
+
+  private wakeSubscriber(): void {
+    if (this.retryTimer === null) return;
+    this.host.ports.timer.clear(this.retryTimer);
+    this.retryTimer = null;
+    this.host.ready(this);
+  }
+
+  private neverSent(linkFailure: CallError | null): CallError {
+    if (linkFailure !== null) {
+      return new CallError(linkFailure.code, linkFailure.message, {
+        cause: linkFailure,
+        retryable: linkFailure.retryable,
+        ...(linkFailure.relayCode === undefined ? {} : { relayCode: linkFailure.relayCode }),
+      });
+    }
+    const why =
+      this.current.state === "open"
+        ? "its turn did not come"
+        : "no verified answer to the opening (is the agent_token right, and its version?)";
+    const text = `the call was not sent to ${this.agentId} before its deadline: ${why}`;
+    return new CallError("TIMED_OUT", text, { retryable: true });
+  }
+}

@@ -1,0 +1,382 @@
+/**
+ * One session with an agent and the calls in flight in it (section 2). The rules of sealing are in
+ * protocol's ClientSession; here is what a client owes on top of them: JSON-RPC ids that belong to
+ * their session, keep-alive pings, letting an idle session lapse before the agent forgets it, and
+ * sending a refused packet again byte for byte.
+ */
+import { CLIENT_KEEPALIVE_MS } from "@blindrelay/protocol";
+import { asciiBytes, type Version } from "@blindrelay/protocol/crypto";
+import {
+  type ClientEffect,
+  ClientSession,
+  DEFAULT_CLIENT_TIMINGS,
+  FIRST_PING_ID,
+} from "@blindrelay/protocol/session";
+import { CallError } from "../errors.ts";
+import type { Ports } from "../ports.ts";
+import type { Call } from "./call.ts";
+import { PING_TIMEOUT_MS, RESEND_BASE_MS, RESEND_LIMIT, SESSION_LAPSE_MS } from "./defaults.ts";
+import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
+import { isStreamNotice, SessionStreams } from "./streams.ts";
+
+/** A sealed request that waits for its answer. */
+interface Outstanding {
+  readonly text: string;
+  readonly sentAt: number;
+  /** null: a keep-alive ping. */
+  readonly call: Call | null;
+}
+
+export interface PeerSessionEvents {
+  /** Hand this packet to the relay. */
+  send(session: PeerSession, text: string): void;
+  /** The first part of its sid is now `first`; null: it has none. */
+  renamed(session: PeerSession, before: string | null, first: string | null): void;
+  /** Calls may be sent. */
+  opened(session: PeerSession): void;
+  answered(session: PeerSession, call: Call, outcome: Outcome): void;
+  /** Its last stream is over. */
+  quiet(session: PeerSession): void;
+  event(event: string, data: unknown): void;
+  /** So many packets of the agent never arrived. */
+  gap(packets: number): void;
+  /** Its `C` is over; these calls were in flight, oldest first. */
+  over(session: PeerSession, calls: readonly Call[], reason: string): void;
+}
+
+export interface PeerSessionOptions {
+  readonly agentId: string;
+  readonly agentToken: string;
+  readonly version: Version;
+  readonly ports: Ports;
+}
+
+export class PeerSession {
+  readonly streams: SessionStreams;
+  /** Bytes of the packets in flight. */
+  bytesInFlight = 0;
+  /** A wait before refused packets go out again; later packets would overtake them. */
+  holding = false;
+  /** The relay has lost the binding; no packet of the agent was seen since. */
+  private rebinding = false;
+
+  private readonly ports: Ports;
+  private readonly events: PeerSessionEvents;
+  private readonly session: ClientSession;
+  /** By JSON-RPC id, so in the order of seq. */
+  private readonly outstanding = new Map<number, Outstanding>();
+  private nextId = FIRST_PING_ID + 1;
+  private name: string | null = null;
+  private subscribed = false;
+  private linkUp = true;
+  private pinging = false;
+  /** When the latest packet was sent, and the latest that the agent is known to have accepted. */
+  private sentAt = 0;
+  private acceptedAt = 0;
+  private resends = 0;
+  private resending = false;
+  private holdTimer: unknown = null;
+  private timer: unknown = null;
+  private timerAt = Number.POSITIVE_INFINITY;
+
+  constructor(options: PeerSessionOptions, events: PeerSessionEvents) {
+    this.ports = options.ports;
+    this.events = events;
+    this.streams = new SessionStreams({
+      notify: (text) => this.notify(text),
+      quiet: () => {
+        this.follow();
+        events.quiet(this);
+      },
+    });
+    this.session = new ClientSession({
+      suite: options.ports.suite,
+      random: options.ports.random,
+      agentId: options.agentId,
+      agentToken: options.agentToken,
+      version: options.version,
+      timings: DEFAULT_CLIENT_TIMINGS,
+    });
+  }
+
+  get state(): "idle" | "opening" | "open" {
+    const state = this.session.state;
+    return state === "idle" || state === "open" ? state : "opening";
+  }
+
+  /** The first part of its sid, by which the relay and we find it. */
+  get first(): string | null {
+    return this.session.first();
+  }
+
+  /** Whether the relay may not know its sid, so that packets go in envelopes. */
+  get unbound(): boolean {
+    return this.rebinding || this.session.sid() === null;
+  }
+
+  get inFlight(): number {
+    return this.outstanding.size - (this.pinging ? 1 : 0);
+  }
+
+  /** Calls in flight and open streams: what its end would cut. */
+  get engaged(): number {
+    return this.inFlight + this.streams.count;
+  }
+
+  get renewalDue(): boolean {
+    return this.session.renewalDue(this.ports.timer.now());
+  }
+
+  /** Idle for so long that the agent may have forgotten it. */
+  get lapsed(): boolean {
+    return this.engaged === 0 && this.ports.timer.now() - this.acceptedAt >= SESSION_LAPSE_MS;
+  }
+
+  /** Begins with a fresh `C`. Only while idle. */
+  open(): void {
+    const now = this.ports.timer.now();
+    this.apply(this.session.open(now), now);
+  }
+
+  /** Abandons its `C` for good; calls in flight are handed to `over`. Harmless in any state. */
+  giveUp(reason: string): void {
+    this.session.giveUp();
+    this.end(reason);
+    this.follow();
+  }
+
+  /** Seals and sends a call; false where the session cannot take it. */
+  send(call: Call): boolean {
+    call.session = this;
+    if (this.request(call.tail, call)) {
+      call.sent?.(this);
+      return true;
+    }
+    call.session = null;
+    return false;
+  }
+
+  /** The call in flight, where its packet is the only one on its way. */
+  sole(): Call | null {
+    if (this.outstanding.size !== 1) return null;
+    for (const { call } of this.outstanding.values()) return call;
+    return null;
+  }
+
+  /**
+   * Asks the agent for a sign of life; a restarted one answers with another session. False where
+   * the session cannot.
+   */
+  ping(): boolean {
+    if (!this.pinging) this.pinging = this.request(PING_TAIL, null);
+    this.follow();
+    return this.pinging;
+  }
+
+  /** Whether the session is to be kept alive while it is idle. */
+  keep(subscribed: boolean): void {
+    this.subscribed = subscribed;
+    this.follow();
+  }
+
+  setLink(up: boolean): void {
+    this.linkUp = up;
+    this.rebinding = false;
+    this.follow();
+  }
+
+  /** A packet whose sid has our `C` as first part. */
+  receive(text: string): void {
+    const now = this.ports.timer.now();
+    this.apply(this.session.receive(text, now), now);
+  }
+
+  /** The same bytes at once, in envelopes: the relay has lost the binding. */
+  rebind(): void {
+    this.streams.fail("the relay lost a packet");
+    if (this.rebinding) return;
+    this.rebinding = true;
+    this.resend();
+  }
+
+  /** The same bytes after a short wait, a bounded number of times: the relay had no room. */
+  resendLater(): void {
+    this.streams.fail("the relay lost a packet");
+    if (this.resending || this.resends >= RESEND_LIMIT || this.inFlight === 0) return;
+    this.resending = true;
+    this.holding = true;
+    const waitMs = RESEND_BASE_MS * 2 ** this.resends;
+    this.resends++;
+    this.afterHold(waitMs, () => {
+      this.resending = false;
+      this.resend();
+      // The relay may refuse again; it would have said so after this long.
+      this.afterHold(waitMs, () => {
+        this.holding = false;
+        this.events.opened(this);
+      });
+    });
+  }
+
+  private afterHold(ms: number, fn: () => void): void {
+    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
+    this.holdTimer = this.ports.timer.set(ms, () => {
+      this.holdTimer = null;
+      fn();
+    });
+  }
+
+  private resend(): void {
+    const opening = this.session.outstanding();
+    if (opening !== null) this.events.send(this, opening);
+    for (const { text } of this.outstanding.values()) this.events.send(this, text);
+  }
+
+  private request(tail: string, call: Call | null): boolean {
+    const id = this.nextId;
+    const text = this.session.seal(encodeRequest(id, tail));
+    if (text === null) return false;
+    this.nextId++;
+    this.sentAt = this.ports.timer.now();
+    this.outstanding.set(id, { text, sentAt: this.sentAt, call });
+    this.bytesInFlight += text.length;
+    this.events.send(this, text);
+    this.follow();
+    return true;
+  }
+
+  /** A notification: nobody answers it, and it is not sent again. */
+  private notify(text: string): boolean {
+    // What waits to be sent again has lower numbers, and would be refused behind this one.
+    if (!this.linkUp || this.state !== "open" || this.holding) return false;
+    const packet = this.session.seal(asciiBytes(text));
+    if (packet === null) return false;
+    this.sentAt = this.ports.timer.now();
+    this.events.send(this, packet);
+    this.follow();
+    return true;
+  }
+
+  private apply(effects: readonly ClientEffect[], now: number): void {
+    for (const effect of effects) {
+      if (effect.kind === "send") {
+        this.sentAt = now;
+        this.rename();
+        this.events.send(this, effect.text);
+      } else if (effect.kind === "opened") {
+        this.acceptedAt = this.sentAt;
+        this.rebinding = false;
+        if (effect.gap > 0) this.events.gap(effect.gap);
+        this.events.opened(this);
+      } else if (effect.kind === "message") {
+        this.rebinding = false;
+        if (effect.gap > 0) {
+          this.streams.fail("packets were lost");
+          this.events.gap(effect.gap);
+        }
+        this.read(effect.plaintext);
+      } else if (effect.kind === "abandoned") {
+        this.end(effect.reason === "otherAnswer" ? "the agent restarted" : "the agent fell silent");
+      } else {
+        this.ports.log("debug", "packet refused", { reason: effect.reason });
+      }
+    }
+    this.follow();
+  }
+
+  private read(plaintext: Uint8Array): void {
+    const said = readSaid(plaintext);
+    if (said.kind === "event") {
+      if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
+      else this.events.event(said.event, said.data);
+    }
+    if (said.kind !== "answer") return;
+    const answered = this.outstanding.get(said.id);
+    if (answered === undefined) return;
+    this.outstanding.delete(said.id);
+    this.bytesInFlight -= answered.text.length;
+    this.acceptedAt = Math.max(this.acceptedAt, answered.sentAt);
+    this.resends = 0;
+    if (answered.call === null) this.pinging = false;
+    else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
+  }
+
+  /** What was known of this `C` is void. */
+  private end(reason: string): void {
+    const calls: Call[] = [];
+    for (const { call } of this.outstanding.values()) if (call !== null) calls.push(call);
+    this.outstanding.clear();
+    this.bytesInFlight = 0;
+    this.nextId = FIRST_PING_ID + 1;
+    this.pinging = false;
+    this.holding = false;
+    this.rebinding = false;
+    this.resends = 0;
+    this.resending = false;
+    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
+    this.holdTimer = null;
+    this.rename();
+    this.streams.fail(reason);
+    this.events.over(this, calls, reason);
+  }
+
+  private rename(): void {
+    const before = this.name;
+    this.name = this.first;
+    if (before !== this.name) this.events.renamed(this, before, this.name);
+  }
+
+  /** When `wake` has work. */
+  private dueAt(): number {
+    const sessionAt = this.session.wakeAt() ?? Number.POSITIVE_INFINITY;
+    if (this.state !== "open") return sessionAt;
+    const ping = this.pingSentAt();
+    if (ping !== null) return ping + PING_TIMEOUT_MS;
+    const wanted = this.linkUp && (this.subscribed || this.engaged > 0);
+    if (!wanted) return this.acceptedAt + SESSION_LAPSE_MS;
+    // A stream's packets are not answered one by one, so their sending proves nothing.
+    const since = this.streams.count > 0 ? this.acceptedAt : this.sentAt;
+    return since + CLIENT_KEEPALIVE_MS;
+  }
+
+  private pingSentAt(): number | null {
+    if (!this.pinging) return null;
+    for (const { call, sentAt } of this.outstanding.values()) if (call === null) return sentAt;
+    return null;
+  }
+
+  private wake(): void {
+    const now = this.ports.timer.now();
+    this.apply(this.session.timeout(now), now);
+    if (this.state !== "open" || now < this.dueAt()) return;
+    if (this.pinging) this.giveUp("the agent does not answer a ping");
+    else if (this.lapsed) this.giveUp("idle for too long");
+    else if (!this.ping()) this.giveUp("it has used up its numbers");
+  }
+
+  /** Keeps one timer at or before `dueAt`; waking too early is harmless. */
+  private follow(): void {
+    this.rename();
+    const dueAt = this.dueAt();
+    if (dueAt >= this.timerAt && dueAt !== Number.POSITIVE_INFINITY) return;
+    if (this.timer !== null) this.ports.timer.clear(this.timer);
+    this.timer = null;
+    this.timerAt = Number.POSITIVE_INFINITY;
+    if (dueAt === Number.POSITIVE_INFINITY) return;
+    this.timerAt = dueAt;
+    this.timer = this.ports.timer.set(Math.max(0, dueAt - this.ports.timer.now()), () => {
+      this.timer = null;
+      this.timerAt = Number.POSITIVE_INFINITY;
+      this.wake();
+      this.follow();
+    });
+  }
+}
+
+/** An answer that the call may be made again after, where the caller said that it may run twice. */
+const judged = (outcome: Outcome, call: Call): Outcome => {
+  if (outcome.ok || !call.idempotent) return outcome;
+  const { remote, message } = outcome.error;
+  if (remote === undefined || !isUnavailable(remote, true)) return outcome;
+  return { ok: false, error: new CallError("REMOTE", message, { remote, retryable: true }) };
+};

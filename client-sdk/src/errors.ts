@@ -1,0 +1,117 @@
+/**
+ * How a call can end when it does not end with a result. One class, one table; the table is
+ * printed in README.md.
+ */
+
+export type CallErrorCode =
+  | "REMOTE"
+  | "BAD_ANSWER"
+  | "TIMED_OUT"
+  | "OUTCOME_UNKNOWN"
+  | "AGENT_OFFLINE"
+  | "AGENT_NOT_FOUND"
+  | "UNREACHABLE"
+  | "REFUSED"
+  | "BUSY"
+  | "ABORTED"
+  | "CLOSED"
+  | "TOO_LARGE"
+  | "BAD_ARGUMENT";
+
+export interface CallErrorEntry {
+  readonly meaning: string;
+  /**
+   * Whether making the same call again may help and cannot execute it twice. `if-safe`: yes for
+   * calls marked idempotent and for calls that were never sent.
+   */
+  readonly retryable: boolean | "if-safe";
+}
+
+export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } = {
+  REMOTE: {
+    meaning: "The agent answered with an error; `remote` holds its code, message and data.",
+    retryable: false,
+  },
+  BAD_ANSWER: {
+    meaning: "The agent's verified answer is no JSON-RPC response.",
+    retryable: false,
+  },
+  TIMED_OUT: {
+    meaning: "No verified answer before the deadline; the agent may have executed a sent call.",
+    retryable: "if-safe",
+  },
+  OUTCOME_UNKNOWN: {
+    meaning: "The session or link ended while the call was in flight; it may have been executed.",
+    retryable: "if-safe",
+  },
+  AGENT_OFFLINE: {
+    meaning: "The relay says, unproven, that the agent is not connected.",
+    retryable: "if-safe",
+  },
+  AGENT_NOT_FOUND: {
+    meaning: "The relay knows no such agent of this account.",
+    retryable: false,
+  },
+  UNREACHABLE: {
+    meaning: "No connection to the relay; the call was not sent.",
+    retryable: true,
+  },
+  REFUSED: {
+    meaning: "The relay refused the credentials, or the address is locked out; nothing was sent.",
+    retryable: false,
+  },
+  BUSY: {
+    meaning: "Too many calls wait already; this one was not taken.",
+    retryable: true,
+  },
+  ABORTED: {
+    meaning: "The caller's AbortSignal fired; the agent may have executed a sent call.",
+    retryable: false,
+  },
+  CLOSED: {
+    meaning: "The client was closed.",
+    retryable: false,
+  },
+  TOO_LARGE: {
+    meaning: "The call does not fit into one packet (47,000 bytes of plaintext).",
+    retryable: false,
+  },
+  BAD_ARGUMENT: {
+    meaning: "A misuse on this side: method, params, agent id, secret or option.",
+    retryable: false,
+  },
+};
+
+/** An agent's JSON-RPC error object. */
+export interface RemoteError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+export interface CallErrorDetails {
+  readonly cause?: unknown;
+  readonly remote?: RemoteError;
+  /** The relay's own code, where the relay said it (ERRORS in @blindrelay/protocol). */
+  readonly relayCode?: string;
+  /** For codes whose table entry is `if-safe`: whether this call was. Otherwise overrides. */
+  readonly retryable?: boolean;
+}
+
+/** Why a call, or the connection, failed. */
+export class CallError extends Error {
+  readonly code: CallErrorCode;
+  /** Making the same call again may help and cannot execute it twice. */
+  readonly retryable: boolean;
+  readonly remote: RemoteError | undefined;
+  readonly relayCode: string | undefined;
+
+  constructor(code: CallErrorCode, message: string, details: CallErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "CallError";
+    this.code = code;
+    this.retryable = details.retryable ?? CALL_ERRORS[code].retryable === true;
+    this.remote = details.remote;
+    this.relayCode = details.relayCode;
+  }
+}

@@ -1,0 +1,19 @@
+export {
+  Agent,
+  type AgentOptions,
+  type CallOptions,
+  Client,
+  type ConnectOptions,
+} from "./client.ts";
+export type { LinkReport, Presence } from "./core/client-core.ts";
+export {
+  CALL_ERRORS,
+  CallError,
+  type CallErrorCode,
+  type CallErrorDetails,
+  type CallErrorEntry,
+  type RemoteError,
+} from "./errors.ts";
+export type { Link, LinkEvents, LinkPort, Log, Ports, Random, TimerPort } from "./ports.ts";
+export { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
+export { relayUrl } from "./url.ts";

@@ -1,0 +1,38 @@
+/** Who wants to hear of something. A listener that throws stops neither the others nor the core. */
+export class Listeners<Args extends readonly unknown[]> {
+  private readonly functions = new Set<(...args: Args) => void>();
+  private readonly onThrow: (cause: unknown) => void;
+
+  constructor(onThrow: (cause: unknown) => void) {
+    this.onThrow = onThrow;
+  }
+
+  get size(): number {
+    return this.functions.size;
+  }
+
+  /** `missed` is told first, soon. Returns what removes the listener again. */
+  add(fn: (...args: Args) => void, missed: readonly Args[] = []): () => void {
+    // A wrapper of its own, so that one function added twice is removed once at a time.
+    const own = (...args: Args) => fn(...args);
+    this.functions.add(own);
+    queueMicrotask(() => {
+      for (const args of missed) if (this.functions.has(own)) this.run(own, args);
+    });
+    return () => {
+      this.functions.delete(own);
+    };
+  }
+
+  tell(...args: Args): void {
+    for (const fn of this.functions) this.run(fn, args);
+  }
+
+  private run(fn: (...args: Args) => void, args: Args): void {
+    try {
+      fn(...args);
+    } catch (cause) {
+      this.onThrow(cause);
+    }
+  }
+}

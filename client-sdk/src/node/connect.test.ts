@@ -1,0 +1,118 @@
+/** The Node edge on real sockets, against a relay of a few lines. What a link does is in core/. */
+import type { AddressInfo } from "node:net";
+import { makeToken } from "@blindrelay/protocol";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { type CallError, connect, relayUrl } from "./index.ts";
+
+const accountToken = makeToken("account", new Uint8Array(32).fill(1));
+const sessionToken = makeToken("session", new Uint8Array(32).fill(2));
+const agentToken = makeToken("e2e", new Uint8Array(32).fill(3));
+
+let server: WebSocketServer;
+let url: string;
+let onMessage: (socket: WebSocket, message: { type?: string }, text: string) => void;
+
+const accept = (socket: WebSocket): void =>
+  socket.send(
+    JSON.stringify({
+      type: "auth_response",
+      status: "success",
+      session_token: sessionToken,
+      expires_in: 86_400,
+    }),
+  );
+
+beforeEach(async () => {
+  onMessage = (socket, { type }) => {
+    if (type === "auth") accept(socket);
+  };
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  server.on("connection", (socket) => {
+    socket.on("message", (data) => onMessage(socket, JSON.parse(data.toString()), data.toString()));
+  });
+  await new Promise((resolve) => server.once("listening", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  for (const socket of server.clients) socket.terminate();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+describe("connect", () => {
+  it("authenticates, sends, answers pings, and closes with 1000", async () => {
+    const seen: (string | undefined)[] = [];
+    let told: () => void = () => undefined;
+    const complete = new Promise<void>((resolve) => {
+      told = resolve;
+    });
+    onMessage = (socket, { type }) => {
+      seen.push(type);
+      if (type === "auth") accept(socket);
+      if (type === "relay") socket.send('{"type":"ping"}');
+      if (type === "pong") told();
+    };
+    const [client, [request]] = await Promise.all([
+      connect({ url, accountToken }),
+      new Promise<unknown[]>((resolve) =>
+        server.once("connection", (_socket, incoming) => resolve([incoming])),
+      ),
+    ]);
+    expect((request as { url: string }).url).toBe("/wss");
+    const call = client.agent("pump-7", agentToken).call("echo");
+    await complete;
+    expect(seen).toEqual(["auth", "relay", "pong"]);
+    const [socket] = server.clients;
+    const closed = new Promise((resolve) => socket?.once("close", resolve));
+    client.close();
+    await expect(call).rejects.toMatchObject({ code: "CLOSED" });
+    expect(await closed).toBe(1000);
+  });
+
+  it("rejects as documented, and never throws", async () => {
+    onMessage = (socket) =>
+      socket.send(
+        JSON.stringify({
+          type: "auth_response",
+          status: "failed",
+          code: "INVALID_TOKEN",
+          error: "Invalid token",
+          retry_after: 0,
+        }),
+      );
+    await expect(connect({ url, accountToken })).rejects.toMatchObject({ code: "REFUSED" });
+    const closed = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await new Promise((resolve) => closed.once("listening", resolve));
+    const { port } = closed.address() as AddressInfo;
+    await new Promise((resolve) => closed.close(resolve));
+    const away = connect({ url: `ws://127.0.0.1:${port}`, accountToken });
+    await expect(away).rejects.toMatchObject({ code: "UNREACHABLE", retryable: true });
+    await expect(connect({ url: "ftp://relay", accountToken })).rejects.toMatchObject({
+      code: "BAD_ARGUMENT",
+    });
+    await expect(connect({ url })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+  });
+
+  it("survives whatever frames a relay sends", async () => {
+    const client = await connect({ url, accountToken });
+    const [socket] = server.clients;
+    socket?.send(Buffer.from([1, 2, 3]));
+    socket?.send("not JSON");
+    socket?.send("[]");
+    const lost = new Promise<CallError>((resolve) => {
+      client.on("link", (report) => {
+        if (report.state === "offline") resolve(report.reason);
+      });
+    });
+    socket?.send("x".repeat(70_000));
+    expect((await lost).code).toBe("UNREACHABLE");
+    client.close();
+  });
+});
+
+it("refuses what is no relay's address with BAD_ARGUMENT", () => {
+  expect(() => relayUrl("relay.example")).toThrow(
+    expect.objectContaining({ code: "BAD_ARGUMENT", message: "not a URL: relay.example" }),
+  );
+});

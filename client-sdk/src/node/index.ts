@@ -1,0 +1,30 @@
+/** The client on Node 20 and newer: `connect`. */
+import { randomBytes } from "node:crypto";
+import { performance } from "node:perf_hooks";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { Client, type ConnectOptions } from "../client.ts";
+import type { Log, TimerPort } from "../ports.ts";
+import { wsLinkPort } from "./link.ts";
+
+export * from "../index.ts";
+
+const timer: TimerPort = {
+  now: () => performance.now(),
+  set: (ms, fn) => setTimeout(fn, ms),
+  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+};
+
+const silent: Log = () => undefined;
+
+/**
+ * Connects to a relay and authenticates. Rejects with a CallError at the first failure (UNREACHABLE,
+ * REFUSED); once connected, the client comes back by itself until `close`.
+ *
+ *     const client = await connect({ url: "https://relay.example", accountToken });
+ *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });
+ */
+export const connect = (options: ConnectOptions): Promise<Client> => {
+  const log = options.log ?? silent;
+  const ports = { link: wsLinkPort, timer, random: randomBytes, suite: nodeSuite(), log };
+  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+};

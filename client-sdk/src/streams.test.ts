@@ -1,0 +1,245 @@
+/** Streams over the relay in memory: the agent's end is protocol's table over a real session. */
+import { StreamTable } from "@blindrelay/protocol/streams";
+import { describe, expect, it } from "vitest";
+import { CallError } from "./errors.ts";
+import type { ReadStream, WriteStream } from "./streams.ts";
+import { SECRET, World } from "./testing/world.ts";
+
+const seqBytes = (length: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);
+
+/** An agent whose "log.read" sends `content` and whose "log.write" keeps what it gets. */
+const house = async (content = seqBytes(100_000)) => {
+  const world = new World();
+  const agent = world.agent();
+  const kept: number[] = [];
+  const state = { table: null as StreamTable | null, heldBack: 0, ended: [] as (string | null)[] };
+  const receive = agent.receive.bind(agent);
+  const { relay } = world;
+  const tableFor = (sid: string): StreamTable => {
+    state.table ??= new StreamTable({
+      maxChunk: 10_000,
+      notify: (method, params) => {
+        agent.say(sid, { method, params });
+        return true;
+      },
+    });
+    return state.table;
+  };
+  let sid = "";
+  agent.receive = (text) => {
+    sid = JSON.parse(text).sid ?? JSON.parse(JSON.parse(text).payload ?? "{}").sid ?? sid;
+    receive(text);
+  };
+  agent.handlers.set("log.read", ({ params, answer }) => {
+    let at = 0;
+    const stream = tableFor(sid).outgoing((params as { stream: number }).stream, {
+      writable: () => {
+        at += stream.write(content.subarray(at));
+        if (at === content.length) stream.end();
+      },
+      ended: (error) => state.ended.push(error),
+    });
+    answer({ size: content.length });
+  });
+  agent.handlers.set("log.write", ({ params, answer }) => {
+    const stream = tableFor(sid).incoming((params as { stream: number }).stream, {
+      data: (bytes) => {
+        kept.push(...bytes);
+        stream.grant(bytes.length - state.heldBack);
+      },
+      ended: (error) => {
+        state.ended.push(error);
+        stream.confirm();
+      },
+    });
+    // Before its answer, as an agent may.
+    stream.grant(20_000);
+    answer(null);
+  });
+  for (const method of ["stream.data", "stream.credit", "stream.end"]) {
+    agent.handlers.set(method, ({ params }) => state.table?.receive(method, params));
+  }
+  const client = await world.connected();
+  return { world, agent, relay, client, pump: client.agent("pump-7", SECRET), kept, state };
+};
+
+const settle = async <T>(
+  world: World,
+  promise: Promise<T>,
+  ms = 60_000,
+): Promise<T | CallError> => {
+  const result = promise.catch((error: CallError) => error);
+  await world.run(ms);
+  return result;
+};
+
+const collect = async (reader: ReadStream): Promise<number[]> => {
+  const all: number[] = [];
+  for await (const chunk of reader) all.push(...chunk);
+  return all;
+};
+
+describe("a reader", () => {
+  it("gets every byte, in a window far smaller than the stream, and confirms", async () => {
+    const content = seqBytes(100_000);
+    const { world, pump, state } = await house(content);
+    const all = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(collect);
+    expect(await settle(world, all)).toEqual([...content]);
+    expect(state.ended).toEqual([null]);
+  });
+
+  it("is told what the opening call answered", async () => {
+    const { world, pump } = await house();
+    const reader = (await settle(world, pump.readStream("log.read"))) as ReadStream;
+    expect(reader.result).toEqual({ size: 100_000 });
+  });
+
+  it("that takes nothing holds no more than its window", async () => {
+    const { world, pump, state } = await house();
+    await settle(world, pump.readStream("log.read", {}, { windowBytes: 30_000 }));
+    expect(state.ended).toEqual([]);
+    const stream = (state.table as unknown as { streams: { sent: number }[] }).streams[0];
+    expect(stream?.sent).toBe(30_000);
+  });
+
+  it("that leaves ends the stream at the agent too", async () => {
+    const { world, pump, state } = await house();
+    const first = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(async (reader) => {
+      for await (const chunk of reader) return chunk.length;
+    });
+    await settle(world, first);
+    expect(state.ended).toEqual(["the reader left"]);
+  });
+
+  it("fails, with what it got, where a packet is lost", async () => {
+    const { world, pump, relay } = await house();
+    let packets = 0;
+    relay.toClient = () => (++packets === 9 ? null : 5);
+    const failure = await settle(world, pump.readStream("log.read").then(collect));
+    expect(failure).toBeInstanceOf(CallError);
+    expect(failure).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect((failure as CallError).message).toMatch(/broke after \d+ bytes: packets were lost/);
+  });
+
+  it("fails where only the last packet is lost, once a ping tells", async () => {
+    const { world, pump, relay } = await house(seqBytes(10));
+    let packets = 0;
+    // Answer to the opening, to the ping, to the call, then data and end.
+    relay.toClient = () => (++packets === 5 ? null : 5);
+    const failure = await settle(world, pump.readStream("log.read").then(collect), 120_000);
+    expect(failure).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  });
+
+  it("fails with the call that opens it", async () => {
+    const { world, pump } = await house();
+    const failure = await settle(world, pump.readStream("no.such"));
+    expect(failure).toMatchObject({ code: "REMOTE", remote: { code: -32601 } });
+  });
+});
+
+describe("a writer", () => {
+  it("sends within the agent's credit and ends when the agent has it all", async () => {
+    const content = seqBytes(100_000);
+    const { world, pump, kept, state } = await house();
+    const done = pump.writeStream("log.write").then(async (writer) => {
+      await writer.write(content.subarray(0, 3));
+      await writer.write(content.subarray(3));
+      await writer.end();
+      return writer.sent;
+    });
+    expect(await settle(world, done)).toBe(100_000);
+    expect(kept).toEqual([...content]);
+    expect(state.ended).toEqual([null]);
+  });
+
+  it("waits for a slow agent", async () => {
+    const { world, pump, kept, state } = await house();
+    state.heldBack = 10_000_000;
+    const follow = world.follow(
+      pump.writeStream("log.write").then((writer) => writer.write(seqBytes(50_000))),
+    );
+    await world.run(10_000);
+    expect(follow.times).toBe(0);
+    expect(kept).toHaveLength(20_000);
+  });
+
+  it("fails with the session, and with the reason that the agent gave", async () => {
+    const { world, pump, agent, state } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    state.table?.fail("the port is gone");
+    await world.run(100);
+    const failure = await settle(world, writer.write(seqBytes(5)), 1_000);
+    expect(failure).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect((failure as CallError).message).toContain("the port is gone");
+    const second = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    const broken: CallError[] = [];
+    second.onBroken((error) => broken.push(error));
+    agent.restart();
+    await world.run(100_000);
+    expect(broken).toHaveLength(1);
+  });
+
+  it("keeps its session for longer than a session idles", async () => {
+    const { world, pump, kept } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    await world.run(600_000);
+    await settle(
+      world,
+      writer.write(seqBytes(5)).then(() => writer.end()),
+      1_000,
+    );
+    expect(kept).toHaveLength(5);
+  });
+
+  it("stays within the relay's rate, whatever the size of its pieces", async () => {
+    const { world, pump, kept, relay } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    relay.received.length = 0;
+    const all = Promise.all(Array.from({ length: 6_000 }, () => writer.write(new Uint8Array(1))));
+    const follow = world.follow(all);
+    await world.run(1_000);
+    expect(relay.received.length).toBeLessThan(3_500);
+    await world.run(20_000);
+    expect(follow.times).toBe(1);
+    expect(kept).toHaveLength(6_000);
+  });
+});
+
+it("a device that is away is an error to try again after, where that is safe", async () => {
+  const { world, pump, agent } = await house();
+  const away = (sent: boolean) => ({ retryable: true, sent });
+  agent.handlers.set("ask", ({ fail }) => fail(-32002, "the port is gone", away(false)));
+  agent.handlers.set("move", ({ fail }) => fail(-32002, "the port is gone", away(true)));
+  const calls = [pump.call("ask"), pump.call("move"), pump.call("move", {}, { idempotent: true })];
+  const errors = await settle(world, Promise.all(calls.map((call) => call.catch((e) => e))));
+  expect((errors as CallError[]).map((error) => error.retryable)).toEqual([true, false, true]);
+});
+
+describe("an agent that goes away with a call", () => {
+  it("is not waited for until the deadline, where the relay says so", async () => {
+    const { world, pump, agent } = await house();
+    agent.handlers.set("slow", () => undefined);
+    const safe = world.follow(pump.call("slow", {}, { idempotent: true }));
+    const unsafe = world.follow(pump.call("slow"));
+    await world.run(1_000);
+    agent.goOffline();
+    await world.run(1_900);
+    expect([safe.times, unsafe.times]).toEqual([0, 0]);
+    await world.run(300);
+    expect(unsafe.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(safe.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+  });
+
+  it("may come back within two seconds and still answer", async () => {
+    const { world, pump, agent } = await house();
+    agent.handlers.set("slow", ({ answer }) => world.clock.set(3_000, () => answer("done")));
+    const call = world.follow(pump.call("slow"));
+    await world.run(1_000);
+    agent.goOffline();
+    await world.run(1_500);
+    agent.goOnline();
+    await world.run(5_000);
+    expect(call.result).toBe("done");
+  });
+});

@@ -1,0 +1,116 @@
+/** An agent for tests: protocol's AgentSessions with a few handlers, behind the relay in memory. */
+import { jsonBytes, readJson, type Suite } from "@blindrelay/protocol/crypto";
+import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import type { TimerPort } from "../ports.ts";
+import type { MemoryRelay, RelayedAgent } from "./relay.ts";
+
+/** Worlds of one seed share secrets; their agents must not share sessions (nonces would repeat). */
+let devices = 0;
+
+export interface TestAgentOptions {
+  readonly id: string;
+  readonly token: string;
+  readonly suite: Suite;
+  readonly timer: TimerPort;
+  readonly relay: MemoryRelay;
+}
+
+/** What a handler gets to know, and how it answers: later, with an error, or never. */
+export interface Incoming {
+  readonly params: unknown;
+  answer(result: unknown): void;
+  fail(code: number, message: string, data?: unknown): void;
+}
+
+interface Request {
+  readonly id: number;
+  readonly method: string;
+  readonly params?: unknown;
+}
+
+export class TestAgent implements RelayedAgent {
+  readonly id: string;
+  /** Every executed call, as `method:JSON of params`, pings left out. */
+  readonly executed: string[] = [];
+  pings = 0;
+  readonly handlers = new Map<string, (incoming: Incoming) => void>();
+  sessions: AgentSessions;
+
+  private readonly options: TestAgentOptions;
+  private readonly deviceRandom = new Uint8Array(16);
+  private boots = 0;
+
+  constructor(options: TestAgentOptions) {
+    this.id = options.id;
+    this.options = options;
+    new DataView(this.deviceRandom.buffer).setUint32(0, devices++);
+    this.sessions = this.boot();
+    this.handlers.set("echo", ({ params, answer }) => answer(params));
+    options.relay.known.add(this.id);
+    options.relay.agents.set(this.id, this);
+  }
+
+  /** Power off and on: all sessions are gone, the boot count is higher. */
+  restart(): void {
+    this.sessions = this.boot();
+  }
+
+  goOffline(): void {
+    this.options.relay.agents.delete(this.id);
+    this.options.relay.setPresence(this.id, false);
+  }
+
+  goOnline(): void {
+    this.options.relay.agents.set(this.id, this);
+    this.options.relay.setPresence(this.id, true);
+  }
+
+  emit(event: string, data: unknown): void {
+    for (const sid of this.sessions.held()) this.say(sid, { method: event, params: data });
+  }
+
+  receive(text: string): void {
+    const now = this.options.timer.now();
+    const verdict = this.sessions.receive(text, now);
+    if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
+    if (verdict.kind !== "message") return;
+    const { id, method, params } = readJson(verdict.plaintext) as Request;
+    const { sid } = verdict;
+    if (method === "system.ping") {
+      this.pings++;
+      this.say(sid, { id, result: {} });
+      return;
+    }
+    this.executed.push(`${method}:${JSON.stringify(params)}`);
+    const handler = this.handlers.get(method);
+    if (handler === undefined) {
+      this.say(sid, { id, error: { code: -32601, message: "Method not found" } });
+      return;
+    }
+    handler({
+      params,
+      answer: (result) => this.say(sid, { id, result }),
+      fail: (code, message, data) => this.say(sid, { id, error: { code, message, data } }),
+    });
+  }
+
+  /** Says any JSON in a session. */
+  say(sid: string, message: object): void {
+    const text = this.sessions.seal(sid, jsonBytes({ jsonrpc: "2.0", ...message }));
+    if (text !== null) this.options.relay.fromAgent(this.id, text);
+  }
+
+  private boot(): AgentSessions {
+    this.boots++;
+    return new AgentSessions({
+      suite: this.options.suite,
+      agentId: this.id,
+      agentToken: this.options.token,
+      version: "1",
+      bootCount: this.boots,
+      deviceRandom: this.deviceRandom,
+      serialNumber: null,
+      limits: DEFAULT_AGENT_LIMITS,
+    });
+  }
+}

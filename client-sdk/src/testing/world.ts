@@ -1,0 +1,81 @@
+/** A client, a relay and agents in one virtual time, for the tests of this package. */
+import { makeToken } from "@blindrelay/protocol";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { Client, type ConnectOptions } from "../client.ts";
+import type { CallError } from "../errors.ts";
+import type { Ports } from "../ports.ts";
+import { TestAgent } from "./agent.ts";
+import { seededRandom, VirtualClock } from "./clock.ts";
+import { MemoryRelay } from "./relay.ts";
+
+const suite = nodeSuite();
+
+const token = (kind: "account" | "session" | "e2e", n: number): string =>
+  makeToken(kind, new Uint8Array(32).fill(n));
+
+export const ACCOUNT_TOKEN = token("account", 1);
+export const SECRET = token("e2e", 2);
+
+/** How a call ended, once it has. */
+export interface Ending {
+  times: number;
+  result?: unknown;
+  error?: CallError;
+}
+
+export class World {
+  readonly clock = new VirtualClock();
+  readonly relay = new MemoryRelay(this.clock, [ACCOUNT_TOKEN], (n) => token("session", 10 + n));
+  readonly ports: Ports;
+
+  constructor(seed = 1) {
+    this.ports = {
+      link: this.relay,
+      timer: this.clock,
+      random: seededRandom(seed),
+      suite,
+      log: () => undefined,
+    };
+  }
+
+  agent(id = "pump-7", secret = SECRET): TestAgent {
+    const { relay, clock: timer } = this;
+    return new TestAgent({ id, token: secret, suite, timer, relay });
+  }
+
+  /** A client that is not connected yet. */
+  client(options: Partial<ConnectOptions> = {}): Client {
+    return new Client(
+      { url: "https://relay.test", accountToken: ACCOUNT_TOKEN, ...options },
+      this.ports,
+    );
+  }
+
+  async connected(options: Partial<ConnectOptions> = {}): Promise<Client> {
+    const started = this.client(options).start();
+    await this.clock.run(100);
+    return started;
+  }
+
+  run(ms: number): Promise<void> {
+    return this.clock.run(ms);
+  }
+
+  /** Follows a promise without awaiting it. */
+  follow(promise: Promise<unknown>): Ending {
+    const ending: Ending = { times: 0 };
+    promise.then(
+      (result) => {
+        ending.times++;
+        ending.result = result;
+      },
+      (error: CallError) => {
+        ending.times++;
+        ending.error = error;
+      },
+    );
+    return ending;
+  }
+}
+
+export { token as testToken };

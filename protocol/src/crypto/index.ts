@@ -1,0 +1,40 @@
+export { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
+export {
+  asciiBytes,
+  asciiText,
+  concatBytes,
+  equalBytes,
+  equalTexts,
+  fromHex,
+  toHex,
+  utf8Bytes,
+} from "../encoding/bytes.ts";
+export { crc32 } from "../encoding/crc32.ts";
+export {
+  asciiJson,
+  decodeJson,
+  encodeJson,
+  isObject,
+  jsonBytes,
+  own,
+  ownString,
+  readJson,
+} from "../encoding/json.ts";
+export type { AesBlocks } from "./ccm.ts";
+export { ccmOpen, ccmSeal } from "./ccm.ts";
+export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
+export type { DirectionKeys, SessionKeys } from "./keys.ts";
+export {
+  deriveAgentPart,
+  deriveEpochSecret,
+  deriveSessionKeys,
+  deriveSignatureKey,
+  extractPrk,
+  nextEpochSecret,
+  signPayload,
+} from "./keys.ts";
+export { numberLiteral, stringEnd } from "./literal.ts";
+export type { Packet } from "./packet.ts";
+export { openPacket, parsePacket, sealPacket } from "./packet.ts";
+export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
+export { isVersion } from "./suite.ts";

@@ -1,0 +1,352 @@
+/** The packet: what goes in comes out, what was touched does not open, and what is read is strict. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { asciiBytes, asciiText } from "../encoding/bytes.ts";
+import { MAX_PLAINTEXT_BYTES, MAX_SEQ } from "../spec.ts";
+import { nodeSuite } from "../suites/node.ts";
+import { deriveSessionKeys, extractPrk } from "./keys.ts";
+import { numberLiteral } from "./literal.ts";
+import { openPacket, parsePacket, sealPacket } from "./packet.ts";
+import type { Version } from "./suite.ts";
+
+const suite = nodeSuite();
+const prk = extractPrk(suite, "lamp-1", "a secret of the tests, and long enough");
+
+// A sid for each run, because no sid may see one seq twice.
+let runs = 0;
+const freshSid = (): string => {
+  runs++;
+  return `${String(runs).padStart(22, "C")}.${"A".repeat(22)}`;
+};
+
+const anyChar = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code));
+const version = fc.constantFrom<Version>("1", "2");
+const seqs = fc.oneof(
+  fc.integer({ min: 1, max: MAX_SEQ }),
+  fc.constantFrom(1, 31, 32, 33, 65535, 65536, 2 ** 31 - 1, 2 ** 31, MAX_SEQ - 1, MAX_SEQ),
+);
+
+describe("a sealed packet", () => {
+  it("is read and opened as it was sealed, and by no other direction's key", () => {
+    fc.assert(
+      fc.property(version, seqs, fc.uint8Array({ maxLength: 300 }), (v, seq, plaintext) => {
+        const sid = freshSid();
+        const keys = deriveSessionKeys(suite, prk, v, sid);
+        const text = sealPacket(suite, keys.c2a, v, sid, seq, plaintext);
+        expect(Object.keys(JSON.parse(text) as object)).toEqual(["v", "sid", "seq", "p"]);
+        const packet = parsePacket(text);
+        if (packet === null) throw new Error(`refused: ${text}`);
+        expect(packet).toMatchObject({ v, sid, seq });
+        expect(`${packet.first}.${packet.second}`).toBe(sid);
+        const opened = openPacket(suite, keys.c2a, packet);
+        expect(opened && new Uint8Array(opened)).toEqual(plaintext);
+        expect(openPacket(suite, keys.a2c, packet)).toBeNull();
+      }),
+    );
+  });
+
+  it("does not open once a character of its text was changed, cut or added", () => {
+    fc.assert(
+      fc.property(
+        version,
+        seqs,
+        fc.uint8Array({ maxLength: 60 }),
+        fc.nat(),
+        fc.oneof(fc.constant(""), fc.string({ unit: "binary-ascii", maxLength: 2 })),
+        fc.boolean(),
+        (v, seq, plaintext, place, put, replace) => {
+          const sid = freshSid();
+          const keys = deriveSessionKeys(suite, prk, v, sid);
+          const text = sealPacket(suite, keys.c2a, v, sid, seq, plaintext);
+          const at = place % text.length;
+          const touched = text.slice(0, at) + put + text.slice(at + (replace ? 1 : 0));
+          const packet = parsePacket(touched);
+          if (packet === null) return;
+          const same = parsePacket(text);
+          const means = (one: typeof packet) => [one.v, one.sid, one.seq, ...one.sealed].join();
+          // Only the form may differ: blanks, or a field that did not matter.
+          if (same !== null && means(packet) === means(same)) return;
+          const held = deriveSessionKeys(suite, prk, packet.v, packet.sid);
+          expect(openPacket(suite, held.c2a, packet)).toBeNull();
+          expect(openPacket(suite, keys.c2a, packet)).toBeNull();
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("has at most 47,000 bytes inside, and one more is refused", () => {
+    const sid = freshSid();
+    const keys = deriveSessionKeys(suite, prk, "1", sid);
+    const largest = sealPacket(suite, keys.c2a, "1", sid, 1, new Uint8Array(MAX_PLAINTEXT_BYTES));
+    expect(parsePacket(largest)?.sealed.length).toBe(MAX_PLAINTEXT_BYTES + 16);
+    const larger = sealPacket(
+      suite,
+      keys.c2a,
+      "1",
+      sid,
+      2,
+      new Uint8Array(MAX_PLAINTEXT_BYTES + 1),
+    );
+    expect(parsePacket(larger)).toBeNull();
+  });
+
+  it("differs with every seq, so that no nonce and no AAD are the same", () => {
+    const sid = freshSid();
+    const keys = deriveSessionKeys(suite, prk, "1", sid);
+    const places = [1, 2, 256, 65536, 2 ** 24, 2 ** 31, 2 ** 32 - 1];
+    const texts = places.map((seq) => sealPacket(suite, keys.c2a, "1", sid, seq, asciiBytes("x")));
+    const sealed = texts.map((text) => (JSON.parse(text) as { p: string }).p);
+    expect(new Set(sealed).size).toBe(places.length);
+  });
+});
+
+/** Slow and independent: JSON.parse says what stands in the text, patterns say what may. */
+const oracle = (text: string): string | null => {
+  if (text.length > 65536) return null;
+  const literals = new Map<unknown, string>();
+  const keep = function (this: unknown, key: string, value: unknown, at?: { source?: string }) {
+    if (key === "seq" && at?.source !== undefined) literals.set(this, at.source);
+    return value;
+  };
+  let root: unknown;
+  try {
+    root = JSON.parse(text, keep);
+  } catch {
+    return null;
+  }
+  if (root === null || typeof root !== "object" || Array.isArray(root)) return null;
+  const value: { [key: string]: unknown } = Object.fromEntries(
+    Object.getOwnPropertyNames(root).map((key) => [
+      `=${key}`,
+      (root as { [key: string]: unknown })[key],
+    ]),
+  );
+  const literal = literals.get(root);
+  if (typeof value["=type"] === "string") return null;
+  const [v, sid, seq, p] = [value["=v"], value["=sid"], value["=seq"], value["=p"]];
+  if (v !== "1" && v !== "2") return null;
+  if (typeof sid !== "string" || !/^[A-Za-z0-9_-]{22}(\.[A-Za-z0-9_-]{1,64})?$/.test(sid))
+    return null;
+  if (typeof seq !== "number" || !/^(0|[1-9][0-9]{0,9})$/.test(literal ?? "")) return null;
+  if (seq > 4294967295 || typeof p !== "string") return null;
+  const bytes = Buffer.from(p, "base64url");
+  if (bytes.toString("base64url") !== p || bytes.length < 16 || bytes.length > 47016) return null;
+  if (!sid.includes(".") && seq !== 0) return null;
+  if (seq === 0 && bytes.length !== 16) return null;
+  return [v, sid, seq, bytes.toString("hex")].join();
+};
+
+const C = "EBESExQVFhcYGRobHB0eHw";
+const TAG = "A".repeat(22);
+const seqLiteral = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 0, max: MAX_SEQ + 2 }).map(String) },
+  { weight: 4, arbitrary: fc.constantFrom("0", "1") },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      "1.0",
+      "1e0",
+      "-0",
+      "0.0",
+      "0e0",
+      "10e-1",
+      '"1"',
+      "null",
+      "[1,2]",
+      '{"seq":1}',
+      "[]",
+      "{}",
+      '"seq"',
+      '"\\"seq\\":1"',
+    ),
+  },
+);
+const pairs: [string, fc.Arbitrary<string>][] = [
+  ["v", fc.constantFrom('"1"', '"1"', '"1"', '"2"', '"\\u0031"', '"3"', "1")],
+  [
+    "sid",
+    fc.constantFrom(
+      `"${C}"`,
+      `"${C}.${C}"`,
+      `"${C}.${C}"`,
+      `"${C}.x"`,
+      `"${C}."`,
+      `"${C}.${"x".repeat(65)}"`,
+      `"${C.slice(1)}+"`,
+    ),
+  ],
+  ["seq", seqLiteral],
+  [
+    "p",
+    fc.oneof(
+      fc.constantFrom(
+        `"${TAG}"`,
+        `"${TAG}"`,
+        `"${TAG}="`,
+        `"${TAG.slice(1)}"`,
+        `"${TAG.slice(1)}B"`,
+      ),
+      fc
+        .uint8Array({ minLength: 16, maxLength: 40 })
+        .map((b) => JSON.stringify(Buffer.from(b).toString("base64url"))),
+    ),
+  ],
+];
+const noise: [string, fc.Arbitrary<string>][] = [
+  [
+    "x",
+    fc.constantFrom(
+      "1.0",
+      '{"seq":1}',
+      '[{"seq":1.0},{}]',
+      '"\\"seq\\":1.0,"',
+      '"\\\\"',
+      '"{["',
+      '"seq"',
+    ),
+  ],
+  ["__proto__", fc.constantFrom('{"seq":1}', "null", `{"type":"relay"}`)],
+  ["type", fc.constantFrom('"relay"', "1", "null")],
+  ["\\u0073eq", seqLiteral],
+  ["seq", seqLiteral],
+  ["\\\\seq", fc.constant("1")],
+];
+const blank = fc.constantFrom("", "", "", " ", "\n", "\t", "\r\n ");
+const field = (list: [string, fc.Arbitrary<string>][]): fc.Arbitrary<string> =>
+  fc.oneof(
+    ...list.map(([key, value]) =>
+      fc
+        .tuple(value, blank, blank, blank)
+        .map(([text, a, b, c]) => `${a}"${key}"${b}:${c}${text}${a}`),
+    ),
+  );
+const nearlyPacket = fc
+  .tuple(
+    fc.tuple(...pairs.map((one) => field([one]))),
+    fc.array(field(noise), { maxLength: 3 }),
+    fc.nat(),
+  )
+  .chain(([all, more]) => fc.shuffledSubarray([...all, ...more], { minLength: all.length }))
+  .map((list) => `{${list.join(",")}}`);
+
+describe("reading a packet", () => {
+  it("accepts exactly what a slow independent reader accepts", () => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(nearlyPacket, (text) => {
+        const packet = parsePacket(text);
+        const mine =
+          packet &&
+          [packet.v, packet.sid, packet.seq, Buffer.from(packet.sealed).toString("hex")].join();
+        expect(mine).toBe(oracle(text));
+        if (packet !== null) accepted++;
+      }),
+      { numRuns: 4000 },
+    );
+    expect(accepted).toBeGreaterThan(40);
+  });
+
+  it("never throws, whatever the text", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: anyChar }), fc.json()), (text) => {
+        expect(parsePacket(text) === null || oracle(text) !== null).toBe(true);
+      }),
+    );
+    for (const text of ["[".repeat(65536), '{"a":'.repeat(10000), `"${"\\".repeat(60000)}`]) {
+      expect(parsePacket(text)).toBeNull();
+    }
+  });
+
+  it("refuses a text over 65,536 characters before it parses it", () => {
+    const text = `{"v":"1","sid":"${C}","seq":0,"p":"${TAG}"}`;
+    expect(parsePacket(text.padEnd(65536, " "))).not.toBeNull();
+    expect(parsePacket(text.padEnd(65537, " "))).toBeNull();
+  });
+
+  it("counts seq up to 2^32 - 1 and no further", () => {
+    const at = (seq: string) =>
+      parsePacket(`{"v":"1","sid":"${C}.${C}","seq":${seq},"p":"${TAG}"}`)?.seq ?? null;
+    for (const seq of [31, 32, 33, 65535, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1]) {
+      expect(at(String(seq))).toBe(seq);
+    }
+    for (const seq of ["4294967296", "4294967297", "9999999999", "10000000000"]) {
+      expect(at(seq)).toBeNull();
+    }
+  });
+});
+
+describe("the literal of a number", () => {
+  it.each([
+    ['{"seq":1}', "1"],
+    ['{"seq" : 1.50 }', "1.50"],
+    ['{"seq":-0}', "-0"],
+    ['{"a":"seq","seq":2}', "2"],
+    ['{"a":{"seq":1}}', null],
+    ['[{"seq":1}]', null],
+    ['{"seq":1,"seq":"x"}', null],
+    ['{"seq":"1"}', null],
+    ['{"a":"\\\\","seq":3}', "3"],
+    ['{"a":"\\"","seq":3}', "3"],
+    ['{"seq":[1,2],"seq":1.0,"x":{"seq":1}}', "1.0"],
+    ["", null],
+  ])("in %s is %s", (text, literal) => {
+    expect(numberLiteral(text, "seq")).toBe(literal);
+  });
+
+  /** A text that counts the characters looked at, so that linear is a number and not a stopwatch. */
+  class CountingText {
+    readonly text: string;
+    looks = 0;
+    constructor(text: string) {
+      this.text = text;
+    }
+    get length() {
+      return this.text.length;
+    }
+    charAt(at: number) {
+      this.looks++;
+      return this.text.charAt(at);
+    }
+    charCodeAt(at: number) {
+      this.looks++;
+      return this.text.charCodeAt(at);
+    }
+    indexOf(what: string, from: number) {
+      const found = this.text.indexOf(what, from);
+      this.looks += (found < 0 ? this.text.length : found) - from + 1;
+      return found;
+    }
+    substring(from: number, to: number) {
+      this.looks += to - from;
+      return this.text.substring(from, to);
+    }
+  }
+
+  const size = 20000;
+  it.each([
+    ["one long string of backslashes", `{"x":"${"\\\\".repeat(size)}","seq":1}`],
+    ["escaped quotes", `{"x":"${'\\"'.repeat(size)}","seq":1}`],
+    ["escaped backslashes and quotes", `{"x":"${'\\\\\\"'.repeat(size)}","seq":1}`],
+    ["a key of backslashes", `{"${"\\\\".repeat(size)}":1,"seq":1}`],
+    ["many keys", `{${'"a":1,'.repeat(size)}"seq":1}`],
+    ["many escaped keys", `{${'"\\\\":1,'.repeat(size)}"seq":1}`],
+    ["many seqs", `{${'"seq":1,'.repeat(size)}"seq":1}`],
+    ["deep arrays", `{"x":${"[".repeat(size)}${"]".repeat(size)},"seq":1}`],
+    ["blanks", `{"seq"${" ".repeat(size)}:${" ".repeat(size)}1}`],
+    ["a long number", `{"seq":${"1".repeat(size)},"seq":1}`],
+  ])("is found in linear time among %s", (_what, text) => {
+    expect(JSON.parse(text)).toHaveProperty("seq", 1);
+    const counting = new CountingText(text);
+    expect(numberLiteral(counting as unknown as string, "seq")).toBe("1");
+    expect(counting.looks / text.length).toBeLessThan(6);
+  });
+});
+
+it("keeps plaintext and text apart: a packet's own characters never end its JSON", () => {
+  const sid = freshSid();
+  const keys = deriveSessionKeys(suite, prk, "1", sid);
+  const text = sealPacket(suite, keys.a2c, "1", sid, 1, asciiBytes('"}\\'));
+  const packet = parsePacket(text);
+  expect(packet && asciiText(openPacket(suite, keys.a2c, packet) as Uint8Array)).toBe('"}\\');
+});

@@ -1,0 +1,121 @@
+/**
+ * The packet of section 2, `{"v","sid","seq","p"}`: read strictly before any cryptography, sealed
+ * and opened with a nonce and AAD that bind it to its session, direction and place.
+ *
+ *   nonce = iv XOR (4 zero bytes || seq as unsigned 64-bit big-endian)
+ *   AAD   = v || "|" || sid || "|" || decimal seq
+ *   p     = base64url(ciphertext || 16-byte tag), no padding
+ *
+ * [portable]
+ */
+import { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
+import { asciiBytes } from "../encoding/bytes.ts";
+import { decodeJson, isObject, own, ownString } from "../encoding/json.ts";
+import {
+  EMPTY_P_LENGTH,
+  MAX_MESSAGE_BYTES,
+  MAX_PLAINTEXT_BYTES,
+  MAX_SEQ,
+  MAX_SID_PART_LENGTH,
+  NONCE_BYTES,
+  SID_PART_LENGTH,
+  TAG_BYTES,
+} from "../spec.ts";
+import type { DirectionKeys } from "./keys.ts";
+import { numberLiteral } from "./literal.ts";
+import type { Suite, Version } from "./suite.ts";
+import { isVersion } from "./suite.ts";
+
+/** A packet that has the right form; nothing of it is verified yet. */
+export interface Packet {
+  readonly v: Version;
+  readonly sid: string;
+  readonly seq: number;
+  /** Ciphertext || tag, at least 16 bytes. */
+  readonly sealed: Uint8Array;
+  /** `C`, the client's part of the sid: 22 characters. */
+  readonly first: string;
+  /** `A`, the agent's part, without the dot; null for an opening. */
+  readonly second: string | null;
+}
+
+/** A packet in the field order in which we write it. All four are ASCII without quotes or backslashes. */
+const writePacketText = (v: Version, sid: string, seq: number, p: string): string =>
+  `{"v":"${v}","sid":"${sid}","seq":${seq},"p":"${p}"}`;
+
+/**
+ * Reads a packet's text, refusing (null) whatever section 2 refuses before any cryptography that
+ * can be seen without knowing the reader's role.
+ */
+export const parsePacket = (text: string): Packet | null => {
+  if (text.length > MAX_MESSAGE_BYTES) return null;
+  const value = decodeJson(text);
+  if (!isObject(value) || ownString(value, "type") !== undefined) return null;
+  const v = own(value, "v");
+  const sid = ownString(value, "sid");
+  const seq = own(value, "seq");
+  const p = ownString(value, "p");
+  if (!isVersion(v) || sid === undefined || p === undefined || typeof seq !== "number") return null;
+  if (!(seq >= 0 && seq <= MAX_SEQ) || Math.floor(seq) !== seq) return null;
+
+  const dot = sid.indexOf(".");
+  const first = dot < 0 ? sid : sid.substring(0, dot);
+  const second = dot < 0 ? null : sid.substring(dot + 1);
+  if (first.length !== SID_PART_LENGTH || !isBase64urlText(first)) return null;
+  if (second !== null) {
+    if (second.length < 1 || second.length > MAX_SID_PART_LENGTH) return null;
+    if (!isBase64urlText(second)) return null;
+  }
+  if (second === null && seq !== 0) return null;
+  // Openings and answers carry nothing but a tag.
+  if (seq === 0 && p.length !== EMPTY_P_LENGTH) return null;
+  if (p.length < EMPTY_P_LENGTH || p.length > ((MAX_PLAINTEXT_BYTES + TAG_BYTES) * 4) / 3 + 1)
+    return null;
+  const sealed = fromBase64url(p);
+  if (sealed === null) return null;
+  // Canonical decimal only: what String() gives for an integer up to 2^32 - 1. A text just as we
+  // would write it has that; only others are looked through.
+  if (writePacketText(v, sid, seq, p) !== text && numberLiteral(text, "seq") !== String(seq))
+    return null;
+  return { v: v, sid: sid, seq: seq, sealed: sealed, first: first, second: second };
+};
+
+const makeNonce = (iv: Uint8Array, seq: number): Uint8Array => {
+  const nonce = new Uint8Array(NONCE_BYTES);
+  nonce.set(iv, 0);
+  // seq is below 2^32, so of its 8 bytes the upper 4 are zero.
+  nonce[8] = (nonce[8] as number) ^ (seq >>> 24);
+  nonce[9] = (nonce[9] as number) ^ ((seq >>> 16) & 255);
+  nonce[10] = (nonce[10] as number) ^ ((seq >>> 8) & 255);
+  nonce[11] = (nonce[11] as number) ^ (seq & 255);
+  return nonce;
+};
+
+const makeAad = (v: Version, sid: string, seq: number): Uint8Array =>
+  asciiBytes(`${v}|${sid}|${seq}`);
+
+/**
+ * Seals a plaintext into a packet's text. `seq`: an integer from 0 to 2^32 - 1 that was never used
+ * with these keys; the session vouches for that.
+ */
+export const sealPacket = (
+  suite: Suite,
+  keys: DirectionKeys,
+  v: Version,
+  sid: string,
+  seq: number,
+  plaintext: Uint8Array,
+): string => {
+  const aad = makeAad(v, sid, seq);
+  const p = toBase64url(suite.seal(keys.key, makeNonce(keys.iv, seq), aad, plaintext));
+  return writePacketText(v, sid, seq, p);
+};
+
+/** The plaintext of a packet, or null where its tag does not verify under these keys. */
+export const openPacket = (suite: Suite, keys: DirectionKeys, packet: Packet): Uint8Array | null =>
+  suite.open(
+    keys.key,
+    makeNonce(keys.iv, packet.seq),
+    makeAad(packet.v, packet.sid, packet.seq),
+    packet.sealed,
+  );

@@ -1,0 +1,31 @@
+/**
+ * The crypto port: what the core needs of a runtime, synchronous, filled by src/suites on Node and
+ * in browsers and by each board's edge. Keys are opaque handles, so that Node can hold KeyObjects
+ * (a raw key costs 12 us more for every HMAC and cipher there).
+ *
+ * [portable]
+ */
+
+/** `v` of a packet: "1" is ChaCha20-Poly1305 (RFC 8439), "2" is AES-128-CCM (RFC 3610). */
+export type Version = "1" | "2";
+
+/** A key for HMAC-SHA256, in the form the suite likes. */
+export type HmacKey = { readonly hmacKey: unknown };
+
+/** A key for one AEAD, in the form the suite likes. */
+export type AeadKey = { readonly aeadKey: unknown };
+
+export interface Suite {
+  /** `key`: any length (RFC 2104). */
+  hmacKey(key: Uint8Array): HmacKey;
+  /** HMAC-SHA256, 32 bytes. */
+  hmac(key: HmacKey, data: Uint8Array): Uint8Array;
+  /** `key`: 32 bytes; version "2" uses the first 16. */
+  aeadKey(v: Version, key: Uint8Array): AeadKey;
+  /** `nonce`: 12 bytes. Returns ciphertext || 16-byte tag. */
+  seal(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): Uint8Array;
+  /** The plaintext, or null where the tag does not verify; null also for less than 16 bytes. */
+  open(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, sealed: Uint8Array): Uint8Array | null;
+}
+
+export const isVersion = (v: unknown): v is Version => v === "1" || v === "2";

@@ -1,0 +1,63 @@
+/** Against Buffer, which is lenient, by writing back what it read. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fromBase64url, isBase64urlText, toBase64url } from "./base64url.ts";
+
+/** Strict by construction: the only text for these bytes is what Buffer writes. */
+const oracle = (text: string): Uint8Array | null => {
+  const bytes = Buffer.from(text, "base64url");
+  return bytes.toString("base64url") === text ? new Uint8Array(bytes) : null;
+};
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const almost = fc.string({
+  unit: fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(...ALPHABET) },
+    { weight: 1, arbitrary: fc.constantFrom("=", "+", "/", " ", "\n", "\0", "é", "Ł", "@", "[") },
+  ),
+  maxLength: 40,
+});
+
+describe("base64url", () => {
+  it("writes what Buffer writes, and reads it back", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        const text = toBase64url(bytes);
+        expect(text).toBe(Buffer.from(bytes).toString("base64url"));
+        expect(fromBase64url(text)).toEqual(bytes);
+      }),
+    );
+  });
+
+  it("reads exactly the texts that Buffer would write", () => {
+    fc.assert(
+      fc.property(almost, (text) => {
+        expect(fromBase64url(text)).toEqual(oracle(text));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("accepts 4 of 16 and 16 of 64 last characters, those without spare bits", () => {
+    const accepted = (head: string) =>
+      [...ALPHABET].filter((last) => fromBase64url(head + last) !== null);
+    expect(accepted("A")).toEqual(["A", "Q", "g", "w"]);
+    expect(accepted("AA")).toHaveLength(16);
+    expect(accepted("AAA")).toHaveLength(64);
+  });
+
+  it.each([0, 1, 2, 3, 31, 32, 33, 65535, 65536, 65537])("carries %i bytes", (length) => {
+    const bytes = new Uint8Array(length).map((_, i) => (i * 7 + 13) & 255);
+    const text = toBase64url(bytes);
+    // Compared as a whole: a difference of 65,536 numbers takes minutes to print.
+    expect(text === Buffer.from(bytes).toString("base64url")).toBe(true);
+    expect(Buffer.from(bytes).equals(fromBase64url(text) ?? new Uint8Array(1))).toBe(true);
+  });
+
+  it("knows every character of its alphabet and none below 256 beside", () => {
+    for (let code = 0; code < 256; code++) {
+      const char = String.fromCharCode(code);
+      expect(isBase64urlText(char), `U+${code.toString(16)}`).toBe(ALPHABET.includes(char));
+    }
+  });
+});

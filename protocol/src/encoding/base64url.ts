@@ -1,0 +1,79 @@
+/**
+ * base64url without padding (RFC 4648 section 5), strict: the runtimes' own decoders accept broken
+ * input (Espruino turns it into zero bytes), so the alphabet, the length and the unused low bits
+ * are checked here. `p` that is not canonical is refused (section 2).
+ *
+ * [portable]
+ */
+
+import { PIECE_LENGTH } from "./bytes.ts";
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+const makeValues = (): Uint8Array => {
+  const values = new Uint8Array(128);
+  values.fill(255);
+  for (let i = 0; i < 64; i++) values[ALPHABET.charCodeAt(i)] = i;
+  return values;
+};
+
+/** 255 marks what is outside the alphabet. */
+const VALUES = /* @__PURE__ */ makeValues();
+
+/** Whether every character is of the alphabet; says nothing of length or low bits. */
+export const isBase64urlText = (text: string): boolean => {
+  const length = text.length;
+  for (let start = 0; start < length; start += PIECE_LENGTH) {
+    const piece = text.substring(start, start + PIECE_LENGTH);
+    const end = Math.min(PIECE_LENGTH, length - start);
+    for (let i = 0; i < end; i++) {
+      const code = piece.charCodeAt(i);
+      if (code > 127 || VALUES[code] === 255) return false;
+    }
+  }
+  return true;
+};
+
+export const toBase64url = (bytes: Uint8Array): string => {
+  let text = "";
+  let piece = "";
+  for (let i = 0; i < bytes.length; i += 3) {
+    const left = bytes.length - i;
+    const a = bytes[i] as number;
+    const b = left > 1 ? (bytes[i + 1] as number) : 0;
+    const c = left > 2 ? (bytes[i + 2] as number) : 0;
+    piece += ALPHABET.charAt(a >> 2) + ALPHABET.charAt(((a & 3) << 4) | (b >> 4));
+    if (left > 1) piece += ALPHABET.charAt(((b & 15) << 2) | (c >> 6));
+    if (left > 2) piece += ALPHABET.charAt(c & 63);
+    if (i % PIECE_LENGTH < 3) {
+      text += piece;
+      piece = "";
+    }
+  }
+  return text + piece;
+};
+
+/** The bytes, or null where the text is padded, not canonical, or outside the alphabet. */
+export const fromBase64url = (text: string): Uint8Array | null => {
+  const length = text.length;
+  if ((length & 3) === 1 || !isBase64urlText(text)) return null;
+  const bytes = new Uint8Array(Math.floor((length * 3) / 4));
+  let at = 0;
+  let bits = 0;
+  let held = 0;
+  for (let start = 0; start < length; start += PIECE_LENGTH) {
+    const piece = text.substring(start, start + PIECE_LENGTH);
+    const end = Math.min(PIECE_LENGTH, length - start);
+    for (let i = 0; i < end; i++) {
+      held = ((held << 6) | (VALUES[piece.charCodeAt(i)] as number)) & 0xffff;
+      bits += 6;
+      if (bits >= 8) {
+        bits -= 8;
+        bytes[at] = (held >> bits) & 255;
+        at++;
+      }
+    }
+  }
+  // What is left over (2 or 4 bits) must be zero, or two texts would name the same bytes.
+  return (held & ((1 << bits) - 1)) === 0 ? bytes : null;
+};

@@ -1,0 +1,116 @@
+/** Reading UTF-8 JSON against TextDecoder and JSON.parse; writing against JSON.parse. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  asciiJson,
+  decodeJson,
+  encodeJson,
+  isObject,
+  jsonBytes,
+  jsonEscape,
+  own,
+  ownString,
+  readJson,
+} from "./json.ts";
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const oracle = (bytes: Uint8Array): unknown => {
+  try {
+    return JSON.parse(strictUtf8.decode(bytes));
+  } catch {
+    return undefined;
+  }
+};
+
+const jsonText = fc.json({ stringUnit: "binary" });
+/** JSON in UTF-8 with some bytes replaced, so that most of it is nearly right. */
+const nearlyJson = fc
+  .tuple(
+    jsonText,
+    fc.array(
+      fc.tuple(
+        fc.nat(),
+        fc.oneof(fc.nat({ max: 255 }), fc.constantFrom(0x5c, 0x22, 0xc3, 0xe2, 0xf0, 0x80)),
+      ),
+      { maxLength: 3 },
+    ),
+  )
+  .map(([text, changes]) => {
+    const bytes = new TextEncoder().encode(text);
+    for (const [at, byte] of changes) if (bytes.length > 0) bytes[at % bytes.length] = byte;
+    return bytes;
+  });
+
+describe("reading a plaintext", () => {
+  it("gives what TextDecoder and JSON.parse give, or nothing where they refuse", () => {
+    fc.assert(
+      fc.property(fc.oneof(nearlyJson, fc.uint8Array()), (bytes) => {
+        expect(readJson(bytes)).toEqual(oracle(bytes));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it("does not mend an invalid escape by escaping what follows it", () => {
+    const bytes = new TextEncoder().encode('"\\é"');
+    expect(oracle(bytes)).toBeUndefined();
+    expect(readJson(bytes)).toBeUndefined();
+    expect(readJson(new TextEncoder().encode('"\\\\é"'))).toBe("\\é");
+  });
+
+  it("turns every code point into ASCII that parses to it", () => {
+    for (const code of [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff]) {
+      const text = asciiJson(new TextEncoder().encode(`"${String.fromCodePoint(code)}"`));
+      expect(text).toMatch(/^[\x20-\x7f]*$/);
+      expect(JSON.parse(text as string)).toBe(String.fromCodePoint(code));
+    }
+  });
+});
+
+describe("writing JSON", () => {
+  it("is ASCII and says the same", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: "binary" }), (value) => {
+        const text = encodeJson(value) as string;
+        expect(text).toMatch(/^[\x20-\x7e]*$/);
+        expect(decodeJson(text)).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(readJson(jsonBytes(value))).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it("has no text for what JSON cannot say", () => {
+    expect(encodeJson(undefined)).toBeUndefined();
+    expect(encodeJson(() => 1)).toBeUndefined();
+    expect(() => jsonBytes(undefined)).toThrow("not a JSON value");
+  });
+});
+
+describe("looking at what was parsed", () => {
+  it("sees own properties only", () => {
+    const inherited = Object.create({ type: "relay" }) as object;
+    expect(own(inherited, "type")).toBeUndefined();
+    expect(ownString({ type: 1 }, "type")).toBeUndefined();
+    expect(ownString(JSON.parse('{"__proto__":"x"}') as object, "__proto__")).toBe("x");
+    expect(own({}, "toString")).toBeUndefined();
+  });
+
+  it("takes neither null nor an array for an object", () => {
+    expect([isObject({}), isObject([]), isObject(null), isObject("x")]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("escaping a character", () => {
+  it("writes one given as a code point, as Moddable's strings do, like one given in halves", () => {
+    for (const code of [0x7f, 0xe9, 0x4e2d, 0xffff, 0x10000, 0x1f6b0, 0x10ffff]) {
+      const text = String.fromCodePoint(code);
+      expect(JSON.parse(`"${jsonEscape(code)}"`)).toBe(text);
+      expect(encodeJson(text)).toBe(`"${jsonEscape(code)}"`);
+    }
+  });
+});

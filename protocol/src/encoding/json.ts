@@ -1,0 +1,116 @@
+/**
+ * JSON as the wire has it: written as ASCII (other characters as \uXXXX), read from UTF-8, and
+ * looked at by own properties only, because some runtimes' JSON.parse lets `__proto__` through.
+ *
+ * [portable]
+ */
+import { asciiBytes, asciiText, PIECE_LENGTH } from "./bytes.ts";
+
+/** Printable ASCII throughout, as nearly all that travels: seen without a loop of our own. */
+const isPlain = (text: string): boolean => !/[^ -~]/.test(text);
+
+const hex4 = (code: number): string => {
+  const text = code.toString(16);
+  return "0000".substring(text.length) + text;
+};
+
+/**
+ * A character as JSON escapes it: one \uXXXX, or a pair of surrogates above U+FFFF. Moddable's strings
+ * are made of code points, so `charCodeAt` gives those there as one number.
+ */
+export const jsonEscape = (code: number): string =>
+  code < 0x10000
+    ? `\\u${hex4(code)}`
+    : `\\u${hex4(0xd800 + ((code - 0x10000) >> 10))}\\u${hex4(0xdc00 + (code & 1023))}`;
+
+/** ASCII JSON text of a value; undefined for what JSON cannot say (a function, undefined). */
+export const encodeJson = (value: unknown): string | undefined => {
+  const text = JSON.stringify(value);
+  if (text === undefined || isPlain(text)) return text;
+  const length = text.length;
+  let ascii = "";
+  for (let start = 0; start < length; start += PIECE_LENGTH) {
+    const piece = text.substring(start, start + PIECE_LENGTH);
+    const end = Math.min(PIECE_LENGTH, length - start);
+    for (let i = 0; i < end; i++) {
+      const code = piece.charCodeAt(i);
+      ascii += code > 126 ? jsonEscape(code) : piece.charAt(i);
+    }
+  }
+  return ascii;
+};
+
+/**
+ * UTF-8 bytes of a JSON text to the same JSON in ASCII, so that a runtime with 8-bit strings can
+ * parse it. Null where the bytes are not UTF-8 (RFC 3629: overlong forms and surrogates refused),
+ * or where a backslash stands before a character that is written as an escape: the two backslashes
+ * would make valid JSON of an invalid text.
+ */
+export const asciiJson = (bytes: Uint8Array): string | null => {
+  const plain = asciiText(bytes);
+  if (isPlain(plain)) return plain;
+  let text = "";
+  let escaped = false;
+  let i = 0;
+  while (i < bytes.length) {
+    const first = bytes[i] as number;
+    i++;
+    if (first < 0x80) {
+      text += String.fromCharCode(first);
+      escaped = first === 92 && !escaped;
+    } else {
+      if (escaped) return null;
+      const more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+      if (first < 0xc2 || first > 0xf4 || i + more > bytes.length) return null;
+      let code = first & (63 >> more);
+      for (let k = 0; k < more; k++) {
+        const next = bytes[i] as number;
+        i++;
+        if ((next & 0xc0) !== 0x80) return null;
+        code = (code << 6) | (next & 63);
+      }
+      if (code < (more === 1 ? 0x80 : more === 2 ? 0x800 : 0x10000)) return null;
+      if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return null;
+      text += jsonEscape(code);
+    }
+  }
+  return text;
+};
+
+/** The value of a JSON text, or undefined where it is none. */
+export const decodeJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** A value as the bytes of its ASCII JSON; throws a TypeError for what JSON cannot say. */
+export const jsonBytes = (value: unknown): Uint8Array => {
+  const text = encodeJson(value);
+  if (text === undefined) throw new TypeError("not a JSON value");
+  return asciiBytes(text);
+};
+
+/** The value in UTF-8 bytes of JSON, or undefined where they are none. */
+export const readJson = (bytes: Uint8Array): unknown => {
+  const text = asciiJson(bytes);
+  return text === null ? undefined : decodeJson(text);
+};
+
+/** A JSON object (not null, not an array). */
+export const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An own property of a parsed object, or undefined. */
+export const own = (object: object, key: string): unknown =>
+  Object.prototype.hasOwnProperty.call(object, key)
+    ? (object as { [key: string]: unknown })[key]
+    : undefined;
+
+/** An own property that is a string, or undefined. */
+export const ownString = (object: object, key: string): string | undefined => {
+  const value = own(object, key);
+  return typeof value === "string" ? value : undefined;
+};

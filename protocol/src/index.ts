@@ -1,0 +1,13 @@
+export type { ErrorCode, ErrorEntry, RetryAdvice } from "./errors.ts";
+export { ERRORS, isErrorCode } from "./errors.ts";
+export * from "./spec.ts";
+export type { TokenKind, TokenReading } from "./tokens.ts";
+export {
+  makeToken,
+  readToken,
+  TOKEN_NAMES,
+  TOKEN_PATTERN,
+  TOKEN_PREFIXES,
+  tokenKind,
+  tokenProblem,
+} from "./tokens.ts";

@@ -1,0 +1,24 @@
+/** Where a relay's WebSocket is, from what people write down as the relay's address. */
+import { WSS_PATH } from "./spec.ts";
+
+/**
+ * `http(s)://host[/base]` becomes `ws(s)://host[/base]/wss`; a `ws(s)` address with a path stays as
+ * it is. Throws a TypeError for anything else. For runtimes that have the URL class.
+ */
+export const relayUrl = (text: string): string => {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (cause) {
+    throw new TypeError(`not a URL: ${text}`, { cause });
+  }
+  if (!/^(http|ws)s?:$/.test(url.protocol)) {
+    throw new TypeError(`expected an http, https, ws or wss URL, got ${text}`);
+  }
+  const isBase = url.protocol.startsWith("http") || url.pathname === "/";
+  if (isBase && !url.pathname.endsWith(WSS_PATH)) {
+    url.pathname = url.pathname.replace(/\/$/, "") + WSS_PATH;
+  }
+  url.protocol = url.protocol.replace("http", "ws");
+  return url.href;
+};

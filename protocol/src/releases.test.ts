@@ -1,0 +1,77 @@
+/** The order of versions, by SemVer's own list and by somebody else's implementation. */
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { isAbove, isVersionText, RELEASE_VERSION_PATTERN, releaseText } from "./releases.ts";
+
+it("writes the signed text of the contract", () => {
+  const sha256 = "ab".repeat(32);
+  const release = { runtime: "espruino", channel: "stable", version: "1.4.0", size: 65536, sha256 };
+  expect(releaseText(release)).toBe(`blindrelay-release|espruino|stable|1.4.0|65536|${sha256}`);
+});
+
+/** SemVer 2.0.0 section 11, its own example and the core's. */
+const ASCENDING = [
+  "0.9.9",
+  "1.0.0-0",
+  "1.0.0-alpha",
+  "1.0.0-alpha.1",
+  "1.0.0-alpha.beta",
+  "1.0.0-beta",
+  "1.0.0-beta.2",
+  "1.0.0-beta.11",
+  "1.0.0-rc.1",
+  "1.0.0",
+  "1.0.1",
+  "1.9.0",
+  "1.10.0",
+  "2.0.0",
+  "99999999999999999999.0.0",
+  "99999999999999999999.0.1",
+];
+
+it("orders versions as SemVer does, each against each", () => {
+  ASCENDING.forEach((a, i) => {
+    ASCENDING.forEach((b, j) => {
+      expect(isAbove(a, b), `${a} above ${b}`).toBe(i > j);
+    });
+  });
+});
+
+it("leaves build metadata out of the order", () => {
+  expect(isAbove("1.0.0+2", "1.0.0+1")).toBe(false);
+  expect(isAbove("1.0.1+1", "1.0.0+9")).toBe(true);
+});
+
+it.each([
+  "",
+  "1",
+  "1.0",
+  "1.0.0.0",
+  "v1.0.0",
+  "01.0.0",
+  "1.0.0-",
+  "1.0.0-01",
+  "1.0.0-a..b",
+  "1.0.0+",
+])("%j is no version, and above and below nothing", (text) => {
+  expect(isVersionText(text)).toBe(false);
+  expect(isAbove(text, "0.0.0")).toBe(false);
+  expect(isAbove("9.0.0", text)).toBe(false);
+});
+
+it("agrees with the published pattern on any text near a version", () => {
+  const pattern = new RegExp(RELEASE_VERSION_PATTERN);
+  const near = fc.string({ unit: fc.constantFrom(..."0123456789.-.-abZ "), maxLength: 14 });
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        near,
+        near.map((text) => `1.0.0-${text}`),
+      ),
+      (text) => {
+        expect(isVersionText(text)).toBe(pattern.test(text));
+      },
+    ),
+    { numRuns: 3000 },
+  );
+});

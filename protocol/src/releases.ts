@@ -1,0 +1,110 @@
+/**
+ * Firmware releases (section 4): the text that is signed, and the order of versions. Whoever signs,
+ * the relay that takes an upload and the device that installs it all read the same file.
+ *
+ * [portable]
+ */
+
+/** SemVer 2.0.0 without build metadata: of two that differ only there, none is above the other. */
+export const RELEASE_VERSION_PATTERN =
+  "^(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$";
+
+/** Of a runtime and of a channel. No "|": it divides the signed text. */
+export const RELEASE_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]*$";
+export const MAX_RELEASE_NAME_LENGTH = 32;
+
+export interface SignedRelease {
+  readonly runtime: string;
+  readonly channel: string;
+  readonly version: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** The ASCII text under an Ed25519 signature (RFC 8032). */
+export const releaseText = (release: SignedRelease): string =>
+  `blindrelay-release|${release.runtime}|${release.channel}|${release.version}|${release.size}|${release.sha256}`;
+
+interface VersionParts {
+  readonly core: readonly string[];
+  /** Empty for a version that is no pre-release. */
+  readonly pre: readonly string[];
+}
+
+const DIGITS = "0123456789";
+
+const isNumeric = (text: string): boolean => {
+  for (let i = 0; i < text.length; i++) {
+    if (DIGITS.indexOf(text.charAt(i)) < 0) return false;
+  }
+  return text.length > 0;
+};
+
+const isIdentifier = (text: string): boolean => {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charAt(i);
+    const isLetter = (c >= "A" && c <= "Z") || (c >= "a" && c <= "z");
+    if (!isLetter && c !== "-" && DIGITS.indexOf(c) < 0) return false;
+  }
+  return text.length > 0;
+};
+
+const hasLeadingZero = (text: string): boolean => text.length > 1 && text.charAt(0) === "0";
+
+const allIdentifiers = (parts: readonly string[]): boolean => {
+  for (const part of parts) if (!isIdentifier(part)) return false;
+  return true;
+};
+
+/** The parts of a version by SemVer 2.0.0, build metadata left out; null where it is none. */
+const readVersion = (text: string): VersionParts | null => {
+  const plus = text.indexOf("+");
+  if (plus >= 0 && !allIdentifiers(text.substring(plus + 1).split("."))) return null;
+  const main = plus < 0 ? text : text.substring(0, plus);
+  const dash = main.indexOf("-");
+  const core = (dash < 0 ? main : main.substring(0, dash)).split(".");
+  const pre = dash < 0 ? [] : main.substring(dash + 1).split(".");
+  if (core.length !== 3 || !allIdentifiers(pre)) return null;
+  for (const part of core) if (!isNumeric(part) || hasLeadingZero(part)) return null;
+  for (const part of pre) if (isNumeric(part) && hasLeadingZero(part)) return null;
+  return { core: core, pre: pre };
+};
+
+/** As numbers of any length, because a number with more than 15 digits is none that can be held. */
+const compareNumeric = (a: string, b: string): number => {
+  if (a.length !== b.length) return a.length - b.length;
+  return a < b ? -1 : a > b ? 1 : 0;
+};
+
+const compareIdentifiers = (a: string, b: string): number => {
+  if (isNumeric(a) && isNumeric(b)) return compareNumeric(a, b);
+  if (isNumeric(a)) return -1;
+  if (isNumeric(b)) return 1;
+  return a < b ? -1 : a > b ? 1 : 0;
+};
+
+const comparePre = (a: readonly string[], b: readonly string[]): number => {
+  if (a.length === 0 || b.length === 0) return b.length - a.length;
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const order = compareIdentifiers(a[i] as string, b[i] as string);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+};
+
+/** Whether a text is a version by SemVer 2.0.0, with or without build metadata. */
+export const isVersionText = (text: string): boolean => readVersion(text) !== null;
+
+/** Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false where either is none. */
+export const isAbove = (a: string, b: string): boolean => {
+  const left = readVersion(a);
+  const right = readVersion(b);
+  if (left === null || right === null) return false;
+  for (let i = 0; i < 3; i++) {
+    const order = compareNumeric(left.core[i] as string, right.core[i] as string);
+    if (order !== 0) return order > 0;
+  }
+  return comparePre(left.pre, right.pre) > 0;
+};

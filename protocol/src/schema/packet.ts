@@ -1,0 +1,25 @@
+/** The bare packet (section 2): all that peers say to each other. The relay reads `sid` only. */
+import { type Static, Type } from "typebox";
+import { MAX_SEQ } from "../spec.ts";
+
+/** Client to agent and agent to client, through the relay. */
+export const PacketMessage = Type.Object(
+  {
+    v: Type.String({ description: 'The suite: "1" ChaCha20-Poly1305, "2" AES-128-CCM.' }),
+    sid: Type.String({ description: "`C` in an opening, `C.A` afterwards." }),
+    seq: Type.Integer({ minimum: 0, maximum: MAX_SEQ }),
+    p: Type.String({ description: "base64url(ciphertext || 16-byte tag), no padding." }),
+  },
+  {
+    $id: "Packet",
+    examples: [
+      {
+        v: "1",
+        sid: "EBESExQVFhcYGRobHB0eHw.ds-48QSvnxYm4eEeDWcCBg",
+        seq: 1,
+        p: "DXaCBa2vJdmz2NaMVJt-IW2H1r4MPrvty88r0wuh6p0xf5KLMj1xWDl2lkEb0tXqJObiPhmGvazcvetaltuQ",
+      },
+    ],
+  },
+);
+export type PacketMessage = Static<typeof PacketMessage>;

@@ -1,0 +1,150 @@
+/** `/agents`: the devices of an account (section 4). */
+import { type Static, Type } from "typebox";
+import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
+
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
+  Type.Union([type, Type.Null()]);
+
+const AgentName = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+  description: "For people; no control characters.",
+  examples: ["Pump in the cellar"],
+});
+
+/** As JSON text at most this long: the relay keeps labels here, not documents. */
+export const MAX_METADATA_BYTES = 8192;
+const Metadata = Type.Record(Type.String(), Type.Unknown(), {
+  description: `Any JSON object, at most ${MAX_METADATA_BYTES} bytes as text.`,
+  examples: [{ site: "cellar" }],
+});
+
+export const Agent = Type.Object({
+  agent_id: AgentId,
+  name: AgentName,
+  online: Type.Boolean({ description: "Whether it has an authenticated link to the relay now." }),
+  last_seen: Nullable(Timestamp),
+  runtime: Nullable(
+    Type.String({
+      description: "As the agent said at its last login.",
+      examples: ["espruino 2v25 ESP32"],
+    }),
+  ),
+  firmware_version: Nullable(
+    Type.String({
+      description: "Of the firmware that has booted, as the agent said at its last login.",
+      examples: ["1.4.0"],
+    }),
+  ),
+  created_at: Timestamp,
+  metadata: Metadata,
+});
+export type Agent = Static<typeof Agent>;
+
+/** Unchecked on purpose: an identifier that cannot exist is 404 like any other unknown one. */
+export const AgentParams = Type.Object({ agent_id: Type.String({ examples: ["pump-7"] }) });
+export type AgentParams = Static<typeof AgentParams>;
+
+export const AgentCreate = Type.Object({
+  name: AgentName,
+  agent_id: Type.Optional(AgentId),
+  metadata: Type.Optional(Metadata),
+});
+export type AgentCreate = Static<typeof AgentCreate>;
+
+export const AgentCreated = Type.Object({
+  ...Agent.properties,
+  api_token: AgentToken,
+});
+export type AgentCreated = Static<typeof AgentCreated>;
+
+/** `metadata` is replaced as a whole. */
+export const AgentPatch = Type.Object({
+  name: Type.Optional(AgentName),
+  metadata: Type.Optional(Metadata),
+});
+export type AgentPatch = Static<typeof AgentPatch>;
+
+const Prefix = (what: string, example: string) =>
+  Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 128,
+      pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+      description: what,
+      examples: [example],
+    }),
+  );
+
+/**
+ * The page and which agents. A page may hold fewer than `limit` although more follow, because being
+ * online is known from links and not looked up: only a `next_cursor` of null is the end.
+ */
+export const AgentQuery = Type.Object({
+  ...PageQuery.properties,
+  online: Type.Optional(Type.Boolean()),
+  name: Prefix("How the name begins; case counts.", "Pump"),
+  runtime: Prefix("How the runtime begins.", "espruino"),
+  firmware_version: Prefix("The whole version.", "1.4.0"),
+});
+export type AgentQuery = Static<typeof AgentQuery>;
+
+export const AgentPage = page(Agent);
+export type AgentPage = Static<typeof AgentPage>;
+
+export const RotateAgentAnswer = Type.Object({
+  agent_id: AgentId,
+  api_token: AgentToken,
+  rotated_at: Timestamp,
+});
+export type RotateAgentAnswer = Static<typeof RotateAgentAnswer>;
+
+export const AgentExport = Type.Object({
+  agent_id: AgentId,
+  api_token: AgentToken,
+  relay_url: Type.String({
+    description: "What firmware connects to: ws(s)://.../wss",
+    examples: ["wss://relay.example/wss"],
+  }),
+  created_at: Timestamp,
+});
+export type AgentExport = Static<typeof AgentExport>;
+
+/** How the export is written: JSON, a module for Espruino, Moddable's manifest, or lines for a shell. */
+export const ExportFormat = Type.Union([
+  Type.Literal("json"),
+  Type.Literal("espruino"),
+  Type.Literal("moddable"),
+  Type.Literal("env"),
+]);
+export type ExportFormat = Static<typeof ExportFormat>;
+
+/** Without `format` the Accept header chooses, and JSON is what everybody else gets. */
+export const ExportQuery = Type.Object({ format: Type.Optional(ExportFormat) });
+
+export const EXPORT_MEDIA_TYPES: { readonly [format in ExportFormat]: string } = {
+  json: "application/json",
+  espruino: "text/javascript",
+  moddable: "application/vnd.blindrelay.moddable+json",
+  env: "text/plain",
+};
+
+/** For Moddable: include it in the manifest; `mc/config` then has it. */
+export const ModdableManifest = Type.Object({
+  config: Type.Object({
+    blindrelay: Type.Object({
+      url: Type.String({ examples: ["wss://relay.example/wss"] }),
+      agentId: AgentId,
+      relayToken: AgentToken,
+    }),
+  }),
+});
+
+/** For Espruino: the text of a module. */
+export const EspruinoModule = Type.String({
+  examples: ['module.exports = {"url":"wss://relay.example/wss","agent_id":"pump-7"};\n'],
+});
+
+/** For `blindrelay agent run` and shells. */
+export const EnvironmentFile = Type.String({ examples: ["BLINDRELAY_AGENT_ID=pump-7\n"] });

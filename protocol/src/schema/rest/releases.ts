@@ -1,0 +1,185 @@
+/** `/releases`: firmware, its channels and how it is rolled out (section 4). */
+import { type Static, Type } from "typebox";
+import {
+  MAX_RELEASE_NAME_LENGTH,
+  RELEASE_NAME_PATTERN,
+  RELEASE_VERSION_PATTERN,
+} from "../../releases.ts";
+import { MAX_REPORT_LENGTH } from "../../spec.ts";
+import { PageQuery, page, Timestamp } from "./common.ts";
+
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
+  Type.Union([type, Type.Null()]);
+
+const ReleaseName = (description: string, example: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: MAX_RELEASE_NAME_LENGTH,
+    pattern: RELEASE_NAME_PATTERN,
+    description,
+    examples: [example],
+  });
+
+export const ReleaseRuntime = ReleaseName(
+  "What it runs on: the first word of an agent's `runtime`.",
+  "espruino",
+);
+export const ReleaseChannel = ReleaseName("Which devices follow it.", "stable");
+export const ReleaseVersion = Type.String({
+  maxLength: MAX_REPORT_LENGTH,
+  pattern: RELEASE_VERSION_PATTERN,
+  description: "SemVer 2.0.0 without build metadata.",
+  examples: ["1.4.0"],
+});
+
+export const ReleaseStatus = Type.Union([
+  Type.Literal("draft"),
+  Type.Literal("published"),
+  Type.Literal("yanked"),
+]);
+export type ReleaseStatus = Static<typeof ReleaseStatus>;
+
+const Notes = Type.String({
+  maxLength: 8192,
+  description: "For people.",
+  examples: ["Closes the valve when the relay is away."],
+});
+const Percent = Type.Integer({
+  minimum: 0,
+  maximum: 100,
+  description: "Of the devices. A device that is in at 10 is in at 20 too.",
+  examples: [10],
+});
+const Paused = Type.Boolean({ description: "While true nobody is offered it." });
+
+const Sha256 = Type.String({
+  pattern: "^[0-9a-f]{64}$",
+  examples: ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+});
+/** Base64url of 64 bytes. */
+const Signature = Type.String({
+  pattern: "^[A-Za-z0-9_-]{86}$",
+  description:
+    "Ed25519 over the ASCII text `blindrelay-release|<runtime>|<channel>|<version>|<size>|<sha256 hex>`, as base64url.",
+  examples: [
+    "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
+  ],
+});
+const KeyId = Type.String({
+  pattern: "^[0-9a-f]{16}$",
+  description: "The first 8 bytes of the public key's SHA-256, as hex.",
+  examples: ["1f3870be274f6c49"],
+});
+
+export const Release = Type.Object({
+  id: Type.String({ examples: ["0d9c0c3e-5f5c-4a6b-9a2f-0f6f0a6d3c11"] }),
+  runtime: ReleaseRuntime,
+  channel: ReleaseChannel,
+  version: ReleaseVersion,
+  status: ReleaseStatus,
+  notes: Notes,
+  size: Nullable(
+    Type.Integer({ description: "Bytes; null before the upload.", examples: [48211] }),
+  ),
+  sha256: Nullable(Sha256),
+  signature: Nullable(Signature),
+  key_id: Nullable(KeyId),
+  rollout: Type.Object({
+    percent: Percent,
+    paused: Paused,
+    offered: Type.Integer({ description: "Devices that were told of it." }),
+    confirmed: Type.Integer({
+      description:
+        "Devices that were told of it and then logged in as running it. Downloads are not counted.",
+    }),
+  }),
+  created_at: Timestamp,
+  published_at: Nullable(Timestamp),
+});
+export type Release = Static<typeof Release>;
+
+/** Unchecked on purpose: an identifier that cannot exist is 404 like any other unknown one. */
+export const ReleaseParams = Type.Object({ id: Type.String({ examples: ["0d9c0c3e"] }) });
+
+export const ReleaseCreate = Type.Object({
+  runtime: ReleaseRuntime,
+  channel: ReleaseChannel,
+  version: ReleaseVersion,
+  notes: Type.Optional(Notes),
+});
+export type ReleaseCreate = Static<typeof ReleaseCreate>;
+
+/** `published` wants an artifact; `yanked` is final. */
+export const ReleasePatch = Type.Object({
+  status: Type.Optional(
+    Type.Union([Type.Literal("published"), Type.Literal("yanked")], {
+      description: "Publish a draft, or withdraw what was published.",
+    }),
+  ),
+  notes: Type.Optional(Notes),
+  rollout: Type.Optional(
+    Type.Object({ percent: Type.Optional(Percent), paused: Type.Optional(Paused) }),
+  ),
+});
+export type ReleasePatch = Static<typeof ReleasePatch>;
+
+export const ReleaseQuery = Type.Object({
+  ...PageQuery.properties,
+  runtime: Type.Optional(ReleaseRuntime),
+  channel: Type.Optional(ReleaseChannel),
+  status: Type.Optional(ReleaseStatus),
+});
+export type ReleaseQuery = Static<typeof ReleaseQuery>;
+
+export const ReleasePage = page(Release);
+export type ReleasePage = Static<typeof ReleasePage>;
+
+export const SIGNATURE_HEADER = "release-signature";
+export const ArtifactHeaders = Type.Object({ [SIGNATURE_HEADER]: Signature });
+export type ArtifactHeaders = Static<typeof ArtifactHeaders>;
+
+export const ARTIFACT_MEDIA_TYPE = "application/octet-stream";
+/** The bytes themselves; not checked here, because they are never held together. */
+export const ArtifactBody = Type.Unknown({ description: "The firmware image." });
+export const ArtifactQuery = Type.Object({
+  ticket: Type.Optional(
+    Type.String({
+      maxLength: 128,
+      description: "From the `url` of `releases/check`: stands for a token, for an hour.",
+    }),
+  ),
+});
+
+export const CheckQuery = Type.Object({
+  channel: ReleaseChannel,
+  version: Type.String({
+    minLength: 1,
+    maxLength: MAX_REPORT_LENGTH,
+    description: "What runs now, by SemVer.",
+    examples: ["1.3.2"],
+  }),
+  runtime: Type.Optional(ReleaseRuntime),
+});
+
+export const CheckAnswer = Type.Object({
+  update_available: Type.Boolean(),
+  channel: ReleaseChannel,
+  current: Type.String({ examples: ["1.3.2"] }),
+  latest: Nullable(
+    Type.Object({
+      version: ReleaseVersion,
+      runtime: ReleaseRuntime,
+      url: Type.String({
+        description: "Of the artifact; needs no token for an hour.",
+        examples: ["https://relay.example/api/v1/releases/0d9c0c3e/artifact?ticket=1795254067-x"],
+      }),
+      sha256: Sha256,
+      size: Type.Integer({ examples: [48211] }),
+      signature: Signature,
+      key_id: KeyId,
+      notes: Notes,
+      published_at: Timestamp,
+    }),
+  ),
+});
+export type CheckAnswer = Static<typeof CheckAnswer>;

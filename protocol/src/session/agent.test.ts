@@ -1,0 +1,307 @@
+/**
+ * What vectors/sessions.json does not say of the agent's side: bounds, counters, times, and whole
+ * conversations over a link that loses, doubles, delays and reorders.
+ */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { deriveSessionKeys, extractPrk } from "../crypto/keys.ts";
+import { parsePacket, sealPacket } from "../crypto/packet.ts";
+import { toBase64url } from "../encoding/base64url.ts";
+import { asciiBytes, asciiText } from "../encoding/bytes.ts";
+import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS } from "../spec.ts";
+import { nodeSuite } from "../suites/node.ts";
+import type { AgentSessionLimits } from "./agent.ts";
+import { AgentSessions, DEFAULT_AGENT_LIMITS } from "./agent.ts";
+import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "./client.ts";
+
+const suite = nodeSuite();
+const IDENTITY = { agentId: "lamp-1", agentToken: "a secret of the tests, and long enough" };
+
+const newAgent = (limits: Partial<AgentSessionLimits> = {}, bootCount = 1): AgentSessions =>
+  new AgentSessions({
+    suite,
+    ...IDENTITY,
+    version: "1",
+    bootCount,
+    deviceRandom: new Uint8Array(16),
+    serialNumber: null,
+    limits: { ...DEFAULT_AGENT_LIMITS, ...limits },
+  });
+
+const sealAsClient = (sid: string, seq: number, plaintext = ""): string => {
+  const keys = deriveSessionKeys(suite, extractPrk(suite, "lamp-1", IDENTITY.agentToken), "1", sid);
+  return sealPacket(suite, keys.c2a, "1", sid, seq, asciiBytes(plaintext));
+};
+const partOf = (number: number): string => toBase64url(new Uint8Array(16).fill(number));
+
+/** The sid that an agent answers to the opening of a C. */
+const sidFor = (agent: AgentSessions, c: string, now = 0): string => {
+  const verdict = agent.receive(sealAsClient(c, 0), now);
+  if (verdict.kind !== "answer") throw new Error(verdict.kind);
+  return parsePacket(verdict.text)?.sid as string;
+};
+/** Opens a session and sends its first data packet. */
+const hold = (agent: AgentSessions, number: number, now = 0): string => {
+  const sid = sidFor(agent, partOf(number), now);
+  expect(agent.receive(sealAsClient(sid, 1, "ping"), now)).toMatchObject({
+    kind: "message",
+    fresh: true,
+  });
+  return sid;
+};
+
+describe("the agent's sessions", () => {
+  it("end for good: nothing is held, known or answered any more", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1);
+    agent.end();
+    expect(agent.held()).toEqual([]);
+    expect([...agent.epochSecret]).toEqual(Array(32).fill(0));
+    expect(agent.seal(sid, asciiBytes("x"))).toBeNull();
+    for (const late of [sealAsClient(sid, 2, "x"), sealAsClient(partOf(2), 0)])
+      expect(agent.receive(late, 3_600_000)).toEqual({ kind: "refused", reason: "rate" });
+  });
+
+  it("count what they accept, answer, miss and refuse, by reason", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1);
+    agent.receive(sealAsClient(sid, 5, "x"), 0);
+    agent.receive(sealAsClient(sid, 5, "x"), 0);
+    agent.receive("not a packet", 0);
+    agent.receive(sealAsClient(sid, 6, "y").replace('"v":"1"', '"v":"2"'), 0);
+    agent.receive(sealAsClient(sid, 6, "y").replace('"seq":6', '"seq":7'), 0);
+    expect(agent.counters).toEqual({
+      accepted: 2,
+      answered: 1,
+      gaps: 3,
+      malformed: 1,
+      version: 1,
+      replay: 1,
+      rate: 0,
+      forged: 1,
+    });
+  });
+
+  it("spend cryptography on sids they do not hold at a bounded rate, and serve held ones first", () => {
+    const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 4 });
+    const sid = hold(agent, 1); // an opening and a first packet: two of four
+    const kinds = [2, 3, 4, 5].map((n) => agent.receive(sealAsClient(partOf(n), 0), 0));
+    expect(kinds.map((one) => (one.kind === "refused" ? one.reason : one.kind))).toEqual([
+      "answer",
+      "answer",
+      "rate",
+      "rate",
+    ]);
+    expect(agent.receive(sealAsClient(sid, 2, "held"), 0).kind).toBe("message");
+    expect(agent.receive(sealAsClient(partOf(6), 0), 99)).toMatchObject({ reason: "rate" });
+    expect(agent.receive(sealAsClient(partOf(6), 0), 100).kind).toBe("answer");
+    expect(agent.receive(sealAsClient(partOf(7), 0), 101)).toMatchObject({ reason: "rate" });
+    const later = [8, 9, 10, 11, 12].map((n) => agent.receive(sealAsClient(partOf(n), 0), 60000));
+    expect(later.map((one) => one.kind)).toEqual([
+      "answer",
+      "answer",
+      "answer",
+      "answer",
+      "refused",
+    ]);
+  });
+
+  it("say when the next one lapses, and name each forgotten sid once", () => {
+    const agent = newAgent({ maxSessions: 2 });
+    expect(agent.nextExpiry()).toBeNull();
+    const first = hold(agent, 1, 0);
+    const second = hold(agent, 2, 1000);
+    expect(agent.nextExpiry()).toBe(SESSION_IDLE_MS);
+    const third = hold(agent, 3, 2000);
+    expect(agent.expire(2000)).toEqual([first]);
+    expect(agent.expire(2000)).toEqual([]);
+    expect(agent.held()).toEqual([second, third]);
+    expect(agent.nextExpiry()).toBe(1000 + SESSION_IDLE_MS);
+    expect(agent.expire(1000 + SESSION_IDLE_MS - 1)).toEqual([]);
+    expect(agent.expire(1000 + SESSION_IDLE_MS)).toEqual([second]);
+    expect([agent.has(second), agent.has(third)]).toEqual([false, true]);
+  });
+
+  it("forget a lapsed session when its packet comes, without a call of expire", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1, 0);
+    expect(agent.receive(sealAsClient(sid, 2, "late"), SESSION_IDLE_MS).kind).toBe("answer");
+    expect(agent.expire(SESSION_IDLE_MS)).toEqual([sid]);
+  });
+
+  it("answer the opening of a lapsed C with another part, without a call of expire", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1, 0);
+    expect(sidFor(agent, partOf(1), SESSION_IDLE_MS - 1)).toBe(sid);
+    expect(sidFor(agent, partOf(1), SESSION_IDLE_MS)).not.toBe(sid);
+  });
+
+  it("seal to the last seq and no further", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1);
+    agent.sessions[0]!.sent = MAX_SEQ - 1;
+    expect(parsePacket(agent.seal(sid, asciiBytes("last")) ?? "")?.seq).toBe(MAX_SEQ);
+    expect(agent.seal(sid, asciiBytes("one more"))).toBeNull();
+  });
+
+  it("throw for a plaintext over the limit before they take a seq", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1);
+    expect(() => agent.seal(sid, new Uint8Array(MAX_PLAINTEXT_BYTES + 1))).toThrow();
+    expect(parsePacket(agent.seal(sid, new Uint8Array(MAX_PLAINTEXT_BYTES)) ?? "")?.seq).toBe(1);
+  });
+
+  it("make other parts with another boot count, random, serial number, secret or name", () => {
+    const base = {
+      suite,
+      ...IDENTITY,
+      version: "1" as const,
+      bootCount: 1,
+      deviceRandom: new Uint8Array(16),
+      serialNumber: null,
+      limits: DEFAULT_AGENT_LIMITS,
+    };
+    const secrets = [
+      base,
+      { ...base, bootCount: 2 },
+      { ...base, bootCount: 11 },
+      { ...base, deviceRandom: new Uint8Array(16).fill(1) },
+      { ...base, serialNumber: "" },
+      { ...base, serialNumber: "1" },
+      { ...base, agentToken: `${IDENTITY.agentToken}.` },
+      { ...base, agentId: "lamp-2" },
+    ].map((options) => toBase64url(new AgentSessions(options).epochSecret));
+    expect(new Set(secrets).size).toBe(secrets.length);
+  });
+});
+
+describe("a client and an agent over a bad link", () => {
+  // Each step takes one packet in flight: deliver, lose, double, or let time pass; or restarts the agent.
+  const action = fc.oneof(
+    {
+      weight: 12,
+      arbitrary: fc.record({
+        do: fc.constant("deliver" as const),
+        at: fc.nat(),
+        keep: fc.boolean(),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("lose" as const), at: fc.nat() }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant("wait" as const),
+        ms: fc.integer({ min: 1, max: 3000 }),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("call" as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("sleep" as const) }) },
+  );
+  let worlds = 0;
+
+  it("hands every plaintext up at most once, in order, and recovers as soon as the link is good", () => {
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
+        worlds++;
+        const agentId = `lamp-${worlds}`; // its own keys: what one world sealed says nothing of the next
+        let boot = 1;
+        let draws = 0;
+        const start = () =>
+          new AgentSessions({
+            suite,
+            ...IDENTITY,
+            agentId,
+            version: "1",
+            bootCount: boot,
+            deviceRandom: new Uint8Array(16),
+            serialNumber: null,
+            limits: DEFAULT_AGENT_LIMITS,
+          });
+        let agent = start();
+        const client = new ClientSession({
+          suite,
+          random: (length) => {
+            draws++;
+            return new Uint8Array(length).fill(draws);
+          },
+          ...IDENTITY,
+          agentId,
+          version: "1",
+          timings: DEFAULT_CLIENT_TIMINGS,
+        });
+        let now = 0;
+        let calls = 0;
+        const flying: { to: "agent" | "client"; text: string }[] = [];
+        const handled: number[] = [];
+        const answered: number[] = [];
+        const take = (effects: ReturnType<ClientSession["timeout"]>) => {
+          for (const effect of effects) {
+            if (effect.kind === "send") flying.push({ to: "agent", text: effect.text });
+            if (effect.kind === "message") answered.push(Number(asciiText(effect.plaintext)));
+          }
+        };
+        const deliver = (packet: { to: "agent" | "client"; text: string }) => {
+          if (packet.to === "client") return take(client.receive(packet.text, now));
+          const verdict = agent.receive(packet.text, now);
+          if (verdict.kind === "answer") flying.push({ to: "client", text: verdict.text });
+          if (verdict.kind !== "message") return;
+          const plaintext = asciiText(verdict.plaintext);
+          const isPing = plaintext.includes("system.ping");
+          if (!isPing) handled.push(Number(plaintext));
+          const reply = isPing ? '{"jsonrpc":"2.0","id":1,"result":{}}' : plaintext;
+          const text = agent.seal(verdict.sid, asciiBytes(reply));
+          if (text !== null) flying.push({ to: "client", text });
+        };
+        const call = () => {
+          const text = client.seal(asciiBytes(String(calls + 1)));
+          if (text === null) return;
+          calls++;
+          flying.push({ to: "agent", text });
+        };
+        const settle = () => {
+          for (let turns = 0; turns < 2000 && client.state !== "open"; turns++) {
+            const next = flying.shift();
+            if (next !== undefined) deliver(next);
+            else {
+              now = Math.max(now, client.wakeAt() ?? now);
+              take(client.timeout(now));
+            }
+          }
+        };
+        take(client.open(now));
+        for (const one of actions) {
+          if (one.do === "wait" || one.do === "sleep") {
+            now += one.do === "sleep" ? SESSION_IDLE_MS : one.ms;
+            take(client.timeout(now));
+          } else if (one.do === "call") call();
+          else if (one.do === "restart") {
+            boot++;
+            agent = start();
+          } else if (flying.length > 0) {
+            const at = one.at % flying.length;
+            const packet = flying[at]!;
+            if (one.do === "lose" || !one.keep) flying.splice(at, 1);
+            if (one.do === "deliver") deliver(packet);
+          }
+        }
+        const inOrder = (list: number[]) => list.every((n, i) => i === 0 || n > list[i - 1]!);
+        expect(inOrder(handled)).toBe(true);
+        expect(inOrder(answered)).toBe(true);
+
+        // The link is good from here on. What the client sends next shows it whether its session is still held.
+        flying.length = 0;
+        settle();
+        call();
+        while (flying.length > 0) deliver(flying.shift()!);
+        settle();
+        call();
+        while (flying.length > 0) deliver(flying.shift()!);
+        expect(client.state).toBe("open");
+        expect(answered.at(-1)).toBe(calls);
+        expect(inOrder(handled)).toBe(true);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});

@@ -1,0 +1,319 @@
+/**
+ * The agent's side of every session (section 2): it answers openings without keeping state, stores
+ * a session on the first verified packet of a `C.A` it would make itself in this epoch, and never
+ * seals under a nonce twice.
+ *
+ * Why it is sound after a reboot: `A` is made from an epoch secret that no earlier start and no
+ * stored session shares (boot count; "one epoch, one session"). So whatever was recorded before can
+ * only lead to an answer with an `A` never used for data, and the recorder lacks the secret to go on.
+ *
+ * Pure: text and a time in, a verdict out. Synchronous, so packets are handled one after another
+ * from the first check to the moved mark, as the contract demands.
+ *
+ * [portable]
+ */
+
+import type { SessionKeys } from "../crypto/keys.ts";
+import {
+  deriveAgentPart,
+  deriveEpochSecret,
+  deriveSessionKeys,
+  extractPrk,
+  nextEpochSecret,
+} from "../crypto/keys.ts";
+import type { Packet } from "../crypto/packet.ts";
+import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
+import { equalTexts, NO_BYTES } from "../encoding/bytes.ts";
+import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SID_PART_LENGTH } from "../spec.ts";
+
+/** Local bounds; a board gives smaller ones. */
+export interface AgentSessionLimits {
+  /** Sessions held at once; over it the one idle for longest is forgotten. */
+  readonly maxSessions: number;
+  /** Packets of sids not held that may cost cryptography, a second and in a burst. */
+  readonly unheldPerSecond: number;
+  readonly unheldBurst: number;
+}
+
+/** Enough for a busy agent on Node; a flood of openings costs it about 2 % of a core. */
+export const DEFAULT_AGENT_LIMITS: AgentSessionLimits = {
+  maxSessions: 64,
+  unheldPerSecond: 200,
+  unheldBurst: 400,
+};
+
+export interface AgentSessionsOptions {
+  readonly suite: Suite;
+  readonly agentId: string;
+  readonly agentToken: string;
+  /** From the configuration that holds `agentToken`, never from the relay. */
+  readonly version: Version;
+  /** Raised, flushed and read back before this object is made. */
+  readonly bootCount: number;
+  /** 16 bytes, mixed in and never relied on. */
+  readonly deviceRandom: Uint8Array;
+  readonly serialNumber: string | null;
+  readonly limits: AgentSessionLimits;
+}
+
+/**
+ * Why a packet was dropped without an answer. `malformed`, `version`, `replay` and `rate` are seen
+ * before any cryptography; `forged` is a tag that did not verify.
+ */
+export type RefusalReason = "malformed" | "version" | "replay" | "rate" | "forged";
+
+export type AgentVerdict =
+  /** Send this packet back, in the form (bare or enveloped) in which the packet came. */
+  | { readonly kind: "answer"; readonly text: string }
+  /** A verified plaintext. `gap`: packets of this session lost before it. `fresh`: its first. */
+  | {
+      readonly kind: "message";
+      readonly sid: string;
+      readonly plaintext: Uint8Array;
+      readonly gap: number;
+      readonly fresh: boolean;
+    }
+  | { readonly kind: "refused"; readonly reason: RefusalReason };
+
+interface HeldSession {
+  readonly sid: string;
+  readonly first: string;
+  readonly keys: SessionKeys;
+  /** Last seq accepted from the client. */
+  received: number;
+  /** Last seq sealed to the client. */
+  sent: number;
+  acceptedAt: number;
+}
+
+export class AgentSessions {
+  // `declare`: Espruino cannot parse a field without a value, and this erases to nothing.
+  declare suite: Suite;
+  declare version: Version;
+  declare limits: AgentSessionLimits;
+  declare prk: HmacKey;
+  declare epochSecret: Uint8Array;
+  declare sessions: HeldSession[];
+  declare lapsed: string[];
+  declare unheldTokens: number;
+  declare unheldAt: number;
+  declare counters: {
+    accepted: number;
+    answered: number;
+    /** Packets that never arrived, by the gaps they left. */
+    gaps: number;
+    malformed: number;
+    version: number;
+    replay: number;
+    rate: number;
+    forged: number;
+  };
+
+  constructor(options: AgentSessionsOptions) {
+    this.suite = options.suite;
+    this.version = options.version;
+    this.limits = options.limits;
+    this.prk = extractPrk(options.suite, options.agentId, options.agentToken);
+    this.epochSecret = deriveEpochSecret(
+      options.suite,
+      this.prk,
+      options.bootCount,
+      options.deviceRandom,
+      options.serialNumber,
+    );
+    this.sessions = [];
+    this.lapsed = [];
+    this.unheldTokens = options.limits.unheldBurst;
+    this.unheldAt = 0;
+    this.counters = {
+      accepted: 0,
+      answered: 0,
+      gaps: 0,
+      malformed: 0,
+      version: 0,
+      replay: 0,
+      rate: 0,
+      forged: 0,
+    };
+  }
+
+  /** What to do with a packet's text. `now`: milliseconds of a clock that never goes back. */
+  receive(text: string, now: number): AgentVerdict {
+    const packet = parsePacket(text);
+    if (packet === null) return this.refuse("malformed");
+    if (packet.v !== this.version) return this.refuse("version");
+    if (packet.second === null) return this.receiveOpening(packet, now);
+    // An agent's own parts have one length, and seq 0 of a `C.A` is what an agent sends.
+    if (packet.second.length !== SID_PART_LENGTH || packet.seq === 0) {
+      return this.refuse("malformed");
+    }
+    this.forgetIdle(now);
+    const held = this.find(packet.sid);
+    return held === null ? this.receiveUnheld(packet, now) : this.receiveHeld(packet, held, now);
+  }
+
+  /**
+   * Seals a plaintext (at most 47,000 bytes) for a session, or returns null where the session is
+   * not held (any more) or has used up its numbers. The caller queues the text at once and never
+   * asks for the same packet again: a taken seq is never sealed twice.
+   */
+  seal(sid: string, plaintext: Uint8Array): string | null {
+    if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new Error("plaintext over 47,000 bytes");
+    const held = this.find(sid);
+    if (held === null || held.sent >= MAX_SEQ) return null;
+    held.sent++;
+    return sealPacket(this.suite, held.keys.a2c, this.version, sid, held.sent, plaintext);
+  }
+
+  /** Forgets what was idle too long. Returns all sids forgotten since the last call, also by receive. */
+  expire(now: number): string[] {
+    this.forgetIdle(now);
+    const lapsed = this.lapsed;
+    this.lapsed = [];
+    return lapsed;
+  }
+
+  /** When expire has something to do; null while no session is held. */
+  nextExpiry(): number | null {
+    let next: number | null = null;
+    for (const session of this.sessions) {
+      const due = session.acceptedAt + SESSION_IDLE_MS;
+      if (next === null || due < next) next = due;
+    }
+    return next;
+  }
+
+  /**
+   * For good: forgets every session and the epoch, so that no image of the memory holds them, and
+   * refuses what comes (as `rate`) without any cryptography.
+   */
+  end(): void {
+    this.sessions = [];
+    this.epochSecret.fill(0);
+    this.limits = { maxSessions: 0, unheldPerSecond: 0, unheldBurst: 0 };
+    this.unheldTokens = 0;
+  }
+
+  has(sid: string): boolean {
+    return this.find(sid) !== null;
+  }
+
+  held(): string[] {
+    return this.sessions.map((session) => session.sid);
+  }
+
+  receiveOpening(packet: Packet, now: number): AgentVerdict {
+    if (!this.admit(now)) return this.refuse("rate");
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
+    if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");
+    this.forgetIdle(now);
+    return this.answer(packet.first);
+  }
+
+  receiveHeld(packet: Packet, held: HeldSession, now: number): AgentVerdict {
+    // Check, open, mark: a forged packet moves nothing.
+    if (packet.seq <= held.received) return this.refuse("replay");
+    const plaintext = openPacket(this.suite, held.keys.c2a, packet);
+    if (plaintext === null) return this.refuse("forged");
+    const gap = packet.seq - held.received - 1;
+    held.received = packet.seq;
+    held.acceptedAt = now;
+    return this.accept(packet.sid, plaintext, gap, false);
+  }
+
+  receiveUnheld(packet: Packet, now: number): AgentVerdict {
+    if (!this.admit(now)) return this.refuse("rate");
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
+    const plaintext = openPacket(this.suite, keys.c2a, packet);
+    if (plaintext === null) return this.refuse("forged");
+    // A second session for a held C is never stored.
+    const ours =
+      this.findFirst(packet.first) === null &&
+      equalTexts(
+        packet.second as string,
+        deriveAgentPart(this.suite, this.epochSecret, this.version, packet.first),
+      );
+    if (!ours) return this.answer(packet.first);
+    // One epoch, one session: what was answered in this epoch can never be stored again.
+    this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
+    this.store({
+      sid: packet.sid,
+      first: packet.first,
+      keys: keys,
+      received: packet.seq,
+      sent: 0,
+      acceptedAt: now,
+    });
+    return this.accept(packet.sid, plaintext, packet.seq - 1, true);
+  }
+
+  /** Step 2: `C.A` of the session held for this C, else of this epoch. The same bytes every time. */
+  answer(first: string): AgentVerdict {
+    const held = this.findFirst(first);
+    const sid =
+      held !== null
+        ? held.sid
+        : `${first}.${deriveAgentPart(this.suite, this.epochSecret, this.version, first)}`;
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    this.counters.answered++;
+    return {
+      kind: "answer",
+      text: sealPacket(this.suite, keys.a2c, this.version, sid, 0, NO_BYTES),
+    };
+  }
+
+  accept(sid: string, plaintext: Uint8Array, gap: number, fresh: boolean): AgentVerdict {
+    this.counters.accepted++;
+    this.counters.gaps += gap;
+    return { kind: "message", sid: sid, plaintext: plaintext, gap: gap, fresh: fresh };
+  }
+
+  refuse(reason: RefusalReason): AgentVerdict {
+    this.counters[reason]++;
+    return { kind: "refused", reason: reason };
+  }
+
+  /** A token bucket, so that sids nobody holds cannot buy unbounded cryptography. */
+  admit(now: number): boolean {
+    const gained = ((now - this.unheldAt) * this.limits.unheldPerSecond) / 1000;
+    this.unheldTokens = Math.min(this.limits.unheldBurst, this.unheldTokens + Math.max(0, gained));
+    this.unheldAt = now;
+    if (this.unheldTokens < 1) return false;
+    this.unheldTokens--;
+    return true;
+  }
+
+  store(session: HeldSession): void {
+    if (this.sessions.length >= this.limits.maxSessions) {
+      let idlest = 0;
+      for (let i = 1; i < this.sessions.length; i++) {
+        const candidate = this.sessions[i] as HeldSession;
+        if (candidate.acceptedAt < (this.sessions[idlest] as HeldSession).acceptedAt) idlest = i;
+      }
+      this.forget(idlest);
+    }
+    this.sessions.push(session);
+  }
+
+  forgetIdle(now: number): void {
+    for (let i = this.sessions.length - 1; i >= 0; i--) {
+      if (now - (this.sessions[i] as HeldSession).acceptedAt >= SESSION_IDLE_MS) this.forget(i);
+    }
+  }
+
+  forget(index: number): void {
+    this.lapsed.push((this.sessions[index] as HeldSession).sid);
+    this.sessions.splice(index, 1);
+  }
+
+  find(sid: string): HeldSession | null {
+    for (const session of this.sessions) if (session.sid === sid) return session;
+    return null;
+  }
+
+  findFirst(first: string): HeldSession | null {
+    for (const session of this.sessions) if (session.first === first) return session;
+    return null;
+  }
+}

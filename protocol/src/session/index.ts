@@ -1,0 +1,15 @@
+export type {
+  AgentSessionLimits,
+  AgentSessionsOptions,
+  AgentVerdict,
+  RefusalReason,
+} from "./agent.ts";
+export { AgentSessions, DEFAULT_AGENT_LIMITS } from "./agent.ts";
+export type {
+  ClientEffect,
+  ClientRefusal,
+  ClientSessionOptions,
+  ClientState,
+  ClientTimings,
+} from "./client.ts";
+export { ClientSession, DEFAULT_CLIENT_TIMINGS, FIRST_PING_ID } from "./client.ts";

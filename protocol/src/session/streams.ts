@@ -1,0 +1,305 @@
+/**
+ * Byte streams inside a session (section 2, "Inside the packet"): notifications in both directions,
+ * each stream one way.
+ *
+ *   sender   -> receiver  stream.data   {stream, data: base64}
+ *   receiver -> sender    stream.credit {stream, bytes}          so many more bytes may be sent
+ *   sender   -> receiver  stream.end    {stream, bytes}          that was all: so many bytes
+ *   receiver -> sender    stream.end    {stream, bytes}          all of them are committed
+ *   either   -> other     stream.end    {stream, bytes, error}   over, whatever was under way
+ *
+ * A stream is opened by a call that carries its number; the client draws the numbers. Nothing is
+ * sent before the first credit, so a slow side holds at most what it has granted. Whatever makes
+ * delivery doubtful (a gap, a lost session, wrong counts, bytes beyond the credit) ends it with an
+ * error at both ends: a stream is whole or known not to be. No bytes are kept here.
+ *
+ * [portable]
+ */
+import { fromBase64url, toBase64url } from "../encoding/base64url.ts";
+import { isObject, own } from "../encoding/json.ts";
+
+export const STREAM_DATA = "stream.data";
+export const STREAM_CREDIT = "stream.credit";
+export const STREAM_END = "stream.end";
+
+/** `params` of the three notifications. */
+export interface StreamParams {
+  readonly stream: number;
+  readonly bytes?: number;
+  readonly data?: string;
+  readonly error?: string;
+}
+
+export interface OutgoingEvents {
+  /** There is credit again. */
+  writable(): void;
+  /** Once: null where the receiver has committed every byte. */
+  ended(error: string | null): void;
+}
+
+export interface IncomingEvents {
+  /** The next bytes; theirs to keep. */
+  data(bytes: Uint8Array): void;
+  /** Once: null where every byte came; `confirm` is then due. */
+  ended(error: string | null): void;
+}
+
+const LAST_STREAM = 2147483647;
+
+/** Whether a value can be a stream's number. */
+export const isStreamNumber = (value: unknown): value is number =>
+  typeof value === "number" && value >= 1 && value <= LAST_STREAM && Math.floor(value) === value;
+
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" &&
+  value >= 0 &&
+  value <= 9007199254740991 &&
+  Math.floor(value) === value;
+
+/** RFC 4648 section 4, padded. */
+export const toBase64 = (bytes: Uint8Array): string => {
+  const text = toBase64url(bytes).split("-").join("+").split("_").join("/");
+  const rest = text.length & 3;
+  return rest === 0 ? text : text + "==".substring(rest - 2);
+};
+
+/** The bytes, or null where the text is not canonical padded base64. */
+export const fromBase64 = (text: string): Uint8Array | null => {
+  if ((text.length & 3) !== 0 || text.indexOf("-") >= 0 || text.indexOf("_") >= 0) return null;
+  let end = text.length;
+  while (end > 0 && text.length - end < 2 && text.charAt(end - 1) === "=") end--;
+  return fromBase64url(text.substring(0, end).split("+").join("-").split("/").join("_"));
+};
+
+export interface StreamTableOptions {
+  /** Bytes that one notification may carry. */
+  readonly maxChunk: number;
+  /** Seals and sends; false where the session cannot. Never throws. */
+  notify(method: string, params: StreamParams): boolean;
+}
+
+/** Our half of a stream that we fill. */
+export class OutgoingStream {
+  declare readonly id: number;
+  /** Bytes that may be sent now. */
+  credit = 0;
+  /** Bytes sent so far. */
+  sent = 0;
+  over = false;
+  declare readonly events: OutgoingEvents;
+  declare private readonly table: StreamTable;
+  private ending = false;
+
+  constructor(table: StreamTable, id: number, events: OutgoingEvents) {
+    this.table = table;
+    this.id = id;
+    this.events = events;
+  }
+
+  /** Sends as much from the front of `bytes` as there is credit for, and returns how many that were. */
+  write(bytes: Uint8Array): number {
+    let at = 0;
+    while (!this.over && !this.ending && at < bytes.length && this.credit > 0) {
+      const size = Math.min(bytes.length - at, this.credit, this.table.maxChunk);
+      const data = toBase64(bytes.subarray(at, at + size));
+      this.credit -= size;
+      this.sent += size;
+      at += size;
+      if (!this.table.notify(STREAM_DATA, { stream: this.id, data: data })) {
+        this.conclude("the session does not carry it any more");
+      }
+    }
+    return at;
+  }
+
+  /** That was all. `ended` follows when the receiver has committed it. */
+  end(): void {
+    if (this.over || this.ending) return;
+    this.ending = true;
+    if (!this.table.notify(STREAM_END, { stream: this.id, bytes: this.sent })) {
+      this.conclude("the session does not carry it any more");
+    }
+  }
+
+  /** Gives up; the receiver learns why. */
+  abort(error: string): void {
+    if (this.over) return;
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.sent, error: error });
+    this.conclude(error);
+  }
+
+  receive(method: string, params: object): void {
+    const bytes = own(params, "bytes");
+    if (method === STREAM_CREDIT && isCount(bytes)) {
+      this.credit += bytes;
+      if (this.credit > 0 && !this.ending) this.events.writable();
+    } else if (method === STREAM_END) {
+      const error = errorOf(params);
+      if (error !== null) this.conclude(error);
+      else if (this.ending && bytes === this.sent) this.conclude(null);
+      else this.abort("the receiver counted other bytes than were sent");
+    } else {
+      this.abort("the receiver sent what a receiver does not send");
+    }
+  }
+
+  conclude(error: string | null): void {
+    if (this.over) return;
+    this.over = true;
+    this.table.drop(this.id);
+    this.events.ended(error);
+  }
+}
+
+/** Our half of a stream that the other side fills. */
+export class IncomingStream {
+  declare readonly id: number;
+  /** Bytes that came so far. */
+  received = 0;
+  /** Bytes that may still come. */
+  credit = 0;
+  over = false;
+  declare readonly events: IncomingEvents;
+  declare private readonly table: StreamTable;
+  private complete = false;
+
+  constructor(table: StreamTable, id: number, events: IncomingEvents) {
+    this.table = table;
+    this.id = id;
+    this.events = events;
+  }
+
+  /** Lets so many more bytes come. */
+  grant(bytes: number): void {
+    if (this.over || this.complete || bytes <= 0) return;
+    this.credit += bytes;
+    if (!this.table.notify(STREAM_CREDIT, { stream: this.id, bytes: bytes })) {
+      this.conclude("the session does not carry it any more");
+    }
+  }
+
+  /** Every byte is where it belongs: the sender may know. Only after `ended(null)`. */
+  confirm(): void {
+    if (this.over || !this.complete) return;
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received });
+    this.over = true;
+    this.table.drop(this.id);
+  }
+
+  /** Gives up; the sender learns why. */
+  abort(error: string): void {
+    if (this.over) return;
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received, error: error });
+    this.conclude(error);
+  }
+
+  receive(method: string, params: object): void {
+    if (method === STREAM_DATA && !this.complete) {
+      this.take(own(params, "data"));
+    } else if (method === STREAM_END) {
+      const error = errorOf(params);
+      if (error !== null) this.conclude(error);
+      else if (!this.complete && own(params, "bytes") === this.received) this.finish();
+      else this.abort("the sender counted other bytes than came");
+    } else {
+      this.abort("the sender sent what a sender does not send");
+    }
+  }
+
+  conclude(error: string): void {
+    if (this.over) return;
+    this.over = true;
+    this.table.drop(this.id);
+    // Complete streams have said so; that the confirmation got lost is the sender's to hear.
+    if (!this.complete) this.events.ended(error);
+  }
+
+  private finish(): void {
+    this.complete = true;
+    this.events.ended(null);
+  }
+
+  private take(data: unknown): void {
+    const bytes = typeof data === "string" ? fromBase64(data) : null;
+    if (bytes === null) this.abort("the sender sent no base64");
+    else if (bytes.length > this.credit) this.abort("the sender went over its credit");
+    else {
+      this.credit -= bytes.length;
+      this.received += bytes.length;
+      this.events.data(bytes);
+    }
+  }
+}
+
+const errorOf = (params: object): string | null => {
+  const error = own(params, "error");
+  if (error === undefined || error === null) return null;
+  return typeof error === "string" && error !== "" ? error : "the other side ended it";
+};
+
+/** The streams of one session at one end. */
+export class StreamTable {
+  declare readonly maxChunk: number;
+  declare private readonly options: StreamTableOptions;
+  declare private streams: (OutgoingStream | IncomingStream)[];
+
+  constructor(options: StreamTableOptions) {
+    this.streams = [];
+    this.options = options;
+    this.maxChunk = options.maxChunk;
+  }
+
+  /** A stream that we fill. Throws an Error for a number that is none, or in use. */
+  outgoing(id: unknown, events: OutgoingEvents): OutgoingStream {
+    const stream = new OutgoingStream(this, this.vacant(id), events);
+    this.streams.push(stream);
+    return stream;
+  }
+
+  /** A stream that the other side fills. Throws an Error for a number that is none, or in use. */
+  incoming(id: unknown, events: IncomingEvents): IncomingStream {
+    const stream = new IncomingStream(this, this.vacant(id), events);
+    this.streams.push(stream);
+    return stream;
+  }
+
+  /** One notification whose method begins with `stream.`. Those for streams long over mean nothing. */
+  receive(method: string, params: unknown): void {
+    if (!isObject(params)) return;
+    const id = own(params, "stream");
+    for (const stream of this.streams) {
+      if (stream.id === id) {
+        stream.receive(method, params);
+        return;
+      }
+    }
+  }
+
+  /** Ends every stream: packets are missing, or the session is over. The other side is told where it can be. */
+  fail(error: string): void {
+    const failed = this.streams;
+    this.streams = [];
+    for (const stream of failed) stream.abort(error);
+  }
+
+  /** How many are not over. */
+  count(): number {
+    return this.streams.length;
+  }
+
+  notify(method: string, params: StreamParams): boolean {
+    return this.options.notify(method, params);
+  }
+
+  drop(id: number): void {
+    this.streams = this.streams.filter((stream) => stream.id !== id);
+  }
+
+  private vacant(id: unknown): number {
+    if (!isStreamNumber(id)) throw new Error("a stream's number is a whole one from 1");
+    for (const stream of this.streams) {
+      if (stream.id === id) throw new Error(`stream ${id} is in use`);
+    }
+    return id;
+  }
+}

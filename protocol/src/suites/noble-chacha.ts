@@ -1,0 +1,36 @@
+/**
+ * Suite "1" by the audited @noble libraries: HMAC-SHA256 and ChaCha20-Poly1305. Apart from noble.ts,
+ * because @noble's AES makes 1 MB of tables as soon as it is loaded, which no microcontroller has. Keys
+ * are the raw bytes.
+ */
+import { chacha20poly1305 } from "@noble/ciphers/chacha.js";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
+import { TAG_BYTES } from "../spec.ts";
+
+/** Throws a RangeError for a key that is not 32 bytes. */
+export const checkAeadKey = (key: Uint8Array): void => {
+  if (key.length !== 32) throw new RangeError("an AEAD key is derived as 32 bytes");
+};
+
+/** A suite of version "1" only: `aeadKey` throws for "2". It holds no state and may be shared. */
+export const nobleChachaSuite = (): Suite => ({
+  hmacKey: (key) => ({ hmacKey: Uint8Array.from(key) }),
+  hmac: (key: HmacKey, data) => hmac(sha256, key.hmacKey as Uint8Array, data),
+  aeadKey: (v, key) => {
+    if (v !== "1") throw new Error('there is no AES here: use packet version "1"');
+    checkAeadKey(key);
+    return { aeadKey: Uint8Array.from(key) };
+  },
+  seal: (key: AeadKey, nonce, aad, plaintext) =>
+    chacha20poly1305(key.aeadKey as Uint8Array, nonce, aad).encrypt(plaintext),
+  open: (key: AeadKey, nonce, aad, sealed) => {
+    if (sealed.length < TAG_BYTES) return null;
+    try {
+      return chacha20poly1305(key.aeadKey as Uint8Array, nonce, aad).decrypt(sealed);
+    } catch {
+      return null; // noble throws where the tag does not verify
+    }
+  },
+});

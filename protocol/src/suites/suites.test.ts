@@ -1,0 +1,123 @@
+/** The suites against each other and against node:crypto, on random input and on damaged input. */
+import { createHmac } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { filler, sealWith } from "../../scripts/vectors/reference.ts";
+import type { Suite, Version } from "../crypto/suite.ts";
+import { nobleSuite } from "./noble.ts";
+import { nodeSuite } from "./node.ts";
+
+const suites: [string, Suite][] = [
+  ["node", nodeSuite()],
+  ["noble", nobleSuite()],
+];
+const versions: Version[] = ["1", "2"];
+const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
+
+// A key for each run: fast-check likes zeros, and no key may see one nonce twice.
+let runs = 0;
+const freshKey = (): Uint8Array => {
+  runs++;
+  return filler(`suites test ${runs}`, 32);
+};
+
+describe.each(versions)("suite %s", (v) => {
+  it("seals alike everywhere, as node:crypto does, and everyone opens it", () => {
+    fc.assert(
+      fc.property(
+        bytes(12),
+        fc.uint8Array({ minLength: 1, maxLength: 80 }),
+        fc.uint8Array({ maxLength: 400 }),
+        (nonce, aad, plaintext) => {
+          const key = freshKey();
+          const expected = new Uint8Array(sealWith(v, key, nonce, aad, plaintext));
+          for (const [, suite] of suites) {
+            const handle = suite.aeadKey(v, key);
+            const sealed = suite.seal(handle, nonce, aad, plaintext);
+            expect(new Uint8Array(sealed)).toEqual(expected);
+            const opened = suite.open(handle, nonce, aad, sealed);
+            expect(opened && new Uint8Array(opened)).toEqual(plaintext);
+          }
+        },
+      ),
+    );
+  });
+
+  it("never opens a flipped, cut, lengthened or invented text, and never throws", () => {
+    const damage = fc.oneof(
+      fc.record({
+        kind: fc.constant("flip" as const),
+        at: fc.nat(),
+        mask: fc.integer({ min: 1, max: 255 }),
+      }),
+      fc.record({ kind: fc.constant("cut" as const), at: fc.nat() }),
+      fc.record({
+        kind: fc.constant("longer" as const),
+        more: fc.uint8Array({ minLength: 1, maxLength: 40 }),
+      }),
+      fc.record({ kind: fc.constant("noise" as const), noise: fc.uint8Array({ maxLength: 400 }) }),
+    );
+    fc.assert(
+      fc.property(
+        bytes(12),
+        fc.uint8Array({ maxLength: 200 }),
+        damage,
+        (nonce, plaintext, change) => {
+          const key = freshKey();
+          const aad = Uint8Array.of(1, 2, 3);
+          let text = new Uint8Array(sealWith(v, key, nonce, aad, plaintext));
+          if (change.kind === "flip") text[change.at % text.length]! ^= change.mask;
+          if (change.kind === "cut") text = text.slice(0, change.at % text.length);
+          if (change.kind === "longer") text = Uint8Array.from([...text, ...change.more]);
+          if (change.kind === "noise") text = Uint8Array.from(change.noise);
+          for (const [, suite] of suites) {
+            expect(suite.open(suite.aeadKey(v, key), nonce, aad, text)).toBeNull();
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([31, 32, 33, 65535, 65536, 47000])("carries %i bytes", (length) => {
+    const key = freshKey();
+    const nonce = new Uint8Array(12);
+    const aad = Uint8Array.of(1);
+    const plaintext = new Uint8Array(length).fill(7);
+    const expected = sealWith(v, key, nonce, aad, plaintext);
+    for (const [, suite] of suites) {
+      const handle = suite.aeadKey(v, key);
+      // Compared as a whole: a difference of 65,536 numbers takes minutes to print.
+      expect(expected.equals(suite.seal(handle, nonce, aad, plaintext))).toBe(true);
+      const opened = suite.open(handle, nonce, aad, expected);
+      expect(opened !== null && Buffer.from(opened).equals(plaintext)).toBe(true);
+    }
+  });
+});
+
+describe.each(suites)("the %s suite", (_name, suite) => {
+  it("computes HMAC-SHA256 for keys and data of any length", () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 200 }),
+        fc.uint8Array({ maxLength: 200 }),
+        (key, data) => {
+          const mac = suite.hmac(suite.hmacKey(key), data);
+          expect(Buffer.from(mac)).toEqual(createHmac("sha256", key).update(data).digest());
+        },
+      ),
+    );
+  });
+
+  it("keeps a key of its own, whatever becomes of the caller's array", () => {
+    const key = freshKey();
+    const expected = sealWith("1", key, new Uint8Array(12), Uint8Array.of(1), Uint8Array.of(2));
+    const mac = createHmac("sha256", key).update("x").digest();
+    const aead = suite.aeadKey("1", key);
+    const hmac = suite.hmacKey(key);
+    key.fill(0);
+    const sealed = suite.seal(aead, new Uint8Array(12), Uint8Array.of(1), Uint8Array.of(2));
+    expect(Buffer.from(sealed)).toEqual(expected);
+    expect(Buffer.from(suite.hmac(hmac, Buffer.from("x")))).toEqual(mac);
+  });
+});

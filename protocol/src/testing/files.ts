@@ -1,0 +1,212 @@
+/**
+ * What stands in the files of protocol/vectors. Bytes are lower-case hex unless a field is text.
+ * `valid` must come out as written, `invalid` must be refused; each case says in `comment` what it is for.
+ *
+ * [portable]
+ */
+
+export interface Case {
+  readonly comment: string;
+}
+
+export interface VectorFile<Valid extends Case, Invalid extends Case> {
+  readonly comment: string;
+  readonly source: string;
+  readonly valid: readonly Valid[];
+  readonly invalid: readonly Invalid[];
+}
+
+export interface HkdfInput extends Case {
+  readonly ikm: string;
+  readonly salt: string;
+  readonly info: string;
+  readonly length: number;
+}
+export interface HkdfCase extends HkdfInput {
+  readonly prk: string;
+  readonly okm: string;
+}
+
+export interface HmacCase extends Case {
+  readonly key: string;
+  readonly data: string;
+  /** The whole MAC, or its beginning where the source truncates. */
+  readonly mac: string;
+}
+
+export interface AeadInput extends Case {
+  /** As the suite gets it: 32 bytes. Suite "2" uses the first 16. */
+  readonly key: string;
+  readonly nonce: string;
+  readonly aad: string;
+  /** Ciphertext || tag. */
+  readonly sealed: string;
+}
+export interface AeadCase extends AeadInput {
+  readonly plaintext: string;
+}
+export interface AeadFile extends VectorFile<AeadCase, AeadInput> {
+  readonly v: string;
+}
+
+export interface TextInput extends Case {
+  readonly text: string;
+}
+export interface Base64urlCase extends TextInput {
+  readonly bytes: string;
+}
+
+/** `bytes` are UTF-8; `json` is the same value as ASCII JSON. */
+export interface JsonCase extends Case {
+  readonly bytes: string;
+  readonly json: string;
+}
+export interface JsonInput extends Case {
+  readonly bytes: string;
+}
+
+export interface TokenCase extends Case {
+  readonly kind: string;
+  readonly bytes: string;
+  readonly token: string;
+}
+export interface TokenRefusal extends Case {
+  readonly token: string;
+  /** The kind whose prefix it has, or null. */
+  readonly kind: string | null;
+  readonly reason: string;
+}
+
+export interface PacketCase extends TextInput {
+  readonly v: string;
+  readonly sid: string;
+  readonly seq: number;
+  readonly sealed: string;
+}
+/** `refused_by`: "any" reader, or only the one in that role; always before any cryptography. */
+export interface PacketRefusal extends TextInput {
+  readonly refused_by: string;
+}
+
+export interface ContractFile {
+  readonly tokens: readonly {
+    readonly prefix: string;
+    readonly bytes: string;
+    readonly token: string;
+  }[];
+  readonly vectors: readonly ContractVector[];
+}
+interface ContractKeys {
+  readonly c2a_key: string;
+  readonly c2a_iv: string;
+  readonly a2c_key: string;
+  readonly a2c_iv: string;
+}
+export interface ContractVector {
+  readonly v: string;
+  readonly agent_id: string;
+  readonly agent_token: string;
+  readonly boot_count: number;
+  readonly device_random: string;
+  readonly serial_number: string | null;
+  readonly C: string;
+  readonly prk: string;
+  readonly epoch_secret: string;
+  readonly A: string;
+  readonly sid: string;
+  readonly keys_of_C: ContractKeys;
+  readonly keys_of_sid: ContractKeys;
+  readonly opening: string;
+  readonly answer: string;
+  readonly data: { readonly plaintext: string; readonly packet: string };
+  readonly reply: { readonly plaintext: string; readonly packet: string };
+  readonly data_at_last_seq: { readonly plaintext: string; readonly packet: string };
+  readonly epoch_secret_after_first_data: string;
+  readonly signature_key: string;
+  readonly signature_of_opening: string;
+}
+
+/** One thing an agent does or gets, and all it may do about it. Absent fields are not looked at. */
+export interface AgentStep extends Case {
+  /** Milliseconds of a clock that never goes back. */
+  readonly ms: number;
+  /** A start of the agent; the first step always is one. */
+  readonly start?: {
+    readonly boot_count: number;
+    readonly device_random: string;
+    readonly serial_number: string | null;
+    /** Sessions it holds at most. */
+    readonly max_sessions: number;
+  };
+  /** A packet's text that arrives. */
+  readonly receive?: string;
+  /** Exactly this packet goes back. */
+  readonly answer?: string;
+  /** This plaintext is handed up. */
+  readonly message?: {
+    readonly sid: string;
+    readonly plaintext: string;
+    readonly gap: number;
+    readonly fresh: boolean;
+  };
+  /** Nothing happens; the word is ours: malformed, version, replay, forged. */
+  readonly refused?: string;
+  /** The agent seals this plaintext; `sealed` is the packet's text, or null where it must not. */
+  readonly seal?: { readonly sid: string; readonly plaintext: string };
+  readonly sealed?: string | null;
+  /** The sids held after this step, sorted. */
+  readonly held?: readonly string[];
+}
+export interface AgentTrace extends Case {
+  readonly v: string;
+  readonly agent_id: string;
+  readonly agent_token: string;
+  readonly steps: readonly AgentStep[];
+}
+
+export interface ClientStep extends Case {
+  readonly ms: number;
+  /** "open", "give_up", or "timeout": time passed and nothing came. */
+  readonly command?: string;
+  readonly receive?: string;
+  readonly seal?: string;
+  readonly sealed?: string | null;
+  /** Packets sent, in order. */
+  readonly sends?: readonly string[];
+  readonly opened?: string;
+  readonly message?: { readonly plaintext: string; readonly gap: number };
+  /** The present C is given up for good, for this reason. */
+  readonly abandoned?: string;
+  readonly refused?: string;
+  /** Where the client stands afterwards: idle, opening, confirming, open, waiting. */
+  readonly state: string;
+}
+export interface ClientTrace extends Case {
+  readonly v: string;
+  readonly agent_id: string;
+  readonly agent_token: string;
+  /** The 16 random bytes of each C, in the order in which they are drawn. */
+  readonly random: readonly string[];
+  readonly steps: readonly ClientStep[];
+}
+
+export interface SessionsFile {
+  readonly comment: string;
+  readonly source: string;
+  readonly agent: readonly AgentTrace[];
+  readonly client: readonly ClientTrace[];
+}
+
+/** The parsed files by name; what is left out is not checked. */
+export interface VectorFiles {
+  readonly contract?: ContractFile;
+  readonly hkdf?: VectorFile<HkdfCase, HkdfInput>;
+  readonly hmac?: VectorFile<HmacCase, never>;
+  readonly chacha20Poly1305?: AeadFile;
+  readonly aes128Ccm?: AeadFile;
+  readonly base64url?: VectorFile<Base64urlCase, TextInput>;
+  readonly json?: VectorFile<JsonCase, JsonInput>;
+  readonly tokens?: VectorFile<TokenCase, TokenRefusal>;
+  readonly packets?: VectorFile<PacketCase, PacketRefusal>;
+  readonly sessions?: SessionsFile;
+}

@@ -1,0 +1,33 @@
+/**
+ * How the conformance checks note what went wrong: as sentences, so that a board can print them.
+ *
+ * [portable]
+ */
+import { fromHex } from "../encoding/bytes.ts";
+
+/** Adds a sentence unless both are the same. */
+export const expectSame = (
+  failures: string[],
+  where: string,
+  got: unknown,
+  want: unknown,
+): void => {
+  if (got !== want) failures.push(`${where}: got ${got}, expected ${want}`);
+};
+
+/** Hex that a vector file vouches for. */
+export const hex = (text: string): Uint8Array => {
+  const bytes = fromHex(text);
+  if (bytes === null) throw new Error(`not hex: ${text}`);
+  return bytes;
+};
+
+/** Whether a function throws. */
+export const throws = (run: () => void): boolean => {
+  try {
+    run();
+    return false;
+  } catch {
+    return true;
+  }
+};

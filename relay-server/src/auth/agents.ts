@@ -1,0 +1,109 @@
+/** What an owner does with an agent that concerns its secrets and its link. */
+import { randomInt } from "node:crypto";
+import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
+import { noteAct } from "../store/audit.ts";
+import type { AgentRow } from "../store/tables.ts";
+import { retireTokens } from "../store/tokens.ts";
+import type { ControlContext } from "./context.ts";
+import { issuePersistent, repeatPersistent } from "./issue.ts";
+
+const MAX_SLUG_LENGTH = 40;
+const RANDOM_LETTERS = 10; // 47 bits: two agents of one name do not meet
+
+export interface NewAgent {
+  readonly name: string;
+  /** Null: the relay makes one. */
+  readonly agentId: string | null;
+  /** JSON text. */
+  readonly metadata: string;
+}
+
+/** Makes an agent and its relay token; null where the identifier is taken. */
+export const createAgent = (
+  context: ControlContext,
+  userId: string,
+  agent: NewAgent,
+): Promise<{ row: AgentRow; token: string } | null> => {
+  const nowMs = context.nowMs();
+  const agentId = agent.agentId ?? makeAgentId(agent.name);
+  return context.store.write(async (tx) => {
+    const added = await addAgent(tx, {
+      agent_id: agentId,
+      user_id: userId,
+      name: agent.name,
+      metadata: agent.metadata,
+      created_at: nowMs,
+    });
+    const row = added ? await findAgent(tx, userId, agentId) : undefined;
+    if (row === undefined) return null;
+    const detail = { name: agent.name };
+    await noteAct(tx, nowMs, {
+      actorId: userId,
+      action: "agent.create",
+      subject: agentId,
+      detail,
+    });
+    return { row, token: await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs) };
+  });
+};
+
+/** A new relay token; the old one, its session tokens and its link end. Null: not this user's. */
+export const rotateAgentToken = async (
+  context: ControlContext,
+  userId: string,
+  agentId: string,
+): Promise<{ token: string; rotatedAtMs: number } | null> => {
+  const nowMs = context.nowMs();
+  const token = await context.store.write(async (tx) => {
+    if ((await findAgent(tx, userId, agentId)) === undefined) return null;
+    await noteAct(tx, nowMs, { actorId: userId, action: "agent.rotate_token", subject: agentId });
+    return issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
+  });
+  if (token === null) return null;
+  context.links.endAgent(agentId);
+  return { token, rotatedAtMs: nowMs };
+};
+
+/** Removes an agent, its tokens and its link; false where it is not this user's. */
+export const deleteAgent = async (
+  context: ControlContext,
+  userId: string,
+  agentId: string,
+): Promise<boolean> => {
+  const nowMs = context.nowMs();
+  const removed = await context.store.write(async (tx) => {
+    if (!(await removeAgent(tx, userId, agentId))) return false;
+    await retireTokens(tx, userId, agentId, nowMs);
+    await noteAct(tx, nowMs, { actorId: userId, action: "agent.delete", subject: agentId });
+    return true;
+  });
+  if (!removed) return false;
+  context.links.forgetAgent(agentId);
+  return true;
+};
+
+/** Says an agent's relay token again, and writes down who asked; null where there is none. */
+export const exportAgentToken = (
+  context: ControlContext,
+  userId: string,
+  agentId: string,
+): Promise<string | null> =>
+  context.store.write(async (tx) => {
+    const token = await repeatPersistent(tx, context.secrets, { userId, agentId });
+    const act = { actorId: userId, action: "agent.export", subject: agentId } as const;
+    if (token !== null) await noteAct(tx, context.nowMs(), act);
+    return token;
+  });
+
+/** A readable part of the name, and random letters. */
+const makeAgentId = (name: string): string => {
+  const slug = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, MAX_SLUG_LENGTH)
+    .replace(/^-+|-+$/g, "");
+  const letters = Array.from({ length: RANDOM_LETTERS }, () =>
+    String.fromCharCode(97 + randomInt(26)),
+  ).join("");
+  return `${slug === "" ? "agent" : slug}-${letters}`;
+};

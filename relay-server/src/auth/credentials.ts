@@ -1,0 +1,96 @@
+/**
+ * What a presented token is, by its form and by the store (section 1): the one look-up behind
+ * `/wss` and REST. Form and checksum come first and cost no query.
+ */
+import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { Db } from "../store/open.ts";
+import { findSession } from "../store/sessions.ts";
+import { findToken } from "../store/tokens.ts";
+import { hashToken } from "./secrets.ts";
+
+/** Who holds a token: its kind, with the two kinds of session token told apart. */
+export type Holder = "account" | "agent" | "login" | "client_session" | "agent_session";
+
+/** How each holder's token is called in a sentence for a person. */
+export const HOLDER_NAMES: { readonly [holder in Holder]: string } = {
+  account: TOKEN_NAMES.account,
+  agent: TOKEN_NAMES.agent,
+  login: TOKEN_NAMES.login,
+  client_session: "a client's session token (sess_)",
+  agent_session: "an agent's session token (sess_)",
+};
+
+export interface Credential {
+  readonly holder: Holder;
+  readonly hash: string;
+  readonly userId: string;
+  /** Agents' tokens only. */
+  readonly agentId: string | null;
+  /** A login that may only enrol TOTP. */
+  readonly limited: boolean;
+  /** Unix milliseconds; null for persistent tokens. */
+  readonly expiresAtMs: number | null;
+  readonly requestsUsed: number;
+}
+
+export type Finding =
+  | { readonly state: "live" | "expired" | "used_up"; readonly credential: Credential }
+  /** Rotated, deleted, logged out: it was valid once, so whoever has it is no guesser. */
+  | { readonly state: "ended" }
+  | { readonly state: "unknown" };
+
+const UNKNOWN: Finding = { state: "unknown" };
+const ENDED: Finding = { state: "ended" };
+
+/** Finds out what a text is worth now. */
+export const findCredential = async (db: Db, text: string, nowMs: number): Promise<Finding> => {
+  const reading = readToken(text);
+  if (!reading.ok) return UNKNOWN;
+  const hash = hashToken(text);
+  switch (reading.kind) {
+    case "e2e":
+      return UNKNOWN; // the relay never has one to compare with
+    case "account":
+    case "agent":
+      return persistent(db, hash, nowMs);
+    case "session":
+    case "login":
+      return shortLived(db, hash, nowMs);
+  }
+};
+
+const persistent = async (db: Db, hash: string, nowMs: number): Promise<Finding> => {
+  const row = await findToken(db, hash);
+  if (row === undefined) return UNKNOWN;
+  if (row.retired_at !== null && (row.good_until ?? 0) <= nowMs) return ENDED;
+  return {
+    state: "live",
+    credential: {
+      holder: row.kind,
+      hash,
+      userId: row.user_id,
+      agentId: row.agent_id,
+      limited: false,
+      expiresAtMs: null,
+      requestsUsed: 0,
+    },
+  };
+};
+
+const shortLived = async (db: Db, hash: string, nowMs: number): Promise<Finding> => {
+  const row = await findSession(db, hash);
+  if (row === undefined) return UNKNOWN;
+  if (row.ended_at !== null) return ENDED;
+  const credential: Credential = {
+    holder: row.kind === "login" ? "login" : `${row.kind}_session`,
+    hash,
+    userId: row.user_id,
+    agentId: row.agent_id,
+    limited: row.limited === 1,
+    expiresAtMs: row.expires_at,
+    requestsUsed: row.requests_used,
+  };
+  if (row.expires_at <= nowMs) return { state: "expired", credential };
+  const usedUp = row.kind === "client" && row.requests_used >= SESSION_MAX_REQUESTS;
+  return { state: usedUp ? "used_up" : "live", credential };
+};

@@ -1,0 +1,68 @@
+/** However often a credential asks for session tokens, the store holds a bounded number of them. */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Rest, startRest } from "../http/harness.ts";
+import { writeRequestsUsed } from "../store/sessions.ts";
+import { type Credential, findCredential } from "./credentials.ts";
+import { issueSession } from "./issue.ts";
+
+let rest: Rest;
+let account: Credential;
+let device: Credential;
+beforeEach(async () => {
+  rest = await startRest();
+  const token = (await rest.login()).user.api_token;
+  const made = await rest.call("POST", "/agents", { token, body: { name: "x", agent_id: "x" } });
+  account = await credential(token);
+  device = await credential(made.json().api_token);
+});
+afterEach(() => rest.close());
+
+const find = (text: string) => findCredential(rest.context.store.db, text, rest.clock.nowMs);
+
+const credential = async (text: string): Promise<Credential> => {
+  const finding = await find(text);
+  if (!("credential" in finding)) throw new Error(finding.state);
+  return finding.credential;
+};
+
+/** Issues one a millisecond; the tokens, oldest first. */
+const issue = async (parent: Credential, count: number): Promise<string[]> => {
+  const issued = Array.from({ length: count }, () =>
+    issueSession(rest.context.store, parent, ++rest.clock.nowMs),
+  );
+  return (await Promise.all(issued)).map(({ token }) => token);
+};
+
+const rowsOf = async ({ hash }: Credential): Promise<number> => {
+  const { db } = rest.context.store;
+  return (await db.selectFrom("sessions").select("hash").where("parent", "=", hash).execute())
+    .length;
+};
+
+test("an agent has 16 at a time; 16 more are known as ended, and those before are forgotten", async () => {
+  const tokens = await issue(device, 40);
+  const states = await Promise.all(tokens.map(async (token) => (await find(token)).state));
+  expect(states).toEqual([
+    ...Array(8).fill("unknown"),
+    ...Array(16).fill("ended"),
+    ...Array(16).fill("live"),
+  ]);
+  expect(await rowsOf(device)).toBe(32);
+});
+
+test("those that expired by themselves count among the ended ones", async () => {
+  await issue(device, 32);
+  rest.clock.nowMs += 86_400_000;
+  await issue(device, 3);
+  expect(await rowsOf(device)).toBe(19);
+});
+
+test("an account has 1,000 at a time; what was used outlives what was not", async () => {
+  const [used = "", unused = ""] = await issue(account, 1000);
+  await writeRequestsUsed(rest.context.store.db, (await credential(used)).hash, 1);
+  const [newest = ""] = await issue(account, 1);
+  expect((await find(used)).state).toBe("live");
+  expect((await find(unused)).state).toBe("ended");
+  expect((await find(newest)).state).toBe("live");
+  expect(await rowsOf(account)).toBe(1001);
+});

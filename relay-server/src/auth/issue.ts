@@ -1,0 +1,120 @@
+/**
+ * Issues tokens. Persistent ones are derived from a nonce (a new issue ends the one before); short-lived
+ * ones are random.
+ */
+import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
+import type { Db, Store } from "../store/open.ts";
+import { addSession, makeRoom } from "../store/sessions.ts";
+import { addToken, currentToken, retireTokens } from "../store/tokens.ts";
+import type { Credential } from "./credentials.ts";
+import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
+
+/** Whose persistent token: `agentId` null means the account's own. */
+export interface Owner {
+  readonly userId: string;
+  readonly agentId: string | null;
+}
+
+/** Derives and stores a new persistent token. Call it inside the transaction that needs it. */
+export const issuePersistent = async (
+  db: Db,
+  secrets: Secrets,
+  owner: Owner,
+  nowMs: number,
+): Promise<string> => {
+  await retireTokens(db, owner.userId, owner.agentId, nowMs);
+  const kind = owner.agentId === null ? "account" : "agent";
+  const nonce = drawNonce();
+  const token = secrets.persistentToken(kind, owner.agentId ?? owner.userId, nonce);
+  await addToken(db, {
+    hash: hashToken(token),
+    kind,
+    user_id: owner.userId,
+    agent_id: owner.agentId,
+    nonce,
+    issued_at: nowMs,
+    retired_at: null,
+  });
+  return token;
+};
+
+/** Says the current persistent token again; null where there is none. Throws where it does not match its hash. */
+export const repeatPersistent = async (
+  db: Db,
+  secrets: Secrets,
+  owner: Owner,
+): Promise<string | null> => {
+  const row = await currentToken(db, owner.userId, owner.agentId);
+  if (row === undefined) return null;
+  const token = secrets.persistentToken(row.kind, owner.agentId ?? owner.userId, row.nonce);
+  if (hashToken(token) !== row.hash) {
+    throw new Error("a derived token does not match its hash: the store was altered");
+  }
+  return token;
+};
+
+export interface Issued {
+  readonly token: string;
+  readonly hash: string;
+  readonly expiresAtMs: number;
+}
+
+/**
+ * How many session tokens of one credential are good at a time, and as many again are remembered as
+ * ended. A device needs one; a script that asks for a token at each run must neither fill the store nor
+ * shut out the browsers of its owner.
+ */
+const MAX_CLIENT_SESSIONS = 1000;
+const MAX_AGENT_SESSIONS = 16;
+
+/**
+ * Makes a session token from a credential. It is good as long as that credential is, or until too many
+ * were made with it later.
+ */
+export const issueSession = async (
+  store: Store,
+  parent: Credential,
+  nowMs: number,
+): Promise<Issued> => {
+  const token = drawToken("session");
+  const hash = hashToken(token);
+  const expiresAtMs = nowMs + SESSION_TTL_S * 1000;
+  const max = parent.agentId === null ? MAX_CLIENT_SESSIONS : MAX_AGENT_SESSIONS;
+  await store.write(async (tx) => {
+    await makeRoom(tx, parent.hash, max, nowMs);
+    await addSession(tx, {
+      hash,
+      kind: parent.agentId === null ? "client" : "agent",
+      user_id: parent.userId,
+      agent_id: parent.agentId,
+      parent: parent.hash,
+      limited: 0,
+      created_at: nowMs,
+      expires_at: expiresAtMs,
+    });
+  });
+  return { token, hash, expiresAtMs };
+};
+
+/** Makes a person's access token. */
+export const issueLogin = async (
+  db: Db,
+  userId: string,
+  limited: boolean,
+  nowMs: number,
+): Promise<Issued> => {
+  const token = drawToken("login");
+  const hash = hashToken(token);
+  const expiresAtMs = nowMs + LOGIN_TTL_S * 1000;
+  await addSession(db, {
+    hash,
+    kind: "login",
+    user_id: userId,
+    agent_id: null,
+    parent: null,
+    limited: limited ? 1 : 0,
+    created_at: nowMs,
+    expires_at: expiresAtMs,
+  });
+  return { token, hash, expiresAtMs };
+};

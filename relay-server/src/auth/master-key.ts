@@ -1,0 +1,113 @@
+/**
+ * Where the master key lives: `DIR/key/master.key`, 32 raw bytes, outside the store and its
+ * backups, or the variable BLINDRELAY_MASTER_KEY (section 1).
+ */
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { MASTER_KEY_BYTES } from "./secrets.ts";
+
+export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
+
+/** The master key is missing, malformed, or not the one that the store was made with. */
+export class MasterKeyProblem extends Error {}
+
+export const masterKeyPath = (dataDir: string): string => join(dataDir, "key", "master.key");
+
+/** Reads the key: the variable's text where it is set, else the file. Throws MasterKeyProblem. */
+export const readMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
+  if (variable !== undefined) return parseKey(variable);
+  const path = masterKeyPath(dataDir);
+  if (!existsSync(path)) {
+    throw new MasterKeyProblem(
+      `no master key at ${path}: put the one that the store was made with there, or into ${MASTER_KEY_VARIABLE}`,
+    );
+  }
+  const key = readFileSync(path);
+  if (key.length !== MASTER_KEY_BYTES) {
+    throw new MasterKeyProblem(
+      `${path} has ${key.length} bytes instead of ${MASTER_KEY_BYTES}: restore it from where you keep it`,
+    );
+  }
+  return key;
+};
+
+/** The key for a new store: the variable's, or one left by an `init` that died, or a fresh one. */
+export const makeMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
+  const path = masterKeyPath(dataDir);
+  if (variable !== undefined || existsSync(path)) return readMasterKey(dataDir, variable);
+  const key = randomBytes(MASTER_KEY_BYTES);
+  mkdirSync(join(dataDir, "key"), { recursive: true, mode: 0o700 });
+  writeKey(path, key);
+  return key;
+};
+
+const nextKeyPath = (dataDir: string): string => `${masterKeyPath(dataDir)}.next`;
+
+/** Draws the key that is to follow, beside the one in use. Of an earlier try nothing is kept. */
+export const makeNextKey = (dataDir: string): Uint8Array => {
+  const key = randomBytes(MASTER_KEY_BYTES);
+  rmSync(nextKeyPath(dataDir), { force: true });
+  writeKey(nextKeyPath(dataDir), key);
+  return key;
+};
+
+/** The key that was drawn to follow; null where there is none. */
+export const readNextKey = (dataDir: string): Uint8Array | null => {
+  if (!existsSync(nextKeyPath(dataDir))) return null;
+  const key = readFileSync(nextKeyPath(dataDir));
+  return key.length === MASTER_KEY_BYTES ? key : null; // shorter: a power cut stopped its writing
+};
+
+/** Puts the next key in the place of the one in use; answers where that is now, within the folder. */
+export const adoptNextKey = (dataDir: string, nowMs: number): string => {
+  const kept = `${masterKeyPath(dataDir)}.${new Date(nowMs).toISOString().replaceAll(":", "")}.old`;
+  // A second name first: no moment without a key in its place.
+  if (!existsSync(kept)) linkSync(masterKeyPath(dataDir), kept);
+  renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
+  flushFolder(join(dataDir, "key"));
+  return join("key", basename(kept));
+};
+
+/** Under another name until it is whole: a key that was cut short must not be taken for one. */
+const writeKey = (path: string, key: Uint8Array): void => {
+  const part = `${path}.new`;
+  rmSync(part, { force: true });
+  const file = openSync(part, "wx", 0o600);
+  writeSync(file, key);
+  fsyncSync(file); // the store must never refer to a key that a power cut took away
+  closeSync(file);
+  linkSync(part, path); // unlike a renaming it never replaces a key
+  rmSync(part);
+  flushFolder(dirname(path));
+};
+
+const flushFolder = (path: string): void => {
+  const folder = openSync(path, "r");
+  fsyncSync(folder);
+  closeSync(folder);
+};
+
+/** 64 hexadecimal digits, or base64 or base64url of 32 bytes. Throws MasterKeyProblem. */
+export const parseKey = (text: string): Uint8Array => {
+  const key = /^[0-9a-fA-F]{64}$/.test(text)
+    ? Buffer.from(text, "hex")
+    : /^[A-Za-z0-9+/_-]{43}=?$/.test(text)
+      ? Buffer.from(text, "base64")
+      : null;
+  if (key?.length === MASTER_KEY_BYTES) return key;
+  throw new MasterKeyProblem(
+    `${MASTER_KEY_VARIABLE} must be 64 hexadecimal digits or 32 bytes as base64`,
+  );
+};

@@ -1,0 +1,56 @@
+/** Failed logins by name, over REST: from many addresses too, and without keeping the owner out. */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { PASSWORD, type Rest, startRest } from "../http/harness.ts";
+
+let rest: Rest;
+beforeEach(async () => {
+  rest = await startRest();
+});
+afterEach(() => rest.close());
+
+const login = (address: string, password: string, username = "admin") =>
+  rest.call("POST", "/auth/login", { body: { username, password }, address });
+
+/** Ten failures, none of which shuts its address. */
+const guess = async (username: string) => {
+  for (let i = 0; i < 9; i += 1) {
+    const answer = await login(`198.51.100.${i % 5}`, "wrong", username);
+    expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([401, undefined]);
+  }
+  return login("198.51.100.9", "wrong", username);
+};
+
+test("the tenth failure shuts the name for everybody who is new, the right password too", async () => {
+  const tenth = await guess("admin");
+  expect([tenth.statusCode, tenth.headers["retry-after"]]).toEqual([401, "600"]);
+  const right = await login("203.0.113.1", PASSWORD);
+  expect([right.statusCode, right.json().code]).toEqual([429, "LOCKED_OUT"]);
+  expect(right.headers["retry-after"]).toBe("600");
+  rest.clock.nowMs += 600_000;
+  expect((await login("203.0.113.1", PASSWORD)).statusCode).toBe(200);
+});
+
+test("an address from which that name has logged in goes on", async () => {
+  expect((await login("192.0.2.7", PASSWORD)).statusCode).toBe(200);
+  await guess("admin");
+  expect((await login("192.0.2.7", PASSWORD)).statusCode).toBe(200);
+  expect((await login("192.0.2.8", PASSWORD)).statusCode).toBe(429);
+});
+
+test("a name that nobody has answers alike, and other names are not concerned", async () => {
+  await rest.addUser("grace");
+  const tenth = await guess("nobody");
+  expect([tenth.statusCode, tenth.headers["retry-after"]]).toEqual([401, "600"]);
+  expect((await login("203.0.113.1", PASSWORD, "nobody")).statusCode).toBe(429);
+  expect((await login("203.0.113.1", PASSWORD, "grace")).statusCode).toBe(200);
+});
+
+test("tokens are not concerned by a name that is shut", async () => {
+  const { user } = (await login("192.0.2.7", PASSWORD)).json();
+  await guess("admin");
+  const answer = await rest.call("GET", "/agents", {
+    token: user.api_token,
+    address: "203.0.113.1",
+  });
+  expect(answer.statusCode).toBe(200);
+});

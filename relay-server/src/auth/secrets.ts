@@ -1,0 +1,117 @@
+/**
+ * All that the relay derives from its master key (section 1): persistent tokens, the key that wraps
+ * TOTP secrets, the hashes of recovery codes, what seals kept answers. Persistent tokens are derived, not remembered, so a
+ * copy of the database yields none, and yet login and export can say them again.
+ */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
+import { makeToken } from "@blindrelay/protocol";
+
+export const MASTER_KEY_BYTES = 32;
+const TOKEN_NONCE_BYTES = 16;
+const GCM_NONCE_BYTES = 12;
+const GCM_TAG_BYTES = 16;
+
+export class Secrets {
+  readonly #masterKey: KeyObject;
+  readonly #wrapKey: KeyObject;
+  readonly #answerKey: KeyObject;
+  readonly #printKey: KeyObject;
+
+  /** `masterKey`: 32 bytes, copied. Throws a RangeError for any other length. */
+  constructor(masterKey: Uint8Array) {
+    if (masterKey.length !== MASTER_KEY_BYTES) throw new RangeError("a master key has 32 bytes");
+    this.#masterKey = createSecretKey(masterKey);
+    this.#wrapKey = createSecretKey(this.#hmac("wrap/totp"));
+    this.#answerKey = createSecretKey(this.#hmac("seal/answers"));
+    this.#printKey = createSecretKey(this.#hmac("print/requests"));
+  }
+
+  /** What the store keeps to notice another master key. Hex. */
+  check(): string {
+    return this.#hmac("check").toString("hex");
+  }
+
+  /** The persistent token of an account or agent at one issue; `nonce` is hex from `drawNonce`. */
+  persistentToken(kind: "account" | "agent", id: string, nonce: string): string {
+    return makeToken(kind, this.#hmac(`${kind}/${id}/${nonce}`));
+  }
+
+  /** What is kept of a recovery code. Under the key, because 50 bits alone could be searched. Hex. */
+  recoveryHash(userId: string, code: string): string {
+    return this.#hmac(`recovery/${userId}/${code}`).toString("hex");
+  }
+
+  /** What is kept of a request that is to be known again: it may hold a password. Hex. */
+  requestPrint(request: string): string {
+    return createHmac("sha256", this.#printKey).update(request, "utf8").digest("hex");
+  }
+
+  /** What proves that this relay lets a release be fetched until `expiryS`, Unix seconds. Hex. */
+  ticketMac(releaseId: string, expiryS: number): string {
+    return this.#hmac(`ticket/${releaseId}/${expiryS}`).toString("hex");
+  }
+
+  /** A TOTP secret for the store, bound to its user. */
+  wrap(userId: string, secret: string): string {
+    return seal(this.#wrapKey, userId, secret);
+  }
+
+  /** Throws where the text was not wrapped for this user under this key. */
+  unwrap(userId: string, wrapped: string): string {
+    return unseal(this.#wrapKey, userId, wrapped);
+  }
+
+  /** An answer for the store, bound to what it answers. */
+  seal(name: string, answer: string): string {
+    return seal(this.#answerKey, name, answer);
+  }
+
+  /** Throws where the text was not sealed for this name under this key. */
+  unseal(name: string, sealed: string): string {
+    return unseal(this.#answerKey, name, sealed);
+  }
+
+  #hmac(text: string): Buffer {
+    return createHmac("sha256", this.#masterKey).update(text, "ascii").digest();
+  }
+}
+
+/** AES-256-GCM bound to a name: base64url of nonce, ciphertext and tag. */
+const seal = (key: KeyObject, name: string, text: string): string => {
+  const nonce = randomBytes(GCM_NONCE_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce);
+  cipher.setAAD(Buffer.from(name));
+  const sealed = [nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()];
+  return Buffer.concat(sealed).toString("base64url");
+};
+
+const unseal = (key: KeyObject, name: string, sealed: string): string => {
+  const bytes = Buffer.from(sealed, "base64url");
+  const cipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, GCM_NONCE_BYTES), {
+    authTagLength: GCM_TAG_BYTES,
+  });
+  cipher.setAAD(Buffer.from(name));
+  cipher.setAuthTag(bytes.subarray(-GCM_TAG_BYTES));
+  return (
+    cipher.update(bytes.subarray(GCM_NONCE_BYTES, -GCM_TAG_BYTES), undefined, "utf8") +
+    cipher.final("utf8")
+  );
+};
+
+/** The hex of a fresh nonce, one for each issue of a persistent token. */
+export const drawNonce = (): string => randomBytes(TOKEN_NONCE_BYTES).toString("hex");
+
+/** A random token: sessions and logins are remembered by hash only and never said again. */
+export const drawToken = (kind: "session" | "login"): string => makeToken(kind, randomBytes(32));
+
+/** The only form in which a token is stored: hex SHA-256 of its text. */
+export const hashToken = (token: string): string =>
+  createHash("sha256").update(token, "utf8").digest("hex");

@@ -1,0 +1,66 @@
+/** Where settings come from, which source wins, and that a wrong one names itself. */
+import { expect, test } from "vitest";
+import { CONFIG_KEYS, flagOf, readConfig, variableOf } from "./config.ts";
+
+test("every setting has a default but the data folder", () => {
+  expect(readConfig({ data: "d" })).toEqual({
+    data: "d",
+    host: "127.0.0.1",
+    port: 8080,
+    metricsHost: "127.0.0.1",
+    metricsPort: 9090,
+    trustedProxies: [],
+    store: "sqlite",
+    releaseKeys: [],
+    maxReleaseBytes: 67_108_864,
+    logLevel: "info",
+    maxMessageBytes: 65536,
+    outboxBytes: 1048576,
+    ratePerSecond: 1000,
+    rateBurst: 2000,
+    waitingPerAddress: 1024,
+  });
+  expect(() => readConfig({})).toThrow("--data (or BLINDRELAY_DATA) is missing");
+});
+
+test("flags win over the environment, and that over the file", () => {
+  const environment = { BLINDRELAY_PORT: "2", BLINDRELAY_METRICS_PORT: "3" };
+  const file = { port: 4, metricsPort: 5, host: "::1" };
+  expect(readConfig({ data: "d", port: "1" }, environment, file)).toMatchObject({
+    port: 1,
+    metricsPort: 3,
+    host: "::1",
+  });
+});
+
+test("lists are comma-separated in text, and lists in the file", () => {
+  const environment = { BLINDRELAY_TRUSTED_PROXIES: "10.0.0.0/8, ::1" };
+  expect(readConfig({ data: "d" }, environment).trustedProxies).toEqual(["10.0.0.0/8", "::1"]);
+  expect(readConfig({ data: "d" }, {}, { trustedProxies: ["::1"] }).trustedProxies).toEqual([
+    "::1",
+  ]);
+});
+
+test.each([
+  [{ port: "x" }, "--port (or BLINDRELAY_PORT)"],
+  [{ port: "65536" }, "--port (or BLINDRELAY_PORT)"],
+  [{ port: "-1" }, "--port (or BLINDRELAY_PORT)"],
+  [{ store: "mysql://x" }, "--store (or BLINDRELAY_STORE)"],
+  [{ logLevel: "loud" }, "--log-level (or BLINDRELAY_LOG_LEVEL)"],
+  [{ publicUrl: "relay.example" }, "--public-url (or BLINDRELAY_PUBLIC_URL)"],
+])("%j is refused as a matter of usage", (flags, named) => {
+  const read = () => readConfig({ data: "d", ...flags });
+  expect(read).toThrow(named);
+  expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
+});
+
+test("a file with an unknown setting is refused, unknown variables are not ours", () => {
+  expect(() => readConfig({ data: "d" }, {}, { prot: 1 })).toThrow("knows no prot");
+  expect(readConfig({ data: "d" }, { BLINDRELAY_URL: "http://x" }).port).toBe(8080);
+});
+
+test("each setting has one flag and one variable", () => {
+  expect(flagOf("metricsPort")).toBe("--metrics-port");
+  expect(variableOf("metricsPort")).toBe("BLINDRELAY_METRICS_PORT");
+  expect(new Set(CONFIG_KEYS.map(variableOf)).size).toBe(CONFIG_KEYS.length);
+});

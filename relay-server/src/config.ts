@@ -1,0 +1,161 @@
+/**
+ * Everything an operator may set, in one schema. A value is looked for in the flags
+ * (`--metrics-port`), then the environment (`BLINDRELAY_METRICS_PORT`), then the configuration
+ * file (`{"metricsPort": 9090}`), and is otherwise the default here.
+ */
+import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
+import { type Static, Type } from "typebox";
+import { Value } from "typebox/value";
+import { WAITING_PER_ADDRESS } from "./core/limits.ts";
+import { Failure } from "./failure.ts";
+
+const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });
+const Positive = (fallback: number) => Type.Integer({ minimum: 1, default: fallback });
+
+export const Config = Type.Object(
+  {
+    data: Type.String({ minLength: 1, description: "folder of the store and the master key" }),
+    host: Type.String({ default: "127.0.0.1", description: "address to listen on" }),
+    port: { ...Port(8080), description: "port to listen on; 0 picks one" },
+    metricsHost: Type.String({ default: "127.0.0.1", description: "address of /metrics" }),
+    metricsPort: { ...Port(9090), description: "port of /metrics; 0 picks one" },
+    publicUrl: Type.Optional(
+      Type.String({
+        pattern: "^https?://",
+        description: "http(s) address that devices reach the relay by, for exports",
+      }),
+    ),
+    trustedProxies: Type.Array(Type.String(), {
+      default: [],
+      description: "addresses or ranges, comma-separated, whose X-Forwarded-For is believed",
+    }),
+    store: Type.String({
+      pattern: "^(sqlite$|postgres(ql)?://)",
+      default: "sqlite",
+      description: "sqlite (in the data folder), or postgres://...",
+    }),
+    releaseKeys: Type.Array(Type.String(), {
+      default: [],
+      description: "Ed25519 public keys, base64url, comma-separated, whose releases are taken",
+    }),
+    maxReleaseBytes: {
+      ...Positive(67_108_864),
+      description: "longest firmware artifact taken",
+    },
+    logLevel: Type.Union(
+      [
+        Type.Literal("trace"),
+        Type.Literal("debug"),
+        Type.Literal("info"),
+        Type.Literal("warn"),
+        Type.Literal("error"),
+        Type.Literal("silent"),
+      ],
+      { default: "info", description: "trace, debug, info, warn, error or silent" },
+    ),
+    maxMessageBytes: {
+      ...Positive(MAX_MESSAGE_BYTES),
+      description: "longest WebSocket message taken",
+    },
+    outboxBytes: {
+      ...Positive(OUTBOX_BYTES),
+      description: "bytes that may wait for one connection",
+    },
+    ratePerSecond: {
+      ...Positive(RATE_PER_SECOND),
+      description: "messages a second from one connection",
+    },
+    rateBurst: { ...Positive(RATE_BURST), description: "messages at once from one connection" },
+    waitingPerAddress: {
+      ...Positive(WAITING_PER_ADDRESS),
+      description: "connections from one address that have not authenticated; more get a 503",
+    },
+    tlsCert: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "PEM file of the certificate; with it, https and wss",
+      }),
+    ),
+    tlsKey: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "PEM file of its key; both are read again on SIGHUP",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type Config = Static<typeof Config>;
+export type ConfigKey = keyof Config;
+type Settings = { readonly [key: string]: unknown };
+
+export const CONFIG_KEYS = Object.keys(Config.properties) as ConfigKey[];
+
+/** `metricsPort` as `--metrics-port`. */
+export const flagOf = (key: ConfigKey): string =>
+  `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** `metricsPort` as `BLINDRELAY_METRICS_PORT`. */
+export const variableOf = (key: ConfigKey): string =>
+  `BLINDRELAY_${flagOf(key).slice(2).replaceAll("-", "_").toUpperCase()}`;
+
+/**
+ * The configuration from all its sources. `flags` and `environment` hold text, `file` what the file
+ * held. Throws a Failure (usage) that names each wrong setting.
+ */
+export const readConfig = (
+  flags: Settings,
+  environment: Readonly<Record<string, string | undefined>> = {},
+  file: Settings = {},
+): Config => {
+  const unknown = Object.keys(file).filter((key) => !Object.hasOwn(Config.properties, key));
+  if (unknown.length > 0) {
+    throw new Failure(
+      "usage",
+      `the configuration file knows no ${unknown.join(", ")}: it takes ${CONFIG_KEYS.join(", ")}`,
+    );
+  }
+  const given: Record<string, unknown> = {};
+  for (const key of CONFIG_KEYS) {
+    const value = flags[key] ?? environment[variableOf(key)] ?? file[key];
+    if (value !== undefined) given[key] = fromText(Config.properties[key], value);
+  }
+  const config = Value.Default(Config, given);
+  if (Value.Check(Config, config)) {
+    if ((config.tlsCert === undefined) === (config.tlsKey === undefined)) return config;
+    throw new Failure("usage", "--tls-cert and --tls-key belong together: give both, or neither");
+  }
+  throw new Failure("usage", Value.Errors(Config, config).map(describe).join("; "));
+};
+
+/** The configuration as it may be shown: passwords in addresses are hidden. */
+export const maskConfig = (config: Config): Config => {
+  if (!URL.canParse(config.store)) return config;
+  const store = new URL(config.store);
+  if (store.password !== "") store.password = "***";
+  for (const name of store.searchParams.keys()) {
+    if (/pass|key|secret/i.test(name)) store.searchParams.set(name, "***");
+  }
+  return { ...config, store: String(store) };
+};
+
+/** Flags and variables are text: numbers and lists are read out of it. */
+const fromText = (schema: object, value: unknown): unknown => {
+  if (typeof value !== "string") return value;
+  const type = "type" in schema ? schema.type : null;
+  if (type === "array") {
+    return value
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "");
+  }
+  return type === "integer" && /^\d+$/.test(value) ? Number(value) : value;
+};
+
+const describe = (error: { instancePath: string; message: string; params: object }): string => {
+  const missing = (error.params as { requiredProperties?: string[] }).requiredProperties;
+  const key = (missing?.[0] ?? error.instancePath.split("/")[1] ?? "") as ConfigKey;
+  if (!CONFIG_KEYS.includes(key)) return error.message;
+  const problem = missing === undefined ? error.message : "is missing";
+  return `${flagOf(key)} (or ${variableOf(key)}) ${problem}`;
+};

@@ -1,0 +1,49 @@
+/**
+ * Which addresses share one failure counter (section 3, "lockout scope"): an IPv4 address stands
+ * for itself, an IPv6 address for its /64, because one household or one attacker holds a whole /64.
+ */
+
+const MAPPED_IPV4_PREFIX = "0:0:0:0:0:ffff";
+
+/**
+ * The key under which an address is counted: `203.0.113.7`, or `2001:db8:1:2::/64`. An IPv4 address
+ * mapped into IPv6 is that IPv4 address; a zone (`%eth0`) is dropped; other text is its own key.
+ */
+export const addressKey = (address: string): string => {
+  if (!address.includes(":")) {
+    return address;
+  }
+  const groups = expand(address.toLowerCase());
+  if (groups.slice(0, 6).join(":") === MAPPED_IPV4_PREFIX) {
+    return groups.slice(6).flatMap(bytesOf).join(".");
+  }
+  return `${groups.slice(0, 4).join(":")}::/64`;
+};
+
+/** The eight groups of an IPv6 address, hexadecimal without leading zeros. */
+const expand = (address: string): string[] => {
+  const [plain] = address.split("%") as [string];
+  const [head, tail] = plain.split("::") as [string, string | undefined];
+  const before = groupsOf(head);
+  const after = groupsOf(tail ?? "");
+  const zeros = new Array<string>(Math.max(0, 8 - before.length - after.length)).fill("0");
+  return tail === undefined ? before : [...before, ...zeros, ...after];
+};
+
+const groupsOf = (text: string): string[] =>
+  text === ""
+    ? []
+    : text.split(":").flatMap((group) => (group.includes(".") ? quad(group) : trim(group)));
+
+/** `192.0.2.1` as the two groups it fills. */
+const quad = (dotted: string): string[] => {
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split(".").map(Number);
+  return [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];
+};
+
+const trim = (group: string): string => group.replace(/^0+(?=.)/, "");
+
+const bytesOf = (group: string): number[] => {
+  const value = Number.parseInt(group, 16);
+  return [value >> 8, value & 0xff];
+};

@@ -1,0 +1,36 @@
+/**
+ * What the hub counts, for `/metrics` and `/admin/stats`. Every message that asks to be forwarded
+ * is counted once as received, and then once as forwarded or dropped (by reason).
+ */
+import type { ErrorCode } from "@blindrelay/protocol";
+
+/** An error code, or that its sender left while the hub looked something up. */
+export type DropReason = ErrorCode | "SENDER_LEFT";
+
+export class Counters {
+  /** Relay envelopes and bare packets that arrived. */
+  received = 0;
+  forwardedToAgents = 0;
+  forwardedToClients = 0;
+  forwardedBytes = 0;
+  readonly dropped = new Map<DropReason, number>();
+  /** `error` messages by code, whatever they were about. */
+  readonly errors = new Map<ErrorCode, number>();
+  /** `auth_response` with status failed, counted against an address or not. */
+  authFailures = 0;
+  authSuccesses = 0;
+  takeovers = 0;
+  /** Messages of the relay's own (errors, presence, pongs) that found a queue full. */
+  noticesDropped = 0;
+  closedForMissedPings = 0;
+  closedForSlowness = 0;
+  connectionsOpened = 0;
+
+  drop(reason: DropReason): void {
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
+  }
+
+  error(code: ErrorCode): void {
+    this.errors.set(code, (this.errors.get(code) ?? 0) + 1);
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The deadlines of a connection: `auth` within 30 s, a ping every 30 s, two of them unanswered, a
+ * client session's age (section 3). Each connection has one entry in the wheel, its next deadline.
+ */
+import { CLOSE_POLICY, MISSED_PINGS, PING_INTERVAL_MS } from "@blindrelay/protocol";
+import type { Connection } from "./connection.ts";
+import type { Ends } from "./ends.ts";
+import { spread } from "./spread.ts";
+import type { Tables } from "./tables.ts";
+import { PING_TEXT } from "./wire.ts";
+
+export class Heartbeat {
+  readonly #tables: Tables;
+  readonly #ends: Ends;
+
+  constructor(tables: Tables, ends: Ends) {
+    this.#tables = tables;
+    this.#ends = ends;
+  }
+
+  awaitAuth(connection: Connection): void {
+    this.#tables.wheel.set(connection, connection.authDeadline);
+  }
+
+  /**
+   * The first ping comes in the second half of the first interval, so that a crowd that came at
+   * once is pinged at different times ever after.
+   */
+  start(connection: Connection, now: number): void {
+    const fraction = 0.5 + spread(this.#tables.counters.authSuccesses) / 2;
+    connection.nextPingAt = now + fraction * PING_INTERVAL_MS;
+    this.#setWake(connection);
+  }
+
+  tick(now: number): void {
+    this.#tables.wheel.tick(now, (connection) => this.#wake(connection, now));
+  }
+
+  #setWake(connection: Connection): void {
+    const { peer, nextPingAt } = connection;
+    const expiresAt = peer?.role === "client" ? peer.session.expiresAtMs : nextPingAt;
+    this.#tables.wheel.set(connection, Math.min(nextPingAt, expiresAt));
+  }
+
+  #wake(connection: Connection, now: number): void {
+    const { peer } = connection;
+    if (peer === null) {
+      this.#ends.endWith(connection, "AUTH_TIMEOUT", null, now);
+    } else if (peer.role === "client" && now >= peer.session.expiresAtMs) {
+      this.#ends.endWith(connection, "SESSION_EXPIRED", null, now);
+    } else if (connection.pingsUnanswered >= MISSED_PINGS) {
+      this.#tables.counters.closedForMissedPings += 1;
+      this.#ends.end(connection, CLOSE_POLICY, "missed pings", now);
+    } else {
+      this.#ping(connection, now);
+    }
+  }
+
+  #ping(connection: Connection, now: number): void {
+    connection.pingsUnanswered += 1;
+    // After a pause of the whole process the next ping still leaves time for an answer.
+    connection.nextPingAt = Math.max(connection.nextPingAt, now - PING_INTERVAL_MS / 2);
+    connection.nextPingAt += PING_INTERVAL_MS;
+    this.#tables.notices.send(connection, PING_TEXT, now);
+    connection.link.ping();
+    this.#setWake(connection);
+  }
+}

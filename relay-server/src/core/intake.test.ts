@@ -1,0 +1,296 @@
+import { describe, expect, it } from "vitest";
+import { envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
+import type { HubLimits } from "./limits.ts";
+
+const world = (limits: Partial<HubLimits> = {}) => {
+  const w = new World(limits);
+  w.user("ann", "lamp");
+  return { w, agent: w.agent("lamp"), client: w.client("ann") };
+};
+
+const toLamp = (more: Fields = {}): Fields => envelope("hello", { agent_id: "lamp", ...more });
+const tooLarge = "x".repeat(65_537);
+
+describe("bad messages", () => {
+  it.each<[string, string, (peer: VirtualPeer) => void]>([
+    ["not JSON", "BAD_MESSAGE", (peer) => peer.say("{nope")],
+    ["JSON that is no object", "BAD_MESSAGE", (peer) => peer.say("[1]")],
+    ["an object that is neither typed nor a packet", "BAD_MESSAGE", (peer) => peer.say({ v: "1" })],
+    ["a type that is no string", "BAD_MESSAGE", (peer) => peer.say({ type: 7 })],
+    ["deep nesting", "BAD_MESSAGE", (peer) => peer.say("[".repeat(65_000))],
+    ["balanced deep nesting", "BAD_MESSAGE", (p) => p.say("[".repeat(30_000) + "]".repeat(30_000))],
+    ["binary", "BAD_MESSAGE", (peer) => peer.sayBinary(new Uint8Array([1, 2]))],
+    ["65,537 bytes", "TOO_LARGE", (peer) => peer.say(tooLarge)],
+    ["65,537 binary bytes", "TOO_LARGE", (peer) => peer.sayBinary(new Uint8Array(65_537))],
+  ])("%s: %s, the third in a row then 1008", (_, code, send) => {
+    const { w, agent, client } = world();
+    send(client);
+    send(client);
+    expect(client.codes()).toEqual([code, code]);
+    expect(client.closed).toBeNull();
+    send(client);
+    expect(client.codes()).toEqual([code]);
+    expect(client.closed?.code).toBe(1008);
+    expect(agent.closed).toBeNull();
+    expect(w.client("ann").closed).toBeNull();
+  });
+
+  it("65,536 bytes are not too many", () => {
+    const { agent, client } = world();
+    const empty = JSON.stringify(toLamp({ request_id: "r" })).length - "hello".length;
+    const full = envelope("x".repeat(65_536 - empty), { agent_id: "lamp", request_id: "r" });
+    expect(client.say(full).length).toBe(65_536);
+    expect(agent.take()).toHaveLength(1);
+  });
+
+  it.each<[string, Fields, boolean]>([
+    ["a pong", { type: "pong" }, true],
+    ["an envelope", toLamp(), true],
+    ["an envelope with wrong types", { type: "relay", payload: 1 }, true],
+    ["a packet", packet("C.A"), true],
+    ["a message of unknown type", { type: "dance" }, false],
+  ])("a row and %s in between", (_, message, ends) => {
+    const { client } = world();
+    client.say("bad");
+    client.say("bad");
+    client.say(message);
+    client.say("bad");
+    expect(client.closed === null).toBe(ends);
+  });
+
+  it("before auth, the same", () => {
+    const { w } = world();
+    const peer = w.connect();
+    for (let i = 0; i < 3; i++) peer.say("bad");
+    expect(peer.codes()).toEqual(["BAD_MESSAGE", "BAD_MESSAGE", "BAD_MESSAGE"]);
+    expect(peer.closed?.code).toBe(1008);
+  });
+
+  it.each<[string, Fields]>([
+    ["payload missing", { type: "relay", agent_id: "lamp" }],
+    ["payload a number", { type: "relay", agent_id: "lamp", payload: 7 }],
+    ["payload null", { type: "relay", agent_id: "lamp", payload: null }],
+    ["payload an array", { type: "relay", agent_id: "lamp", payload: [] }],
+    ["agent_id missing", envelope("x")],
+    ["agent_id a number", envelope("x", { agent_id: 7 })],
+    ["signature a number", toLamp({ signature: 7 })],
+    ["request_id a number", toLamp({ request_id: 7 })],
+    ["request_id empty", toLamp({ request_id: "" })],
+    ["request_id of 65 characters", toLamp({ request_id: "r".repeat(65) })],
+  ])("an envelope with %s: BAD_MESSAGE, and the connection stays however often", (_, message) => {
+    const { agent, client } = world();
+    for (let i = 0; i < 4; i++) client.say(message);
+    expect(client.codes()).toEqual(Array(4).fill("BAD_MESSAGE"));
+    expect(client.closed).toBeNull();
+    expect(agent.take()).toEqual([]);
+  });
+
+  it("a field of the prototype is no field: own properties only", () => {
+    const { client } = world();
+    client.say('{"__proto__":{"type":"ping"}}');
+    expect(client.codes()).toEqual(["BAD_MESSAGE"]);
+  });
+
+  it("of a name that occurs twice the last value counts", () => {
+    const { agent, client } = world();
+    client.say('{"type":"dance","type":"ping"}');
+    expect(client.take()).toEqual([{ type: "pong" }]);
+    client.say('{"type":"relay","payload":"x","agent_id":"nobody","agent_id":"lamp"}');
+    expect(agent.take()).toHaveLength(1);
+  });
+
+  it("unknown types: UNKNOWN_TYPE, and the connection stays however often", () => {
+    const { client } = world();
+    for (const type of ["dance", "auth_response", "error", ""]) client.say({ type });
+    expect(client.codes()).toEqual(Array(4).fill("UNKNOWN_TYPE"));
+    expect(client.closed).toBeNull();
+  });
+
+  it("unknown fields are ignored and forwarded", () => {
+    const { agent, client } = world();
+    const sent = client.say(toLamp({ colour: "red" }));
+    expect(agent.takeFrames()[0]).toBe(sent);
+  });
+
+  it("a ping is answered with a pong", () => {
+    const { client } = world();
+    client.say({ type: "ping" });
+    expect(client.take()).toEqual([{ type: "pong" }]);
+  });
+});
+
+describe("requests", () => {
+  const limits = { maxRequests: 3 };
+
+  it("the one over the limit gets LIMIT_EXCEEDED, then 1008; it is not delivered", () => {
+    const { w, agent, client } = world(limits);
+    for (let i = 0; i < 3; i++) client.say(toLamp());
+    expect(client.take()).toEqual([]);
+    client.say(toLamp({ request_id: "last" }));
+    expect(client.take()).toMatchObject([{ code: "LIMIT_EXCEEDED", request_id: "last" }]);
+    expect(client.closed?.code).toBe(1008);
+    expect(agent.take()).toHaveLength(3);
+    expect(w.dropped()).toEqual({ LIMIT_EXCEEDED: 1 });
+  });
+
+  it("is 10,000 by default", () => {
+    const { w, agent, client } = world();
+    for (let i = 0; i < 10_000; i++) {
+      if (i % 1000 === 0) w.advance(1_000);
+      client.say(toLamp());
+    }
+    expect(client.closed).toBeNull();
+    expect(agent.take()).toHaveLength(10_000);
+    client.say(toLamp());
+    expect(client.codes()).toEqual(["LIMIT_EXCEEDED"]);
+  });
+
+  it("are counted per session token, over connections at once and one after another", () => {
+    const { w, client } = world(limits);
+    client.say(toLamp());
+    const second = w.clientAgain(client.session);
+    second.say(toLamp());
+    client.hangUp();
+    second.hangUp();
+    w.advance(120_000);
+    const third = w.clientAgain(client.session);
+    third.say(toLamp());
+    expect(third.take()).toEqual([]);
+    third.say(toLamp());
+    expect(third.codes()).toEqual(["LIMIT_EXCEEDED"]);
+  });
+
+  it.each(["replaced", "joined"])("are one count although the first connection was %s", (how) => {
+    const { w, client } = world(limits);
+    if (how === "replaced") client.hangUp();
+    const second = w.clientAgain(client.session);
+    if (how === "joined") client.hangUp();
+    w.advance(120_000);
+    second.say(toLamp());
+    second.say(toLamp());
+    const third = w.clientAgain(client.session);
+    third.say(toLamp());
+    third.say(toLamp());
+    expect(third.codes()).toEqual(["LIMIT_EXCEEDED"]);
+  });
+
+  it("a token with none left is refused: LIMIT_EXCEEDED, retry_after 0, not counted", () => {
+    const { w, client } = world(limits);
+    for (let i = 0; i < 3; i++) client.say(toLamp());
+    const peer = w.connect();
+    peer.say({ type: "auth", session_token: client.session, client_type: "client" });
+    expect(peer.take()).toEqual([
+      {
+        type: "auth_response",
+        status: "failed",
+        error: "Session token used up",
+        code: "LIMIT_EXCEEDED",
+        retry_after: 0,
+      },
+    ]);
+    expect(w.lockout.failures).toBe(0);
+  });
+
+  it("count when well-formed, delivered or not: offline, not found, unknown session, in use", () => {
+    const { w, client } = world(limits);
+    w.user("ann", "away");
+    client.say(envelope("x", { agent_id: "away" }));
+    client.say(envelope("x", { agent_id: "nobody" }));
+    client.say(packet("unbound"));
+    expect(client.codes()).toEqual(["AGENT_OFFLINE", "AGENT_NOT_FOUND", "UNKNOWN_SESSION"]);
+    client.say(toLamp());
+    expect(client.codes()).toEqual(["LIMIT_EXCEEDED"]);
+  });
+
+  it("do not count when refused: BAD_MESSAGE, TOO_LARGE, RATE_LIMITED, UNKNOWN_TYPE", () => {
+    const { w, client } = world({ maxRequests: 3, rateBurst: 10, ratePerSecond: 1 });
+    client.say({ type: "relay", payload: 1 });
+    client.say(tooLarge);
+    client.say({ type: "dance" });
+    for (let i = 0; i < 8; i++) client.say({ type: "pong" });
+    client.say(toLamp());
+    expect(client.codes().at(-1)).toBe("RATE_LIMITED");
+    w.advance(5_000);
+    for (let i = 0; i < 3; i++) client.say(toLamp());
+    expect(client.take()).toEqual([]);
+  });
+
+  it("of agents are not counted", () => {
+    const { agent, client } = world(limits);
+    client.say(toLamp({ request_id: "r" }));
+    for (let i = 0; i < 10; i++) agent.say(envelope("answer", { request_id: "r" }));
+    expect(client.take()).toHaveLength(10);
+    expect(agent.closed).toBeNull();
+  });
+
+  it("reach the store every few seconds and when the last connection goes", () => {
+    const { w, client } = world();
+    for (let i = 0; i < 5; i++) client.say(toLamp());
+    expect(w.saved).toEqual([]);
+    w.advance(5_100);
+    expect(w.saved).toEqual([{ sessionHash: `#${client.session}`, used: 5 }]);
+    client.say(toLamp());
+    client.hangUp();
+    expect(w.saved.at(-1)).toEqual({ sessionHash: `#${client.session}`, used: 6 });
+  });
+});
+
+describe("a client session older than 24 h", () => {
+  it("gets SESSION_EXPIRED, then 1008, whether it sends or not", () => {
+    const { w, client } = world();
+    w.advance(86_399_000);
+    const same = w.clientAgain(client.session);
+    expect([client.closed, same.closed]).toEqual([null, null]);
+    w.advance(1_100);
+    for (const peer of [client, same]) {
+      expect(peer.codes()).toEqual(["SESSION_EXPIRED"]);
+      expect(peer.closed?.code).toBe(1008);
+    }
+  });
+
+  it("is refused in time even between two ticks, with what it was about", () => {
+    const { w, client } = world();
+    w.now += 86_400_000;
+    client.say(envelope(packet("C.A"), { agent_id: "lamp" }));
+    expect(client.take()).toMatchObject([{ code: "SESSION_EXPIRED", sid: "C.A" }]);
+    expect(client.closed?.code).toBe(1008);
+    expect(w.dropped()).toEqual({ SESSION_EXPIRED: 1 });
+  });
+
+  it("an agent's connection goes on", () => {
+    const { w, agent } = world();
+    w.advance(86_500_000);
+    expect(agent.closed).toBeNull();
+  });
+});
+
+describe("rate", () => {
+  it("lets a burst of 2,000 and then 1,000 a second through, the rest gets RATE_LIMITED", () => {
+    const { w, agent, client } = world();
+    const say = (): unknown =>
+      client.say(envelope(packet("C"), { agent_id: "lamp", request_id: "r" }));
+    for (let i = 0; i < 2_000; i++) say();
+    expect(client.take()).toEqual([]);
+    say();
+    const error = expect.any(String);
+    expect(client.take()).toEqual([
+      { type: "error", error, code: "RATE_LIMITED", sid: "C", request_id: "r" },
+    ]);
+    w.advance(1_000);
+    for (let i = 0; i < 1_000; i++) say();
+    expect(client.take()).toEqual([]);
+    say();
+    expect(client.codes()).toEqual(["RATE_LIMITED"]);
+    expect(agent.take()).toHaveLength(3_000);
+    expect(client.closed).toBeNull();
+  });
+
+  it("holds agents too, each connection for itself", () => {
+    const { w, agent, client } = world({ rateBurst: 5, ratePerSecond: 1 });
+    w.advance(10_000);
+    for (let i = 0; i < 6; i++) agent.say({ type: "ping" });
+    expect(agent.take().at(-1)).toMatchObject({ code: "RATE_LIMITED" });
+    client.say({ type: "ping" });
+    expect(client.take()).toEqual([{ type: "pong" }]);
+  });
+});

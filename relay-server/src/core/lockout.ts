@@ -1,0 +1,97 @@
+/**
+ * Failed authentications by address, over REST and `/wss` together (section 3, "lockout scope"):
+ * the fifth failure within ten minutes shuts the address out for ten minutes, a valid token too.
+ * What counts as a failure is decided by whoever checked the credential.
+ */
+import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
+import { addressKey } from "./address.ts";
+
+export interface LockoutLimits {
+  failures: number;
+  windowS: number;
+  durationS: number;
+  /** Addresses remembered at once; the one whose last failure is oldest goes first. */
+  maxAddresses: number;
+}
+
+export const LOCKOUT_LIMITS: LockoutLimits = {
+  failures: LOCKOUT_FAILURES,
+  windowS: LOCKOUT_WINDOW_S,
+  durationS: LOCKOUT_S,
+  maxAddresses: 100_000, // about 20 MB; whoever fails from more addresses gains nothing by eviction
+};
+
+/** `failedAt` is kept while the address may still try, `until` while it may not. */
+type Entry = { failedAt: number[]; until: number | null };
+
+/** Pure: every call takes the time in milliseconds; one clock for all callers. */
+export class Lockout {
+  readonly limits: LockoutLimits;
+  /** How often an address was shut out, since the start. */
+  lockouts = 0;
+  /** Counted failures, since the start. */
+  failures = 0;
+  /** In order of the last failure, oldest first. */
+  #entries = new Map<string, Entry>();
+
+  constructor(limits: Partial<LockoutLimits> = {}) {
+    this.limits = { ...LOCKOUT_LIMITS, ...limits };
+  }
+
+  /** Whole seconds, rounded up, for which the address is still shut out; 0 when it is not. */
+  secondsLeft(address: string, nowMs: number): number {
+    const until = this.#entries.get(addressKey(address))?.until ?? null;
+    return until === null || until <= nowMs ? 0 : Math.ceil((until - nowMs) / 1000);
+  }
+
+  /**
+   * Counts one failed authentication. Answers `retry_after`: 0 while tries are left, the whole
+   * duration with the failure that shuts the address out, what is left of it afterwards.
+   */
+  fail(address: string, nowMs: number): number {
+    const left = this.secondsLeft(address, nowMs);
+    if (left > 0) {
+      return left;
+    }
+    this.failures += 1;
+    const key = addressKey(address);
+    const windowStart = nowMs - this.limits.windowS * 1000;
+    const earlier = this.#entries.get(key);
+    const recent = (earlier?.failedAt ?? []).filter((at) => at > windowStart);
+    recent.push(nowMs);
+    const shutOut = recent.length >= this.limits.failures;
+    this.#remember(key, {
+      failedAt: shutOut ? [] : recent,
+      until: shutOut ? nowMs + this.limits.durationS * 1000 : null,
+    });
+    if (!shutOut) {
+      return 0;
+    }
+    this.lockouts += 1;
+    return this.limits.durationS;
+  }
+
+  /** Forgets what no longer matters. Cheap when nothing does; late or extra calls are harmless. */
+  expire(nowMs: number): void {
+    for (const [key, entry] of this.#entries) {
+      const lastFailure = entry.failedAt.at(-1) ?? 0;
+      if ((entry.until ?? lastFailure + this.limits.windowS * 1000) > nowMs) {
+        return;
+      }
+      this.#entries.delete(key);
+    }
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  #remember(key: string, entry: Entry): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    if (this.#entries.size > this.limits.maxAddresses) {
+      const [oldest] = this.#entries.keys();
+      this.#entries.delete(oldest as string);
+    }
+  }
+}

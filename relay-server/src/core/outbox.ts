@@ -1,0 +1,57 @@
+/**
+ * The queue towards each peer, bounded in bytes before anything is written (section 3, "slow
+ * receiver"). Queued is what the link has not handed to the operating system yet. A connection is
+ * over its bound from the first message that did not fit until that message would fit; 30 s of that
+ * end it.
+ */
+import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
+import type { Connection } from "./connection.ts";
+import type { Frame } from "./ports.ts";
+
+export class Outbox {
+  readonly #maxBytes: number;
+  readonly #over = new Set<Connection>();
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Sends a message, or answers false when the queue is too full for it. */
+  offer(connection: Connection, frame: Frame, now: number): boolean {
+    if (connection.link.queued() + frame.length <= this.#maxBytes) {
+      connection.link.send(frame);
+      return true;
+    }
+    if (connection.overSince === null) {
+      connection.overSince = now;
+      this.#over.add(connection);
+    }
+    connection.refusedBytes = frame.length;
+    return false;
+  }
+
+  /** Whether at least half of the queue is free: room for what can wait as well as not. */
+  isRoomy(connection: Connection): boolean {
+    return connection.link.queued() <= this.#maxBytes / 2;
+  }
+
+  /** Finds connections that have been over their bound for too long. */
+  tick(now: number, tooSlow: (connection: Connection) => void): void {
+    for (const connection of this.#over) {
+      if (connection.link.queued() + connection.refusedBytes <= this.#maxBytes) {
+        this.forget(connection);
+      } else if (now - (connection.overSince as number) >= SLOW_CONSUMER_CLOSE_MS) {
+        tooSlow(connection);
+      }
+    }
+  }
+
+  forget(connection: Connection): void {
+    connection.overSince = null;
+    this.#over.delete(connection);
+  }
+
+  get overCount(): number {
+    return this.#over.size;
+  }
+}

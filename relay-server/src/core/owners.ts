@@ -1,0 +1,28 @@
+/** Which user owns an agent that is not connected: what the store answered lately, bounded. */
+import { MAX_KNOWN_OWNERS } from "./limits.ts";
+
+export class Owners {
+  readonly #owners = new Map<string, string>();
+
+  get(agentId: string): string | undefined {
+    return this.#owners.get(agentId);
+  }
+
+  /** Owners never change; an agent can only be deleted. */
+  remember(agentId: string, userId: string): void {
+    this.#owners.delete(agentId);
+    this.#owners.set(agentId, userId);
+    if (this.#owners.size > MAX_KNOWN_OWNERS) {
+      const [oldest] = this.#owners.keys();
+      this.#owners.delete(oldest as string);
+    }
+  }
+
+  forget(agentId: string): void {
+    this.#owners.delete(agentId);
+  }
+
+  get size(): number {
+    return this.#owners.size;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The seams of the hub (section 3 of protocol/README.md): everything it asks of the world and
+ * everything it tells it. Two borders meet here:
+ *
+ * - `LinkPort` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
+ *   an answer that takes time comes back as an event (`hub.authenticated`, `hub.ownerFound`).
+ * - `Authority` and `Ledger` are what the store offers. They are asynchronous; `ws/run.ts` stands
+ *   between the two.
+ */
+import type { Connection } from "./connection.ts";
+
+/** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
+export type ClientType = "client" | "agent" | "firmware";
+
+/** One text message as it goes out: bytes as received, or ASCII text that the relay wrote. */
+export type Frame = Uint8Array | string;
+
+/** One live WebSocket, as the hub sees it. None of these calls the hub back before it returns. */
+export interface LinkPort {
+  /** Queues one text message. The hub asked `queued` before; the link never refuses. */
+  send(frame: Frame): void;
+  /** Bytes handed to `send` that the operating system has not taken yet. */
+  queued(): number;
+  /** Sends an RFC 6455 ping control frame. */
+  ping(): void;
+  /** Starts the closing handshake after what was sent; `hub.closed` follows, now or later. */
+  close(code: number, reason: string): void;
+  /** Reads nothing more until `resume`; what was read already may still be handed in. */
+  pause(): void;
+  resume(): void;
+}
+
+/** What the hub asks of the process around it. */
+export interface HubPort {
+  /** Answered by `hub.authenticated(connection, result, now)`. */
+  authenticate(connection: Connection, request: AuthRequest): void;
+  /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
+  findOwner(connection: Connection, agentId: string): void;
+  /** A session token's count of requests changed; the hub calls this seldom, not per request. */
+  saveRequestsUsed(sessionHash: string, used: number): void;
+  /** An agent came, and said this of itself, or went (null). */
+  agentSeen(agentId: string, nowMs: number, report: AgentReport | null): void;
+}
+
+/** What an agent says of itself in its `auth`, in the open; null where it said nothing. */
+export interface AgentReport {
+  readonly runtime: string | null;
+  readonly firmwareVersion: string | null;
+}
+
+/** Exactly one of `apiToken` and `sessionToken` is there; neither has been checked in any way. */
+export interface AuthRequest {
+  apiToken?: string;
+  sessionToken?: string;
+  clientType: ClientType;
+  /** As the peer wrote it, unchecked; agents say it always, with clients it means nothing. */
+  agentId?: string;
+  address: string;
+  nowMs: number;
+}
+
+/** `expiresAtMs` is on the clock of `AuthRequest.nowMs` (Unix time in milliseconds). */
+export type AuthResult =
+  | {
+      ok: true;
+      role: "client";
+      userId: string;
+      sessionHash: string;
+      sessionToken: string;
+      expiresAtMs: number;
+      requestsUsed: number;
+    }
+  | {
+      ok: true;
+      role: "agent";
+      userId: string;
+      agentId: string;
+      sessionHash: string;
+      sessionToken: string;
+      expiresAtMs: number;
+    }
+  | AuthFailure;
+
+export interface AuthFailure {
+  ok: false;
+  code: AuthFailureCode;
+  /** The text for the peer: "Invalid token", or the names of both kinds. */
+  error: string;
+  /** Whether it counts as a failed authentication of the address. */
+  counted: boolean;
+}
+
+export type AuthFailureCode =
+  | "INVALID_TOKEN"
+  | "WRONG_TOKEN_KIND"
+  | "SESSION_EXPIRED"
+  | "LIMIT_EXCEEDED"
+  | "INTERNAL";
+
+/** Look-ups over the store. A rejected promise is answered to the peer as `INTERNAL`. */
+export interface Authority {
+  authenticate(request: AuthRequest): Promise<AuthResult>;
+  /** The user who owns the agent, or null when there is none. */
+  ownerOf(agentId: string): Promise<string | null>;
+}
+
+/** What the hub leaves behind in the store. Rejections are logged, never shown to a peer. */
+export interface Ledger {
+  saveRequestsUsed(sessionHash: string, used: number): Promise<void>;
+  agentSeen(agentId: string, nowMs: number, report: AgentReport | null): Promise<void>;
+}

@@ -1,0 +1,75 @@
+/**
+ * `agent_status` (section 3): every client of a user hears at once when one of the user's agents
+ * comes or goes. A newly connected client hears of nothing unasked; one that said
+ * `"presence": true` gets one message per agent online, a batch per tick and never into a full queue.
+ */
+import { SNAPSHOT_BATCH } from "./limits.ts";
+import type { Notices } from "./notices.ts";
+import type { Outbox } from "./outbox.ts";
+import type { AgentPeer, ClientPeer } from "./peers.ts";
+import { agentStatusText } from "./wire.ts";
+
+export class Presence {
+  readonly #outbox: Outbox;
+  readonly #notices: Notices;
+  /** What each snapshot under way has still to tell. */
+  readonly #snapshots = new Map<ClientPeer, Set<string>>();
+
+  constructor(outbox: Outbox, notices: Notices) {
+    this.#outbox = outbox;
+    this.#notices = notices;
+  }
+
+  /** Tells the user's clients that an agent came or went. */
+  announce(agent: AgentPeer, online: boolean, now: number): void {
+    if (agent.user.clients.size === 0) {
+      return;
+    }
+    const text = agentStatusText(agent.agentId, online, now);
+    for (const client of agent.user.clients) {
+      // The news overtakes the snapshot, which then has nothing to add.
+      this.#snapshots.get(client)?.delete(agent.agentId);
+      this.#notices.send(client.connection, text, now);
+    }
+  }
+
+  startSnapshot(client: ClientPeer, now: number): void {
+    this.#snapshots.set(client, new Set(client.user.agents.keys()));
+    this.#continue(client, now);
+  }
+
+  tick(now: number): void {
+    for (const client of this.#snapshots.keys()) {
+      this.#continue(client, now);
+    }
+  }
+
+  forget(client: ClientPeer): void {
+    this.#snapshots.delete(client);
+  }
+
+  get snapshotCount(): number {
+    return this.#snapshots.size;
+  }
+
+  #continue(client: ClientPeer, now: number): void {
+    const left = this.#snapshots.get(client) as Set<string>;
+    let room = this.#outbox.isRoomy(client.connection) ? SNAPSHOT_BATCH : 0;
+    for (const agentId of left) {
+      if (room === 0) {
+        return;
+      }
+      room -= 1;
+      left.delete(agentId);
+      const agent = client.user.agents.get(agentId);
+      if (agent !== undefined) {
+        this.#notices.send(
+          client.connection,
+          agentStatusText(agentId, true, agent.onlineSince),
+          now,
+        );
+      }
+    }
+    this.#snapshots.delete(client);
+  }
+}

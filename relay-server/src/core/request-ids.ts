@@ -1,0 +1,81 @@
+/**
+ * Where the answer to an envelope without a packet goes (section 3, Routing): by agent and
+ * `request_id`, for 60 s, to the connection that asked. A live id of another connection is not
+ * taken away, except by a connection of the same session token.
+ */
+import { REQUEST_ID_TTL_MS } from "@blindrelay/protocol";
+import { MAX_REQUEST_IDS_PER_CONNECTION } from "./limits.ts";
+
+/** One connection of a client, as far as request ids care. */
+export interface Requester {
+  readonly sessionHash: string;
+  /** Keys of this connection's live ids, oldest first; kept by `RequestIds` alone. */
+  readonly requests: Set<string>;
+}
+
+interface Entry<R> {
+  client: R;
+  expiresAt: number;
+}
+
+export class RequestIds<R extends Requester> {
+  /** In order of expiry, because all live equally long. */
+  readonly #entries = new Map<string, Entry<R>>();
+
+  /** Remembers who asked. False when the id is live on another connection. */
+  remember(agentId: string, requestId: string, client: R, now: number): boolean {
+    const key = keyOf(agentId, requestId);
+    const entry = this.#live(key, now);
+    // A connection has one session token, so this lets the asker itself through too.
+    if (entry !== null && entry.client.sessionHash !== client.sessionHash) {
+      return false;
+    }
+    this.#forget(key);
+    this.#entries.set(key, { client, expiresAt: now + REQUEST_ID_TTL_MS });
+    client.requests.add(key);
+    if (client.requests.size > MAX_REQUEST_IDS_PER_CONNECTION) {
+      const [oldest] = client.requests;
+      this.#forget(oldest as string);
+    }
+    return true;
+  }
+
+  /** Who asked this agent under this id within the last 60 s. */
+  clientFor(agentId: string, requestId: string, now: number): R | null {
+    return this.#live(keyOf(agentId, requestId), now)?.client ?? null;
+  }
+
+  drop(client: R): void {
+    for (const key of client.requests) {
+      this.#entries.delete(key);
+    }
+    client.requests.clear();
+  }
+
+  /** Forgets what is over. Late or extra calls are harmless. */
+  expire(now: number): void {
+    for (const [key, entry] of this.#entries) {
+      if (entry.expiresAt > now) {
+        return;
+      }
+      this.#forget(key);
+    }
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  #live(key: string, now: number): Entry<R> | null {
+    const entry = this.#entries.get(key);
+    return entry !== undefined && entry.expiresAt > now ? entry : null;
+  }
+
+  #forget(key: string): void {
+    this.#entries.get(key)?.client.requests.delete(key);
+    this.#entries.delete(key);
+  }
+}
+
+/** An agent_id has no line break, so no two pairs share a key. Agents belong to one user each. */
+const keyOf = (agentId: string, requestId: string): string => `${agentId}\n${requestId}`;

@@ -1,0 +1,59 @@
+/**
+ * Rotation, deletion and disabling end what they concern at once (section 4). A look-up that was
+ * under way at that moment may come back with what was true before; this remembers enough to tell.
+ */
+
+export type Revocation =
+  | { kind: "agent"; agentId: string }
+  | { kind: "clients"; userId: string }
+  | { kind: "user"; userId: string }
+  | { kind: "session"; sessionHash: string };
+
+/** A look-up older than this many revocations is distrusted without asking which they were. */
+const KEPT = 1000;
+
+export class Revocations {
+  readonly #recent: Revocation[] = [];
+  #count = 0;
+
+  /** Taken when a look-up starts; handed to `since` when its answer comes. */
+  mark(): number {
+    return this.#count;
+  }
+
+  add(revocation: Revocation): void {
+    this.#recent.push(revocation);
+    this.#count += 1;
+    if (this.#recent.length > KEPT) {
+      this.#recent.shift();
+    }
+  }
+
+  /** Whether any revocation since the mark concerns this look-up; true when that is not known any more. */
+  since(mark: number, concerns: (revocation: Revocation) => boolean): boolean {
+    const count = this.#count - mark;
+    return count > this.#recent.length || (count > 0 && this.#recent.slice(-count).some(concerns));
+  }
+}
+
+/** Whose connection or credentials a revocation may end. */
+export interface Concerned {
+  readonly role: "client" | "agent";
+  readonly userId: string;
+  readonly sessionHash: string;
+  /** Of agents. */
+  readonly agentId?: string;
+}
+
+export const concerns = (revocation: Revocation, who: Concerned): boolean => {
+  switch (revocation.kind) {
+    case "agent":
+      return who.agentId === revocation.agentId;
+    case "clients":
+      return who.role === "client" && who.userId === revocation.userId;
+    case "user":
+      return who.userId === revocation.userId;
+    case "session":
+      return who.sessionHash === revocation.sessionHash;
+  }
+};

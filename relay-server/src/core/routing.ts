@@ -1,0 +1,152 @@
+/**
+ * Where a message goes (section 3, "Routing"). Every function here forwards the message once, or
+ * drops it once with a reason that its sender is told. Counting against a session, rates and
+ * malformed messages are settled before.
+ *
+ * | from   | message          | goes to                                                        |
+ * |--------|------------------|----------------------------------------------------------------|
+ * | client | envelope         | `agent_id`, if it is the user's; a packet inside binds its sid  |
+ * | client | bare packet      | the agent its sid is bound to                                  |
+ * | agent  | packet, any form | the client its sid is bound to, if bound to this agent         |
+ * | agent  | other envelope   | the client that asked under (`agent_id`, `request_id`)         |
+ */
+import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
+import type { AgentPeer, ClientPeer, Peer } from "./peers.ts";
+import type { Tables } from "./tables.ts";
+import {
+  type ClientEnvelope,
+  type Envelope,
+  firstPart,
+  type PacketHead,
+  type Subject,
+  withAgentId,
+} from "./wire.ts";
+
+const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
+
+export class Routing {
+  readonly #tables: Tables;
+
+  constructor(tables: Tables) {
+    this.#tables = tables;
+  }
+
+  /**
+   * The user who owns an agent: null when there is no such agent, undefined when only the store
+   * can tell. An agent that is connected needs no look-up.
+   */
+  ownerOf(agentId: string): string | null | undefined {
+    const online = this.#tables.peers.agent(agentId);
+    if (online !== undefined) {
+      return online.user.id;
+    }
+    return AGENT_ID.test(agentId) ? this.#tables.owners.get(agentId) : null;
+  }
+
+  envelopeFromClient(
+    client: ClientPeer,
+    envelope: ClientEnvelope,
+    owner: string | null,
+    frame: Uint8Array,
+    now: number,
+  ): void {
+    const { agentId, sid, requestId } = envelope;
+    const { notices, requestIds } = this.#tables;
+    if (owner !== client.user.id) {
+      notices.refuse(client.connection, "AGENT_NOT_FOUND", envelope, now);
+      return;
+    }
+    const first = sid === null ? null : firstPart(sid);
+    if (first !== null && !client.user.bindings.bind(first, client, agentId)) {
+      notices.refuse(client.connection, "SID_IN_USE", envelope, now);
+      return;
+    }
+    // A packet goes by its sid alone, so its request_id is neither remembered nor refused.
+    if (sid === null && requestId !== null) {
+      if (!requestIds.remember(agentId, requestId, client, now)) {
+        notices.refuse(client.connection, "REQUEST_ID_IN_USE", envelope, now);
+        return;
+      }
+    }
+    this.#toAgent(client, agentId, frame, envelope, now);
+  }
+
+  packetFromClient(client: ClientPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
+    const { notices } = this.#tables;
+    const first = firstPart(packet.sid);
+    const found = first === null ? "unbound" : client.user.bindings.agentFor(first, client);
+    if (found === "unbound") {
+      notices.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
+    } else if (found === "in use") {
+      notices.refuse(client.connection, "SID_IN_USE", packet, now);
+    } else {
+      this.#toAgent(client, found.agentId, frame, packet, now);
+    }
+  }
+
+  packetFromAgent(agent: AgentPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
+    this.#toClient(agent, this.#clientBySid(agent, packet.sid), frame, packet, now);
+  }
+
+  envelopeFromAgent(agent: AgentPeer, envelope: Envelope, frame: Uint8Array, now: number): void {
+    const client =
+      envelope.sid === null
+        ? this.#clientByRequestId(agent, envelope.requestId, now)
+        : this.#clientBySid(agent, envelope.sid);
+    const whole = envelope.agentId === null ? withAgentId(frame, agent.agentId) : frame;
+    if (whole.length > this.#tables.limits.maxMessageBytes) {
+      this.#tables.notices.refuse(agent.connection, "TOO_LARGE", envelope, now);
+      return;
+    }
+    this.#toClient(agent, client, whole, envelope, now);
+  }
+
+  #clientBySid(agent: AgentPeer, sid: string): ClientPeer | null {
+    const first = firstPart(sid);
+    return first === null ? null : agent.user.bindings.clientFor(first, agent.agentId);
+  }
+
+  #clientByRequestId(agent: AgentPeer, requestId: string | null, now: number): ClientPeer | null {
+    return requestId === null
+      ? null
+      : this.#tables.requestIds.clientFor(agent.agentId, requestId, now);
+  }
+
+  #toAgent(
+    from: ClientPeer,
+    agentId: string,
+    frame: Uint8Array,
+    subject: Subject,
+    now: number,
+  ): void {
+    const agent = from.user.agents.get(agentId);
+    if (agent === undefined) {
+      this.#tables.notices.refuse(from.connection, "AGENT_OFFLINE", subject, now);
+    } else if (this.#forward(from, agent, frame, subject, now)) {
+      this.#tables.counters.forwardedToAgents += 1;
+    }
+  }
+
+  #toClient(
+    from: AgentPeer,
+    client: ClientPeer | null,
+    frame: Uint8Array,
+    subject: Subject,
+    now: number,
+  ): void {
+    if (client === null) {
+      this.#tables.notices.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
+    } else if (this.#forward(from, client, frame, subject, now)) {
+      this.#tables.counters.forwardedToClients += 1;
+    }
+  }
+
+  #forward(from: Peer, to: Peer, frame: Uint8Array, subject: Subject, now: number): boolean {
+    if (!this.#tables.outbox.offer(to.connection, frame, now)) {
+      this.#tables.notices.refuse(from.connection, "SLOW_CONSUMER", subject, now);
+      return false;
+    }
+    this.#tables.counters.forwardedBytes += frame.length;
+    return true;
+  }
+}

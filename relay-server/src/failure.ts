@@ -1,0 +1,12 @@
+/** Why a command ends with something other than 0, and what to do about it (commands.md, "Exit codes"). */
+export const EXIT = { usage: 2, unreachable: 4, refused: 5, fault: 70 } as const;
+
+/** `message` names the cause and its fix, on one line, for a person. */
+export class Failure extends Error {
+  readonly exitCode: number;
+
+  constructor(kind: keyof typeof EXIT, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.exitCode = EXIT[kind];
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * Who may call a route (section 1): every route names the tokens it takes. A token that is valid but
+ * takes one nowhere here is 403; a device's, an unknown or an ended one is 401.
+ */
+import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type Credential, findCredential, HOLDER_NAMES, type Holder } from "../auth/credentials.ts";
+import { findUser } from "../store/users.ts";
+import type { HttpContext } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
+
+export interface Access {
+  readonly holders: readonly Holder[];
+  /** Whether a login that still has to enrol TOTP is enough. */
+  readonly beforeTotp?: boolean;
+  /** The role that the user behind the token must have. */
+  readonly role?: "admin";
+  /** Requests that carry something else than a token, and need none. */
+  readonly unless?: (request: FastifyRequest) => boolean;
+}
+
+/** A person's own programs. */
+export const WRITERS: Access = { holders: ["account", "login"] };
+/** The programs of a person with the admin role. */
+export const ADMINS: Access = { ...WRITERS, role: "admin" };
+/** The same as writers, and clients that hold a session token. */
+export const READERS: Access = { holders: ["account", "login", "client_session"] };
+
+const credentials = new WeakMap<FastifyRequest, Credential>();
+
+/** The credential of a request that passed `requires`. */
+export const credentialOf = (request: FastifyRequest): Credential => {
+  const credential = credentials.get(request);
+  if (credential === undefined) throw new Error("this route requires no credential");
+  return credential;
+};
+
+/** An onRequest hook: it refuses before the body is read. */
+export const requires = (context: HttpContext, access: Access) => {
+  const hook = async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
+    if (access.unless?.(request) === true) return;
+    refuseLockedOut(context, request);
+    const text = bearer(request);
+    if (text === null) {
+      throw new HttpProblem("AUTH_REQUIRED", `Send "Authorization: Bearer" with ${names(access)}.`);
+    }
+    const finding = await findCredential(context.store.db, text, context.nowMs());
+    if (!("credential" in finding)) {
+      throw refused(context, request, text, finding.state === "unknown", access);
+    }
+    const { credential } = finding;
+    checkHolder(credential, access);
+    if (finding.state === "expired") {
+      throw new HttpProblem(
+        "SESSION_EXPIRED",
+        `This is ${HOLDER_NAMES[credential.holder]}, expired.`,
+      );
+    }
+    if (finding.state === "used_up") {
+      throw new HttpProblem("LIMIT_EXCEEDED", "This session token has used up its requests.");
+    }
+    credentials.set(request, credential);
+    if (access.role === "admin" && !(await isAdmin(context, request))) {
+      throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
+    }
+  };
+  accesses.set(hook, access);
+  return hook;
+};
+
+const accesses = new WeakMap<object, Access>();
+
+/** What a route's hooks require, for the document that describes it; null where anyone may call. */
+export const accessOf = (hooks: unknown): Access | null =>
+  [hooks].flat().reduce<Access | null>((found, hook) => {
+    return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;
+  }, null);
+
+/** Whether the user behind a request's credential has the admin role. */
+export const isAdmin = async (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
+  (await findUser(context.store.db, credentialOf(request).userId))?.role === "admin";
+
+/** Throws while the caller's address is shut out. */
+export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {
+  const left = context.lockout.secondsLeft(context.addressOf(request.raw), context.nowMs());
+  if (left === 0) return;
+  throw new HttpProblem("LOCKED_OUT", "Too many failed authentications from your address.", {
+    headers: { "retry-after": String(left) },
+  });
+};
+
+/** Throws while a name is shut for the caller's address. */
+export const refuseShutName = (
+  context: HttpContext,
+  request: FastifyRequest,
+  username: string,
+): void => {
+  const address = context.addressOf(request.raw);
+  const left = context.names.secondsLeft(username, address, context.nowMs());
+  if (left === 0) return;
+  throw new HttpProblem("LOCKED_OUT", "Too many failed logins with this user name.", {
+    headers: { "retry-after": String(left) },
+  });
+};
+
+/**
+ * Counts a failed authentication, by address and, where a name was given, by name; the problem to
+ * throw says how long to wait, if that shut either out.
+ */
+export const failedAuthentication = (
+  context: HttpContext,
+  request: FastifyRequest,
+  code: "INVALID_TOKEN" | "INVALID_CREDENTIALS" | "WRONG_TOKEN_KIND",
+  detail: string,
+  username?: string,
+): HttpProblem => {
+  const address = context.addressOf(request.raw);
+  const nowMs = context.nowMs();
+  const retryAfter = Math.max(
+    context.lockout.fail(address, nowMs),
+    username === undefined ? 0 : context.names.fail(username, address, nowMs),
+  );
+  return new HttpProblem(code, detail, {
+    headers: retryAfter === 0 ? {} : { "retry-after": String(retryAfter) },
+  });
+};
+
+const bearer = (request: FastifyRequest): string | null =>
+  /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1] ?? null;
+
+const refused = (
+  context: HttpContext,
+  request: FastifyRequest,
+  text: string,
+  counted: boolean,
+  access: Access,
+): HttpProblem => {
+  const reading = readToken(text);
+  const foreign = reading.ok && (reading.kind === "e2e" || reading.kind === "agent");
+  const code = foreign ? "WRONG_TOKEN_KIND" : "INVALID_TOKEN";
+  const detail = foreign
+    ? `Expected ${names(access)}, got ${TOKEN_NAMES[reading.kind]}.`
+    : "Invalid token";
+  return counted
+    ? failedAuthentication(context, request, code, detail)
+    : new HttpProblem(code, detail);
+};
+
+const checkHolder = (credential: Credential, access: Access): void => {
+  const { holder } = credential;
+  if (!access.holders.includes(holder)) {
+    const code =
+      holder === "agent" || holder === "agent_session" ? "WRONG_TOKEN_KIND" : "FORBIDDEN";
+    throw new HttpProblem(code, `Expected ${names(access)}, got ${HOLDER_NAMES[holder]}.`);
+  }
+  if (credential.limited && access.beforeTotp !== true) {
+    throw new HttpProblem(
+      "TOTP_ENROLMENT_REQUIRED",
+      "This login is good for POST /api/v1/auth/totp/enroll and /confirm only; then log in again with a code.",
+    );
+  }
+};
+
+const names = (access: Access): string =>
+  access.holders.map((holder) => HOLDER_NAMES[holder]).join(" or ");

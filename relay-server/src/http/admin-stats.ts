@@ -1,0 +1,50 @@
+/** `/admin/stats`: the relay at a glance (section 4); what is counted, counts from its start. */
+import { AdminStats } from "@blindrelay/protocol/schema/rest";
+import type { HubStats } from "../core/hub.ts";
+import { countAgents, countUsers } from "../store/people.ts";
+import { ADMINS, requires } from "./access.ts";
+import type { App, HttpContext } from "./app.ts";
+
+/** What the process around the control plane knows. */
+export interface Figures {
+  readonly hub: HubStats;
+  readonly startedAtMs: number;
+  readonly eventLoopDelay: {
+    readonly meanMs: number;
+    readonly p99Ms: number;
+    readonly maxMs: number;
+  };
+}
+
+export const adminStatsRoute = (app: App, context: HttpContext): void => {
+  app.get(
+    "/admin/stats",
+    {
+      onRequest: requires(context, ADMINS),
+      schema: { summary: "The relay at a glance", response: { 200: AdminStats } },
+    },
+    async (): Promise<AdminStats> => {
+      const { hub, startedAtMs, eventLoopDelay } = context.figures();
+      const { db } = context.store;
+      return {
+        uptime_s: Math.floor((context.nowMs() - startedAtMs) / 1000),
+        versions: { relay: context.version, node: process.versions.node },
+        users: await countUsers(db),
+        agents: { total: await countAgents(db), online: hub.agentsOnline },
+        connections: hub.connections,
+        messages: {
+          forwarded: hub.counters.forwardedToAgents + hub.counters.forwardedToClients,
+          dropped: Object.fromEntries(hub.counters.dropped),
+        },
+        auth_failures: context.lockout.failures,
+        lockouts: context.lockout.lockouts + context.names.lockouts,
+        queue_bytes: hub.queueBytes,
+        event_loop_delay: {
+          mean_ms: eventLoopDelay.meanMs,
+          p99_ms: eventLoopDelay.p99Ms,
+          max_ms: eventLoopDelay.maxMs,
+        },
+      };
+    },
+  );
+};

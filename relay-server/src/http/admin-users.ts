@@ -1,0 +1,149 @@
+/** `/admin/users`: people and their roles (section 4). The first admin is made by `blindrelay-server init` only. */
+import {
+  AdminUser,
+  AdminUserPage,
+  IdempotencyHeaders,
+  NoContent,
+  PAGE_LIMIT_DEFAULT,
+  PageQuery,
+  UserCreate,
+  UserParams,
+  UserPatch,
+} from "@blindrelay/protocol/schema/rest";
+import { administer, createUser, deleteUser, type Refusal } from "../auth/people.ts";
+import { listUsers } from "../store/people.ts";
+import type { UserRow } from "../store/tables.ts";
+import { findUser } from "../store/users.ts";
+import { ADMINS, credentialOf, requires } from "./access.ts";
+import { userAnswer } from "./account.ts";
+import type { App, HttpContext } from "./app.ts";
+import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
+import { readPosition, writePosition } from "./position.ts";
+import { HttpProblem, notFound } from "./problem.ts";
+
+export const adminUserRoutes = (app: App, context: HttpContext): void => {
+  const onRequest = requires(context, ADMINS);
+
+  app.get(
+    "/admin/users",
+    {
+      onRequest,
+      schema: {
+        summary: "Everybody, oldest first",
+        querystring: PageQuery,
+        response: { 200: AdminUserPage },
+      },
+    },
+    async (request) => {
+      const { cursor, limit = PAGE_LIMIT_DEFAULT } = request.query;
+      const after = cursor === undefined ? null : readPosition(cursor);
+      const found = await listUsers(context.store.db, after, limit + 1);
+      const rows = found.slice(0, limit);
+      const last = found.length > limit ? rows.at(-1) : undefined;
+      return {
+        items: rows.map(adminUser),
+        next_cursor: last === undefined ? null : writePosition(last.created_at, last.id),
+      };
+    },
+  );
+
+  app.post(
+    "/admin/users",
+    {
+      onRequest,
+      config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
+      schema: {
+        summary: "Make a user",
+        description: "Where the relay requires TOTP, the first login is good for enrolling only.",
+        headers: IdempotencyHeaders,
+        body: UserCreate,
+        response: { 201: AdminUser },
+      },
+    },
+    (request, reply) =>
+      idempotently(context, request, reply, async () => {
+        const made = await createUser(context, credentialOf(request).userId, request.body);
+        if (made === null) throw new HttpProblem("CONFLICT", "That user name is taken.");
+        reply.code(201).header("location", `/api/v1/admin/users/${made.id}`);
+        return adminUser(made);
+      }),
+  );
+
+  app.get(
+    "/admin/users/:id",
+    {
+      onRequest,
+      schema: { summary: "One user", params: UserParams, response: { 200: AdminUser } },
+    },
+    async (request) => {
+      const user = await findUser(context.store.db, knowable(request.params.id));
+      if (user === undefined) throw notFound("user");
+      return adminUser(user);
+    },
+  );
+
+  app.patch(
+    "/admin/users/:id",
+    {
+      onRequest,
+      config: { problems: ["CONFLICT"] },
+      schema: {
+        summary: "Change a user's role, disable, or help after a loss",
+        description:
+          "Disabling ends all logins, tokens and links of the user and of the user's agents at once; enabling makes the tokens good again. A new password ends what a change by its owner ends.",
+        params: UserParams,
+        body: UserPatch,
+        response: { 200: AdminUser },
+      },
+    },
+    async (request) => {
+      const { role, disabled, password, totp_enabled } = request.body;
+      const change = {
+        ...(role === undefined ? {} : { role }),
+        ...(disabled === undefined ? {} : { disabled }),
+        ...(password === undefined ? {} : { password }),
+        ...(totp_enabled === undefined ? {} : { totpEnabled: totp_enabled }),
+      };
+      const id = knowable(request.params.id);
+      const result = await administer(context, credentialOf(request).userId, id, change);
+      if (typeof result === "string") throw refused(result);
+      return adminUser(result);
+    },
+  );
+
+  app.delete(
+    "/admin/users/:id",
+    {
+      onRequest,
+      config: { problems: ["CONFLICT"] },
+      schema: {
+        summary: "Remove a user",
+        description: "With all agents, tokens and links, at once and for good.",
+        params: UserParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const id = knowable(request.params.id);
+      const result = await deleteUser(context, credentialOf(request).userId, id);
+      if (result !== "deleted") throw refused(result);
+      return reply.code(204).send(null);
+    },
+  );
+};
+
+/** An identifier that a database can be asked for; any other is 404 like one that is not there. */
+const knowable = (id: string): string => {
+  if (/^[A-Za-z0-9-]{1,64}$/.test(id)) return id;
+  throw notFound("user");
+};
+
+const refused = (refusal: Refusal): HttpProblem =>
+  refusal === "unknown"
+    ? notFound("user")
+    : new HttpProblem("CONFLICT", "That would leave this relay without an admin.");
+
+const adminUser = (user: UserRow): AdminUser => ({
+  ...userAnswer(user),
+  disabled: user.disabled_at !== null,
+});

@@ -1,0 +1,255 @@
+/** `/agents`: the devices of an account, their relay tokens and what a device needs to connect (section 4). */
+import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
+import {
+  type Agent,
+  AgentCreate,
+  AgentCreated,
+  AgentExport,
+  AgentPage,
+  AgentParams,
+  AgentPatch,
+  AgentQuery,
+  Agent as AgentSchema,
+  EnvironmentFile,
+  EspruinoModule,
+  EXPORT_MEDIA_TYPES,
+  ExportQuery,
+  IdempotencyHeaders,
+  MAX_METADATA_BYTES,
+  ModdableManifest,
+  NoContent,
+  RotateAgentAnswer,
+} from "@blindrelay/protocol/schema/rest";
+import type { FastifyRequest } from "fastify";
+import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../auth/agents.ts";
+import { changeAgent, findAgent } from "../store/agents.ts";
+import type { AgentRow } from "../store/tables.ts";
+import { credentialOf, READERS, requires, WRITERS } from "./access.ts";
+import { exportFormat, exportText } from "./agent-export.ts";
+import { agentPage } from "./agent-list.ts";
+import type { App, HttpContext } from "./app.ts";
+import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
+import { HttpProblem, invalidBody, notFound } from "./problem.ts";
+import { relayUrl } from "./relay-url.ts";
+import { timestamp } from "./time.ts";
+
+const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
+
+export const agentRoutes = (app: App, context: HttpContext): void => {
+  const reading = requires(context, READERS);
+  const writing = requires(context, WRITERS);
+  const answer = (row: AgentRow) => agentAnswer(context, row);
+
+  app.post(
+    "/agents",
+    {
+      onRequest: writing,
+      config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
+      schema: {
+        summary: "Make an agent and its relay token",
+        headers: IdempotencyHeaders,
+        body: AgentCreate,
+        response: { 201: AgentCreated },
+      },
+    },
+    (request, reply) =>
+      idempotently(context, request, reply, async () => {
+        const { name, agent_id, metadata } = request.body;
+        const made = await createAgent(context, credentialOf(request).userId, {
+          name,
+          agentId: agent_id ?? null,
+          metadata: metadataText(metadata ?? {}),
+        });
+        if (made === null) {
+          throw new HttpProblem("CONFLICT", "That agent_id is taken: propose another, or none.");
+        }
+        reply.code(201).header("location", `/api/v1/agents/${made.row.agent_id}`);
+        return { ...answer(made.row), api_token: made.token };
+      }),
+  );
+
+  app.get(
+    "/agents",
+    {
+      onRequest: reading,
+      schema: {
+        summary: "One's own agents, oldest first",
+        querystring: AgentQuery,
+        response: { 200: AgentPage },
+      },
+    },
+    async (request) => {
+      const { userId } = credentialOf(request);
+      await context.settle();
+      const page = await agentPage(context, userId, request.query);
+      return { items: page.rows.map(answer), next_cursor: page.nextCursor };
+    },
+  );
+
+  app.get(
+    "/agents/:agent_id",
+    {
+      onRequest: reading,
+      schema: { summary: "One agent", params: AgentParams, response: { 200: AgentSchema } },
+    },
+    async (request) => {
+      await context.settle();
+      return answer(await ownAgent(context, request));
+    },
+  );
+
+  app.patch(
+    "/agents/:agent_id",
+    {
+      onRequest: writing,
+      schema: {
+        summary: "Change an agent's name or metadata",
+        params: AgentParams,
+        body: AgentPatch,
+        response: { 200: AgentSchema },
+      },
+    },
+    async (request) => {
+      const { name, metadata } = request.body;
+      const change = {
+        ...(name === undefined ? {} : { name }),
+        ...(metadata === undefined ? {} : { metadata: metadataText(metadata) }),
+      };
+      const row = await ownAgent(context, request);
+      if (Object.keys(change).length === 0) return answer(row);
+      const changed = await changeAgent(context.store.db, row.user_id, row.agent_id, change);
+      if (changed === undefined) throw notFound("agent");
+      return answer(changed);
+    },
+  );
+
+  app.delete(
+    "/agents/:agent_id",
+    {
+      onRequest: writing,
+      schema: {
+        summary: "Remove an agent",
+        description: "Its tokens and its link end at once.",
+        params: AgentParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const row = await ownAgent(context, request);
+      if (!(await deleteAgent(context, row.user_id, row.agent_id))) throw notFound("agent");
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.post(
+    "/agents/:agent_id/rotate-token",
+    {
+      onRequest: writing,
+      config: { problems: IDEMPOTENCY_PROBLEMS },
+      schema: {
+        summary: "Renew an agent's relay token",
+        headers: IdempotencyHeaders,
+        description: "The old one and the agent's link end at once.",
+        params: AgentParams,
+        response: { 200: RotateAgentAnswer },
+      },
+    },
+    (request, reply) =>
+      idempotently(context, request, reply, async () => {
+        const row = await ownAgent(context, request);
+        const rotated = await rotateAgentToken(context, row.user_id, row.agent_id);
+        if (rotated === null) throw notFound("agent");
+        return {
+          agent_id: row.agent_id,
+          api_token: rotated.token,
+          rotated_at: timestamp(rotated.rotatedAtMs),
+        };
+      }),
+  );
+
+  app.get(
+    "/agents/:agent_id/export",
+    {
+      onRequest: writing,
+      schema: {
+        summary: "What a device needs to connect",
+        description:
+          "As JSON, or as firmware takes it: by `format`, or by the first type of Accept that is known.",
+        params: AgentParams,
+        querystring: ExportQuery,
+        response: { 200: EXPORTED },
+      },
+    },
+    async (request, reply) => {
+      const row = await ownAgent(context, request);
+      const token = await exportAgentToken(context, row.user_id, row.agent_id);
+      if (token === null) throw notFound("agent");
+      const url = relayUrl(context, request);
+      const format = exportFormat(request.query.format, request.headers.accept);
+      reply.header("vary", "accept");
+      if (format === "json") {
+        return {
+          agent_id: row.agent_id,
+          api_token: token,
+          relay_url: url,
+          created_at: timestamp(row.created_at),
+        };
+      }
+      const agent = { agentId: row.agent_id, relayToken: token, url };
+      reply.type(`${EXPORT_MEDIA_TYPES[format]}; charset=utf-8`);
+      return reply.send(Buffer.from(exportText(format, agent)) as never);
+    },
+  );
+};
+
+/** One answer in four media types. */
+const EXPORTED = {
+  description: "What the agent's firmware is configured with.",
+  content: {
+    [EXPORT_MEDIA_TYPES.json]: { schema: AgentExport },
+    [EXPORT_MEDIA_TYPES.espruino]: { schema: EspruinoModule },
+    [EXPORT_MEDIA_TYPES.moddable]: { schema: ModdableManifest },
+    [EXPORT_MEDIA_TYPES.env]: { schema: EnvironmentFile },
+  },
+};
+
+const ownAgent = async (
+  context: HttpContext,
+  request: FastifyRequest<{ Params: AgentParams }>,
+): Promise<AgentRow> => {
+  const { agent_id } = request.params;
+  const row = AGENT_ID.test(agent_id)
+    ? await findAgent(context.store.db, credentialOf(request).userId, agent_id)
+    : undefined;
+  if (row === undefined) throw notFound("agent");
+  return row;
+};
+
+const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({
+  agent_id: row.agent_id,
+  name: row.name,
+  online: context.links.isOnline(row.agent_id),
+  last_seen: row.last_seen === null ? null : timestamp(row.last_seen),
+  runtime: row.runtime,
+  firmware_version: row.firmware_version,
+  created_at: timestamp(row.created_at),
+  metadata: JSON.parse(row.metadata) as Agent["metadata"],
+});
+
+const metadataText = (metadata: Agent["metadata"]): string => {
+  const text = jsonText(metadata);
+  if (text === null || Buffer.byteLength(text) > MAX_METADATA_BYTES) {
+    throw invalidBody("/metadata", `must have at most ${MAX_METADATA_BYTES} bytes as JSON text`);
+  }
+  return text;
+};
+
+/** Null where JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse does not. */
+const jsonText = (value: unknown): string | null => {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+};

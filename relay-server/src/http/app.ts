@@ -1,0 +1,143 @@
+/**
+ * The REST side of the relay (section 4): one fastify server, every resource in a file of its own,
+ * schemas from `@blindrelay/protocol/schema/rest`, errors as problem documents.
+ */
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
+import type { ControlContext } from "../auth/context.ts";
+import type { ReleaseKeys } from "../releases/keys.ts";
+import { accountRoutes } from "./account.ts";
+import type { AddressReader } from "./address.ts";
+import { adminAuditRoute } from "./admin-audit.ts";
+import { adminStatsRoute, type Figures } from "./admin-stats.ts";
+import { adminUserRoutes } from "./admin-users.ts";
+import { agentRoutes } from "./agents.ts";
+import { artifactRoutes } from "./artifacts.ts";
+import { authRoutes } from "./auth.ts";
+import { jsonBodies } from "./bodies.ts";
+import { collectRoutes } from "./describe/openapi.ts";
+import { describeRoutes } from "./describe/routes.ts";
+import { healthRoutes } from "./health.ts";
+import { watchMethods } from "./methods.ts";
+import { answerProblems, malformedRequest } from "./problem.ts";
+import { releaseCheckRoute } from "./release-check.ts";
+import { releaseRoutes } from "./releases.ts";
+import { totpRoutes } from "./totp.ts";
+import { validatorCompiler } from "./validation.ts";
+import { upgradeRoute } from "./wss.ts";
+
+/** Nothing that this API takes is near it. */
+const BODY_LIMIT_BYTES = 65536;
+/** As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable. */
+const MAX_PARAM_LENGTH = 16384;
+
+export type App = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+/** What the routes work with, beyond the control plane itself. */
+export interface HttpContext extends ControlContext {
+  readonly addressOf: AddressReader;
+  /** `http://host:port` as people reach it, or null: as the request did. */
+  readonly publicUrl: string | null;
+  readonly version: string;
+  /** Whose releases are taken. */
+  readonly releaseKeys: ReleaseKeys;
+  /** Of one artifact. */
+  readonly maxReleaseBytes: number;
+  readonly figures: () => Figures;
+  /** Resolves when the store has what the hub left behind, as far as it can be written. */
+  readonly settle: () => Promise<void>;
+  /** Whether the relay takes new work; false while it drains. */
+  readonly isReady: () => Promise<boolean>;
+}
+
+/**
+ * Builds the server without listening. `logger` must not be given to anybody who would log bodies;
+ * `serve` makes the server where it is not to be a plain http one.
+ */
+export const buildApp = (
+  context: HttpContext,
+  logger: FastifyBaseLogger,
+  serve?: (listener: RequestListener) => Server,
+): App => {
+  const app: App = Fastify({
+    loggerInstance: logger,
+    bodyLimit: BODY_LIMIT_BYTES,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    genReqId: () => randomUUID(),
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: "request_id",
+    }),
+    frameworkErrors: (error, request, reply) => {
+      stampHeaders(request, reply as never);
+      answerProblems(error, request, reply as never);
+    },
+    clientErrorHandler: malformedRequest,
+    return503OnClosing: false,
+    ...(serve === undefined ? {} : { serverFactory: serve }),
+    forceCloseConnections: true,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setErrorHandler(answerProblems);
+  jsonBodies(app);
+  const methods = watchMethods(app);
+  app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
+  app.addHook("onResponse", async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        route: request.routeOptions.url ?? null,
+        status: reply.statusCode,
+        address: context.addressOf(request.raw),
+        ms: Math.round(reply.elapsedTime),
+      },
+      "request",
+    );
+  });
+
+  const openapi = collectRoutes(app, context.version);
+  app.register(async (root) => {
+    healthRoutes(root as App, context);
+    upgradeRoute(root as App);
+    describeRoutes(root as App, context, openapi);
+  });
+  app.register(
+    async (api) => {
+      authRoutes(api as App, context);
+      totpRoutes(api as App, context);
+      accountRoutes(api as App, context);
+      agentRoutes(api as App, context);
+      releaseRoutes(api as App, context);
+      releaseCheckRoute(api as App, context);
+      adminStatsRoute(api as App, context);
+      adminUserRoutes(api as App, context);
+      adminAuditRoute(api as App, context);
+      api.register(async (artifacts) => artifactRoutes(artifacts as App, context));
+    },
+    { prefix: "/api/v1" },
+  );
+  app.register(async (last) => methods.answerOthers(last as App));
+  return app;
+};
+
+/** What every answer carries, errors before any route too. */
+const stampHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
+  reply.header("x-request-id", request.id);
+  reply.header("x-content-type-options", "nosniff");
+  reply.header("cache-control", "no-store"); // answers hold secrets, or are true for a moment
+};

@@ -1,0 +1,220 @@
+/**
+ * `/api/openapi.json`: what the routes' own schemas say (@fastify/swagger collects them), completed
+ * with what hooks and handlers may answer. Nothing is described twice, so nothing can disagree.
+ */
+import { STATUS_CODES } from "node:http";
+import { WSS_PATH } from "@blindrelay/protocol";
+import * as rest from "@blindrelay/protocol/schema/rest";
+import swagger from "@fastify/swagger";
+import type { RouteOptions } from "fastify";
+import { type Access, accessOf } from "../access.ts";
+import type { App } from "../app.ts";
+import { exampleOf, type JsonSchema } from "./example.ts";
+import { PROBLEM_HEADERS, problemExamples, problemResponses, problemsOf } from "./problems.ts";
+import { SCHEMES, securityOf, TAGS, tagOf } from "./words.ts";
+
+/** What swagger makes of a route, as far as it is touched here. */
+interface Operation {
+  operationId?: string;
+  summary?: string;
+  tags?: string[];
+  security?: object[];
+  parameters?: { name: string; schema: JsonSchema; example?: unknown }[];
+  requestBody?: { required: boolean; content: Record<string, Media> };
+  responses: Record<
+    string,
+    { description: string; headers?: object; content?: Record<string, Media> }
+  >;
+}
+interface Media {
+  schema?: JsonSchema;
+  example?: unknown;
+  examples?: unknown;
+}
+type Paths = Record<string, Record<string, Operation>>;
+
+export interface OpenapiDocument {
+  openapi: string;
+  info: object;
+  tags: { name: string; description: string }[];
+  paths: Paths;
+  components: Record<string, Record<string, object>>;
+}
+
+const DESCRIPTION = `The control plane of a blindrelay: accounts, agents, releases and administration.
+What agents and clients say to each other goes over \`${WSS_PATH}\`, sealed end to end, and is described in [asyncapi.json](asyncapi.json).
+
+Every error is a problem document (RFC 9457) whose \`code\` is stable. Every \`GET\` also answers \`HEAD\`.
+A path that exists but not with the method asked for answers 405 with \`Allow\`.`;
+
+/** Collects the routes that are registered after it; `document()` once the server is ready. */
+export const collectRoutes = (app: App, version: string): (() => OpenapiDocument) => {
+  const routes = new Map<string, RouteOptions>();
+  app.register(swagger, {
+    convertConstToEnum: false, // as the contract writes it
+    openapi: {
+      openapi: "3.1.1",
+      info: { title: "blindrelay", version, description: DESCRIPTION, license: LICENSE },
+      servers: [{ url: "/", description: "This relay" }],
+    },
+    transform: ({ schema, url, route }) => {
+      for (const method of [route.method].flat()) {
+        routes.set(`${method.toLowerCase()} ${pathOf(url)}`, route);
+      }
+      return { schema: schema ?? {}, url };
+    },
+  });
+  let made: OpenapiDocument | null = null;
+  return () => {
+    made ??= complete(app.swagger() as unknown as OpenapiDocument, routes);
+    return made;
+  };
+};
+
+/** What swagger writes where a schema has no description. */
+const SWAGGER_DEFAULT = "Default Response";
+
+const LICENSE = { name: "MIT", identifier: "MIT" };
+
+/** `/agents/:agent_id` as `/agents/{agent_id}`. */
+const pathOf = (url: string): string => url.replace(/:(\w+)/g, "{$1}");
+
+const complete = (
+  document: OpenapiDocument,
+  routes: ReadonlyMap<string, RouteOptions>,
+): OpenapiDocument => {
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const route = routes.get(`${method} ${path}`);
+      if (route === undefined) throw new Error(`no route behind ${method} ${path}`);
+      completeOperation(operation, method, path, route);
+    }
+  }
+  const used = new Set(
+    Object.values(document.paths).flatMap((path) =>
+      Object.values(path).flatMap(({ tags = [] }) => tags),
+    ),
+  );
+  const paths = shared(document.paths) as Paths;
+  return {
+    ...document,
+    tags: TAGS.filter(({ name }) => used.has(name)),
+    paths,
+    components: {
+      schemas: componentSchemas(paths) as Record<string, object>,
+      securitySchemes: SCHEMES,
+      headers: PROBLEM_HEADERS,
+      examples: problemExamples(),
+    },
+  };
+};
+
+const completeOperation = (
+  operation: Operation,
+  method: string,
+  path: string,
+  route: RouteOptions,
+): void => {
+  const access: Access | null = accessOf(route.onRequest);
+  operation.operationId ??= operationId(method, path);
+  operation.tags ??= [tagOf(path)];
+  operation.security = securityOf(access);
+  const { requestBody, responses, parameters = [] } = operation;
+  if (requestBody !== undefined) {
+    for (const media of Object.values(requestBody.content)) {
+      requestBody.required &&= !mayBeAbsent(media.schema);
+      if (media.schema !== undefined) media.schema = withoutUndefined(media.schema);
+    }
+  }
+  for (const { content, headers } of [requestBody, ...Object.values(responses)].map(asBearer)) {
+    if (headers !== null) headers["X-Request-Id"] = { $ref: "#/components/headers/RequestId" };
+    for (const [type, media] of Object.entries(content)) {
+      if (!type.includes("json") || media.schema === undefined) continue;
+      if (media.example === undefined && media.examples === undefined) {
+        media.example = exampleOf(media.schema);
+      }
+    }
+  }
+  for (const parameter of parameters) parameter.example ??= exampleOf(parameter.schema);
+  for (const [status, answer] of Object.entries(responses)) {
+    if (answer.description === SWAGGER_DEFAULT) answer.description = STATUS_CODES[status] ?? "";
+  }
+  Object.assign(responses, problemResponses(problemsOf(route, access)));
+};
+
+/** A request body or a response, by what both have; only a response has headers. */
+const asBearer = (
+  part: { content?: Record<string, Media>; headers?: object } | undefined,
+): { content: Record<string, Media>; headers: Record<string, object> | null } => {
+  if (part === undefined || "required" in part) {
+    return { content: part?.content ?? {}, headers: null };
+  }
+  part.headers ??= {};
+  return { content: part.content ?? {}, headers: part.headers as Record<string, object> };
+};
+
+/** `POST /api/v1/agents/{agent_id}/rotate-token` as `postAgentsByAgentIdRotateToken`. */
+const operationId = (method: string, path: string): string =>
+  `${method}/${path.replace(/^\/api(\/v\d+)?/, "")}`
+    .replace(/\{(\w+)\}/g, "by/$1")
+    .replace(/[^A-Za-z0-9]+(\w)/g, (_all, letter: string) => letter.toUpperCase());
+
+/** A body that may be left out is a union with `undefined`, which JSON Schema does not know. */
+const mayBeAbsent = (schema: JsonSchema | undefined): boolean =>
+  schema?.anyOf?.some(({ type }) => type === "undefined") ?? false;
+
+const withoutUndefined = (schema: JsonSchema): JsonSchema =>
+  mayBeAbsent(schema)
+    ? { ...schema, anyOf: (schema.anyOf ?? []).filter(({ type }) => type !== "undefined") }
+    : schema;
+
+// ---- one definition for what several operations share
+
+/** The contract's named object schemas as plain JSON Schema. Leaves stay where they are used. */
+const NAMED: readonly (readonly [name: string, schema: JsonSchema])[] = Object.entries(rest)
+  .filter(([name, value]) => /^[A-Z][a-z]/.test(name) && typeof value === "object")
+  .map(([name, value]) => [name, plain(value as object)] as const)
+  .filter(([, schema]) => schema.type === "object");
+
+const NAME_OF: ReadonlyMap<string, string> = new Map(
+  NAMED.map(([name, schema]) => [canonical(schema), name]),
+);
+
+/** A copy in which every named schema is a reference, but for the value itself where `whole`. */
+const shared = (value: unknown, whole = false): unknown => {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => shared(item));
+  const name = whole || !("type" in value) ? undefined : NAME_OF.get(canonical(value));
+  if (name !== undefined) return { $ref: `#/components/schemas/${name}` };
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shared(part)]));
+};
+
+/** The named schemas that `paths`, or another of them, refers to. */
+const componentSchemas = (paths: unknown): Record<string, unknown> => {
+  const schemas = NAMED.map(([name, schema]) => [name, shared(schema, true)] as const);
+  const used = JSON.stringify([paths, schemas]);
+  return Object.fromEntries(
+    schemas.filter(([name]) => used.includes(`"#/components/schemas/${name}"`)),
+  );
+};
+
+/** Without what TypeBox adds, and as swagger writes it, so that both can be compared. */
+function plain(schema: object): JsonSchema {
+  const text = JSON.stringify(schema, (key, value) =>
+    key === "$id" ? undefined : value?.patternProperties === undefined ? value : openRecord(value),
+  );
+  return JSON.parse(text) as JsonSchema;
+}
+
+function openRecord({ patternProperties, ...schema }: JsonSchema): object {
+  return { ...schema, additionalProperties: Object.values(patternProperties as object)[0] };
+}
+
+/** The same text for the same schema, whatever the order of its members. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

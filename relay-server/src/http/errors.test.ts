@@ -1,0 +1,154 @@
+/** Whatever goes wrong with a request is a problem document (section 4). */
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
+import { Problem } from "@blindrelay/protocol/schema/rest";
+import type { LightMyRequestResponse } from "fastify";
+import { Value } from "typebox/value";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Rest, startRest } from "./harness.ts";
+
+let rest: Rest;
+let token: string;
+beforeAll(async () => {
+  rest = await startRest();
+  token = (await rest.login()).user.api_token;
+});
+afterAll(() => rest.close());
+
+const expectProblem = (answer: LightMyRequestResponse, status: number, code: string) => {
+  expect(answer.headers["content-type"]).toBe("application/problem+json");
+  const problem = answer.json();
+  expect(Value.Check(Problem, problem)).toBe(true);
+  expect([answer.statusCode, problem.status, problem.code]).toEqual([status, status, code]);
+  expect(ERRORS[problem.code as ErrorCode].http).toBe(status);
+  expect(problem.request_id).toBe(answer.headers["x-request-id"]);
+};
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+test.each([
+  ["no JSON", "{"],
+  ["two documents", "{}{}"],
+  ["a prototype", '{"__proto__": {"name": "x"}}'],
+  ["a constructor's prototype", '{"constructor": {"prototype": {}}}'],
+])("a body with %s is 400", async (_what, body) => {
+  const answer = await rest.call("POST", "/agents", { token, body, headers: JSON_TYPE });
+  expectProblem(answer, 400, "BAD_REQUEST");
+});
+
+test.each([
+  ["text", "text/plain"],
+  ["a form", "application/x-www-form-urlencoded"],
+  ["nothing known", "nonsense"],
+])("a body that says it is %s is 415", async (_what, type) => {
+  const headers = { "content-type": type };
+  const answer = await rest.call("POST", "/agents", { token, body: "name=x", headers });
+  expectProblem(answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+});
+
+test("a body over 64 KiB is 413", async () => {
+  const body = JSON.stringify({ name: "x".repeat(65536) });
+  const answer = await rest.call("POST", "/agents", { token, body, headers: JSON_TYPE });
+  expectProblem(answer, 413, "TOO_LARGE");
+});
+
+test.each(["null", "[]", "1", '"x"', "{}", ""])(
+  "a body %j where an object belongs is 422",
+  async (body) => {
+    const answer = await rest.call("POST", "/agents", { token, body, headers: JSON_TYPE });
+    expectProblem(answer, 422, "VALIDATION_FAILED");
+    expect(answer.json().errors.length).toBeGreaterThan(0);
+  },
+);
+
+test("unknown fields are ignored, as on /wss", async () => {
+  const body = { name: "x", colour: "red" };
+  const answer = await rest.call("POST", "/agents", { token, body });
+  expect(answer.statusCode).toBe(201);
+  expect(answer.json()).not.toHaveProperty("colour");
+});
+
+test.each([
+  ["/api/v1/nothing", 404],
+  ["/", 404],
+  ["/metrics", 404],
+  ["/api/v1/agents/", 404],
+  [`/api/v1/agents/${"a".repeat(300)}`, 404],
+])("GET %s is 404", async (path, status) => {
+  const answer = await rest.app.inject({
+    url: path,
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expectProblem(answer, status, "NOT_FOUND");
+});
+
+test("a path that cannot be decoded is 400", async () => {
+  expectProblem(await rest.app.inject({ url: "/api/v1/agents/%zz" }), 400, "BAD_REQUEST");
+});
+
+test.each([
+  ["DELETE", "/api/v1/agents", "GET, HEAD, POST"],
+  ["GET", "/api/v1/auth/login", "POST"],
+  ["PUT", "/api/v1/agents/x", "DELETE, GET, HEAD, PATCH"],
+  ["POST", "/health", "GET, HEAD"],
+  ["POST", "/wss", "GET, HEAD"],
+  ["OPTIONS", "/api/v1/account", "GET, HEAD, PATCH"],
+])("%s %s is 405 and says what goes", async (method, url, allow) => {
+  const answer = await rest.app.inject({ method: method as "GET", url });
+  expectProblem(answer, 405, "METHOD_NOT_ALLOWED");
+  expect(answer.headers.allow).toBe(allow);
+});
+
+test("a plain GET of /wss is 426", async () => {
+  const answer = await rest.app.inject({ url: "/wss" });
+  expectProblem(answer, 426, "UPGRADE_REQUIRED");
+  expect(answer.headers.upgrade).toBe("websocket");
+});
+
+test("credentials are looked at before the body", async () => {
+  const answer = await rest.call("POST", "/agents", { body: "{", headers: JSON_TYPE });
+  expectProblem(answer, 401, "AUTH_REQUIRED");
+  expect(answer.headers["www-authenticate"]).toBe("Bearer");
+});
+
+test.each(["Basic YTpi", "Bearer", "Bearer a b", "acct_x"])(
+  "an Authorization of %j is as good as none",
+  async (authorization) => {
+    const answer = await rest.call("GET", "/account", { headers: { authorization } });
+    expectProblem(answer, 401, "AUTH_REQUIRED");
+  },
+);
+
+test("a fault of ours is 500 and tells nothing but the request id", async () => {
+  const broken = await startRest();
+  const { access_token } = await broken.login();
+  await broken.context.store.db.schema.dropTable("agents").execute();
+  const answer = await broken.call("GET", "/agents", { token: access_token });
+  expectProblem(answer, 500, "INTERNAL");
+  expect(answer.body).not.toContain('agents"');
+  expect(answer.body).not.toMatch(/sql|table/i);
+  await broken.close();
+});
+
+test("bytes that are no HTTP get a problem document too", async () => {
+  await rest.app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = rest.app.addresses()[0] as { port: number };
+  const socket = connect(port, "127.0.0.1");
+  socket.write("NONSENSE\r\n\r\n");
+  const answer = await text(socket);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  expect(Value.Check(Problem, JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))))).toBe(true);
+});
+
+test("health says ok, and ready is 503 while the relay is not", async () => {
+  for (const path of ["/health", "/health/live", "/health/ready"]) {
+    const answer = await rest.app.inject({ url: path });
+    expect([answer.statusCode, answer.json()]).toEqual([200, { status: "ok" }]);
+  }
+  const draining = await startRest();
+  Object.assign(draining.context, { isReady: async () => false });
+  expectProblem(await draining.app.inject({ url: "/health/ready" }), 503, "UNAVAILABLE");
+  expect((await draining.app.inject({ url: "/health/live" })).statusCode).toBe(200);
+  await draining.close();
+});

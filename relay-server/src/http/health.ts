@@ -1,0 +1,26 @@
+/** `/health` at the root: alive means the process answers, ready that it takes new work. */
+import type { ErrorCode } from "@blindrelay/protocol";
+import { Health } from "@blindrelay/protocol/schema/rest";
+import type { App, HttpContext } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
+
+const OK: Health = { status: "ok" };
+const schema = (summary: string) => ({ summary, response: { 200: Health } });
+const MAY_BE_AWAY = { problems: ["UNAVAILABLE"] as ErrorCode[] };
+
+export const healthRoutes = (app: App, context: HttpContext): void => {
+  app.get("/health", { schema: schema("Whether the process answers") }, async () => OK);
+  app.get(
+    "/health/live",
+    { schema: schema("Whether to leave the process running") },
+    async () => OK,
+  );
+  app.get(
+    "/health/ready",
+    { config: MAY_BE_AWAY, schema: schema("Whether to send it new work") },
+    async () => {
+      if (await context.isReady()) return OK;
+      throw new HttpProblem("UNAVAILABLE", "The relay is draining, or its store is away.");
+    },
+  );
+};

@@ -1,0 +1,45 @@
+/** A path that exists but not with this method is 405 and says which do; any other path is 404. */
+import type { HTTPMethods } from "fastify";
+import type { App } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
+
+export interface Methods {
+  /** Adds the 405 routes. To be called once all real routes are there. */
+  answerOthers(app: App): void;
+}
+
+/** Watches which methods the routes that follow have. */
+export const watchMethods = (app: App): Methods => {
+  const known = new Map<string, Set<string>>();
+  let watching = true;
+  app.addHook("onRoute", (route) => {
+    if (!watching) return;
+    const methods = known.get(route.url) ?? new Set();
+    for (const method of [route.method].flat()) methods.add(method);
+    known.set(route.url, methods);
+  });
+  app.setNotFoundHandler(() => {
+    throw new HttpProblem("NOT_FOUND", "There is no such path.");
+  });
+  return {
+    answerOthers: (rest) => {
+      watching = false;
+      for (const [url, methods] of known) answerOthers(rest, url, methods);
+    },
+  };
+};
+
+const answerOthers = (app: App, url: string, methods: ReadonlySet<string>): void => {
+  const others = app.supportedMethods.filter((method) => !methods.has(method));
+  const allow = [...methods].sort().join(", ");
+  app.route({
+    method: others as HTTPMethods[],
+    url,
+    schema: { hide: true }, // no operation: the document says what the path does know
+    onRequest: async () => {
+      const detail = `This path knows ${allow} only.`;
+      throw new HttpProblem("METHOD_NOT_ALLOWED", detail, { headers: { allow } });
+    },
+    handler: () => undefined,
+  });
+};

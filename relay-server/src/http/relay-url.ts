@@ -1,0 +1,21 @@
+/** Where this relay is reached: the configured address, or the one that the request came by. */
+import { WSS_PATH } from "@blindrelay/protocol";
+import type { FastifyRequest } from "fastify";
+import type { HttpContext } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
+
+/** What goes into files that shells and boards read, so nothing but names, numbers and ports. */
+const HOST = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
+
+/** `http(s)://host:port` without a slash at its end. Throws a 400 where Host is no host. */
+export const httpBase = (context: HttpContext, request: FastifyRequest): string => {
+  if (context.publicUrl !== null) return context.publicUrl.replace(/\/+$/, "");
+  if (!HOST.test(request.host)) {
+    throw new HttpProblem("BAD_REQUEST", "The Host header names no host.");
+  }
+  return `${request.protocol}://${request.host}`;
+};
+
+/** What firmware connects to. */
+export const relayUrl = (context: HttpContext, request: FastifyRequest): string =>
+  `${httpBase(context, request).replace(/^http/, "ws")}${WSS_PATH}`;

@@ -1,0 +1,32 @@
+/** Validates requests with the very schemas that the contract publishes (TypeBox). */
+import type { Problem } from "@blindrelay/protocol/schema/rest";
+import type { FastifySchemaCompiler } from "fastify";
+import type { TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { Value } from "typebox/value";
+
+/** A request of the wrong shape, and all that is wrong with it. */
+export class InvalidRequest extends Error {
+  readonly errors: NonNullable<Problem["errors"]>;
+
+  constructor(errors: NonNullable<Problem["errors"]>) {
+    super("invalid request");
+    this.errors = errors;
+  }
+}
+
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const check = Compile(schema);
+  const part = httpPart ?? "body";
+  return (given: unknown) => {
+    // Only bodies have types of their own; everything else arrives as text.
+    const value = part === "body" ? given : Value.Convert(schema, given);
+    if (check.Check(value)) return { value };
+    const errors = check.Errors(value).map((error) => ({
+      path: error.instancePath,
+      in: part,
+      message: error.message,
+    }));
+    return { error: new InvalidRequest(errors) };
+  };
+};

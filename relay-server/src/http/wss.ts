@@ -1,0 +1,24 @@
+/** A plain GET of the WebSocket path (section 3): 426. Upgrades never come here, ws/ takes them first. */
+import { WSS_PATH } from "@blindrelay/protocol";
+import { Type } from "typebox";
+import type { App } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
+
+export const upgradeRoute = (app: App): void => {
+  app.get(
+    WSS_PATH,
+    {
+      config: { problems: ["UPGRADE_REQUIRED"] },
+      schema: {
+        summary: "The link of agents and clients: a WebSocket",
+        description: "What is said on it stands in /api/asyncapi.json.",
+        response: { 101: Type.Null({ description: "To a request that asks for the upgrade." }) },
+      },
+    },
+    () => {
+      throw new HttpProblem("UPGRADE_REQUIRED", "Connect here with a WebSocket client.", {
+        headers: { upgrade: "websocket", connection: "Upgrade" },
+      });
+    },
+  );
+};

@@ -1,0 +1,187 @@
+/** `blindrelay-server` as people type it: a process, its output and its exit code (commands.md). */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type InitOptions, initStore } from "./setup.ts";
+
+const MAIN = join(import.meta.dirname, "main.ts");
+const PASSWORD = "correct horse";
+
+let folder: string;
+let data: string;
+const children: ChildProcess[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-main-"));
+  data = join(folder, "relay");
+});
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true });
+});
+
+const launch = (args: string[], environment: Record<string, string> = {}) => {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH ?? "", ...environment },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  children.push(child);
+  return child;
+};
+
+/** Runs to the end. */
+const run = async (args: string[], input = "", environment: Record<string, string> = {}) => {
+  const child = launch(args, environment);
+  child.stdin?.on("error", () => undefined).end(input);
+  const [out, err, [code]] = await Promise.all([
+    text(child.stdout as NodeJS.ReadableStream as never),
+    text(child.stderr as NodeJS.ReadableStream as never),
+    once(child, "exit"),
+  ]);
+  return { out, err, code };
+};
+
+/** A store, made without a process. */
+const make = (more: Partial<InitOptions> = {}) =>
+  initStore({ data, username: "ada", password: PASSWORD, totp: false, ...more });
+
+const INIT = () => ["init", "--data", data, "--username", "ada", "--password-stdin", "--json"];
+
+/** Starts a relay and waits for its first line. */
+const start = async (args: string[] = [], environment: Record<string, string> = {}) => {
+  const child = launch(
+    ["start", "--data", data, "--port", "0", "--metrics-port", "0", ...args],
+    environment,
+  );
+  const [line] = await once(createInterface(child.stdout as never), "line");
+  return { child, listening: JSON.parse(line) };
+};
+
+describe("init", () => {
+  test("makes store, key and admin, and prints exactly what an authenticator needs", async () => {
+    const made = await run(INIT(), `${PASSWORD}\n`);
+    expect([made.code, made.err]).toEqual([0, ""]);
+    const answer = JSON.parse(made.out);
+    expect(Object.keys(answer)).toEqual(["username", "totp_secret", "otpauth_uri"]);
+    expect(answer.username).toBe("ada");
+    expect(answer.totp_secret).toMatch(/^[A-Z2-7]{32}$/);
+    expect(answer.otpauth_uri).toContain(answer.totp_secret);
+    const key = statSync(join(data, "key", "master.key"));
+    expect([key.size, key.mode & 0o777]).toEqual([32, 0o600]);
+    for (const room of ["key", "store"]) {
+      expect(statSync(join(data, room)).mode & 0o777).toBe(0o700);
+    }
+  });
+
+  test("refuses to make a store where there is one", async () => {
+    await make();
+    const again = await run(INIT(), PASSWORD);
+    expect([again.code, again.out]).toEqual([5, ""]);
+    expect(again.err).toContain("there is a store already");
+  });
+
+  test.each([
+    ["a password that will not do", [], "short", "8 to 256 characters"],
+    ["an unknown flag", ["--password", "x"], PASSWORD, "unknown option"],
+  ])("%s is a matter of usage", async (_what, more, input, named) => {
+    const refused = await run([...INIT(), ...more], input);
+    expect([refused.code, refused.out]).toEqual([2, ""]);
+    expect(refused.err).toContain(named);
+  });
+
+  test("without --json it speaks to a person", async () => {
+    const made = await run([...INIT().slice(0, -1), "--no-totp"], PASSWORD);
+    expect(made.code).toBe(0);
+    expect(made.out).toContain("the admin ada");
+  });
+});
+
+describe("start", () => {
+  test("says where it listens on its first line, and SIGTERM ends it with 0", async () => {
+    await run([...INIT(), "--no-totp"], `${PASSWORD}\r\n`);
+    const { child, listening } = await start();
+    expect(Object.keys(listening)).toEqual(["event", "url", "metrics_url"]);
+    expect(listening.event).toBe("listening");
+    const config = await (await fetch(`${listening.url}/api/v1/auth/config`)).json();
+    expect(config.totp).toBe("optional");
+    expect((await fetch(listening.metrics_url)).status).toBe(200);
+    const login = await fetch(`${listening.url}/api/v1/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "ada", password: PASSWORD }),
+    });
+    expect(login.status).toBe(200);
+    const { access_token, user } = await login.json();
+    const log = text(child.stderr as never);
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await log).toContain('"msg":"request"');
+    for (const secret of [PASSWORD, access_token, user.api_token]) {
+      expect(await log).not.toContain(secret);
+    }
+  });
+
+  test("SIGINT drains too", async () => {
+    await make();
+    const { child } = await start();
+    child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([0, null]);
+  });
+
+  test("refuses a folder that another relay has, and takes it once that one is dead", async () => {
+    await make();
+    const { child } = await start();
+    const refused = await run(["start", "--data", data, "--port", "0", "--metrics-port", "0"]);
+    expect([refused.code, refused.out]).toEqual([4, ""]);
+    expect(refused.err).toContain("stop it first");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await start();
+  });
+
+  test("takes settings from a file and the environment, and a key that lies elsewhere", async () => {
+    const key = { BLINDRELAY_MASTER_KEY: "ab".repeat(32) };
+    await make({ masterKey: key.BLINDRELAY_MASTER_KEY });
+    const file = join(folder, "config.json");
+    writeFileSync(file, JSON.stringify({ publicUrl: "https://relay.example" }));
+    const { child, listening } = await start(["--config", file], {
+      ...key,
+      BLINDRELAY_HOST: "::1",
+    });
+    expect(listening.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  });
+
+  test("there being no store is named with its fix", async () => {
+    const failed = await run(["start", "--data", data]);
+    expect(failed.err).toContain(`run blindrelay-server init --data ${data}`);
+    expect([failed.code, failed.out]).toEqual([4, ""]);
+  });
+
+  test.each([
+    ["another master key", [], { BLINDRELAY_MASTER_KEY: "cd".repeat(32) }, 5, "not the one"],
+    ["a wrong port", ["--port", "http"], {}, 2, "--port (or BLINDRELAY_PORT)"],
+    ["a file that is not there", ["--config", "/nowhere"], {}, 2, "cannot read the configuration"],
+  ])("%s is named with its fix", async (_what, args, environment, code, named) => {
+    await make();
+    const failed = await run(["start", "--data", data, ...args], "", environment);
+    expect(failed.err).toContain(named);
+    expect([failed.code, failed.out]).toEqual([code, ""]);
+  });
+});
+
+test("--help shows an example for each command, --version the version", async () => {
+  const helps = await Promise.all(["init", "start"].map((command) => run([command, "--help"])));
+  for (const help of helps) {
+    expect(help.code).toBe(0);
+    expect(help.out).toMatch(/Example:\n.*blindrelay-server (init|start) /);
+  }
+  expect((await run(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await run([])).code).toBe(2);
+  expect((await run(["dance"])).code).toBe(2);
+});

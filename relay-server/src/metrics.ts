@@ -1,0 +1,123 @@
+/**
+ * `/metrics` on a port of its own (section 4), so that an operator's scraper needs no place among
+ * the relay's guests. What the hub counts is read when somebody asks, never pushed.
+ */
+import { createServer, type Server } from "node:http";
+import type { Logger } from "pino";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Registry as Metrics,
+  type Registry,
+} from "prom-client";
+import type { HubStats } from "./core/hub.ts";
+import type { Lockout } from "./core/lockout.ts";
+import { registerDurations, type Timings } from "./ops/durations.ts";
+
+const PATH = "/metrics";
+
+/** The registry over a hub and the failures counter it shares with REST. */
+export const relayMetrics = (
+  stats: () => HubStats,
+  lockout: Lockout,
+  timings: Timings,
+): Registry => {
+  const registry = new Metrics();
+  collectDefaultMetrics({ register: registry }); // process, heap and event-loop delay
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name: `blindrelay_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  const counter = (name: string, help: string, read: () => number) =>
+    new Counter({
+      name: `blindrelay_${name}_total`,
+      help,
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  const labelled = (
+    type: typeof Gauge<string> | typeof Counter<string>,
+    name: string,
+    help: string,
+    label: string,
+    read: () => Iterable<readonly [string, number]>,
+  ) =>
+    new type({
+      name: `blindrelay_${name}`,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const [value, count] of read()) this.inc({ [label]: value }, count);
+      },
+    });
+
+  labelled(Gauge, "connections", "Open connections by what they said they are.", "type", () =>
+    Object.entries(stats().connections),
+  );
+  gauge("agents_online", "Agents with an authenticated link.", () => stats().agentsOnline);
+  gauge("queue_bytes", "Bytes waiting for slow receivers.", () => stats().queueBytes);
+  gauge("bindings", "Live bindings of sids to connections.", () => stats().bindings);
+  labelled(Counter, "forwarded_total", "Messages forwarded, by receiver.", "to", () => [
+    ["agent", stats().counters.forwardedToAgents],
+    ["client", stats().counters.forwardedToClients],
+  ]);
+  counter("forwarded_bytes", "Bytes forwarded.", () => stats().counters.forwardedBytes);
+  labelled(
+    Counter,
+    "dropped_total",
+    "Messages not forwarded, by reason.",
+    "reason",
+    () => stats().counters.dropped,
+  );
+  counter("auth_successes", "Successful auths on /wss.", () => stats().counters.authSuccesses);
+  counter("auth_failures", "Failed auths on /wss.", () => stats().counters.authFailures);
+  counter(
+    "counted_failures",
+    "Failures that counted towards a lock-out, REST and /wss together.",
+    () => lockout.failures,
+  );
+  counter("lockouts", "Addresses shut out.", () => lockout.lockouts);
+  counter(
+    "takeovers",
+    "Agents that replaced their own older link.",
+    () => stats().counters.takeovers,
+  );
+  registerDurations(registry, "blindrelay_handshake_seconds", "From a peer's auth to its answer.", [
+    { labels: { outcome: "accepted" }, durations: timings.accepted },
+    { labels: { outcome: "refused" }, durations: timings.refused },
+  ]);
+  registerDurations(
+    registry,
+    "blindrelay_routing_seconds",
+    "From a message that was read whole until it is queued or refused.",
+    [{ labels: {}, durations: timings.routed }],
+  );
+  return registry;
+};
+
+/** A server for the registry, not listening yet. What cannot be collected is a 500, and logged. */
+export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): Server =>
+  createServer(async (request, response) => {
+    if (request.url?.split("?")[0] !== PATH) {
+      response.writeHead(404, { "content-type": "text/plain" }).end("try /metrics\n");
+      return;
+    }
+    try {
+      const text = await registry.metrics();
+      response.writeHead(200, { "content-type": registry.contentType }).end(text);
+    } catch (error) {
+      log.error({ err: error }, "the metrics could not be collected");
+      response.writeHead(500, { "content-type": "text/plain" }).end("the relay's log says why\n");
+    }
+  });

@@ -1,0 +1,75 @@
+/**
+ * `backup`: a copy of the store as it is at one moment, taken while the relay runs. The master key
+ * is left out on purpose: whoever finds a backup then finds no token.
+ */
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Failure } from "../failure.ts";
+import { storePath } from "../setup.ts";
+
+export interface BackupResult {
+  /** Absolute. */
+  readonly file: string;
+  readonly bytes: number;
+}
+
+/** Copies the embedded store of a data folder to a new file. Throws a Failure that says what to do. */
+export const backupStore = (data: string, store: string | undefined, to: string): BackupResult => {
+  if (store !== undefined && store !== "sqlite") {
+    throw new Failure("usage", "this store is PostgreSQL: take its backup with pg_dump");
+  }
+  const source = storePath(data);
+  if (!existsSync(source)) throw new Failure("unreachable", `no store at ${source}`);
+  const file = resolve(to);
+  if (existsSync(file)) throw new Failure("refused", `${file} exists: name a new file`);
+  // Under another name until it is whole, so that a half backup is never taken for one.
+  const part = join(dirname(file), `.${basename(file)}.part`);
+  try {
+    rmSync(part, { force: true });
+    const database = new DatabaseSync(source, { readOnly: true, timeout: 5000 });
+    try {
+      database.prepare("vacuum into ?").run(part);
+    } finally {
+      database.close();
+    }
+    chmodSync(part, 0o600);
+    makeSure(part);
+    flush(part);
+    renameSync(part, file);
+    flush(dirname(file));
+  } catch (error) {
+    rmSync(part, { force: true });
+    if (error instanceof Failure) throw error;
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new Failure("unreachable", `cannot write ${file}: ${cause}`, error);
+  }
+  return { file, bytes: statSync(file).size };
+};
+
+/** A backup that cannot be read is none. */
+const makeSure = (path: string): void => {
+  const copy = new DatabaseSync(path, { readOnly: true });
+  try {
+    const problems = copy.prepare("pragma integrity_check").all();
+    if (problems[0]?.integrity_check === "ok") return;
+    throw new Failure("unreachable", "the store is damaged: run blindrelay-server check");
+  } finally {
+    copy.close();
+  }
+};
+
+const flush = (path: string): void => {
+  const handle = openSync(path, "r");
+  fsyncSync(handle);
+  closeSync(handle);
+};

@@ -1,0 +1,188 @@
+/** `check`: what could keep a relay from starting or from keeping what it is told, each with its fix. */
+import { X509Certificate } from "node:crypto";
+import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Kysely, sql } from "kysely";
+import { masterKeyPath, readMasterKey } from "../auth/master-key.ts";
+import { Secrets } from "../auth/secrets.ts";
+import type { Config } from "../config.ts";
+import { storePath } from "../setup.ts";
+import { MIGRATIONS } from "../store/migrations/index.ts";
+import { postgresDialect } from "../store/postgres.ts";
+import { readSetting } from "../store/settings.ts";
+import { sqliteDialect } from "../store/sqlite.ts";
+import type { Tables } from "../store/tables.ts";
+
+/** Less than this, or than the store itself, and a backup or a busy day may fill the disk. */
+const MIN_FREE_BYTES = 256 * 1024 * 1024;
+/** Renewals usually come 30 days before the end; half of that is late. */
+const MIN_CERTIFICATE_DAYS = 14;
+const DAY_MS = 86_400_000;
+/** Group's and everybody's bits. */
+const OTHERS = 0o077;
+
+export interface Finding {
+  readonly what: string;
+  readonly ok: boolean;
+  /** What was found. */
+  readonly detail: string;
+  /** What to do about it; null where it is ok. */
+  readonly fix: string | null;
+}
+
+type Settings = Pick<Config, "data" | "store" | "tlsCert">;
+
+/** Looks at everything and changes nothing. `masterKey`: the variable's text, where it is set. */
+export const checkRelay = async (
+  settings: Settings,
+  masterKey: string | undefined,
+  nowMs: number,
+): Promise<Finding[]> => {
+  const { data, store } = settings;
+  const embedded = store === "sqlite";
+  const missing = embedded && !existsSync(storePath(data));
+  return [
+    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey)),
+    ...permissionFindings(data, embedded, masterKey),
+    ...(existsSync(data) ? [freeSpace(data, embedded)] : []),
+    ...(settings.tlsCert === undefined ? [] : [certificate(settings.tlsCert, nowMs)]),
+  ];
+};
+
+const good = (what: string, detail: string): Finding => ({ what, ok: true, detail, fix: null });
+const bad = (what: string, detail: string, fix: string): Finding => ({
+  what,
+  ok: false,
+  detail,
+  fix,
+});
+
+const noStore = (data: string): Finding =>
+  bad(
+    "store",
+    `there is none in ${data}`,
+    `run blindrelay-server init --data ${data} --username NAME --password-stdin, or restore a backup to ${storePath(data)}`,
+  );
+
+const storeFindings = async (
+  data: string,
+  store: string,
+  masterKey: string | undefined,
+): Promise<Finding[]> => {
+  const embedded = store === "sqlite";
+  const db = new Kysely<Tables>({
+    dialect: embedded ? sqliteDialect(storePath(data)) : postgresDialect(store),
+  });
+  try {
+    const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
+    return [integrity, await schema(db), await key(db, data, masterKey)];
+  } catch (error) {
+    const fix = embedded
+      ? "restore the newest backup over it, with the relay stopped"
+      : "see that PostgreSQL runs and that the URL is right";
+    return [bad("store", `cannot be read: ${messageOf(error)}`, fix)];
+  } finally {
+    await db.destroy();
+  }
+};
+
+const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
+  const pages = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db);
+  const links = await sql`pragma foreign_key_check`.execute(db);
+  const problem = pages.rows[0]?.integrity_check ?? "no answer";
+  if (problem === "ok" && links.rows.length === 0) return good("integrity", "every page and link");
+  return bad(
+    "integrity",
+    problem === "ok" ? `${links.rows.length} rows point nowhere` : problem,
+    "stop the relay and restore the newest backup",
+  );
+};
+
+const schema = async (db: Kysely<Tables>): Promise<Finding> => {
+  const table = db.withTables<{ migrations: { name: string } }>();
+  const rows = await table.selectFrom("migrations").select("name").execute();
+  const known = MIGRATIONS.map(({ name }) => name);
+  const unknown = rows.map(({ name }) => name).filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    return bad("schema", `has ${unknown.join(", ")}`, "run a newer blindrelay-server");
+  }
+  const waiting = known.length - rows.length;
+  const newest =
+    rows
+      .map(({ name }) => name)
+      .sort()
+      .at(-1) ?? "nothing";
+  return good(
+    "schema",
+    waiting === 0 ? newest : `${newest}; the next start brings ${waiting} more`,
+  );
+};
+
+const key = async (
+  db: Kysely<Tables>,
+  data: string,
+  masterKey: string | undefined,
+): Promise<Finding> => {
+  try {
+    const check = new Secrets(readMasterKey(data, masterKey)).check();
+    if (check === (await readSetting(db, "master_key_check"))) {
+      return good("master key", "the one that the store was made with");
+    }
+    return bad("master key", "another than the store was made with", "put the right one back");
+  } catch (error) {
+    return bad("master key", messageOf(error), "put back the copy that you keep apart");
+  }
+};
+
+const permissionFindings = (
+  data: string,
+  embedded: boolean,
+  masterKey: string | undefined,
+): Finding[] => {
+  const open = exposedPaths(data, embedded, masterKey);
+  if (open.length === 0) return [good("permissions", "store and key are the owner's alone")];
+  return open.map((path) =>
+    bad("permissions", `others may enter or read ${path}`, `chmod go= ${path}`),
+  );
+};
+
+/** What of store and key others than the owner may enter or read; a key given as text has no file. */
+export const exposedPaths = (
+  data: string,
+  embedded: boolean,
+  masterKey: string | undefined,
+): string[] => {
+  const private_ = [
+    ...(embedded ? [dirname(storePath(data)), storePath(data)] : []),
+    ...(masterKey === undefined ? [join(data, "key"), masterKeyPath(data)] : []),
+  ].filter((path) => existsSync(path));
+  return private_.filter((path) => (statSync(path).mode & OTHERS) !== 0);
+};
+
+const freeSpace = (data: string, embedded: boolean): Finding => {
+  const { bavail, bsize } = statfsSync(data);
+  const free = bavail * bsize;
+  const path = storePath(data);
+  const used = embedded && existsSync(path) ? statSync(path).size : 0;
+  const detail = `${megabytes(free)} free, the store has ${megabytes(used)}`;
+  return free >= Math.max(MIN_FREE_BYTES, used)
+    ? good("free space", detail)
+    : bad("free space", detail, `make room on the disk of ${data}, or move it to a larger one`);
+};
+
+const certificate = (path: string, nowMs: number): Finding => {
+  try {
+    const ends = new Date(new X509Certificate(readFileSync(path)).validTo).getTime();
+    const days = Math.floor((ends - nowMs) / DAY_MS);
+    return days >= MIN_CERTIFICATE_DAYS
+      ? good("certificate", `good for ${days} days`)
+      : bad("certificate", days < 0 ? "it has ended" : `ends in ${days} days`, "renew it");
+  } catch (error) {
+    return bad("certificate", messageOf(error), `put a PEM file at ${path}`);
+  }
+};
+
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_048_576)} MiB`;
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

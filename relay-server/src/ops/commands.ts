@@ -1,0 +1,171 @@
+/** The commands for whoever holds the data folder (commands.md): backup, check and users, without HTTP. */
+import { type Command, Option } from "commander";
+import { MASTER_KEY_VARIABLE } from "../auth/master-key.ts";
+import { rekey } from "../auth/rekey.ts";
+import { readConfig, variableOf } from "../config.ts";
+import { Failure } from "../failure.ts";
+import { backupStore } from "./backup.ts";
+import { checkRelay, type Finding } from "./check.ts";
+import { readPassword } from "./password.ts";
+import { listUsers, makeUser, setDisabled } from "./users.ts";
+
+const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
+
+interface DataFlags {
+  data?: string;
+  store?: string;
+  json?: boolean;
+}
+
+/** Adds the commands to `blindrelay-server`. */
+export const addOperations = (program: Command): void => {
+  withData(program.command("backup"))
+    .description("copy the store to a file while the relay runs; the master key is left out")
+    .requiredOption("--to <file>", "a file that does not exist yet")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay-server backup --data ./relay --to /backup/relay-$(date +%F).sqlite",
+    )
+    .action((flags: DataFlags & { to: string }) => {
+      const made = backupStore(dataOf(flags).data, flags.store, flags.to);
+      say(flags, made, `Wrote ${made.file} (${made.bytes} bytes). Keep the master key elsewhere.`);
+    });
+
+  withData(program.command("check"))
+    .description("look for what could keep the relay from running; exit 1 where something does")
+    .addOption(
+      new Option("--tls-cert <file>", "look at this certificate too").env(variableOf("tlsCert")),
+    )
+    .addHelpText("after", "\nExample:\n  blindrelay-server check --data ./relay")
+    .action(async (flags: DataFlags & { tlsCert?: string }) => {
+      const { data, store } = readConfig({ data: dataOf(flags).data, store: flags.store });
+      const settings = { data, store, tlsCert: flags.tlsCert };
+      const findings = await checkRelay(settings, process.env[MASTER_KEY_VARIABLE], Date.now());
+      const ok = findings.every((finding) => finding.ok);
+      say(flags, { ok, findings }, findings.map(line).join("\n"));
+      if (!ok) process.exitCode = 1;
+    });
+
+  withData(program.command("rekey"))
+    .description("rotate the master key; every account and agent token is replaced")
+    .addOption(
+      new Option("--grace-days <n>", "how long the old tokens stay good too")
+        .default(0, "0: they end at once")
+        .argParser(wholeDays),
+    )
+    .addHelpText(
+      "after",
+      '\nExample:\n  blindrelay-server rekey --data ./relay --grace-days 14\n\nStop the relay first, and read "Rotating the master key" in docs/operations.md.',
+    )
+    .action(async (flags: DataFlags & { graceDays: number }) => {
+      const { graceDays } = flags;
+      const newMasterKey = process.env[NEW_MASTER_KEY_VARIABLE];
+      const made = await rekey({ ...dataOf(flags), newMasterKey, graceDays });
+      const until = made.oldTokensUntilMs;
+      const answer = {
+        accounts: made.accounts,
+        agents: made.agents,
+        totp_secrets: made.totpSecrets,
+        recovery_codes_ended: made.recoveryCodesEnded,
+        old_tokens_until: until === null ? null : new Date(until).toISOString(),
+        old_key: made.oldKey,
+      };
+      say(flags, answer, rekeyText(answer));
+    });
+
+  const user = program.command("user").description("people, without HTTP");
+  withData(user.command("add"))
+    .description("make an account; where one-time codes are required, its first login enrols")
+    .argument("<name>", "letters, digits or any of . _ @ -")
+    .option("--admin", "with the admin role")
+    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .addHelpText(
+      "after",
+      "\nExample:\n  printf %s 'a long password' | blindrelay-server user add grace --data ./relay --password-stdin",
+    )
+    .action(
+      async (username: string, flags: DataFlags & { admin?: boolean; passwordStdin?: boolean }) => {
+        const data = dataOf(flags);
+        const password = await readPassword(flags.passwordStdin);
+        const role = flags.admin === true ? "admin" : "user";
+        const { id } = await makeUser(data, { username, password, role });
+        say(
+          flags,
+          { id, username, role },
+          `Made the ${role === "admin" ? "admin" : "user"} ${username}.`,
+        );
+      },
+    );
+  withData(user.command("list"))
+    .description("everybody, by name")
+    .addHelpText("after", "\nExample:\n  blindrelay-server user list --data ./relay --json")
+    .action(async (flags: DataFlags) => {
+      const users = await listUsers(dataOf(flags));
+      const lines = users.map(
+        ({ username, role, totp_enabled, disabled, created_at }) =>
+          `${username.padEnd(24)} ${role.padEnd(6)} ${totp_enabled ? "two factors" : "password only"}  since ${created_at.slice(0, 10)}${disabled ? "  disabled" : ""}`,
+      );
+      say(flags, { users }, lines.join("\n"));
+    });
+  for (const [name, disabled] of [
+    ["disable", true],
+    ["enable", false],
+  ] as const) {
+    withData(user.command(name))
+      .description(
+        disabled
+          ? "let nothing of a user in; logins, tokens and links end, also of a relay that runs"
+          : "let a disabled user in again; account and agent tokens are good as before",
+      )
+      .argument("<name>", "the user's name")
+      .addHelpText("after", `\nExample:\n  blindrelay-server user ${name} grace --data ./relay`)
+      .action(async (username: string, flags: DataFlags) => {
+        await setDisabled(dataOf(flags), username, disabled);
+        say(flags, { username, disabled }, `${disabled ? "Disabled" : "Enabled"} ${username}.`);
+      });
+  }
+};
+
+const wholeDays = (text: string): number => {
+  if (/^\d{1,3}$/.test(text)) return Number(text);
+  throw new Failure("usage", "--grace-days takes a whole number of days");
+};
+
+const rekeyText = (made: {
+  accounts: number;
+  agents: number;
+  totp_secrets: number;
+  recovery_codes_ended: number;
+  old_tokens_until: string | null;
+  old_key: string | null;
+}): string =>
+  [
+    `New tokens for ${made.accounts} accounts and ${made.agents} agents: log in and export to get them.`,
+    made.old_tokens_until === null
+      ? "The old tokens have ended."
+      : `The old tokens are good until ${made.old_tokens_until}.`,
+    `Second factors carried over: ${made.totp_secrets}; recovery codes ended: ${made.recovery_codes_ended}.`,
+    ...(made.old_key === null
+      ? [`Put the new key into ${MASTER_KEY_VARIABLE} before the next start.`]
+      : [`The old key is ${made.old_key}: backups from before need it, nothing else does.`]),
+  ].join("\n");
+
+const withData = (command: Command): Command =>
+  command
+    .addOption(
+      new Option("--data <dir>", "folder of the store and the master key").env(variableOf("data")),
+    )
+    .addOption(new Option("--store <where>", "sqlite, or postgres://...").env(variableOf("store")))
+    .option("--json", "answer as one JSON document");
+
+const dataOf = (flags: DataFlags) => {
+  if (flags.data === undefined) throw new Failure("usage", "--data is missing: name a folder");
+  return { data: flags.data, store: flags.store, masterKey: process.env[MASTER_KEY_VARIABLE] };
+};
+
+const say = (flags: DataFlags, answer: object, words: string): void => {
+  process.stdout.write(`${flags.json === true ? JSON.stringify(answer) : words}\n`);
+};
+
+const line = ({ what, ok, detail, fix }: Finding): string =>
+  `${ok ? "ok    " : "FAILED"} ${what}: ${detail}${fix === null ? "" : `; ${fix}`}`;

@@ -1,0 +1,238 @@
+/** backup, check, users and `--print-config`, as whoever holds the data folder uses them. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startServer } from "../server.ts";
+import { initStore, openData, storePath } from "../setup.ts";
+import { backupStore } from "./backup.ts";
+import { checkRelay } from "./check.ts";
+
+const MAIN = join(import.meta.dirname, "../main.ts");
+const PASSWORD = "correct horse";
+
+let folder: string;
+let data: string;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-ops-"));
+  data = join(folder, "relay");
+  await initStore({ data, username: "ada", password: PASSWORD, totp: false });
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const run = async (args: string[], input = "", environment: Record<string, string> = {}) => {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH ?? "", BLINDRELAY_DATA: data, ...environment },
+  });
+  child.stdin.on("error", () => undefined).end(input);
+  const [out, err, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, "exit"),
+  ]);
+  return { out, err, code };
+};
+
+describe("backup", () => {
+  test("of a running relay is a whole store, without the key, that starts with it", async () => {
+    const server = await startServer({ data, port: 0, metricsPort: 0, logLevel: "silent" });
+    const login = async (url: string) =>
+      fetch(`${url}/api/v1/auth/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ username: "ada", password: PASSWORD }),
+      });
+    const before = await (await login(server.url)).json();
+    const made = await run(["backup", "--to", join(folder, "copy.sqlite"), "--json"]);
+    expect([made.code, made.err]).toEqual([0, ""]);
+    const { file, bytes } = JSON.parse(made.out);
+    expect(statSync(file)).toMatchObject({ size: bytes });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder).sort()).toEqual(["copy.sqlite", "relay"]);
+    const key = readFileSync(join(data, "key", "master.key"));
+    expect(readFileSync(file).includes(key)).toBe(false);
+    await server.stop();
+
+    const restored = join(folder, "restored");
+    mkdirSync(join(restored, "store"), { recursive: true });
+    renameSync(join(data, "key"), join(restored, "key"));
+    renameSync(file, storePath(restored));
+    const again = await startServer({
+      data: restored,
+      port: 0,
+      metricsPort: 0,
+      logLevel: "silent",
+    });
+    const after = await (await login(again.url)).json();
+    expect(after.user).toEqual(before.user);
+    await again.stop();
+  });
+
+  test("never writes over a file, and leaves no half one behind", () => {
+    const to = join(folder, "copy.sqlite");
+    writeFileSync(to, "mine");
+    expect(() => backupStore(data, undefined, to)).toThrow(/exists: name a new file/);
+    expect(readFileSync(to, "utf8")).toBe("mine");
+    expect(() => backupStore(data, undefined, join(folder, "no", "folder"))).toThrow(
+      /cannot write/,
+    );
+    expect(() => backupStore(join(folder, "x"), undefined, to)).toThrow(/no store at/);
+    expect(() => backupStore(data, "postgres://x", to)).toThrow(/pg_dump/);
+  });
+
+  test("of a damaged store is refused", () => {
+    damage();
+    const to = join(folder, "copy.sqlite");
+    expect(() => backupStore(data, undefined, to)).toThrow();
+    expect(existsSync(to)).toBe(false);
+  });
+});
+
+/** Overwrites pages in the middle of the store. */
+const damage = () => {
+  const path = storePath(data);
+  const database = new DatabaseSync(path);
+  database.exec("pragma wal_checkpoint(truncate); pragma journal_mode = delete");
+  database.close();
+  const bytes = readFileSync(path);
+  bytes.fill(0x5a, 4096 * 3, Math.min(bytes.length, 4096 * 12));
+  writeFileSync(path, bytes);
+};
+
+describe("check", () => {
+  const check = (more: object = {}, masterKey?: string) =>
+    checkRelay({ data, store: "sqlite", ...more }, masterKey, Date.now());
+  const failing = async (...args: Parameters<typeof check>) =>
+    (await check(...args)).filter(({ ok }) => !ok);
+
+  test("of a sound relay finds nothing, and exits with 0", async () => {
+    const sound = await run(["check", "--json"]);
+    const { ok, findings } = JSON.parse(sound.out);
+    expect([sound.code, ok]).toEqual([0, true]);
+    expect(findings.map((finding: { what: string }) => finding.what)).toEqual([
+      "integrity",
+      "schema",
+      "master key",
+      "permissions",
+      "free space",
+    ]);
+  });
+
+  test("each trouble has a fix, and makes the exit code 1", async () => {
+    chmodSync(storePath(data), 0o644);
+    const open = await run(["check"]);
+    expect(open.code).toBe(1);
+    expect(open.out).toContain(`FAILED permissions: others may enter or read ${storePath(data)}`);
+    expect(open.out).toContain(`chmod go= ${storePath(data)}`);
+  });
+
+  test("a damaged store", async () => {
+    damage();
+    const [finding] = await failing();
+    expect(finding?.what).toMatch(/integrity|store/);
+    expect(finding?.fix).toContain("restore the newest backup");
+  });
+
+  test("a store of a newer version", async () => {
+    const { store } = await openData({ data });
+    await store.db
+      .withTables<{ migrations: { name: string } }>()
+      .insertInto("migrations")
+      .values({ name: "9999-later" })
+      .execute();
+    await store.close();
+    expect(await failing()).toMatchObject([
+      { what: "schema", detail: "has 9999-later", fix: "run a newer blindrelay-server" },
+    ]);
+  });
+
+  test.each([
+    ["another key", "ab".repeat(32), "another than the store was made with"],
+    ["no key at all", "nonsense", "64 hexadecimal digits"],
+  ])("%s", async (_what, key, detail) => {
+    expect(await failing({}, key)).toMatchObject([
+      { what: "master key", detail: expect.stringContaining(detail) },
+    ]);
+  });
+
+  test("a missing key file, a missing store", async () => {
+    rmSync(join(data, "key"), { recursive: true });
+    expect(await failing()).toMatchObject([{ what: "master key" }]);
+    rmSync(join(data, "store"), { recursive: true });
+    expect(await failing()).toMatchObject([{ what: "store", detail: `there is none in ${data}` }]);
+  });
+
+  test("a certificate that cannot be read", async () => {
+    expect(await failing({ tlsCert: join(folder, "nothing") })).toMatchObject([
+      { what: "certificate" },
+    ]);
+  });
+});
+
+describe("user", () => {
+  test("add makes somebody who can log in, and list shows everybody", async () => {
+    const added = await run(
+      ["user", "add", "grace", "--password-stdin", "--json"],
+      "hopper 1906\n",
+    );
+    expect([added.code, added.err]).toEqual([0, ""]);
+    expect(JSON.parse(added.out)).toMatchObject({ username: "grace", role: "user" });
+    const listed = JSON.parse((await run(["user", "list", "--json"])).out);
+    expect(listed.users).toMatchObject([
+      { username: "ada", role: "admin", totp_enabled: false },
+      { username: "grace", role: "user", totp_enabled: false },
+    ]);
+    const server = await startServer({ data, port: 0, metricsPort: 0, logLevel: "silent" });
+    const login = await fetch(`${server.url}/api/v1/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "grace", password: "hopper 1906" }),
+    });
+    expect(login.status).toBe(200);
+    await server.stop();
+  });
+
+  test.each([
+    ["a name that is taken", ["ada", "--password-stdin"], PASSWORD, 5, "there is a user ada"],
+    ["a password that will not do", ["bob", "--password-stdin"], "short", 2, "8 to 256"],
+    ["no password", ["bob"], "", 2, "--password-stdin"],
+  ])("%s is refused with its reason", async (_what, args, input, code, named) => {
+    const refused = await run(["user", "add", ...args], input);
+    expect([refused.code, refused.out]).toEqual([code, ""]);
+    expect(refused.err).toContain(named);
+  });
+});
+
+test("--print-config says what file, environment and flags come to, and no password", async () => {
+  const file = join(folder, "config.json");
+  writeFileSync(file, JSON.stringify({ publicUrl: "https://relay.example", port: 1 }));
+  const printed = await run(["start", "--print-config", "--config", file, "--port", "2"], "", {
+    BLINDRELAY_STORE: "postgres://relay:hunter22@db.example/relay?sslpassword=hunter33",
+    BLINDRELAY_METRICS_PORT: "3",
+  });
+  expect([printed.code, printed.err]).toEqual([0, ""]);
+  expect(JSON.parse(printed.out)).toMatchObject({
+    data,
+    publicUrl: "https://relay.example",
+    port: 2,
+    metricsPort: 3,
+    store: "postgres://relay:***@db.example/relay?sslpassword=***",
+  });
+  expect(printed.out).not.toContain("hunter");
+  expect((await run(["start", "--print-config", "--port", "x"])).code).toBe(2);
+});

@@ -1,0 +1,25 @@
+/** A password on standard input, for commands. */
+import { text } from "node:stream/consumers";
+import { Failure } from "../failure.ts";
+
+export interface PasswordStreams {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream;
+}
+
+/**
+ * Reads it to the end, one line end removed; a person at a terminal is told that it is waited for.
+ * Rejects with a Failure where `--password-stdin` was not given.
+ */
+export const readPassword = async (
+  asked: boolean | undefined,
+  { stdin, stderr }: PasswordStreams = process,
+): Promise<string> => {
+  if (asked !== true) {
+    throw new Failure("usage", "give the password on standard input, with --password-stdin");
+  }
+  if (stdin.isTTY === true) {
+    stderr.write("Type the password (it is shown), then Enter and Ctrl-D.\n");
+  }
+  return (await text(stdin)).replace(/\r?\n$/, "");
+};

@@ -1,0 +1,148 @@
+/** https and wss: new certificates while links stay open, and what is wrong with files named. */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { connect, type TLSSocket } from "node:tls";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import WebSocket from "ws";
+import { type RunningServer, startServer } from "../server.ts";
+import { initStore } from "../setup.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
+  const data = join(folder, "data");
+  await initStore({ data, username: "ada", password: "correct horse", totp: false });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const path = (name: string) => join(folder, name);
+
+/** A self-signed pair as `name.crt` and `name.key`. */
+const makePair = (name: string) => {
+  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
+  const made = spawnSync("openssl", [
+    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+    ...["-days", "3650", ...subject, "-keyout", path(`${name}.key`), "-out", path(`${name}.crt`)],
+  ]);
+  expect(made.status, String(made.stderr)).toBe(0);
+};
+
+describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", () => {
+  let server: RunningServer;
+  beforeAll(() => {
+    makePair("first");
+    makePair("second");
+  });
+  beforeEach(async () => {
+    install("first");
+    server = await startServer({
+      data: path("data"),
+      port: 0,
+      metricsPort: 0,
+      tlsCert: path("live.crt"),
+      tlsKey: path("live.key"),
+      logLevel: "silent",
+    });
+  });
+  afterEach(() => server.stop());
+
+  const install = (name: string) => {
+    copyFileSync(path(`${name}.crt`), path("live.crt"));
+    copyFileSync(path(`${name}.key`), path("live.key"));
+  };
+
+  /** Whose certificate a new connection meets. */
+  const met = async (port = new URL(server.url).port) => {
+    const socket: TLSSocket = connect({ port: Number(port), rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const name = socket.getPeerCertificate().subject.CN;
+    socket.destroy();
+    return name;
+  };
+
+  const openLink = async () => {
+    const socket = new WebSocket(`${server.url.replace("https", "wss")}/wss`, {
+      rejectUnauthorized: false,
+    });
+    await once(socket, "open");
+    return {
+      answers: async () => {
+        socket.send(JSON.stringify({ type: "ping" }));
+        return JSON.parse(String((await once(socket, "message"))[0]));
+      },
+      close: () => socket.terminate(),
+    };
+  };
+
+  test("a reload takes up the new pair for new connections, and open links live on", async () => {
+    expect(server.url).toMatch(/^https:/);
+    const link = await openLink();
+    expect(await met()).toBe("first");
+    install("second");
+    server.reloadTls();
+    expect(await met()).toBe("second");
+    expect(await link.answers()).toMatchObject({ code: "AUTH_REQUIRED" });
+    link.close();
+  });
+
+  test("changed files are noticed without being told", async () => {
+    install("second");
+    while ((await met()) !== "second") await new Promise((resolve) => setTimeout(resolve, 100));
+  });
+
+  test("SIGHUP reads them again at once, and does not end the relay", async () => {
+    const main = join(import.meta.dirname, "../main.ts");
+    const files = ["--tls-cert", path("live.crt"), "--tls-key", path("live.key")];
+    const ports = ["--port", "0", "--metrics-port", "0", "--log-level", "info"];
+    await server.stop(); // two relays on one store would be one too many
+    const child = spawn(process.execPath, [
+      main,
+      "start",
+      "--data",
+      path("data"),
+      ...ports,
+      ...files,
+    ]);
+    const [first] = await once(createInterface(child.stdout), "line");
+    const log = createInterface(child.stderr);
+    const { port } = new URL(JSON.parse(first).url);
+    install("second");
+    child.kill("SIGHUP");
+    for await (const line of log) if (line.includes("took up a new certificate")) break;
+    expect(await met(port)).toBe("second");
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
+  });
+
+  test("a pair that does not fit, or is no PEM, changes nothing", async () => {
+    copyFileSync(path("second.crt"), path("live.crt"));
+    server.reloadTls();
+    expect(await met()).toBe("first");
+    writeFileSync(path("live.key"), "");
+    server.reloadTls();
+    expect(await met()).toBe("first");
+    install("second");
+    server.reloadTls();
+    expect(await met()).toBe("second");
+  });
+
+  test("files that will not do are a matter of usage, with the flag and the fix", async () => {
+    const start = (tlsCert: string, tlsKey: string) =>
+      startServer({ data: path("data"), port: 0, metricsPort: 0, tlsCert, tlsKey });
+    const [cert, key] = [path("first.crt"), path("first.key")];
+    await expect(start(cert, path("second.key"))).rejects.toThrow("is not the key of --tls-cert");
+    await expect(start(key, key)).rejects.toThrow(/\(--tls-cert\): .*give a PEM file/);
+    await expect(start(cert, path("nothing"))).rejects.toMatchObject({ exitCode: 2 });
+  });
+});
+
+test("a certificate without a key, and the other way round, is refused", async () => {
+  const start = startServer({ data: path("data"), tlsCert: path("x") });
+  await expect(start).rejects.toThrow("--tls-cert and --tls-key belong together");
+});

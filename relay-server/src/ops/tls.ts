@@ -1,0 +1,82 @@
+/**
+ * TLS from two files, and new ones taken up while the relay runs: on SIGHUP, or when a file changes.
+ * Links that are open keep the certificate they were made with.
+ */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import type { RequestListener } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { Logger } from "pino";
+import { Failure } from "../failure.ts";
+
+/** How often the files are looked at. Renewals come weeks before the old one ends. */
+const LOOK_MS = 2000;
+
+export interface TlsFiles {
+  /** PEM: the certificate, and those between it and its root. */
+  readonly cert: string;
+  /** PEM, not encrypted. */
+  readonly key: string;
+}
+
+export interface Tls {
+  /** An https server with the certificate as it stands; it gets the later ones too. */
+  serve(listener: RequestListener): Server;
+  /** Reads the files again; logs and keeps what it has where they do not fit each other. */
+  reload(): void;
+  stop(): void;
+}
+
+/** Reads the files and watches them. Throws a Failure that says what is wrong with them. */
+export const openTls = (files: TlsFiles, log: Pick<Logger, "info" | "error">): Tls => {
+  let pair = readPair(files);
+  const servers: Server[] = [];
+  const reload = () => {
+    try {
+      const next = readPair(files);
+      if (next.cert === pair.cert && next.key === pair.key) return;
+      pair = next;
+      for (const server of servers) server.setSecureContext(pair);
+      log.info({ valid_to: new X509Certificate(pair.cert).validTo }, "took up a new certificate");
+    } catch (error) {
+      log.error({ err: error }, "kept the old certificate: the new one cannot be used");
+    }
+  };
+  for (const path of [files.cert, files.key]) watchFile(path, { interval: LOOK_MS }, reload);
+  return {
+    serve: (listener) => {
+      const server = createServer(pair, listener);
+      servers.push(server);
+      return server;
+    },
+    reload,
+    stop: () => {
+      for (const path of [files.cert, files.key]) unwatchFile(path, reload);
+    },
+  };
+};
+
+const readPair = (files: TlsFiles): { cert: string; key: string } => {
+  const cert = read("--tls-cert", files.cert);
+  const key = read("--tls-key", files.key);
+  const fits = attempt("--tls-cert", files.cert, () => new X509Certificate(cert)).checkPrivateKey(
+    attempt("--tls-key", files.key, () => createPrivateKey(key)),
+  );
+  if (fits) return { cert, key };
+  throw new Failure(
+    "usage",
+    `--tls-key is not the key of --tls-cert: give two that belong together`,
+  );
+};
+
+const read = (flag: string, path: string): string =>
+  attempt(flag, path, () => readFileSync(path, "utf8"));
+
+const attempt = <T>(flag: string, path: string, work: () => T): T => {
+  try {
+    return work();
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new Failure("usage", `cannot use ${path} (${flag}): ${cause}; give a PEM file`, error);
+  }
+};

@@ -1,0 +1,38 @@
+/**
+ * The public keys whose releases this relay takes (section 4). The relay holds no private one: it
+ * can withhold a release, and cannot make one.
+ */
+import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
+import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
+
+const KEY_BYTES = 32;
+const KEY_ID_DIGITS = 16;
+
+export interface ReleaseKeys {
+  readonly count: number;
+  /** The id of the key that made this signature (base64url) over the release; null where none did. */
+  signer(release: SignedRelease, signature: string): string | null;
+}
+
+/** `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for a text that is none. */
+export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
+  const keys = texts.map((text) => ({ id: keyIdOf(text), key: readKey(text) }));
+  return {
+    count: keys.length,
+    signer: (release, signature) => {
+      const text = Buffer.from(releaseText(release), "ascii");
+      const bytes = Buffer.from(signature, "base64url");
+      return keys.find(({ key }) => verify(null, text, key, bytes))?.id ?? null;
+    },
+  };
+};
+
+const readKey = (text: string): KeyObject => {
+  if (Buffer.from(text, "base64url").length !== KEY_BYTES || !/^[A-Za-z0-9_-]{43}$/.test(text)) {
+    throw new TypeError(`${text} is no Ed25519 public key as base64url`);
+  }
+  return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
+};
+
+const keyIdOf = (text: string): string =>
+  createHash("sha256").update(Buffer.from(text, "base64url")).digest("hex").slice(0, KEY_ID_DIGITS);

@@ -1,0 +1,30 @@
+/**
+ * What lets a device fetch the artifact that it was just told of: its tokens are good for asking
+ * only (section 1), and many boards cannot set a header on a download. A ticket is good for one
+ * release and an hour.
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { Secrets } from "../auth/secrets.ts";
+
+const TICKET_TTL_S = 3600;
+
+/** `<expiry, Unix seconds>-<64 hex digits>` */
+export const makeTicket = (secrets: Secrets, releaseId: string, nowMs: number): string => {
+  const expiry = Math.floor(nowMs / 1000) + TICKET_TTL_S;
+  return `${expiry}-${secrets.ticketMac(releaseId, expiry)}`;
+};
+
+export const isTicket = (
+  secrets: Secrets,
+  releaseId: string,
+  ticket: string,
+  nowMs: number,
+): boolean => {
+  const match = /^(\d{1,12})-([0-9a-f]{64})$/.exec(ticket);
+  if (match === null) return false;
+  const expiry = Number(match[1]);
+  const mac = Buffer.from(match[2] as string);
+  return (
+    timingSafeEqual(mac, Buffer.from(secrets.ticketMac(releaseId, expiry))) && expiry * 1000 > nowMs
+  );
+};

@@ -1,0 +1,126 @@
+/** Agents and who owns them. */
+import { sql } from "kysely";
+import type { Db } from "./open.ts";
+import type { AgentRow } from "./tables.ts";
+
+/** Adds an agent; false where the identifier is taken, whoever has it. */
+export const addAgent = async (
+  db: Db,
+  agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at">,
+): Promise<boolean> => {
+  const added = await db
+    .insertInto("agents")
+    .values(agent)
+    .onConflict((conflict) => conflict.column("agent_id").doNothing())
+    .returning("agent_id")
+    .executeTakeFirst();
+  return added !== undefined;
+};
+
+/** An agent of this user; undefined also where it is somebody else's. */
+export const findAgent = (db: Db, userId: string, agentId: string): Promise<AgentRow | undefined> =>
+  db
+    .selectFrom("agents")
+    .selectAll()
+    .where("agent_id", "=", agentId)
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+
+/** The user that an agent belongs to, or null where there is no such agent. */
+export const ownerOf = async (db: Db, agentId: string): Promise<string | null> => {
+  const row = await db
+    .selectFrom("agents")
+    .select("user_id")
+    .where("agent_id", "=", agentId)
+    .executeTakeFirst();
+  return row?.user_id ?? null;
+};
+
+/** Where a page begins: after this agent, in order of creation. */
+export interface AgentPosition {
+  readonly createdAt: number;
+  readonly agentId: string;
+}
+
+/** Which agents; what is absent does not matter. */
+export interface AgentFilter {
+  /** How the name begins, to the letter. */
+  readonly name?: string | undefined;
+  /** How the runtime begins. */
+  readonly runtime?: string | undefined;
+  readonly firmwareVersion?: string | undefined;
+}
+
+/** Up to `limit` agents of a user, oldest first. */
+export const listAgents = (
+  db: Db,
+  userId: string,
+  after: AgentPosition | null,
+  limit: number,
+  filter: AgentFilter = {},
+): Promise<AgentRow[]> => {
+  let query = db.selectFrom("agents").selectAll().where("user_id", "=", userId);
+  for (const [column, prefix] of [
+    ["name", filter.name],
+    ["runtime", filter.runtime],
+  ] as const) {
+    // Not LIKE: it ignores case in SQLite, and knows wildcards.
+    if (prefix !== undefined) {
+      query = query.where(sql`substr(${sql.ref(column)}, 1, ${[...prefix].length})`, "=", prefix);
+    }
+  }
+  if (filter.firmwareVersion !== undefined) {
+    query = query.where("firmware_version", "=", filter.firmwareVersion);
+  }
+  if (after !== null) {
+    query = query.where((is) =>
+      is.or([
+        is("created_at", ">", after.createdAt),
+        is.and([is("created_at", "=", after.createdAt), is("agent_id", ">", after.agentId)]),
+      ]),
+    );
+  }
+  return query.orderBy("created_at").orderBy("agent_id").limit(limit).execute();
+};
+
+/** Changes name or metadata; the row as it then is, or undefined where it is not this user's. */
+export const changeAgent = (
+  db: Db,
+  userId: string,
+  agentId: string,
+  change: Partial<Pick<AgentRow, "name" | "metadata">>,
+): Promise<AgentRow | undefined> =>
+  db
+    .updateTable("agents")
+    .set(change)
+    .where("agent_id", "=", agentId)
+    .where("user_id", "=", userId)
+    .returningAll()
+    .executeTakeFirst();
+
+/** Removes an agent; false where it is not this user's. */
+export const removeAgent = async (db: Db, userId: string, agentId: string): Promise<boolean> => {
+  const removed = await db
+    .deleteFrom("agents")
+    .where("agent_id", "=", agentId)
+    .where("user_id", "=", userId)
+    .returning("agent_id")
+    .executeTakeFirst();
+  return removed !== undefined;
+};
+
+/** Writes when an agent came or went, and what it said of itself when it came. */
+export const writeSighting = async (
+  db: Db,
+  agentId: string,
+  atMs: number,
+  report: { readonly runtime: string | null; readonly firmwareVersion: string | null } | null,
+): Promise<void> => {
+  const said =
+    report === null ? {} : { runtime: report.runtime, firmware_version: report.firmwareVersion };
+  await db
+    .updateTable("agents")
+    .set({ last_seen: atMs, ...said })
+    .where("agent_id", "=", agentId)
+    .execute();
+};

@@ -1,0 +1,64 @@
+/**
+ * Who did what, and when (section 4). An act and its entry are one transaction, so neither is there
+ * without the other. No entry ever holds a secret: the types below have no place for one.
+ */
+import { randomUUID } from "node:crypto";
+import type { AuditAction } from "@blindrelay/protocol/schema/rest";
+import type { Db } from "./open.ts";
+import type { AuditRow } from "./tables.ts";
+
+export interface Act {
+  /** The user who did it; null: whoever holds the data folder, by command. */
+  readonly actorId: string | null;
+  readonly action: AuditAction;
+  /** The identifier of what it was done to: a user's, an agent's or a release's. */
+  readonly subject: string;
+  /** What else a reader wants: names, versions, roles. */
+  readonly detail?: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** Writes an entry. Call it inside the transaction of the act. */
+export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> => {
+  const { actorId, action, subject, detail = {} } = act;
+  await tx
+    .insertInto("audit")
+    .values((of) => ({
+      id: randomUUID(),
+      at: nowMs,
+      actor_id: actorId,
+      // The name as it is now: the user may be gone when somebody reads this.
+      actor:
+        actorId === null
+          ? null
+          : of.selectFrom("users").select("username").where("id", "=", actorId),
+      action,
+      subject,
+      detail: JSON.stringify(detail),
+    }))
+    .execute();
+};
+
+export interface AuditFilter {
+  readonly action?: AuditAction | undefined;
+  readonly actorId?: string | undefined;
+  readonly subject?: string | undefined;
+}
+
+/** Up to `limit` entries, newest first, from after a position. */
+export const listActs = (
+  db: Db,
+  filter: AuditFilter,
+  after: { readonly at: number; readonly id: string } | null,
+  limit: number,
+): Promise<AuditRow[]> => {
+  let query = db.selectFrom("audit").selectAll();
+  if (filter.action !== undefined) query = query.where("action", "=", filter.action);
+  if (filter.actorId !== undefined) query = query.where("actor_id", "=", filter.actorId);
+  if (filter.subject !== undefined) query = query.where("subject", "=", filter.subject);
+  if (after !== null) {
+    query = query.where((is) =>
+      is.or([is("at", "<", after.at), is.and([is("at", "=", after.at), is("id", ">", after.id)])]),
+    );
+  }
+  return query.orderBy("at", "desc").orderBy("id").limit(limit).execute();
+};

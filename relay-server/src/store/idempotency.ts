@@ -1,0 +1,81 @@
+/** What POST requests with an Idempotency-Key were, and were answered, per user and for a while. */
+import type { Db } from "./open.ts";
+import type { IdempotencyRow } from "./tables.ts";
+
+export const findIdempotent = (
+  db: Db,
+  userId: string,
+  key: string,
+): Promise<IdempotencyRow | undefined> =>
+  db
+    .selectFrom("idempotency")
+    .selectAll()
+    .where("user_id", "=", userId)
+    .where("key", "=", key)
+    .executeTakeFirst();
+
+/** Notes a request before it is carried out; false where the key is taken. */
+export const claimIdempotent = async (
+  db: Db,
+  row: Omit<IdempotencyRow, "answer">,
+): Promise<boolean> => {
+  const added = await db
+    .insertInto("idempotency")
+    .values({ ...row, answer: null })
+    .onConflict((conflict) => conflict.columns(["user_id", "key"]).doNothing())
+    .returning("key")
+    .executeTakeFirst();
+  return added !== undefined;
+};
+
+export const writeIdempotentAnswer = async (
+  db: Db,
+  userId: string,
+  key: string,
+  answer: string,
+): Promise<void> => {
+  await db
+    .updateTable("idempotency")
+    .set({ answer })
+    .where("user_id", "=", userId)
+    .where("key", "=", key)
+    .execute();
+};
+
+/** Forgets one key: what it was for did not happen. */
+export const dropIdempotent = async (db: Db, userId: string, key: string): Promise<void> => {
+  await db.deleteFrom("idempotency").where("user_id", "=", userId).where("key", "=", key).execute();
+};
+
+/** Forgets a user's keys from before `beforeMs`, and of the others all but the newest `kept`. */
+export const trimIdempotent = async (
+  db: Db,
+  userId: string,
+  beforeMs: number,
+  kept: number,
+): Promise<void> => {
+  await db
+    .deleteFrom("idempotency")
+    .where("user_id", "=", userId)
+    .where("created_at", "<", beforeMs)
+    .execute();
+  const oldestKept = await db
+    .selectFrom("idempotency")
+    .select("created_at")
+    .where("user_id", "=", userId)
+    .orderBy("created_at", "desc")
+    .offset(kept - 1)
+    .limit(1)
+    .executeTakeFirst();
+  if (oldestKept === undefined) return;
+  await db
+    .deleteFrom("idempotency")
+    .where("user_id", "=", userId)
+    .where("created_at", "<", oldestKept.created_at)
+    .execute();
+};
+
+/** Forgets everybody's keys from before `beforeMs`. */
+export const forgetIdempotent = async (db: Db, beforeMs: number): Promise<void> => {
+  await db.deleteFrom("idempotency").where("created_at", "<", beforeMs).execute();
+};

@@ -1,0 +1,20 @@
+/** Every migration in order. A released one is never changed; what it forgot becomes the next number. */
+import type { Kysely } from "kysely";
+import { up as initial } from "./0001-initial.ts";
+import { up as idempotency } from "./0002-idempotency.ts";
+import { up as releases } from "./0003-releases.ts";
+import { up as admin } from "./0004-admin.ts";
+import { up as grace } from "./0005-grace.ts";
+
+export interface Migration {
+  readonly name: string;
+  readonly up: (db: Kysely<unknown>) => Promise<void>;
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0001-initial", up: initial },
+  { name: "0002-idempotency", up: idempotency },
+  { name: "0003-releases", up: releases },
+  { name: "0004-admin", up: admin },
+  { name: "0005-grace", up: grace },
+];

@@ -1,0 +1,162 @@
+/** Releases, and which agents were offered and confirmed them. */
+import type { Db } from "./open.ts";
+import type { ReleaseRow } from "./tables.ts";
+
+/** Adds a draft; false where runtime, channel and version are taken together. */
+export const addRelease = async (
+  db: Db,
+  draft: Pick<
+    ReleaseRow,
+    "id" | "runtime" | "channel" | "version" | "status" | "notes" | "created_at"
+  >,
+): Promise<boolean> => {
+  const added = await db
+    .insertInto("releases")
+    .values({ ...draft, percent: 100, paused: 0 })
+    .onConflict((conflict) => conflict.columns(["runtime", "channel", "version"]).doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return added !== undefined;
+};
+
+export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined> =>
+  db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
+
+/** Where a page begins: after this release, newest first. */
+export interface ReleasePosition {
+  readonly createdAt: number;
+  readonly id: string;
+}
+
+/** Which releases; what is absent does not matter. */
+export interface ReleaseFilter {
+  readonly runtime?: string | undefined;
+  readonly channel?: string | undefined;
+  readonly status?: ReleaseRow["status"] | undefined;
+  readonly drafts: boolean;
+}
+
+/** Up to `limit` releases, newest first. */
+export const listReleases = (
+  db: Db,
+  filter: ReleaseFilter,
+  after: ReleasePosition | null,
+  limit: number,
+): Promise<ReleaseRow[]> => {
+  let query = db.selectFrom("releases").selectAll();
+  for (const column of ["runtime", "channel", "status"] as const) {
+    const value = filter[column];
+    if (value !== undefined) query = query.where(column, "=", value);
+  }
+  if (!filter.drafts) query = query.where("status", "!=", "draft");
+  if (after !== null) {
+    query = query.where((is) =>
+      is.or([
+        is("created_at", "<", after.createdAt),
+        is.and([is("created_at", "=", after.createdAt), is("id", ">", after.id)]),
+      ]),
+    );
+  }
+  return query.orderBy("created_at", "desc").orderBy("id").limit(limit).execute();
+};
+
+/** What a channel holds that devices may get; of one runtime, or of all (null). */
+export const publishedReleases = (
+  db: Db,
+  channel: string,
+  runtime: string | null,
+): Promise<ReleaseRow[]> => {
+  let query = db
+    .selectFrom("releases")
+    .selectAll()
+    .where("channel", "=", channel)
+    .where("status", "=", "published");
+  if (runtime !== null) query = query.where("runtime", "=", runtime);
+  return query.execute();
+};
+
+/** Changes a release while it has the status `was`; the row as it then is, or undefined. */
+export const changeRelease = (
+  db: Db,
+  id: string,
+  was: ReleaseRow["status"],
+  change: Partial<Omit<ReleaseRow, "id">>,
+): Promise<ReleaseRow | undefined> =>
+  db
+    .updateTable("releases")
+    .set(change)
+    .where("id", "=", id)
+    .where("status", "=", was)
+    .returningAll()
+    .executeTakeFirst();
+
+/** Notes that an agent was told of a release; the first time counts. */
+export const noteOffer = async (
+  db: Db,
+  releaseId: string,
+  agentId: string,
+  nowMs: number,
+): Promise<void> => {
+  await db
+    .insertInto("release_offers")
+    .values({ release_id: releaseId, agent_id: agentId, offered_at: nowMs, confirmed_at: null })
+    .onConflict((conflict) => conflict.columns(["release_id", "agent_id"]).doNothing())
+    .execute();
+};
+
+export const wasOffered = async (db: Db, releaseId: string, agentId: string): Promise<boolean> => {
+  const row = await db
+    .selectFrom("release_offers")
+    .select("offered_at")
+    .where("release_id", "=", releaseId)
+    .where("agent_id", "=", agentId)
+    .executeTakeFirst();
+  return row !== undefined;
+};
+
+/** An agent logged in as running `version`: what it was offered of that version is confirmed. */
+export const confirmOffers = async (
+  db: Db,
+  agentId: string,
+  version: string,
+  nowMs: number,
+): Promise<void> => {
+  await db
+    .updateTable("release_offers")
+    .set({ confirmed_at: nowMs })
+    .where("agent_id", "=", agentId)
+    .where("confirmed_at", "is", null)
+    .where("release_id", "in", (of) =>
+      of.selectFrom("releases").select("id").where("version", "=", version),
+    )
+    .execute();
+};
+
+export interface RolloutCounts {
+  readonly offered: number;
+  readonly confirmed: number;
+}
+
+/** How many agents were offered each of these releases, and how many confirmed it. */
+export const rolloutCounts = async (
+  db: Db,
+  ids: readonly string[],
+): Promise<Map<string, RolloutCounts>> => {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("release_offers")
+    .select((of) => [
+      "release_id",
+      of.fn.countAll<number>().as("offered"),
+      of.fn.count<number>("confirmed_at").as("confirmed"),
+    ])
+    .where("release_id", "in", ids)
+    .groupBy("release_id")
+    .execute();
+  return new Map(
+    rows.map(({ release_id, offered, confirmed }) => [
+      release_id,
+      { offered: Number(offered), confirmed: Number(confirmed) },
+    ]),
+  );
+};

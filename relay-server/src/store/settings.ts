@@ -1,0 +1,19 @@
+/** What was decided when the store was made. */
+import type { Db } from "./open.ts";
+
+export type SettingName = "master_key_check" | "totp";
+
+/** The value of a setting, or null where the store was opened but never initialised. */
+export const readSetting = async (db: Db, name: SettingName): Promise<string | null> => {
+  const row = await db
+    .selectFrom("settings")
+    .select("value")
+    .where("name", "=", name)
+    .executeTakeFirst();
+  return row?.value ?? null;
+};
+
+/** Writes a setting that has no value yet. */
+export const writeSetting = async (db: Db, name: SettingName, value: string): Promise<void> => {
+  await db.insertInto("settings").values({ name, value }).execute();
+};

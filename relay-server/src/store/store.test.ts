@@ -1,0 +1,324 @@
+/**
+ * One suite for both engines: what the queries promise. PostgreSQL is the one on loopback, each
+ * run in a schema of its own; where there is none the skipped tests say so.
+ */
+import { randomUUID } from "node:crypto";
+import { statSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  addAgent,
+  changeAgent,
+  findAgent,
+  listAgents,
+  ownerOf,
+  removeAgent,
+  writeSighting,
+} from "./agents.ts";
+import { postgres, sqlite } from "./engines.ts";
+import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
+import {
+  addSession,
+  endLogin,
+  endSessions,
+  findSession,
+  forgetSessions,
+  writeRequestsUsed,
+} from "./sessions.ts";
+import { readSetting, writeSetting } from "./settings.ts";
+import { addToken, currentToken, findToken, forgetTokens, retireTokens } from "./tokens.ts";
+import {
+  addUser,
+  confirmTotp,
+  findUser,
+  findUserByName,
+  holdPassword,
+  replaceRecoveryCodes,
+  setPassword,
+  setPendingTotp,
+  takeRecoveryCode,
+  useTotpStep,
+} from "./users.ts";
+
+const NOW = 1_800_000_000_000;
+
+for (const engine of [sqlite(), postgres()]) {
+  describe.skipIf(engine.skipped)(engine.name, () => {
+    let location: StoreLocation;
+    let store: Store;
+    let db: Db;
+    beforeAll(async () => {
+      location = await engine.prepare();
+      store = await openStore(location, true);
+      db = store.db;
+    });
+    afterAll(async () => {
+      await store?.close();
+      await engine.remove();
+    });
+
+    const user = async (): Promise<string> => {
+      const id = randomUUID();
+      await addUser(db, {
+        id,
+        username: `u-${id}`,
+        role: "user",
+        password_hash: "-",
+        totp_secret: null,
+        totp_confirmed: 0,
+        created_at: NOW,
+      });
+      return id;
+    };
+    const agent = (user_id: string, agent_id: string, created_at = NOW) =>
+      addAgent(db, { agent_id, user_id, name: "n", metadata: "{}", created_at });
+
+    test("a second opening finds everything and migrates nothing", async () => {
+      await writeSetting(db, "totp", "required");
+      const second = await openStore(location, false);
+      expect(await readSetting(second.db, "totp")).toBe("required");
+      expect(await readSetting(second.db, "master_key_check")).toBeNull();
+      await second.close();
+    });
+
+    test("two openings at once migrate once", async () => {
+      const both = await Promise.all([openStore(location, true), openStore(location, true)]);
+      for (const one of both) await one.close();
+    });
+
+    test("a store from a newer program is refused", async () => {
+      const table = db.withTables<{ migrations: { name: string } }>();
+      await table.insertInto("migrations").values({ name: "9999-later" }).execute();
+      await expect(openStore(location, false)).rejects.toThrow("9999-later");
+      await table.deleteFrom("migrations").where("name", "=", "9999-later").execute();
+    });
+
+    test("a user name is taken once, and found byte for byte", async () => {
+      const id = await user();
+      const row = await findUser(db, id);
+      expect(row).toMatchObject({ totp_last_step: 0, totp_rests_until: 0, created_at: NOW });
+      expect(await addUser(db, { ...row!, id: randomUUID() })).toBe(false);
+      expect((await findUserByName(db, `u-${id}`))?.id).toBe(id);
+      expect(await findUserByName(db, `U-${id}`)).toBeUndefined();
+    });
+
+    test("a TOTP step is used once, and none before it", async () => {
+      const id = await user();
+      const tries = await Promise.all([7, 7, 7].map((step) => useTotpStep(db, id, step)));
+      expect(tries.filter(Boolean)).toHaveLength(1);
+      expect(await useTotpStep(db, id, 6)).toBe(false);
+      expect(await useTotpStep(db, id, 8)).toBe(true);
+    });
+
+    test("only the secret last drawn can be confirmed", async () => {
+      const id = await user();
+      await setPendingTotp(db, id, "first");
+      await setPendingTotp(db, id, "second");
+      expect(await confirmTotp(db, id, "first", 9)).toBe(false);
+      expect(await confirmTotp(db, id, "second", 9)).toBe(true);
+      expect(await findUser(db, id)).toMatchObject({
+        totp_secret: "second",
+        totp_confirmed: 1,
+        totp_last_step: 9,
+      });
+    });
+
+    test("a recovery code is taken once, by its own user", async () => {
+      const [ada, bob] = [await user(), await user()];
+      await replaceRecoveryCodes(db, ada, ["h1", "h2"]);
+      expect(await takeRecoveryCode(db, bob, "h1")).toBe(false);
+      expect(await takeRecoveryCode(db, ada, "h1")).toBe(true);
+      expect(await takeRecoveryCode(db, ada, "h1")).toBe(false);
+      await replaceRecoveryCodes(db, ada, ["h3"]);
+      expect(await takeRecoveryCode(db, ada, "h2")).toBe(false);
+    });
+
+    test("an agent's identifier is unique on the relay and seen by its owner only", async () => {
+      const [ada, bob] = [await user(), await user()];
+      expect(await agent(ada, "Unique_1")).toBe(true);
+      expect(await agent(bob, "Unique_1")).toBe(false);
+      expect(await agent(bob, "unique_1")).toBe(true);
+      expect(await findAgent(db, bob, "Unique_1")).toBeUndefined();
+      expect(await changeAgent(db, bob, "Unique_1", { name: "mine" })).toBeUndefined();
+      expect(await removeAgent(db, bob, "Unique_1")).toBe(false);
+      expect(await ownerOf(db, "Unique_1")).toBe(ada);
+      expect((await changeAgent(db, ada, "Unique_1", { name: "x" }))?.name).toBe("x");
+      await writeSighting(db, "Unique_1", NOW + 5, null);
+      expect((await findAgent(db, ada, "Unique_1"))?.last_seen).toBe(NOW + 5);
+      expect(await removeAgent(db, ada, "Unique_1")).toBe(true);
+      expect(await ownerOf(db, "Unique_1")).toBeNull();
+    });
+
+    test("pages follow creation, then the identifier, and meet each agent once", async () => {
+      const ada = await user();
+      await agent(ada, "p-b", NOW);
+      await agent(ada, "p-a", NOW);
+      await agent(ada, "p-c", NOW - 1);
+      const first = await listAgents(db, ada, null, 2);
+      const last = first.at(-1)!;
+      const rest = await listAgents(
+        db,
+        ada,
+        { createdAt: last.created_at, agentId: last.agent_id },
+        2,
+      );
+      expect([...first, ...rest].map((row) => row.agent_id)).toEqual(["p-c", "p-a", "p-b"]);
+    });
+
+    test("retired tokens are known for a while, and only the newest is current", async () => {
+      const ada = await user();
+      const base = {
+        kind: "account",
+        user_id: ada,
+        agent_id: null,
+        nonce: "n",
+        issued_at: NOW,
+      } as const;
+      await addToken(db, { ...base, hash: `a-${ada}`, retired_at: null });
+      await retireTokens(db, ada, null, NOW + 1);
+      await addToken(db, { ...base, hash: `b-${ada}`, retired_at: null });
+      await addToken(db, {
+        ...base,
+        kind: "agent",
+        agent_id: "x",
+        hash: `c-${ada}`,
+        retired_at: null,
+      });
+      expect((await currentToken(db, ada, null))?.hash).toBe(`b-${ada}`);
+      expect((await currentToken(db, ada, "x"))?.hash).toBe(`c-${ada}`);
+      await forgetTokens(db, NOW + 1);
+      expect((await findToken(db, `a-${ada}`))?.retired_at).toBe(NOW + 1);
+      await forgetTokens(db, NOW + 2);
+      expect(await findToken(db, `a-${ada}`)).toBeUndefined();
+      expect(await findToken(db, `b-${ada}`)).toBeDefined();
+    });
+
+    test("a session ends with what it was made with, and those meant with their account", async () => {
+      const ada = await user();
+      const session = (hash: string, more: object = {}) =>
+        addSession(db, {
+          hash: `${hash}-${ada}`,
+          kind: "client",
+          user_id: ada,
+          agent_id: null,
+          parent: null,
+          limited: 0,
+          created_at: NOW,
+          expires_at: NOW + 1000,
+          ...more,
+        });
+      const alive = async () => {
+        const names = ["login", "other", "child", "free", "derived", "device"];
+        const rows = await Promise.all(names.map((name) => findSession(db, `${name}-${ada}`)));
+        return names.filter((_, i) => rows[i]?.ended_at === null);
+      };
+      const token = { user_id: ada, nonce: "n", issued_at: NOW, retired_at: null };
+      await addToken(db, { ...token, kind: "account", agent_id: null, hash: `acct-${ada}` });
+      await addToken(db, { ...token, kind: "agent", agent_id: "dev", hash: `agt-${ada}` });
+      await session("login", { kind: "login" });
+      await session("other", { kind: "login" });
+      await session("child", { parent: `login-${ada}` });
+      await session("free");
+      await session("derived", { parent: `acct-${ada}` });
+      await session("device", { kind: "agent", agent_id: "dev", parent: `agt-${ada}` });
+      expect(await alive()).toEqual(["login", "other", "child", "free", "derived", "device"]);
+      expect(await endLogin(db, `login-${ada}`, NOW)).toEqual([`child-${ada}`]);
+      expect(await alive()).toEqual(["other", "free", "derived", "device"]);
+      await retireTokens(db, ada, "dev", NOW);
+      expect(await alive()).toEqual(["other", "free", "derived"]);
+      await retireTokens(db, ada, null, NOW);
+      expect(await alive()).toEqual(["other", "free"]);
+      await endSessions(db, ada, ["login", "client"], `other-${ada}`, NOW);
+      expect(await alive()).toEqual(["other"]);
+      await writeRequestsUsed(db, `other-${ada}`, 12);
+      expect(await findSession(db, `other-${ada}`)).toMatchObject({ requests_used: 12 });
+      await session("stale", { expires_at: NOW });
+      await forgetSessions(db, NOW + 1);
+      expect(await findSession(db, `stale-${ada}`)).toBeUndefined();
+      expect(await findSession(db, `other-${ada}`)).toBeDefined();
+    });
+
+    test("a login and a change of password never pass each other unseen", async () => {
+      for (let i = 0; i < 10; i += 1) {
+        const ada = await user();
+        const login = () =>
+          store.write(async (tx) => {
+            if (!(await holdPassword(tx, ada, "-"))) return false;
+            await addSession(tx, {
+              hash: `race-${ada}`,
+              kind: "login",
+              user_id: ada,
+              agent_id: null,
+              parent: null,
+              limited: 0,
+              created_at: NOW,
+              expires_at: NOW + 1000,
+            });
+            return true;
+          });
+        const change = () =>
+          store.write(async (tx) => {
+            await setPassword(tx, ada, "new");
+            await endSessions(tx, ada, ["login"], null, NOW);
+          });
+        const both = i % 2 === 0 ? [login(), change()] : [change(), login()];
+        const admitted = (await Promise.all(both)).includes(true);
+        expect((await findSession(db, `race-${ada}`))?.ended_at).toBe(admitted ? NOW : undefined);
+      }
+    });
+
+    test("a transaction that fails leaves nothing, and those beside it wait for it", async () => {
+      const ada = await user();
+      const failing = store.write(async (tx) => {
+        await addAgent(tx, {
+          agent_id: "tx-1",
+          user_id: ada,
+          name: "n",
+          metadata: "{}",
+          created_at: NOW,
+        });
+        throw new Error("on purpose");
+      });
+      const beside = agent(ada, "tx-2");
+      await expect(failing).rejects.toThrow("on purpose");
+      expect(await beside).toBe(true);
+      expect(await ownerOf(db, "tx-1")).toBeNull();
+      expect(await ownerOf(db, "tx-2")).toBe(ada);
+    });
+
+    test("work that comes at once commits together, each for itself", async () => {
+      const ada = await user();
+      const add = (agent_id: string, fails = false) =>
+        store.write(async (tx) => {
+          await addAgent(tx, {
+            agent_id,
+            user_id: ada,
+            name: "n",
+            metadata: "{}",
+            created_at: NOW,
+          });
+          if (fails) throw new Error(agent_id);
+          return agent_id;
+        });
+      const names = Array.from({ length: 600 }, (_, i) => `${ada}-${i}`);
+      const settled = await Promise.allSettled(names.map((name, i) => add(name, i % 7 === 3)));
+      for (const [i, outcome] of settled.entries()) {
+        expect(outcome.status).toBe(i % 7 === 3 ? "rejected" : "fulfilled");
+      }
+      const kept = (await listAgents(db, ada, null, 1000)).map((row) => row.agent_id);
+      expect(new Set(kept)).toEqual(new Set(names.filter((_, i) => i % 7 !== 3)));
+    });
+  });
+}
+
+test("a SQLite store is for its owner's eyes, flushes every commit, and is not made by accident", async () => {
+  const engine = sqlite();
+  const location = await engine.prepare();
+  await expect(openStore(location, false)).rejects.toThrow(StoreMissing);
+  const { db, close } = await openStore(location, true);
+  if (location.engine === "sqlite") expect(statSync(location.path).mode & 0o777).toBe(0o600);
+  const { sql } = await import("kysely");
+  expect((await sql`pragma journal_mode`.execute(db)).rows).toEqual([{ journal_mode: "wal" }]);
+  expect((await sql`pragma synchronous`.execute(db)).rows).toEqual([{ synchronous: 2 }]);
+  await close();
+  await engine.remove();
+});

@@ -1,0 +1,168 @@
+/**
+ * What the relay remembers (section 1): identifiers, times and hashes. No secret stands here in a
+ * form that could be used: tokens as SHA-256, the TOTP secret wrapped under the master key,
+ * passwords as argon2id, recovery codes as HMAC.
+ *
+ * Times are milliseconds since 1970, truth values 0 or 1, so that both engines store them alike.
+ */
+import type { AuditAction } from "@blindrelay/protocol/schema/rest";
+import type { Generated, Insertable, Selectable } from "kysely";
+
+export interface Tables {
+  settings: SettingsTable;
+  users: UsersTable;
+  recovery_codes: RecoveryCodesTable;
+  agents: AgentsTable;
+  tokens: TokensTable;
+  sessions: SessionsTable;
+  idempotency: IdempotencyTable;
+  uploads: UploadsTable;
+  upload_parts: UploadPartsTable;
+  releases: ReleasesTable;
+  release_offers: ReleaseOffersTable;
+  audit: AuditTable;
+}
+
+/** One row per name: `master_key_check`, `totp`. */
+interface SettingsTable {
+  name: string;
+  value: string;
+}
+
+interface UsersTable {
+  id: string;
+  username: string;
+  role: "admin" | "user";
+  password_hash: string;
+  /** Wrapped; null before enrolment. Counts only once `totp_confirmed` is 1. */
+  totp_secret: string | null;
+  totp_confirmed: Generated<number>;
+  /** The 30 s step of the last code taken: it and all before it are used. */
+  totp_last_step: Generated<number>;
+  /** A secret drawn by enrol and not yet confirmed, wrapped. */
+  totp_pending: string | null;
+  /** Wrong codes in a row after a right password, and until when the account therefore rests. */
+  totp_failures: Generated<number>;
+  totp_rests_until: Generated<number>;
+  /** While it is set nothing of this user is let in. */
+  disabled_at: Generated<number | null>;
+  created_at: number;
+}
+
+interface RecoveryCodesTable {
+  hash: string;
+  user_id: string;
+}
+
+interface AgentsTable {
+  agent_id: string;
+  user_id: string;
+  name: string;
+  metadata: string; // JSON
+  runtime: string | null;
+  firmware_version: string | null;
+  last_seen: number | null;
+  created_at: number;
+}
+
+/** Persistent tokens, derived from the master key: the newest of an owner has no `retired_at`. */
+interface TokensTable {
+  hash: string;
+  kind: "account" | "agent";
+  user_id: string;
+  agent_id: string | null;
+  nonce: string;
+  issued_at: number;
+  /** Kept RETIRED_TOKEN_KEPT_S from here, so that a stale device is known from a guesser. */
+  retired_at: number | null;
+  /** A retired token that is good until then all the same: the master key was rotated. */
+  good_until: Generated<number | null>;
+}
+
+/** Random, short-lived tokens: what a login or a persistent token turned into. */
+interface SessionsTable {
+  hash: string;
+  /** `login` is a person's access token, the others are session tokens. */
+  kind: "login" | "client" | "agent";
+  user_id: string;
+  agent_id: string | null;
+  /** The hash of the token that it was made with. */
+  parent: string | null;
+  /** A login that may only enrol TOTP. */
+  limited: Generated<number>;
+  requests_used: Generated<number>;
+  created_at: number;
+  expires_at: number;
+  ended_at: number | null;
+}
+
+/** A POST that carried an Idempotency-Key. */
+interface IdempotencyTable {
+  user_id: string;
+  key: string;
+  /** HMAC of method, path and body. */
+  request: string;
+  /** Sealed under the master key; null until there is one. */
+  answer: string | null;
+  created_at: number;
+}
+
+interface UploadsTable {
+  id: string;
+  started_at: number;
+}
+
+interface UploadPartsTable {
+  upload_id: string;
+  part: number;
+  bytes: Uint8Array;
+}
+
+interface ReleasesTable {
+  id: string;
+  runtime: string;
+  channel: string;
+  version: string;
+  status: "draft" | "published" | "yanked";
+  notes: string;
+  /** Null, as all about the artifact, until it was uploaded. */
+  upload_id: string | null;
+  size: number | null;
+  sha256: string | null;
+  signature: string | null;
+  key_id: string | null;
+  /** How far it is rolled out. */
+  percent: number;
+  paused: number;
+  created_at: number;
+  published_at: number | null;
+}
+
+/** A device that was told of a release, and since when it is known to run it. */
+interface ReleaseOffersTable {
+  release_id: string;
+  agent_id: string;
+  offered_at: number;
+  confirmed_at: number | null;
+}
+
+/** Who did what; see store/audit.ts. */
+interface AuditTable {
+  id: string;
+  at: number;
+  /** Both null: by command, from the data folder. */
+  actor_id: string | null;
+  actor: string | null;
+  action: AuditAction;
+  subject: string;
+  detail: string; // JSON
+}
+
+export type UserRow = Selectable<UsersTable>;
+export type AgentRow = Selectable<AgentsTable>;
+export type TokenRow = Selectable<TokensTable>;
+export type NewToken = Insertable<TokensTable>;
+export type IdempotencyRow = Selectable<IdempotencyTable>;
+export type ReleaseRow = Selectable<ReleasesTable>;
+export type AuditRow = Selectable<AuditTable>;
+export type SessionRow = Selectable<SessionsTable>;

@@ -1,0 +1,71 @@
+/** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
+import type { Db } from "./open.ts";
+import type { NewToken, TokenRow } from "./tables.ts";
+
+/** A token as it stands; while its user is disabled, it is retired and good no longer. */
+export const findToken = async (db: Db, hash: string): Promise<TokenRow | undefined> => {
+  const row = await db
+    .selectFrom("tokens as token")
+    .leftJoin("users as user", "user.id", "token.user_id")
+    .selectAll("token")
+    .select("user.disabled_at")
+    .where("token.hash", "=", hash)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { disabled_at, ...token } = row;
+  if (disabled_at === null) return token;
+  return { ...token, retired_at: disabled_at, good_until: null };
+};
+
+/** The token of an account (`agentId` null) or of an agent that is valid now. */
+export const currentToken = (
+  db: Db,
+  userId: string,
+  agentId: string | null,
+): Promise<TokenRow | undefined> =>
+  db
+    .selectFrom("tokens")
+    .selectAll()
+    .where("user_id", "=", userId)
+    .where("agent_id", agentId === null ? "is" : "=", agentId)
+    .where("retired_at", "is", null)
+    .executeTakeFirst();
+
+export const addToken = async (db: Db, token: NewToken): Promise<void> => {
+  await db.insertInto("tokens").values(token).execute();
+};
+
+/** Ends the tokens of an account (`agentId` null) or of an agent; their hashes are kept a while. */
+export const retireTokens = async (
+  db: Db,
+  userId: string,
+  agentId: string | null,
+  nowMs: number,
+): Promise<void> => {
+  await db
+    .updateTable("tokens")
+    .set((of) => ({ retired_at: of.fn.coalesce("retired_at", of.val(nowMs)), good_until: null }))
+    .where("user_id", "=", userId)
+    .where("agent_id", agentId === null ? "is" : "=", agentId)
+    .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]))
+    .execute();
+};
+
+/** Ends every persistent token of an account and of its agents. */
+export const retireAllTokens = async (db: Db, userId: string, nowMs: number): Promise<void> => {
+  await db
+    .updateTable("tokens")
+    .set((of) => ({ retired_at: of.fn.coalesce("retired_at", of.val(nowMs)), good_until: null }))
+    .where("user_id", "=", userId)
+    .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]))
+    .execute();
+};
+
+/** Forgets hashes that were retired before `beforeMs`. */
+export const forgetTokens = async (db: Db, beforeMs: number): Promise<void> => {
+  await db
+    .deleteFrom("tokens")
+    .where("retired_at", "<", beforeMs)
+    .where((is) => is.or([is("good_until", "is", null), is("good_until", "<", beforeMs)]))
+    .execute();
+};

@@ -1,0 +1,54 @@
+/**
+ * Artifacts in parts, inside the store: a backup has them, every node of a relay sees them, and what
+ * a release names is there or the release does not name it.
+ */
+import type { Db } from "./open.ts";
+
+/** Small enough that a part is never felt in memory, big enough that an image is few rows. */
+export const PART_BYTES = 262_144;
+
+export const beginUpload = async (db: Db, id: string, nowMs: number): Promise<void> => {
+  await db.insertInto("uploads").values({ id, started_at: nowMs }).execute();
+};
+
+/** Adds the part with this number, from 0. All but the last have PART_BYTES. */
+export const addPart = async (
+  db: Db,
+  uploadId: string,
+  part: number,
+  bytes: Uint8Array,
+): Promise<void> => {
+  await db.insertInto("upload_parts").values({ upload_id: uploadId, part, bytes }).execute();
+};
+
+/** A part's bytes; undefined where there is none. */
+export const readPart = async (
+  db: Db,
+  uploadId: string,
+  part: number,
+): Promise<Uint8Array | undefined> => {
+  const row = await db
+    .selectFrom("upload_parts")
+    .select("bytes")
+    .where("upload_id", "=", uploadId)
+    .where("part", "=", part)
+    .executeTakeFirst();
+  return row?.bytes;
+};
+
+export const dropUpload = async (db: Db, id: string): Promise<void> => {
+  await db.deleteFrom("uploads").where("id", "=", id).execute();
+};
+
+/** Forgets uploads begun before `beforeMs` that no release names: what a crash left. */
+export const forgetUploads = async (db: Db, beforeMs: number): Promise<void> => {
+  await db
+    .deleteFrom("uploads")
+    .where("started_at", "<", beforeMs)
+    .where("id", "not in", (of) =>
+      of.selectFrom("releases").select("upload_id").where("upload_id", "is not", null).$castTo<{
+        upload_id: string;
+      }>(),
+    )
+    .execute();
+};

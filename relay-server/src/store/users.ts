@@ -1,0 +1,139 @@
+/** People: their passwords' hashes and their second factor. */
+import type { Db } from "./open.ts";
+import type { UserRow } from "./tables.ts";
+
+/** Adds a user; false where the name is taken. */
+export const addUser = async (
+  db: Db,
+  user: Pick<
+    UserRow,
+    "id" | "username" | "role" | "password_hash" | "totp_secret" | "totp_confirmed" | "created_at"
+  >,
+): Promise<boolean> => {
+  const added = await db
+    .insertInto("users")
+    .values(user)
+    .onConflict((conflict) => conflict.column("username").doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return added !== undefined;
+};
+
+export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
+  db.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
+
+/** Somebody who may log in; undefined also where the user is disabled. */
+export const findUserByName = (db: Db, username: string): Promise<UserRow | undefined> =>
+  db
+    .selectFrom("users")
+    .selectAll()
+    .where("username", "=", username)
+    .where("disabled_at", "is", null)
+    .executeTakeFirst();
+
+export const setPassword = async (db: Db, id: string, passwordHash: string): Promise<void> => {
+  await db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", id).execute();
+};
+
+/**
+ * Inside a transaction: whether the password is still the one that was checked, and it stays so
+ * until the commit, because the row is written and so locked.
+ */
+export const holdPassword = async (tx: Db, id: string, passwordHash: string): Promise<boolean> => {
+  const held = await tx
+    .updateTable("users")
+    .set({ password_hash: passwordHash })
+    .where("id", "=", id)
+    .where("password_hash", "=", passwordHash)
+    .returning("id")
+    .executeTakeFirst();
+  return held !== undefined;
+};
+
+/** Marks a code's step as used; false where it, or a later one, already was. */
+export const useTotpStep = async (db: Db, id: string, step: number): Promise<boolean> => {
+  const used = await db
+    .updateTable("users")
+    .set({ totp_last_step: step, totp_failures: 0, totp_rests_until: 0 })
+    .where("id", "=", id)
+    .where("totp_last_step", "<", step)
+    .returning("id")
+    .executeTakeFirst();
+  return used !== undefined;
+};
+
+/** Writes how many codes in a row were wrong, and until when the account rests for it. */
+export const restAccount = async (
+  db: Db,
+  id: string,
+  failures: number,
+  restsUntil: number,
+): Promise<void> => {
+  await db
+    .updateTable("users")
+    .set({ totp_failures: failures, totp_rests_until: restsUntil })
+    .where("id", "=", id)
+    .execute();
+};
+
+/** Keeps a drawn secret until a code proves that the person has it. */
+export const setPendingTotp = async (db: Db, id: string, wrapped: string): Promise<void> => {
+  await db.updateTable("users").set({ totp_pending: wrapped }).where("id", "=", id).execute();
+};
+
+/** Makes the pending secret the one that counts, with `step` already used. False: another was quicker. */
+export const confirmTotp = async (
+  db: Db,
+  id: string,
+  pending: string,
+  step: number,
+): Promise<boolean> => {
+  const confirmed = await db
+    .updateTable("users")
+    .set({
+      totp_secret: pending,
+      totp_confirmed: 1,
+      totp_pending: null,
+      totp_last_step: step,
+      totp_failures: 0,
+      totp_rests_until: 0,
+    })
+    .where("id", "=", id)
+    .where("totp_pending", "=", pending)
+    .returning("id")
+    .executeTakeFirst();
+  return confirmed !== undefined;
+};
+
+export const removeTotp = async (db: Db, id: string): Promise<void> => {
+  await db
+    .updateTable("users")
+    .set({ totp_secret: null, totp_confirmed: 0, totp_pending: null })
+    .where("id", "=", id)
+    .execute();
+  await replaceRecoveryCodes(db, id, []);
+};
+
+export const replaceRecoveryCodes = async (
+  db: Db,
+  userId: string,
+  hashes: readonly string[],
+): Promise<void> => {
+  await db.deleteFrom("recovery_codes").where("user_id", "=", userId).execute();
+  if (hashes.length === 0) return;
+  await db
+    .insertInto("recovery_codes")
+    .values(hashes.map((hash) => ({ hash, user_id: userId })))
+    .execute();
+};
+
+/** Uses up a recovery code; false where the user has none with this hash. */
+export const takeRecoveryCode = async (db: Db, userId: string, hash: string): Promise<boolean> => {
+  const taken = await db
+    .deleteFrom("recovery_codes")
+    .where("hash", "=", hash)
+    .where("user_id", "=", userId)
+    .returning("hash")
+    .executeTakeFirst();
+  return taken !== undefined;
+};

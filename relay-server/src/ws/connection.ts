@@ -1,0 +1,165 @@
+/**
+ * One WebSocket and its place in the hub: bytes in, bytes out, nothing decided. Handlers are static
+ * and find their state on the socket, because closures cost memory ten thousand times.
+ */
+import { isAscii, isUtf8 } from "node:buffer";
+import type { Socket } from "node:net";
+import { WebSocket } from "ws";
+import type { Connection } from "../core/connection.ts";
+import type { Frame, LinkPort } from "../core/ports.ts";
+import { textFrame } from "./frames.ts";
+import { CLOSE_INTERNAL, type RunningHub } from "./run.ts";
+import { Shortener } from "./shortener.ts";
+
+/** What `ws` makes of an upgrade, with room for our state. */
+export class RelaySocket extends WebSocket {
+  relayLink: SocketLink | null = null;
+}
+
+type ChunkListener = (this: Socket, chunk: Buffer) => void;
+type LinkedSocket = Socket & { relayLink?: SocketLink };
+
+/** Takes over a WebSocket that was just upgraded on `socket`. */
+export const acceptSocket = (
+  running: RunningHub,
+  ws: RelaySocket,
+  socket: Socket,
+  address: string,
+  maxMessageBytes: number,
+): void => {
+  const link = new SocketLink(running, ws, socket, maxMessageBytes);
+  link.connection = running.hub.connect(link, address, running.nowMs());
+  ws.relayLink = link;
+  ws.on("message", onMessage);
+  ws.on("pong", onPong);
+  ws.on("close", onClose);
+  ws.on("error", onError);
+  shorten(socket, link);
+};
+
+/** Puts the shortener between the socket and ws, which listens to its data since the upgrade. */
+const shorten = (socket: LinkedSocket, link: SocketLink): void => {
+  link.toWs = socket.listeners("data")[0] as ChunkListener;
+  socket.relayLink = link;
+  socket.off("data", link.toWs);
+  socket.on("data", onData);
+};
+
+class SocketLink implements LinkPort {
+  readonly running: RunningHub;
+  readonly ws: RelaySocket;
+  readonly shortener: Shortener;
+  /** Set at once, by `acceptSocket`. */
+  connection!: Connection;
+  toWs!: ChunkListener;
+  readonly #socket: Socket;
+  #corked = false;
+
+  constructor(running: RunningHub, ws: RelaySocket, socket: Socket, maxMessageBytes: number) {
+    this.running = running;
+    this.ws = ws;
+    this.#socket = socket;
+    this.shortener = new Shortener(maxMessageBytes);
+  }
+
+  send(message: Frame): void {
+    if (this.ws.readyState !== WebSocket.OPEN) {
+      return; // the peer said goodbye, and `onClose` will tell the hub
+    }
+    this.#cork();
+    this.#socket.write(textFrame(message));
+  }
+
+  queued(): number {
+    return this.#socket.writableLength;
+  }
+
+  ping(): void {
+    if (this.ws.readyState === WebSocket.OPEN) {
+      this.#cork();
+      this.ws.ping();
+    }
+  }
+
+  close(code: number, reason: string): void {
+    this.ws.close(code, reason);
+    this.ws.resume(); // or the peer's half of the handshake is never read
+  }
+
+  pause(): void {
+    this.ws.pause();
+  }
+
+  resume(): void {
+    this.ws.resume();
+  }
+
+  /** ws has given up on the stream of frames; what still comes is thrown away. */
+  stopReading(): void {
+    this.#socket.off("data", onData);
+  }
+
+  uncork(): void {
+    this.#corked = false;
+    this.#socket.uncork();
+  }
+
+  /** One system call per socket and turn of the event loop, however many messages it carries. */
+  #cork(): void {
+    if (!this.#corked) {
+      this.#corked = true;
+      this.#socket.cork();
+      if (corked.push(this) === 1) {
+        setImmediate(uncorkAll);
+      }
+    }
+  }
+}
+
+let corked: SocketLink[] = [];
+
+const uncorkAll = (): void => {
+  const links = corked;
+  corked = [];
+  for (const link of links) {
+    link.uncork();
+  }
+};
+
+function onData(this: LinkedSocket, chunk: Buffer): void {
+  const link = this.relayLink as SocketLink;
+  link.shortener.take(chunk, (bytes) => link.toWs.call(this, bytes));
+}
+
+function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
+  const link = (this as RelaySocket).relayLink as SocketLink;
+  const { running, connection } = link;
+  const startedMs = performance.now();
+  try {
+    running.hub.receive(connection, isBinary ? null : textOf(data), data, running.nowMs());
+  } catch (error) {
+    running.log.error({ err: error }, "the hub failed on a message");
+    this.close(CLOSE_INTERNAL);
+  }
+  running.timings.routed.observe(performance.now() - startedMs);
+}
+
+function onPong(this: WebSocket): void {
+  const { running, connection } = (this as RelaySocket).relayLink as SocketLink;
+  running.hub.heard(connection);
+}
+
+function onClose(this: WebSocket): void {
+  const { running, connection } = (this as RelaySocket).relayLink as SocketLink;
+  running.hub.closed(connection, running.nowMs());
+}
+
+/** A broken frame, or a socket that died. ws closes it; only the shortener must not feed it again. */
+function onError(this: WebSocket): void {
+  const link = (this as RelaySocket).relayLink as SocketLink;
+  link.stopReading();
+}
+
+/** ASCII, as the contract wants, is the quick way; other UTF-8 is tolerated, anything else is no text. */
+const textOf = (data: Buffer): string | null =>
+  isAscii(data) ? data.toString("latin1") : isUtf8(data) ? data.toString("utf8") : null;

@@ -1,0 +1,223 @@
+/**
+ * The boundaries lint: `node scripts/boundaries/check.ts [ROOT]`. Reads every source of the workspace and says
+ * where one breaks a rule of `rules.ts`, by which chain of imports, and why that rule exists.
+ * Exit 0 when all rules hold, 1 when one does not.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { matchesGlob, resolve } from "node:path";
+import {
+  buildGraph,
+  type Edge,
+  type Files,
+  type Graph,
+  isSource,
+  packageOf,
+  type Target,
+} from "./graph.ts";
+import { findImpurities } from "./purity.ts";
+import {
+  type ArrowsRule,
+  IMPURE_GLOBALS,
+  type ImportersRule,
+  type PureRule,
+  type ReachRule,
+  RULES,
+  type Rule,
+  TEST_FILES,
+} from "./rules.ts";
+
+export interface Violation {
+  rule: string;
+  path: string;
+  line: number;
+  what: string;
+  /** From a file the rule is about to the one it must not reach; each as `file:line` but the last. */
+  chain: string[];
+  reason: string;
+}
+
+export function checkBoundaries(files: Files, rules: readonly Rule[] = RULES): Violation[] {
+  const graph = buildGraph(files);
+  const violations: Violation[] = graph.broken.map(({ path, line, message }) => ({
+    rule: "sources can be read",
+    path,
+    line,
+    what: message,
+    chain: [],
+    reason: "what cannot be parsed cannot be checked",
+  }));
+  for (const rule of rules) {
+    if (rule.kind === "reach") violations.push(...checkReach(graph, rule));
+    else if (rule.kind === "pure") violations.push(...checkPure(graph, rule));
+    else if (rule.kind === "arrows") violations.push(...checkArrows(graph, rule));
+    else violations.push(...checkImporters(graph, rule));
+  }
+  return violations;
+}
+
+function checkReach(graph: Graph, rule: ReachRule): Violation[] {
+  const violations: Violation[] = [];
+  const isForbidden = (path: string) => matches(path, rule.mayNotReach);
+  walk(graph, startOf(graph, rule.files), (edge, chain) => {
+    if (edge.target.kind === "unknown") {
+      violations.push(found(rule, chain, `cannot be followed: ${edge.target.why}`));
+    }
+    if (edge.target.kind !== "file") return false;
+    if (!isForbidden(edge.target.path)) return true;
+    violations.push(found(rule, chain, `reaches ${edge.target.path}`));
+    return false;
+  });
+  return violations;
+}
+
+function checkPure(graph: Graph, rule: PureRule): Violation[] {
+  const violations: Violation[] = [];
+  const start = startOf(graph, rule.files);
+  const inside = (path: string) => matches(path, rule.files) || matches(path, rule.mayReach);
+  const reached = walk(graph, start, (edge, chain) => {
+    const { target } = edge;
+    if (target.kind === "file" && !matches(target.path, TEST_FILES)) {
+      if (inside(target.path)) return true;
+      if (matches(target.path, rule.doors)) return false;
+    }
+    violations.push(found(rule, chain, `loads ${describe(target)}`));
+    return false;
+  });
+  for (const [path, chain] of reached) {
+    const module = graph.modules.get(path);
+    if (!module) continue;
+    for (const { line, what } of findImpurities(module.program, IMPURE_GLOBALS)) {
+      const way = chain.length > 0 ? [...chain.map(placeOf), path] : [];
+      violations.push({ rule: rule.name, path, line, what, chain: way, reason: rule.reason });
+    }
+  }
+  return violations;
+}
+
+function checkArrows(graph: Graph, rule: ArrowsRule): Violation[] {
+  const violations: Violation[] = [];
+  for (const edge of crossings(graph)) {
+    const allowed = rule.arrows[edge.fromPackage];
+    if (!allowed) continue;
+    if (!allowed.includes(edge.toPackage)) {
+      const list = allowed.length > 0 ? allowed.join(", ") : "no other package";
+      const what = `${edge.fromPackage} imports ${edge.toPackage}; it may import ${list}`;
+      violations.push(found(rule, [edge], what));
+    } else if (edge.specifier.startsWith(".") && !rule.private.includes(edge.fromPackage)) {
+      const what = `a path into ${edge.toPackage}; import it by its name, as its users do`;
+      violations.push(found(rule, [edge], what));
+    }
+  }
+  return violations;
+}
+
+function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
+  return crossings(graph)
+    .filter((edge) => edge.toPackage === rule.target && !rule.importers.includes(edge.fromPackage))
+    .map((edge) => found(rule, [edge], `${edge.fromPackage} imports ${rule.target}`));
+}
+
+/** Every import, types included, that leaves its package for another of the workspace. */
+function crossings(graph: Graph): (Edge & { fromPackage: string; toPackage: string })[] {
+  const edges = [];
+  for (const { edges: own } of graph.modules.values()) {
+    for (const edge of own) {
+      const { target } = edge;
+      const named = /^@blindrelay\/([^/]+)/.exec(edge.specifier)?.[1];
+      const toPackage =
+        named ??
+        (target.kind === "file" || target.kind === "asset" ? packageOf(target.path) : undefined);
+      const fromPackage = packageOf(edge.from);
+      if (toPackage && toPackage !== fromPackage) edges.push({ ...edge, fromPackage, toPackage });
+    }
+  }
+  return edges;
+}
+
+const startOf = (graph: Graph, globs: string[]): string[] =>
+  [...graph.modules.keys()].filter((path) => matches(path, globs) && !matches(path, TEST_FILES));
+
+/**
+ * Breadth first from all of `start` at once, so a chain is the shortest one and begins at the last file of
+ * `start` on it. `enter` sees every import with the chain that leads up to it, and says whether to go on.
+ * Returns every file entered with its chain.
+ */
+function walk(
+  graph: Graph,
+  start: string[],
+  enter: (edge: Edge, chain: Edge[]) => boolean,
+): Map<string, Edge[]> {
+  const chains = new Map<string, Edge[]>(start.map((path) => [path, []]));
+  for (const [path, chain] of chains) {
+    for (const edge of graph.modules.get(path)?.edges ?? []) {
+      if (edge.typeOnly) continue;
+      const longer = [...chain, edge];
+      if (!enter(edge, longer) || edge.target.kind !== "file") continue;
+      if (!chains.has(edge.target.path)) chains.set(edge.target.path, longer);
+    }
+  }
+  return chains;
+}
+
+function found(rule: Rule, chain: Edge[], what: string): Violation {
+  const [first] = chain as [Edge, ...Edge[]];
+  const last = chain.at(-1) as Edge;
+  const way = [...chain.map(placeOf), describe(last.target)];
+  return {
+    rule: rule.name,
+    path: first.from,
+    line: first.line,
+    what,
+    chain: way,
+    reason: rule.reason,
+  };
+}
+
+const placeOf = (edge: Edge): string => `${edge.from}:${edge.line}`;
+
+function describe(target: Target): string {
+  if (target.kind === "node") return target.name;
+  if (target.kind === "npm") return `the npm package ${target.name}`;
+  if (target.kind === "unknown") return `something unknown (${target.why})`;
+  return target.path;
+}
+
+const matches = (path: string, globs: readonly string[]): boolean =>
+  globs.some((glob) => matchesGlob(path, glob));
+
+export function formatViolation(violation: Violation): string {
+  const { rule, path, line, what, chain, reason } = violation;
+  const way = chain.length > 2 ? `    by way of ${chain.join(" -> ")}\n` : "";
+  return `${path}:${line}  ${what}\n${way}    ${rule}: ${reason}\n`;
+}
+
+/** All sources and package.json files of the workspace's packages; `folders` that are not there are left out. */
+export function readWorkspace(root: string, folders: readonly string[]): Map<string, string> {
+  const files = new Map<string, string>();
+  const visit = (folder: string): void => {
+    for (const entry of readdirSync(resolve(root, folder), { withFileTypes: true })) {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) {
+        if (entry.name !== "node_modules" && entry.name !== "dist") visit(path);
+      } else if (isSource(entry.name) || entry.name === "package.json") {
+        files.set(path, readFileSync(resolve(root, path), "utf8"));
+      }
+    }
+  };
+  for (const folder of folders) if (existsSync(resolve(root, folder))) visit(folder);
+  return files;
+}
+
+if (import.meta.main) {
+  const root = resolve(process.argv[2] ?? resolve(import.meta.dirname, "../.."));
+  const packages = RULES.flatMap((rule) =>
+    rule.kind === "arrows" ? Object.keys(rule.arrows) : [],
+  );
+  const files = readWorkspace(root, packages);
+  const violations = checkBoundaries(files);
+  for (const violation of violations) console.error(formatViolation(violation));
+  const sources = [...files.keys()].filter(isSource).length;
+  const verdict = violations.length === 0 ? "all hold" : `${violations.length} violations`;
+  console.log(`boundaries: ${sources} files, ${RULES.length} rules, ${verdict}`);
+  process.exitCode = violations.length === 0 ? 0 : 1;
+}

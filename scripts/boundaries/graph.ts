@@ -1,0 +1,209 @@
+/**
+ * The import graph of the workspace, from texts alone: types are stripped, the rest is parsed, and every
+ * way of loading another file becomes an edge. Nothing is executed and no node_modules is read.
+ */
+import { builtinModules, stripTypeScriptTypes } from "node:module";
+import { posix } from "node:path";
+import { type Node, type Program, parse } from "acorn";
+import { simple } from "acorn-walk";
+
+/** Path relative to the root, with forward slashes -> text. Sources and the packages' package.json. */
+export type Files = ReadonlyMap<string, string>;
+
+export type Target =
+  | { kind: "file"; path: string }
+  | { kind: "node"; name: string }
+  | { kind: "npm"; name: string }
+  /** Something that is not a source: JSON, a WebAssembly file, a page. */
+  | { kind: "asset"; path: string }
+  /** Nothing can be said about where this leads: a missing file, an unknown door, a computed name. */
+  | { kind: "unknown"; why: string };
+
+export interface Edge {
+  from: string;
+  line: number;
+  /** As written; empty when it is computed. */
+  specifier: string;
+  /** Erased before the program runs. */
+  typeOnly: boolean;
+  target: Target;
+}
+
+export interface Module {
+  path: string;
+  program: Program;
+  edges: Edge[];
+}
+
+export interface Graph {
+  modules: Map<string, Module>;
+  /** Files that could not be parsed, with the parser's words. */
+  broken: { path: string; line: number; message: string }[];
+}
+
+const SCOPE = "@blindrelay/";
+const SOURCE = /\.(ts|mts|js|mjs)$/;
+const BUILTINS = new Set(builtinModules);
+
+export const isSource = (path: string): boolean => SOURCE.test(path) && !path.endsWith(".d.ts");
+
+/** The package (top folder) a path lies in. */
+export const packageOf = (path: string): string => path.slice(0, path.indexOf("/"));
+
+export function buildGraph(files: Files): Graph {
+  const graph: Graph = { modules: new Map(), broken: [] };
+  const doors = readDoors(files);
+  for (const [path, text] of files) {
+    if (!isSource(path)) continue;
+    try {
+      const program = parseSource(path, text);
+      const edges = [...valueEdges(path, program), ...typeEdges(path, text)].map((edge) => ({
+        ...edge,
+        target: resolve(edge, files, doors),
+      }));
+      graph.modules.set(path, { path, program, edges });
+    } catch (error) {
+      const { message, loc } = error as Error & { loc?: { line: number } };
+      graph.broken.push({ path, line: loc?.line ?? 1, message: message.split("\n")[0] ?? "" });
+    }
+  }
+  return graph;
+}
+
+/** Types become blanks, so lines and columns stay those of the file. */
+function parseSource(path: string, text: string): Program {
+  const javascript = /\.m?ts$/.test(path) ? stripTypeScriptTypes(text, { mode: "strip" }) : text;
+  return parse(javascript, {
+    ecmaVersion: "latest",
+    sourceType: "module",
+    locations: true,
+    allowHashBang: true,
+  });
+}
+
+type Found = Omit<Edge, "target">;
+
+function valueEdges(from: string, program: Program): Found[] {
+  const edges: Found[] = [];
+  const add = (node: Node, source: Node | null | undefined) => {
+    const value = source ? literal(source) : undefined;
+    edges.push({ from, line: lineOf(node), specifier: value ?? "", typeOnly: false });
+  };
+  simple(program, {
+    ImportDeclaration: (node) => add(node, node.source),
+    ExportAllDeclaration: (node) => add(node, node.source),
+    ExportNamedDeclaration: (node) => {
+      if (node.source) add(node, node.source);
+    },
+    ImportExpression: (node) => add(node, node.source),
+    CallExpression: (node) => {
+      const isRequire = node.callee.type === "Identifier" && node.callee.name === "require";
+      if (isRequire && node.arguments.length === 1) add(node, node.arguments[0]);
+    },
+    // `new Worker(new URL("./worker.ts", import.meta.url))` and `fork(new URL(…))` load a file too.
+    NewExpression: (node) => {
+      const [path, base] = node.arguments;
+      const isUrl = node.callee.type === "Identifier" && node.callee.name === "URL";
+      if (!isUrl || !path || base?.type !== "MemberExpression") return;
+      if (base.object.type !== "MetaProperty") return;
+      const value = literal(path);
+      if (value !== undefined && isSource(value)) {
+        const specifier = value.startsWith(".") ? value : `./${value}`;
+        edges.push({ from, line: lineOf(node), specifier, typeOnly: false });
+      }
+    },
+  });
+  return edges;
+}
+
+/** `import type`, `export type … from` and `import("…").T`: gone once stripped, so found in the text. */
+function typeEdges(from: string, text: string): Found[] {
+  if (!/\.m?ts$/.test(from)) return [];
+  const edges: Found[] = [];
+  const patterns = [
+    /^[ \t]*(?:import|export)\s+type\b[^;'"]*?\bfrom\s*["']([^"']+)["']/gm,
+    /(?:[:=<|&(,]|\bextends|\bas|\bsatisfies)\s*(?:typeof\s+)?import\(\s*["']([^"']+)["']\s*\)\s*\./g,
+  ];
+  for (const pattern of patterns) {
+    for (const match of text.matchAll(pattern)) {
+      const line = text.slice(0, match.index).split("\n").length;
+      edges.push({ from, line, specifier: match[1] ?? "", typeOnly: true });
+    }
+  }
+  return edges;
+}
+
+function literal(node: Node): string | undefined {
+  const found = node as Node & { value?: unknown; quasis?: { value: { cooked?: string } }[] };
+  if (node.type === "Literal" && typeof found.value === "string") return found.value;
+  if (node.type === "TemplateLiteral" && found.quasis?.length === 1)
+    return found.quasis[0]?.value.cooked;
+  return undefined;
+}
+
+export const lineOf = (node: Node): number => node.loc?.start.line ?? 1;
+
+/** Package name -> its `exports`, as the workspace sees them. */
+type Doors = Map<string, { folder: string; exports: Record<string, unknown> }>;
+
+function readDoors(files: Files): Doors {
+  const doors: Doors = new Map();
+  for (const [path, text] of files) {
+    if (!/^[^/]+\/package\.json$/.test(path)) continue;
+    const { name, exports } = JSON.parse(text) as { name: string; exports?: unknown };
+    const table = typeof exports === "string" ? { ".": exports } : (exports ?? {});
+    doors.set(name, { folder: packageOf(path), exports: table as Record<string, unknown> });
+  }
+  return doors;
+}
+
+function resolve(edge: Found, files: Files, doors: Doors): Target {
+  const { specifier } = edge;
+  if (specifier === "") return { kind: "unknown", why: "the name is computed" };
+  if (specifier.startsWith("node:")) return { kind: "node", name: specifier };
+  if (specifier.startsWith(".")) {
+    return resolveFile(posix.join(posix.dirname(edge.from), specifier), files);
+  }
+  if (specifier.startsWith(SCOPE)) return resolveDoor(specifier, files, doors);
+  const [first = "", second = ""] = specifier.split("/");
+  if (BUILTINS.has(specifier) || BUILTINS.has(first)) {
+    return { kind: "node", name: `node:${specifier}` };
+  }
+  return { kind: "npm", name: first.startsWith("@") ? `${first}/${second}` : first };
+}
+
+function resolveFile(path: string, files: Files): Target {
+  if (!SOURCE.test(path)) return { kind: "asset", path };
+  if (files.has(path)) return { kind: "file", path };
+  const typescript = path.replace(/js$/, "ts");
+  if (files.has(typescript)) return { kind: "file", path: typescript };
+  return { kind: "unknown", why: `${path} is not there` };
+}
+
+function resolveDoor(specifier: string, files: Files, doors: Doors): Target {
+  const [scope = "", name = "", ...rest] = specifier.split("/");
+  const door = doors.get(`${scope}/${name}`);
+  if (!door) return { kind: "unknown", why: `there is no package ${scope}/${name}` };
+  const wanted = rest.length > 0 ? `./${rest.join("/")}` : ".";
+  for (const [key, value] of Object.entries(door.exports)) {
+    const [head = "", tail] = key.split("*");
+    const matches =
+      tail === undefined ? key === wanted : wanted.startsWith(head) && wanted.endsWith(tail);
+    if (!matches) continue;
+    const star = tail === undefined ? "" : wanted.slice(head.length, wanted.length - tail.length);
+    const file = firstPath(value)?.replace("*", star);
+    if (file) return resolveFile(posix.join(door.folder, file), files);
+  }
+  return { kind: "unknown", why: `${scope}/${name} has no door ${wanted}` };
+}
+
+/** Of a conditional export the first path; the workspace itself has only plain ones. */
+function firstPath(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const inner of Object.values(value)) {
+    const path = firstPath(inner);
+    if (path) return path;
+  }
+  return undefined;
+}

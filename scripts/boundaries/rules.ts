@@ -1,0 +1,134 @@
+/**
+ * What may know what: the arrows of the house and its pure rooms, as one table.
+ * `check.ts` enforces it. Paths are relative to the root; `**` is any depth, `*` one name.
+ * An `import type` is erased before anything runs, so only the arrows between packages look at it.
+ */
+
+/** Files from which nothing in `mayNotReach` may be loaded, not even through other files. */
+export interface ReachRule {
+  kind: "reach";
+  name: string;
+  files: string[];
+  mayNotReach: string[];
+  reason: string;
+}
+
+/** Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no outer world. */
+export interface PureRule {
+  kind: "pure";
+  name: string;
+  files: string[];
+  /** Allowed and held to this same rule, because whoever loads `files` loads these too. */
+  mayReach: string[];
+  /** Allowed, and not looked into: what lies behind is that folder's own affair. */
+  doors: string[];
+  reason: string;
+}
+
+/** For each package the packages it may import, types included. */
+export interface ArrowsRule {
+  kind: "arrows";
+  name: string;
+  arrows: Record<string, string[]>;
+  /** Never published, so these may import a package's inside by a path; all others by its name only. */
+  private: string[];
+  reason: string;
+}
+
+/** The only packages that may import `target`, types included. */
+export interface ImportersRule {
+  kind: "importers";
+  name: string;
+  target: string;
+  importers: string[];
+  reason: string;
+}
+
+export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule;
+
+/** Tests may use whatever they need, except that the arrows between packages hold for them too. */
+export const TEST_FILES = ["**/*.test.ts"];
+
+const SHARED_BASICS = [
+  "protocol/src/index.ts",
+  "protocol/src/spec.ts",
+  "protocol/src/errors.ts",
+  "protocol/src/tokens.ts",
+];
+
+const ENCODING = "protocol/src/encoding/**";
+
+export const PORTABLE = [
+  "protocol/src/crypto/**",
+  "protocol/src/session/**",
+  ENCODING,
+  "agent-sdk/src/core/**",
+  "agent-sdk/src/ports.ts",
+  "client-sdk/src/core/**",
+  "client-sdk/src/ports.ts",
+  "client-sdk/src/errors.ts",
+];
+
+export const RULES: Rule[] = [
+  {
+    kind: "reach",
+    name: "the relay is blind",
+    files: ["relay-server/**"],
+    mayNotReach: ["protocol/src/crypto/**", "protocol/src/session/**", "protocol/src/suites/**"],
+    reason:
+      "the relay routes packets unread; a process that holds no code to open them cannot start to",
+  },
+  {
+    kind: "pure",
+    name: "portable code is pure",
+    files: PORTABLE,
+    mayReach: SHARED_BASICS,
+    doors: [],
+    reason:
+      "the same text runs on Node, Espruino and Moddable; time, randomness and I/O come in through ports",
+  },
+  {
+    kind: "pure",
+    name: "the relay's core is pure",
+    files: ["relay-server/src/core/**"],
+    mayReach: [...SHARED_BASICS, ENCODING],
+    doors: ["protocol/src/schema/**"],
+    reason:
+      "the simulator runs it under a virtual clock and a seed; events and a time go in, effects come out",
+  },
+  {
+    kind: "importers",
+    name: "few import the relay",
+    target: "relay-server",
+    importers: ["simulator", "test", "bench"],
+    reason: "what runs on a device or in a client must not need the server's code",
+  },
+  {
+    kind: "arrows",
+    name: "the arrows between packages",
+    arrows: {
+      protocol: [],
+      "agent-sdk": ["protocol"],
+      "client-sdk": ["protocol"],
+      "relay-server": ["protocol"],
+      tools: ["agent-sdk", "client-sdk", "protocol"],
+      simulator: ["agent-sdk", "client-sdk", "protocol", "relay-server"],
+      test: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],
+      bench: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator"],
+    },
+    private: ["test", "bench"],
+    reason:
+      "arrows point inward, so that each package can be read, tested and published without its users",
+  },
+];
+
+/** Globals that read a clock, randomness or the environment, or that wait. Also whatever reaches them by a detour. */
+export const IMPURE_GLOBALS = new Set([
+  ...["Date", "Temporal", "Intl", "performance"],
+  ...["crypto", "WeakRef", "FinalizationRegistry"],
+  ...["process", "Buffer", "console", "navigator", "document", "localStorage", "sessionStorage"],
+  ...["globalThis", "global", "window", "self", "require", "module", "eval", "Function"],
+  ...["setTimeout", "setInterval", "setImmediate", "queueMicrotask"],
+  ...["clearTimeout", "clearInterval", "clearImmediate"],
+  ...["fetch", "WebSocket", "XMLHttpRequest", "EventSource", "Worker"],
+]);

@@ -1,0 +1,48 @@
+/** What the documents point to is there: a tour through files that moved is worse than none. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+const documents = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "*.md"], {
+  cwd: ROOT,
+  encoding: "utf8",
+})
+  .split("\n")
+  .filter((name) => name !== "" && existsSync(join(ROOT, name)));
+
+/** Links to files and folders, without their anchors; nothing of other sites. */
+const linksOf = (text: string): string[] =>
+  [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target]) => (target as string).replace(/#.*$/, ""))
+    .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
+
+/** Paths below a top-level folder that stand in back quotes, as far as they name no pattern. */
+const pathsOf = (text: string): string[] =>
+  [
+    ...text.matchAll(
+      /`((?:protocol|agent-sdk|client-sdk|relay-server|simulator|tools|test|bench|scripts|docs)\/[\w./-]+)`/g,
+    ),
+  ]
+    .map(([, path]) => path as string)
+    .filter((path) => !path.includes("/dist/"));
+
+describe.each(documents)("%s", (name) => {
+  const text = readFileSync(join(ROOT, name), "utf8");
+
+  it("links to files that exist", () => {
+    const missing = linksOf(text).filter(
+      (target) => !existsSync(resolve(ROOT, dirname(name), target)),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("names paths that exist", () => {
+    const missing = pathsOf(text).filter(
+      (path) => !existsSync(join(ROOT, path)) && !existsSync(resolve(ROOT, dirname(name), path)),
+    );
+    expect(missing).toEqual([]);
+  });
+});

@@ -1,0 +1,233 @@
+/**
+ * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node, and only
+ * when something about them changed. It is the `pre…` step of the npm scripts, so it has to run on any
+ * Node from 20 on with nothing installed, must be over at once when there is nothing to do, and never
+ * writes to standard output.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { constants, hostname } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const PNPM = "pnpm@12.21.0";
+const PNPM_ARGS = ["install", "--frozen-lockfile", "--prefer-offline", "--prod=false"];
+/** The oldest Node that runs the sources as they are. */
+const NODE_MAJOR = 26;
+/** A lock this old is left over from another machine that shares the folder. */
+const LOCK_STALE_MS = 15 * 60_000;
+const LOCK_POLL_MS = 200;
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const stampFile = join(root, "node_modules", ".setup-stamp");
+const lockFile = join(root, ".setup.lock");
+const nodeBinary = join(root, "node_modules", ".bin", "node");
+
+const say = (/** @type {string} */ text) => process.stderr.write(`setup: ${text}\n`);
+
+/** What the installed state depends on, in one number. */
+function fingerprint() {
+  const workspace = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8");
+  const packages = /^packages:\n((?: +- .*\n)+)/m.exec(workspace)?.[1]?.match(/[^\s-]\S*/g) ?? [];
+  const files = [
+    "package.json",
+    "pnpm-lock.yaml",
+    ...packages.map((name) => `${name}/package.json`),
+  ];
+  const hash = createHash("sha256").update(`${process.platform} ${process.arch}\n${workspace}`);
+  for (const file of files) hash.update(`\n${file}\n`).update(readFileSync(join(root, file)));
+  const installed = packages.every((name) => existsSync(join(root, name, "node_modules")));
+  return { stamp: hash.digest("hex"), installed };
+}
+
+function isReady() {
+  const { stamp, installed } = fingerprint();
+  try {
+    return installed && readFileSync(stampFile, "utf8") === stamp;
+  } catch {
+    return false;
+  }
+}
+
+/** Two at once: the second waits for the first, then finds nothing left to do. */
+async function takeLock() {
+  const own = `${process.pid} ${hostname()} ${Date.now()}`;
+  for (let waiting = false; ; ) {
+    try {
+      writeFileSync(lockFile, own, { flag: "wx" });
+      return;
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error;
+    }
+    if (breakStaleLock()) continue;
+    if (!waiting) say("another setup is at work, waiting for it");
+    waiting = true;
+    await new Promise((done) => setTimeout(done, LOCK_POLL_MS));
+  }
+}
+
+/** Moves a dead process's lock away. Of two that try, one fails, or notices that it took a live one and puts it back. */
+function breakStaleLock() {
+  const text = readLock(lockFile);
+  if (text === undefined) return true;
+  const [pid = "", host] = text.split(" ");
+  const isDead = host === hostname() ? !isAlive(Number(pid)) : ageOf(lockFile) > LOCK_STALE_MS;
+  // A lock without its text is one that is just being written, unless it stays so.
+  if (text === "" ? ageOf(lockFile) < 5_000 : !isDead) return false;
+  const aside = `${lockFile}.${process.pid}`;
+  try {
+    renameSync(lockFile, aside);
+    if (readLock(aside) !== text) linkSync(aside, lockFile);
+  } catch {
+    // Somebody else was quicker.
+  }
+  rmSync(aside, { force: true });
+  return true;
+}
+
+function readLock(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+function ageOf(path) {
+  try {
+    return Date.now() - statSync(path).mtimeMs;
+  } catch {
+    return 0;
+  }
+}
+
+async function install() {
+  const isTerminal = Boolean(process.stderr.isTTY);
+  say("installing dependencies (the first time, and whenever they change)");
+  // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would leave out the tests' tools.
+  const env = { ...process.env, npm_config_loglevel: "error", NODE_ENV: "development" };
+  // npm's own patience with a dead network is several minutes.
+  env.npm_config_fetch_retries ??= "1";
+  env.npm_config_fetch_retry_mintimeout ??= "1000";
+  env.npm_config_fetch_retry_maxtimeout ??= "5000";
+  env.pnpm_config_fetch_retries ??= "2";
+  env.pnpm_config_fetch_retry_mintimeout ??= "1000";
+  env.pnpm_config_fetch_retry_maxtimeout ??= "5000";
+
+  const child = spawn("npx", ["-y", "--prefer-offline", PNPM, ...PNPM_ARGS], {
+    cwd: root,
+    env,
+    // Standard output is the program's that runs after this.
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (text) => {
+      output += text;
+      if (isTerminal) process.stderr.write(text);
+    });
+  }
+  let stopped;
+  const stop = (signal) => {
+    stopped = signal;
+    child.kill(signal);
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
+  const [code, signal] = await new Promise((done) => {
+    child.on("error", (error) => {
+      output += `${error.message}\n`;
+      done([1, null]);
+    });
+    child.on("close", (...ended) => done(ended));
+  });
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(name, stop);
+  if (stopped ?? signal) return { stopped: stopped ?? signal };
+  if (code !== 0) {
+    if (!isTerminal) process.stderr.write(output);
+    return { problem: explain(output) };
+  }
+  return {};
+}
+
+/** What went wrong and what to do, of the failures that people meet. */
+function explain(output) {
+  if (
+    /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|error sending request|dns error|connect error/i.test(
+      output,
+    )
+  ) {
+    return (
+      "the npm registry cannot be reached. Check the network, HTTPS_PROXY and\n" +
+      "  `npm config get registry`, then run the same command again; what was downloaded is kept."
+    );
+  }
+  if (/OUTDATED_LOCKFILE|FROZEN_LOCKFILE|lockfile.*not up.to.date/i.test(output)) {
+    return `pnpm-lock.yaml does not fit the package.json files. Run \`npx -y ${PNPM} install\` and commit the lockfile.`;
+  }
+  if (/ENOSPC/.test(output)) return "the disk is full.";
+  if (/EACCES|EPERM|EROFS/.test(output))
+    return `${root} or npm's cache cannot be written to by this user.`;
+  if (/spawn npx ENOENT/.test(output)) return "npx is not on PATH; install npm, which brings it.";
+  return `the installation failed; its output is above. By hand: npx -y ${PNPM} ${PNPM_ARGS.join(" ")}`;
+}
+
+/** The workspace's own Node, or this one where no package has a Node for the platform. */
+function nodeProblem() {
+  const node = existsSync(nodeBinary) ? nodeBinary : process.execPath;
+  const { stdout, error } = spawnSync(node, ["--version"], { encoding: "utf8" });
+  const version = stdout?.trim() || error?.message || "one that does not start";
+  if (Number(/^v(\d+)/.exec(version)?.[1]) >= NODE_MAJOR) return undefined;
+  return (
+    `there is no packaged Node ${NODE_MAJOR} that runs on ${process.platform}-${process.arch} (found: ${version}).\n` +
+    `  Install Node ${NODE_MAJOR} or newer and put it first on PATH.`
+  );
+}
+
+async function main() {
+  if (Number(process.versions.node.split(".")[0]) < 20) {
+    say(`Node 20 or newer is needed; this is ${process.version}.`);
+    return 70;
+  }
+  if (isReady()) return 0;
+  await takeLock();
+  try {
+    if (isReady()) return 0;
+    // Taken before, so that a file that changes while pnpm reads it makes the next run install again.
+    const { stamp } = fingerprint();
+    const { problem, stopped } = await install();
+    if (stopped) return 128 + constants.signals[stopped];
+    const trouble = problem ?? nodeProblem();
+    if (trouble) {
+      say(trouble);
+      return 70;
+    }
+    mkdirSync(dirname(stampFile), { recursive: true });
+    writeFileSync(stampFile, stamp);
+    say("done");
+    return 0;
+  } finally {
+    rmSync(lockFile, { force: true });
+  }
+}
+
+process.exitCode = await main();

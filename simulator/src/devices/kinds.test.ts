@@ -1,0 +1,89 @@
+import type { Agent } from "@blindrelay/agent-sdk";
+import { describe, expect, test } from "vitest";
+import { KINDS, kindOf } from "./kinds.ts";
+
+/** A device program on nothing but its handlers; params and results cross as JSON, as on the wire. */
+function run(kind: (typeof KINDS)[number], name: string) {
+  const handlers = new Map<string, (params: unknown) => unknown>();
+  const agent = {
+    name,
+    handle: (method: string, fn: (params: unknown) => unknown) => handlers.set(method, fn),
+  };
+  kind.program(agent as unknown as Agent);
+  return (method: string, params: unknown): unknown =>
+    JSON.parse(JSON.stringify(handlers.get(method)?.(JSON.parse(JSON.stringify(params)))));
+}
+
+function kindNamed(name: string): (typeof KINDS)[number] {
+  return KINDS.find((kind) => kind.name === name) as (typeof KINDS)[number];
+}
+
+describe.each(KINDS)("a device of kind $name", (kind) => {
+  test("answers every question of its interview right, for any seed", () => {
+    for (let seed = 0; seed < 50; seed++) {
+      const call = run(kind, `device, seed ${seed}`);
+      const interview = kind.interview(`device, seed ${seed}`);
+      for (let i = 0; i < 20; i++) {
+        const question = interview.ask();
+        expect(question.right(call(question.method, question.params))).toBe(true);
+      }
+    }
+  });
+
+  test("gives no answer that is right for nobody asked", () => {
+    const interview = kind.interview("device");
+    for (const answer of [undefined, null, {}, [], "", 0, { reading: "1", percent: "40" }]) {
+      expect(interview.ask().right(answer)).toBe(false);
+    }
+  });
+});
+
+describe("a mixed-up answer", () => {
+  test("of another sensor is found", () => {
+    const interview = kindNamed("sensor").interview("sensor-1");
+    const other = run(kindNamed("sensor"), "sensor-2");
+    const question = interview.ask();
+    expect(question.right(other(question.method, question.params))).toBe(false);
+  });
+
+  test("that a sensor gave before is found", () => {
+    const interview = kindNamed("sensor").interview("sensor-1");
+    const call = run(kindNamed("sensor"), "sensor-1");
+    const first = call("sensor.read", {});
+    expect(interview.ask().right(first)).toBe(true);
+    expect(interview.ask().right(first)).toBe(false);
+  });
+
+  test("of a valve that did not move is found", () => {
+    const interview = kindNamed("valve").interview("valve-1");
+    const stuck = { percent: -1, moves: 0 };
+    interview.ask();
+    expect(interview.ask().right(stuck)).toBe(false);
+  });
+});
+
+test("a valve whose move got no answer may stand where it stood or where it was sent", () => {
+  const interview = kindNamed("valve").interview("valve-1");
+  const { percent } = interview.ask().params as { percent: number };
+  expect(percent).not.toBe(0);
+  expect(interview.ask().right({ percent: 0 })).toBe(true);
+  interview.ask();
+  expect(interview.ask().right({ percent })).toBe(true);
+});
+
+test.each([[-1], [101], [Number.NaN], ["40"], [undefined], [null]])(
+  "a valve refuses to open to %s percent and stays where it is",
+  (percent) => {
+    const call = run(kindNamed("valve"), "valve-1");
+    call("valve.open", { percent: 40 });
+    expect(() => call("valve.open", { percent })).toThrow("percent must be a number");
+    expect(call("valve.state", {})).toEqual({ percent: 40, moves: 1 });
+  },
+);
+
+test("a fleet is made of all kinds in turn", () => {
+  expect([0, 1, 2, 3, 4, 5].map((i) => kindOf(i).name)).toEqual([
+    ...KINDS.map((kind) => kind.name),
+    ...KINDS.map((kind) => kind.name),
+  ]);
+});

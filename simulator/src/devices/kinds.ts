@@ -1,0 +1,110 @@
+/**
+ * The device programs that a live run uses, each with the questions a client asks it and what makes an answer right. What is right
+ * is decided from the seed and from earlier answers alone, never from what the device's process says of itself.
+ */
+import type { Program } from "@blindrelay/agent-sdk";
+import { type Draw, seeded } from "../seeded.ts";
+import echo from "./echo.ts";
+import sensor, { celsiusAt } from "./sensor.ts";
+import valve from "./valve.ts";
+
+export interface Question {
+  method: string;
+  params: object;
+  right(result: unknown): boolean;
+}
+
+/** Asks one device, one question after the other; `ask` is called again only when the last question ended, well or not. */
+export type Interview = { ask(): Question };
+
+export interface Kind {
+  name: string;
+  program: Program;
+  /** `name`: the agent's name, which its program sees too. */
+  interview(name: string): Interview;
+}
+
+/** Every kind, in the order in which a fleet is made of them: agent i is of kind i modulo their number. */
+export const KINDS: readonly Kind[] = [
+  { name: "sensor", program: sensor, interview: interviewSensor },
+  { name: "valve", program: valve, interview: interviewValve },
+  { name: "echo", program: echo, interview: interviewEcho },
+];
+
+export function kindOf(index: number): Kind {
+  return KINDS[index % KINDS.length] as Kind;
+}
+
+/** The readings count up (a call that failed may have taken one), and each is what this sensor measures at its number. */
+function interviewSensor(name: string): Interview {
+  let asked = 0;
+  let last = 0;
+  function right(result: unknown): boolean {
+    const { reading, celsius } = fields(result);
+    if (typeof reading !== "number" || reading <= last || reading > asked) return false;
+    last = reading;
+    return celsius === celsiusAt(name, reading);
+  }
+  return {
+    ask() {
+      asked += 1;
+      return { method: "sensor.read", params: {}, right };
+    },
+  };
+}
+
+/** The valve stands where it was last told to; after a move whose outcome is unknown, there or where it stood before. */
+function interviewValve(name: string): Interview {
+  const draw = seeded(name);
+  let asked = 0;
+  let possible = [0];
+  return {
+    ask() {
+      asked += 1;
+      if (asked % 2 === 0) {
+        return {
+          method: "valve.state",
+          params: {},
+          right: (result) => possible.includes(fields(result).percent as number),
+        };
+      }
+      const percent = draw(101);
+      possible.push(percent);
+      return {
+        method: "valve.open",
+        params: { percent },
+        right(result) {
+          possible = [percent];
+          return fields(result).percent === percent;
+        },
+      };
+    },
+  };
+}
+
+/** What comes back is what went out, whatever it was. */
+function interviewEcho(name: string): Interview {
+  const draw = seeded(name);
+  return {
+    ask() {
+      const params = drawParams(draw);
+      const sent = JSON.stringify(params);
+      return { method: "echo", params, right: (result) => JSON.stringify(result) === sent };
+    },
+  };
+}
+
+const TEXTS = ["", "grüße", "中文", "🚰", '"\\\u0000\n', "__proto__", "a".repeat(200)];
+const NUMBERS = [0, -1, 0.1, 1e21, 2 ** 53 - 1, 5e-324];
+
+function drawParams(draw: Draw): object {
+  return {
+    text: TEXTS[draw(TEXTS.length)],
+    numbers: [NUMBERS[draw(NUMBERS.length)], draw(2 ** 32)],
+    nested: { nothing: null, yes: draw(2) === 1, list: [[], {}] },
+  };
+}
+
+function fields(result: unknown): Record<string, unknown> {
+  return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
+}

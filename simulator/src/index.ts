@@ -1,0 +1,12 @@
+export type { Interview, Kind, Question } from "./devices/kinds.ts";
+export { KINDS, kindOf } from "./devices/kinds.ts";
+export type { FleetMember, FleetOptions, Missing } from "./live/fleet.ts";
+export { Fleet } from "./live/fleet.ts";
+export type { LiveLinkOptions } from "./live/link.ts";
+export { liveLinkPort } from "./live/link.ts";
+export { stopChild, watch, whenEnded } from "./live/processes.ts";
+export type { Report } from "./report/report.ts";
+export type { RelayChild, RelayChildOptions } from "./start/relay.ts";
+export { startRelay } from "./start/relay.ts";
+export type { Account, MadeAgent } from "./start/rest.ts";
+export { logIn, makeAgents } from "./start/rest.ts";

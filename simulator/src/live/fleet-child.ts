@@ -1,0 +1,70 @@
+/** The parent's end of a fleet in its own process. */
+import { fork } from "node:child_process";
+import { extname, join } from "node:path";
+import type { FleetOrder, FromFleet, ToFleet } from "./fleet-messages.ts";
+import { stopChild, watch, whenEnded } from "./processes.ts";
+
+export type FleetReport = Extract<FromFleet, { type: "report" }>;
+
+const STOP_GRACE_MS = 800;
+
+export interface FleetChild {
+  readonly pid: number;
+  /** Agents logged in, as of a tenth of a second ago. */
+  connected(): number;
+  /** Resolves with the next progress that counts `wanted` agents; never otherwise. */
+  untilConnected(wanted: number): Promise<void>;
+  /** Never answered by a process that has ended. */
+  report(): Promise<FleetReport>;
+  /** How the process ended; on a `stop`, too. */
+  readonly ended: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Forks the fleet's process and starts connecting. */
+export function startFleet(order: FleetOrder): FleetChild {
+  const program = join(import.meta.dirname, `fleet-process${extname(import.meta.filename)}`);
+  const child = watch(
+    // With the collector within reach: memory is measured without garbage.
+    fork(program, { stdio: ["ignore", "ignore", "inherit", "ipc"], execArgv: ["--expose-gc"] }),
+  );
+  const ended = whenEnded(child);
+  let connected = 0;
+  const waiting = new Set<(message: FromFleet) => void>();
+  child.on("message", (message: FromFleet) => {
+    connected = message.connected;
+    for (const hear of waiting) hear(message);
+  });
+  ended.then(() => {
+    connected = 0;
+  });
+  function tell(message: ToFleet): void {
+    if (child.connected) child.send(message, () => {});
+  }
+  function next<T>(take: (message: FromFleet) => T | undefined): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<T>();
+    function hear(message: FromFleet): void {
+      const taken = take(message);
+      if (taken === undefined) return;
+      waiting.delete(hear);
+      resolve(taken);
+    }
+    waiting.add(hear);
+    return promise;
+  }
+  tell({ type: "start", order });
+  return {
+    pid: child.pid ?? 0,
+    connected: () => connected,
+    async untilConnected(wanted) {
+      await next((message) => (message.connected >= wanted ? true : undefined));
+    },
+    report() {
+      const answer = next((message) => (message.type === "report" ? message : undefined));
+      tell({ type: "report" });
+      return answer;
+    },
+    ended,
+    stop: () => stopChild(child, () => tell({ type: "stop" }), STOP_GRACE_MS),
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * The process that holds a fleet: a child that is forked, told to start, and tells how far it is. It ends when told to stop, and when
+ * its parent is gone, whatever the parent died of.
+ */
+import { randomBytes } from "node:crypto";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { kindOf } from "../devices/kinds.ts";
+import { Fleet } from "./fleet.ts";
+import type { FleetOrder, FromFleet, ToFleet } from "./fleet-messages.ts";
+import { liveLinkPort } from "./link.ts";
+
+const PROGRESS_MS = 100;
+/** For close frames to leave. The parent does not wait for more. */
+const STOP_MS = 300;
+
+let fleet: Fleet | null = null;
+let rssBefore = 0;
+
+function tell(message: FromFleet): void {
+  // The parent may go at any time; "disconnect" then ends this process.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+function start(order: FleetOrder): void {
+  rssBefore = process.memoryUsage.rss();
+  const ports = {
+    link: liveLinkPort(),
+    timer: systemTimer(),
+    random: (length: number) => randomBytes(length),
+    suite: nodeSuite(),
+    log: () => {},
+  };
+  const members = order.agents.map(({ kind, ...member }) => ({
+    ...member,
+    program: kindOf(kind).program,
+  }));
+  fleet = new Fleet({ ...order, ports }, members);
+  fleet.start();
+  setInterval(() => tell({ type: "progress", connected: fleet?.connected ?? 0 }), PROGRESS_MS);
+}
+
+function report(): void {
+  const size = fleet?.size ?? 0;
+  globalThis.gc?.();
+  tell({
+    type: "report",
+    connected: fleet?.connected ?? 0,
+    missing: fleet?.missing() ?? [],
+    rssBytesPerAgent:
+      size === 0 ? null : Math.max(0, Math.round((process.memoryUsage.rss() - rssBefore) / size)),
+  });
+}
+
+process.on("message", (message: ToFleet) => {
+  if (message.type === "start") start(message.order);
+  else if (message.type === "report") report();
+  else {
+    fleet?.stop();
+    setTimeout(() => process.exit(0), STOP_MS);
+  }
+});
+process.on("disconnect", () => process.exit(0));
+// Ctrl-C reaches the whole process group; the parent is the one that decides.
+process.on("SIGINT", () => {});

@@ -1,0 +1,158 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { AgentPorts } from "@blindrelay/agent-sdk";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { Fleet, type FleetMember } from "./fleet.ts";
+import { liveLinkPort } from "./link.ts";
+
+/** A relay as far as logging in goes: it takes every agent but those it is told to refuse. */
+let relay: WebSocketServer;
+const online = new Map<string, WebSocket>();
+const refused = new Set<string>();
+let url = "";
+let changed = Promise.withResolvers<void>();
+
+beforeEach(async () => {
+  online.clear();
+  refused.clear();
+  relay = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  relay.on("connection", (socket) => {
+    socket.once("message", (data) => {
+      const { type, api_token, agent_id } = JSON.parse(String(data));
+      if (type !== "auth" || !api_token.startsWith("agt_") || refused.has(agent_id)) {
+        const failed = { type: "auth_response", status: "failed", error: "Invalid token" };
+        socket.send(JSON.stringify({ ...failed, code: "INVALID_TOKEN", retry_after: 0 }));
+      } else {
+        online.set(agent_id, socket);
+        socket.on("close", () => online.delete(agent_id) && wake());
+        const session_token = makeToken("session", randomBytes(32));
+        const success = { type: "auth_response", status: "success", session_token };
+        socket.send(JSON.stringify({ ...success, expires_in: 86400 }));
+      }
+      wake();
+    });
+  });
+  await once(relay, "listening");
+  url = `ws://127.0.0.1:${(relay.address() as AddressInfo).port}/wss`;
+});
+
+afterEach(() => {
+  for (const client of relay.clients) client.terminate();
+  relay.close();
+});
+
+function wake(): void {
+  changed.resolve();
+  changed = Promise.withResolvers();
+}
+
+/** Waits until `done`, looking again whenever the relay sees something and a moment after. */
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) {
+    const moment = new Promise((resolve) => setTimeout(resolve, 5));
+    await Promise.race([changed.promise, moment]);
+  }
+}
+
+function ports(): AgentPorts {
+  return {
+    link: liveLinkPort(),
+    timer: systemTimer(),
+    random: (length) => randomBytes(length),
+    suite: nodeSuite(),
+    log: () => {},
+  };
+}
+
+function members(count: number): FleetMember[] {
+  return Array.from({ length: count }, (_, i) => ({
+    id: `agent-${i}`,
+    name: `agent ${i}`,
+    relayToken: makeToken("agent", randomBytes(32)),
+    agentToken: makeToken("e2e", randomBytes(32)),
+    program: (agent) => agent.handle("who", () => agent.name),
+  }));
+}
+
+describe("a fleet", () => {
+  test("connects all its members and tells how many are there", async () => {
+    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(30));
+    expect([fleet.size, fleet.connected]).toEqual([30, 0]);
+    fleet.start();
+    await until(() => fleet.connected === 30);
+    expect(online.size).toBe(30);
+    expect(fleet.missing()).toEqual([]);
+    fleet.stop();
+    await until(() => online.size === 0);
+    expect([fleet.size, fleet.connected]).toEqual([0, 0]);
+  });
+
+  test("names who is missing and why", async () => {
+    refused.add("agent-1");
+    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
+    fleet.start();
+    await until(() => fleet.connected === 2 && fleet.missing()[0]?.code === "INVALID_TOKEN");
+    expect(fleet.missing()).toMatchObject([{ id: "agent-1", code: "INVALID_TOKEN" }]);
+    fleet.stop();
+  });
+
+  test("stops one member by its id and leaves the others alone", async () => {
+    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
+    fleet.start();
+    await until(() => fleet.connected === 3);
+    expect(fleet.stopAgent("agent-1")).toBe(true);
+    expect(fleet.stopAgent("agent-1")).toBe(false);
+    await until(() => online.size === 2);
+    expect([...online.keys()]).toEqual(["agent-0", "agent-2"]);
+    expect(fleet.connected).toBe(2);
+    fleet.stop();
+  });
+
+  test("counts a member out when its link is lost", async () => {
+    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(2));
+    fleet.start();
+    await until(() => fleet.connected === 2);
+    online.get("agent-0")?.terminate();
+    await until(() => fleet.connected === 1);
+    expect(fleet.missing()).toMatchObject([{ id: "agent-0" }]);
+    fleet.stop();
+  });
+
+  test("opens no more connections than its rate allows", () => {
+    let now = 0;
+    let connects = 0;
+    let wakeUp = (): void => {};
+    const timer = {
+      now: () => now,
+      set: (_: number, fn: () => void) => (wakeUp = fn),
+      clear: () => {},
+    };
+    // Links that never open: the fleet's own pace is all there is.
+    const link = {
+      connect() {
+        connects += 1;
+        return { send: () => {}, close: () => {} };
+      },
+    };
+    const fleet = new Fleet(
+      { url, connectionsPerSecond: 1000, ports: { ...ports(), link, timer } },
+      members(400),
+    );
+    // The last timer set is the fleet's: it arms after the agents it starts.
+    const fleetTick = (): void => wakeUp();
+    fleet.start();
+    expect(connects).toBe(10);
+    for (now = 10; now <= 100; now += 10) {
+      fleetTick();
+      expect(connects).toBe(10 + now);
+    }
+    for (; now <= 1000; now += 10) fleetTick();
+    expect(connects).toBe(256); // and never more than these at once, however long it takes
+    fleet.stop();
+  });
+});

@@ -1,0 +1,254 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { type WebSocket, WebSocketServer } from "ws";
+import { type LiveLinkOptions, liveLinkPort } from "./link.ts";
+
+const stops: (() => void)[] = [];
+
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** A link whose events can be waited for. */
+function openLink(port: number, options?: LiveLinkOptions) {
+  const told: string[] = [];
+  const waiting: { text: string; resolve: () => void }[] = [];
+  function tell(text: string): void {
+    told.push(text);
+    for (const one of waiting.filter((other) => other.text === text)) one.resolve();
+  }
+  const link = liveLinkPort(options).connect(`ws://127.0.0.1:${port}/wss`, {
+    opened: () => tell("opened"),
+    received: (text) => tell(`received ${text}`),
+    closed: (code, reason) => tell(`closed ${code} ${reason}`),
+  });
+  stops.push(() => link.close(1000, ""));
+  return {
+    link,
+    told,
+    until: (text: string) =>
+      told.includes(text)
+        ? Promise.resolve()
+        : new Promise<void>((resolve) => waiting.push({ text, resolve })),
+    untilClosed: () =>
+      new Promise<string>((resolve) => {
+        const look = (): void => {
+          const closed = told.find((text) => text.startsWith("closed"));
+          if (closed === undefined) setImmediate(look);
+          else resolve(closed);
+        };
+        look();
+      }),
+  };
+}
+
+async function wsServer(onConnection: (socket: WebSocket) => void): Promise<number> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  stops.push(() => {
+    for (const client of server.clients) client.terminate();
+    server.close();
+  });
+  server.on("connection", onConnection);
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** A TCP server that answers the upgrade by hand; `after` is sent behind the head. */
+async function rawServer(
+  after: Buffer,
+  onUpgraded: (socket: Socket) => void = () => {},
+): Promise<number> {
+  const server: Server = createServer((socket) => {
+    socket.on("error", () => {});
+    stops.push(() => socket.destroy());
+    socket.once("data", (request) => {
+      const key = /Sec-WebSocket-Key: (.*)\r\n/.exec(String(request))?.[1];
+      const accept = createHash("sha1")
+        .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+        .digest("base64");
+      const head = `HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
+      socket.write(Buffer.concat([Buffer.from(head), after]));
+      onUpgraded(socket);
+    });
+  });
+  stops.push(() => server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+describe("a link with a ws server", () => {
+  test("carries texts of any size both ways, in order", async () => {
+    const port = await wsServer((socket) =>
+      socket.on("message", (data) => socket.send(String(data))),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(
+            fc.string(),
+            fc.nat(65_536).map((n) => "y".repeat(n)),
+          ),
+          { maxLength: 8 },
+        ),
+        async (texts) => {
+          const peer = openLink(port);
+          await peer.until("opened");
+          for (const text of texts) peer.link.send(text);
+          peer.link.send("the last");
+          await peer.until("received the last");
+          expect(peer.told.slice(1, -1)).toEqual(texts.map((text) => `received ${text}`));
+          peer.link.close(1000, "done");
+          await peer.until("closed 1000 done");
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  test("closes from our side with code and reason, and tells it once", async () => {
+    const seen = Promise.withResolvers<string>();
+    const port = await wsServer((socket) =>
+      socket.on("close", (code, reason) => seen.resolve(`${code} ${reason}`)),
+    );
+    const peer = openLink(port);
+    await peer.until("opened");
+    peer.link.close(4001, "enough");
+    peer.link.close(4002, "twice");
+    expect(await seen.promise).toBe("4001 enough");
+    await peer.until("closed 4001 enough");
+    expect(peer.told).toEqual(["opened", "closed 4001 enough"]);
+  });
+
+  test("tells the code and reason that the server closed with, and answers the close", async () => {
+    const answered = Promise.withResolvers<number>();
+    const port = await wsServer((socket) => {
+      socket.on("close", (code) => answered.resolve(code));
+      socket.close(1012, "restarting");
+    });
+    const peer = openLink(port);
+    await peer.until("closed 1012 restarting");
+    expect(await answered.promise).toBe(1012);
+  });
+
+  test("answers a ping with its payload", async () => {
+    const pong = Promise.withResolvers<string>();
+    const port = await wsServer((socket) => {
+      socket.on("pong", (data) => pong.resolve(String(data)));
+      socket.ping("are you there");
+    });
+    openLink(port);
+    expect(await pong.promise).toBe("are you there");
+  });
+
+  test("that dies under it is told as 1006", async () => {
+    const port = await wsServer((socket) => socket.terminate());
+    expect(await openLink(port).untilClosed()).toMatch(/^closed 1006/);
+  });
+
+  test("closes with 1009 when a message is over the limit", async () => {
+    const seen = Promise.withResolvers<number>();
+    const port = await wsServer((socket) => {
+      socket.on("close", (code) => seen.resolve(code));
+      socket.send("x".repeat(65_537));
+    });
+    const peer = openLink(port);
+    expect(await peer.untilClosed()).toMatch(/^closed 1009/);
+    expect(await seen.promise).toBe(1009);
+    expect(peer.told).toHaveLength(2);
+  });
+
+  test("loses nothing when the server reads late: what is written waits, and reading waits with it", async () => {
+    const got: number[] = [];
+    const sentAll = Promise.withResolvers<void>();
+    const all = Promise.withResolvers<void>();
+    const port = await wsServer((socket) => {
+      socket.pause();
+      sentAll.promise.then(() => socket.resume());
+      socket.on("message", (data) => {
+        got.push(Number(String(data).slice(0, 2)));
+        if (got.length === 12) all.resolve();
+      });
+    });
+    const peer = openLink(port);
+    await peer.until("opened");
+    for (let i = 10; i < 22; i++) peer.link.send(`${i}${"z".repeat(60_000)}`);
+    sentAll.resolve();
+    await all.promise;
+    expect(got).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]);
+  });
+
+  test("ends when more than a mebibyte waits for a server that never reads", async () => {
+    const port = await wsServer((socket) => socket.pause());
+    const peer = openLink(port);
+    await peer.until("opened");
+    for (let i = 0; i < 400; i++) peer.link.send("z".repeat(60_000));
+    await peer.until("closed 1008 the relay takes nothing more");
+  });
+});
+
+describe("a link with a strange server", () => {
+  test("reads a frame that came in the segment of the 101", async () => {
+    const port = await rawServer(Buffer.from("810568656c6c6f", "hex"));
+    const peer = openLink(port);
+    await peer.until("received hello");
+    expect(peer.told[0]).toBe("opened");
+  });
+
+  test("is closed with 1002 when the server breaks the framing", async () => {
+    const port = await rawServer(Buffer.from("c100", "hex"));
+    expect(await openLink(port).untilClosed()).toBe(
+      "closed 1002 reserved bits without an extension",
+    );
+  });
+
+  test("is refused with the status when there is no upgrade", async () => {
+    const server = createServer((socket) => socket.end("HTTP/1.1 426 Upgrade Required\r\n\r\n"));
+    stops.push(() => server.close());
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const peer = openLink((server.address() as AddressInfo).port);
+    expect(await peer.untilClosed()).toBe("closed 1006 HTTP 426 to the upgrade");
+    expect(peer.told).toHaveLength(1);
+  });
+
+  test("does not wait for ever for an upgrade or for a close frame", async () => {
+    const silent = createServer((socket) => stops.push(() => socket.destroy()));
+    stops.push(() => silent.close());
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const unanswered = openLink((silent.address() as AddressInfo).port, { connectTimeoutMs: 20 });
+    expect(await unanswered.untilClosed()).toBe("closed 1006 no answer to the upgrade in time");
+
+    const unclosed = openLink(await rawServer(Buffer.alloc(0)), { closeTimeoutMs: 20 });
+    await unclosed.until("opened");
+    unclosed.link.close(1000, "bye");
+    expect(await unclosed.untilClosed()).toBe("closed 1000 bye");
+  });
+
+  test("nobody listening there is told as 1006, later, once", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, "close");
+    const peer = openLink(port);
+    expect(peer.told).toEqual([]);
+    expect(await peer.untilClosed()).toMatch(/^closed 1006 .*ECONNREFUSED/);
+  });
+
+  test("closed while it connects, it never opens", async () => {
+    const peer = openLink(await wsServer(() => {}));
+    peer.link.close(1000, "never mind");
+    await peer.until("closed 1000 never mind");
+    expect(peer.told).toEqual(["closed 1000 never mind"]);
+  });
+});
+
+test("an address that is not ws:// is a mistake of ours", () => {
+  const events = { opened: () => {}, received: () => {}, closed: () => {} };
+  expect(() => liveLinkPort().connect("wss://127.0.0.1/wss", events)).toThrow(TypeError);
+});

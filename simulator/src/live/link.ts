@@ -1,0 +1,220 @@
+/**
+ * The link of a simulated agent: agent-sdk's LinkPort on a bare `net.Socket`, light enough for 10,000 in one process.
+ *
+ * Three things keep it light, and each is why the code is not written the usual way: all sockets read into one buffer (`onread`), so an
+ * idle link owns no read buffer; listeners are functions of this file, shared by all links, and find theirs by a property of the
+ * socket; timers exist only while a link connects or closes.
+ *
+ * Back-pressure: while the kernel takes no more of what we send, nothing is read either, so a relay that does not read our answers
+ * gets to ask nothing more. A queue that grows past MAX_QUEUED_BYTES all the same ends the link.
+ */
+import { connect as connectSocket, type Socket } from "node:net";
+import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { encodeClose, encodeFrame, FrameReader, type FrameSink, OPCODE } from "./frames.ts";
+import { encodeUpgrade, makeKey, UpgradeReader } from "./upgrade.ts";
+
+const READ_BUFFER_BYTES = 65_536;
+const MAX_QUEUED_BYTES = 1_048_576;
+
+export interface LiveLinkOptions {
+  /** Longest wait for the upgrade, and for the peer's half of the closing handshake. */
+  connectTimeoutMs?: number;
+  closeTimeoutMs?: number;
+  /** Messages over it close the link with 1009. */
+  maxMessageBytes?: number;
+}
+
+/**
+ * A LinkPort for `ws://` addresses (the simulator talks to relays on loopback or behind a proxy of its own; no TLS).
+ * All links of one port share one read buffer. `connect` throws a TypeError for another kind of address.
+ */
+export function liveLinkPort(options: LiveLinkOptions = {}): LinkPort {
+  const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
+  const settings: Settings = {
+    connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
+    closeTimeoutMs: options.closeTimeoutMs ?? 2_000,
+    maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
+  };
+  return {
+    connect(address: string, events: LinkEvents): Link {
+      const url = new URL(address);
+      if (url.protocol !== "ws:")
+        throw new TypeError(`the simulator's link speaks ws:// only, not ${url.protocol}//`);
+      const socket = connectSocket({
+        host: url.hostname.replace(/^\[|\]$/g, ""),
+        port: url.port === "" ? 80 : Number(url.port),
+        noDelay: true,
+        onread: { buffer, callback: onRead },
+      }) as LinkSocket;
+      return new LiveLink(socket, url, events, settings);
+    },
+  };
+}
+
+interface Settings {
+  connectTimeoutMs: number;
+  closeTimeoutMs: number;
+  maxMessageBytes: number;
+}
+
+type LinkSocket = Socket & { link: LiveLink };
+
+class LiveLink implements Link, FrameSink {
+  private readonly socket: LinkSocket;
+  private readonly events: LinkEvents;
+  private readonly settings: Settings;
+  private upgrade: UpgradeReader | null;
+  private reader: FrameReader | null = null;
+  private state: "connecting" | "open" | "closing" | "closed" = "connecting";
+  private timer: NodeJS.Timeout | null;
+  private code = 1006;
+  private reason = "";
+
+  constructor(socket: LinkSocket, url: URL, events: LinkEvents, settings: Settings) {
+    this.socket = socket;
+    this.events = events;
+    this.settings = settings;
+    const key = makeKey();
+    this.upgrade = new UpgradeReader(key);
+    this.timer = setTimeout(
+      onTimeout,
+      settings.connectTimeoutMs,
+      this,
+      "no answer to the upgrade in time",
+    );
+    socket.link = this;
+    socket.on("error", onError);
+    socket.on("close", onClose);
+    socket.on("drain", onDrain);
+    // Queued by the socket until it is connected.
+    socket.write(encodeUpgrade(url, key), "latin1");
+  }
+
+  send(text: string): void {
+    if (this.state !== "open") return;
+    this.write(encodeFrame(OPCODE.text, text));
+  }
+
+  queuedBytes(): number {
+    return this.socket.writableLength;
+  }
+
+  close(code: number, reason: string): void {
+    if (this.state === "connecting") {
+      this.abort(code, reason);
+    } else if (this.state === "open") {
+      this.startClosing(code, reason);
+      this.write(encodeClose(code, reason));
+    }
+  }
+
+  /** Reads the first `length` bytes of the shared buffer; false asks the socket to stop reading until it has drained. */
+  receive(buffer: Buffer, length: number): boolean {
+    if (this.state === "closed") return true;
+    const chunk = buffer.subarray(0, length);
+    if (this.upgrade !== null) {
+      const result = this.upgrade.push(chunk);
+      if (result.kind === "more") return true;
+      this.upgrade = null;
+      if (result.kind === "refused") {
+        this.abort(1006, result.reason);
+        return true;
+      }
+      this.reader = new FrameReader(this.settings.maxMessageBytes);
+      this.clearTimer();
+      this.state = "open";
+      this.events.opened();
+      if (result.rest.length > 0) this.reader.push(result.rest, this);
+    } else {
+      this.reader?.push(chunk, this);
+    }
+    return !this.socket.writableNeedDrain;
+  }
+
+  text(text: string): void {
+    if (this.state === "open") this.events.received(text);
+  }
+
+  ping(payload: Buffer): void {
+    if (this.state === "open") this.write(encodeFrame(OPCODE.pong, payload));
+  }
+
+  pong(): void {}
+
+  /** The peer's close frame: the answer to ours, or one that we answer. The peer closes the socket first (section 7.1.1). */
+  peerClosed(code: number, reason: string): void {
+    if (this.state === "open") {
+      this.startClosing(code, reason);
+      this.write(encodeClose(code, ""));
+    }
+    this.socket.end();
+  }
+
+  /** The peer broke RFC 6455: say so and leave, waiting for nothing from such a peer. */
+  broken(code: number, reason: string): void {
+    if (this.state === "open") {
+      this.startClosing(code, reason);
+      this.write(encodeClose(code, reason));
+    }
+    this.socket.end();
+  }
+
+  /** Ends the socket at once; `closed` follows when it is gone, with the first code and reason that were given. */
+  abort(code: number, reason: string): void {
+    if (this.state === "connecting" || this.state === "open") this.startClosing(code, reason);
+    this.socket.destroy();
+  }
+
+  socketClosed(): void {
+    this.state = "closed";
+    this.clearTimer();
+    this.reader?.end();
+    this.events.closed(this.code, this.reason);
+  }
+
+  private startClosing(code: number, reason: string): void {
+    this.state = "closing";
+    this.code = code;
+    this.reason = reason;
+    this.clearTimer();
+    this.timer = setTimeout(
+      onTimeout,
+      this.settings.closeTimeoutMs,
+      this,
+      "no answer to the close frame in time",
+    );
+  }
+
+  private write(frame: Buffer): void {
+    if (this.socket.write(frame)) return;
+    if (this.socket.writableLength > MAX_QUEUED_BYTES)
+      this.abort(1008, "the relay takes nothing more");
+    else this.socket.pause();
+  }
+
+  private clearTimer(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+  }
+}
+
+function onRead(this: LinkSocket, length: number, buffer: Uint8Array): boolean {
+  return this.link.receive(buffer as Buffer, length);
+}
+
+function onError(this: LinkSocket, error: Error): void {
+  this.link.abort(1006, error.message);
+}
+
+function onClose(this: LinkSocket): void {
+  this.link.socketClosed();
+}
+
+function onDrain(this: LinkSocket): void {
+  this.resume();
+}
+
+function onTimeout(link: LiveLink, reason: string): void {
+  link.abort(1006, reason);
+}

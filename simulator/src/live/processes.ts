@@ -1,0 +1,43 @@
+/**
+ * Child processes that never outlive their parent: stopped politely, then surely, and killed when this process exits for whatever
+ * reason that it gets to see.
+ */
+import type { ChildProcess } from "node:child_process";
+
+const running = new Set<ChildProcess>();
+
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** Keeps watch over a child until it has ended. Returns it. */
+export function watch<T extends ChildProcess>(child: T): T {
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  child.once("error", () => running.delete(child));
+  return child;
+}
+
+/** "exit code 1" or "SIGKILL": how a child ended. Resolves at once where it has. */
+export function whenEnded(child: ChildProcess): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const tell = (code: number | null, signal: string | null): void =>
+    resolve(signal ?? `exit code ${code}`);
+  if (child.exitCode !== null || child.signalCode !== null) tell(child.exitCode, child.signalCode);
+  child.once("exit", tell);
+  child.once("error", (error) => resolve(error.message));
+  return promise;
+}
+
+/** Asks a child to end with `ask`, and kills it when it has not after `graceMs`. Resolves when it has ended. */
+export async function stopChild(
+  child: ChildProcess,
+  ask: () => void,
+  graceMs: number,
+): Promise<void> {
+  const ended = whenEnded(child);
+  const kill = setTimeout(() => child.kill("SIGKILL"), graceMs);
+  ask();
+  await ended;
+  clearTimeout(kill);
+}

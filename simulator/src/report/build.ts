@@ -1,0 +1,99 @@
+/** From what a run has gathered to its report: counting, rounding, judging. */
+import { KINDS, kindOf } from "../devices/kinds.ts";
+import type { Tally } from "../live/caller.ts";
+import type { FleetReport } from "../live/fleet-child.ts";
+import { machine } from "../start/machine.ts";
+import type { Timeline } from "../start/timeline.ts";
+import type { Failure, KindResult, Report, Threshold } from "./report.ts";
+
+export interface Findings {
+  flags: { agents: number; callsPerAgent: number; seed: number };
+  /** Why the run ended early, or null. */
+  stopped: string | null;
+  startedAt: Date;
+  timeline: Timeline;
+  tally: Tally;
+  /** The agents that were made. */
+  agents: readonly { id: string; kind: number }[];
+  /** What the fleet said when connecting ended; null where it never came so far. */
+  fleet: FleetReport | null;
+  relayRssBytesPerAgent: number | null;
+  relayCpuUsPerMessage: number | null;
+  relayMessages: number | null;
+}
+
+export function buildReport(findings: Findings): Report {
+  const { flags, tally, timeline, fleet } = findings;
+  const planned = flags.agents * flags.callsPerAgent;
+  const connected = fleet?.connected ?? 0;
+  const calls = { planned, sent: tally.sent, ok: tally.ok, failed: planned - tally.ok };
+  const callSeconds = timeline.secondsOf("calling");
+  const thresholds = [
+    equals("agents.connected", connected, flags.agents),
+    equals("calls.ok", calls.ok, planned),
+    equals("calls.failed", calls.failed, 0),
+  ];
+  return {
+    ok: findings.stopped === null && thresholds.every((threshold) => threshold.ok),
+    stopped: findings.stopped,
+    seed: flags.seed,
+    started_at: findings.startedAt.toISOString(),
+    duration_s: timeline.elapsed(),
+    agents: { requested: flags.agents, connected },
+    calls,
+    latency_ms: tally.all.summary(),
+    first_call_latency_ms: tally.first.summary(),
+    calls_per_second: callSeconds === 0 ? 0 : Number((tally.ok / callSeconds).toFixed(1)),
+    relay: {
+      rss_bytes_per_agent: findings.relayRssBytesPerAgent,
+      cpu_us_per_message: findings.relayCpuUsPerMessage,
+      messages: findings.relayMessages,
+    },
+    simulator: { rss_bytes_per_agent: fleet?.rssBytesPerAgent ?? null },
+    thresholds,
+    kinds: kindResults(findings),
+    failures: [...missingAgents(findings), ...tally.failures(), ...neverSent(findings)],
+    phases: timeline.phases,
+    series: timeline.series(),
+    histogram: tally.histogram(),
+    machine: machine(),
+  };
+}
+
+function equals(name: string, value: number, wanted: number): Threshold {
+  return { expression: `${name} == ${wanted}`, ok: value === wanted, value };
+}
+
+function kindResults({ agents, fleet, tally }: Findings): KindResult[] {
+  const missing = new Set(fleet?.missing.map((agent) => agent.id));
+  return KINDS.map(({ name }, kind) => {
+    const ofKind = agents.filter((agent) => kindOf(agent.kind) === KINDS[kind]);
+    const calls = tally.kind(name);
+    return {
+      kind: name,
+      agents: ofKind.length,
+      connected: fleet === null ? 0 : ofKind.filter((agent) => !missing.has(agent.id)).length,
+      calls: calls.calls,
+      ok: calls.ok,
+      latency_ms: calls.latency.summary(),
+    };
+  });
+}
+
+/** Agents that were not connected when connecting ended, by the reason they gave. */
+function missingAgents({ fleet }: Findings): Failure[] {
+  const failures = new Map<string, Failure>();
+  for (const { id, code, advice } of fleet?.missing ?? []) {
+    const known = failures.get(code);
+    if (known !== undefined) known.count += 1;
+    else failures.set(code, { code: `agent ${code}`, count: 1, example: `${id}: ${advice}` });
+  }
+  return [...failures.values()];
+}
+
+/** Planned calls that were not made, because the run ended before. */
+function neverSent({ flags, tally }: Findings): Failure[] {
+  const count = flags.agents * flags.callsPerAgent - tally.ok - tally.failed;
+  if (count === 0) return [];
+  return [{ code: "NOT_SENT", count, example: "the run ended before this call was made" }];
+}

@@ -1,0 +1,130 @@
+/**
+ * report.html: one page that loads nothing, readable offline and in mail. All text that came from a run is escaped; the page's own
+ * content policy forbids every load and script besides.
+ */
+import { latencyChart, timeChart } from "./charts.ts";
+import type { Latency, Report } from "./report.ts";
+import { STYLE } from "./style.ts";
+import { escapeText } from "./svg.ts";
+import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
+
+/** The whole page as text. `command` is what repeats the run, for the footer. */
+export function renderHtml(report: Report, command: string): string {
+  const { agents, calls } = report;
+  const connectedWell = agents.connected === agents.requested;
+  const calledWell = calls.ok === calls.planned;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>blindrelay: ${report.ok ? "all right" : "failed"}, ${count(agents.requested)} agents</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<header>
+<div>
+<h1>${headline(report)}</h1>
+<p>${escapeText(report.started_at.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}, ${seconds(report.duration_s)} in all, seed <code>${report.seed}</code></p>
+</div>
+<span class="verdict ${report.ok ? "ok" : "bad"}">${report.ok ? "All right" : "Failed"}</span>
+</header>
+<div class="tiles">
+${tile(`${count(agents.connected)} <small>of ${count(agents.requested)}</small>`, "agents connected", connectedWell)}
+${tile(`${count(calls.ok)} <small>of ${count(calls.planned)}</small>`, "sealed calls answered right", calledWell)}
+${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p50), "median latency", true)}
+${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p99), "99th percentile", true)}
+${tile(count(report.calls_per_second), "right answers a second", true)}
+${tile(orUnknown(report.relay.rss_bytes_per_agent, bytes), "relay memory per agent", true)}
+${tile(
+  orUnknown(report.relay.cpu_us_per_message, (us) => `${us.toFixed(1)} µs`),
+  "relay CPU per message",
+  true,
+)}
+${tile(orUnknown(report.simulator.rss_bytes_per_agent, bytes), "fleet memory per agent", true)}
+</div>
+<section>
+<h2>Latency of right answers</h2>
+<p><i class="key later"></i>calls in an open session<i class="key first"></i>first calls, which open it: two more round trips</p>
+${latencyChart(report.histogram, report.latency_ms)}
+</section>
+<section>
+<h2>Over time</h2>
+<p>Dotted lines end a phase: ${report.phases.map((phase) => `${escapeText(phase.name)} ${seconds(phase.seconds)}`).join(", ")}.</p>
+${timeChart(report)}
+</section>
+${failures(report)}
+<section>
+<h2>By kind of device</h2>
+<div class="wide"><table>
+<tr><th>kind</th><th>agents</th><th>connected</th><th>calls</th><th>right</th><th>p50</th><th>p95</th><th>p99</th><th>max</th></tr>
+${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), count(kind.connected), count(kind.calls), count(kind.ok), ...latencyCells(kind.latency_ms)])).join("\n")}
+</table></div>
+</section>
+<div class="pair">
+<section>
+<h2>Thresholds</h2>
+<div class="wide"><table>
+<tr><th>expression</th><th>value</th><th></th></tr>
+${report.thresholds.map((one) => row([`<code>${escapeText(one.expression)}</code>`, orUnknown(one.value, (value) => String(Number(value.toPrecision(6)))), verdict(one.ok)])).join("\n")}
+</table></div>
+</section>
+<section>
+<h2>Machine</h2>
+<dl>
+<dt>processor</dt><dd>${count(report.machine.cpus)} × ${escapeText(report.machine.cpu_model)}</dd>
+<dt>memory</dt><dd>${bytes(report.machine.memory_bytes)}</dd>
+<dt>system</dt><dd>${escapeText(report.machine.platform)}</dd>
+<dt>Node</dt><dd>${escapeText(report.machine.node)}</dd>
+<dt>messages forwarded</dt><dd>${orUnknown(report.relay.messages, count)}</dd>
+</dl>
+</section>
+</div>
+<footer>Every answer was opened, verified and checked by the client; the relay saw sealed packets only. Again, with the same seed: <code>${escapeText(command)}</code></footer>
+</main>
+</body>
+</html>
+`;
+}
+
+function headline(report: Report): string {
+  const { agents, calls } = report;
+  if (report.stopped !== null) return `Stopped: ${escapeText(report.stopped)}`;
+  if (report.ok)
+    return `${count(agents.connected)} agents, ${count(calls.ok)} sealed calls, every answer right`;
+  if (calls.failed > 0) return `${count(calls.failed)} of ${count(calls.planned)} calls failed`;
+  return `${count(agents.requested - agents.connected)} of ${count(agents.requested)} agents did not connect`;
+}
+
+function failures(report: Report): string {
+  if (report.failures.length === 0) return "";
+  const rows = report.failures.map((failure) => {
+    return `<tr><td class="bad"><code>${escapeText(failure.code)}</code></td><td>${count(failure.count)}</td><td class="text">${escapeText(failure.example)}</td></tr>`;
+  });
+  return `<section>
+<h2>Failures by code</h2>
+<div class="wide"><table>
+<tr><th>code</th><th>count</th><th class="text">for example</th></tr>
+${rows.join("\n")}
+</table></div>
+</section>`;
+}
+
+function tile(value: string, label: string, well: boolean): string {
+  return `<div class="tile${well ? "" : " bad"}"><b>${value}</b><span>${label}</span></div>`;
+}
+
+function latencyCells(latency: Latency | null): string[] {
+  if (latency === null) return ["", "", "", ""];
+  return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
+}
+
+function verdict(ok: boolean): string {
+  return ok ? `<span class="good">ok</span>` : `<span class="bad">missed</span>`;
+}
+
+function row(cells: string[]): string {
+  return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
+}

@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { renderHtml } from "./html.ts";
+import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
+import type { Report } from "./report.ts";
+import { sampleReport } from "./sample.ts";
+import { linear, logarithmic, logTicks, ticks } from "./svg.ts";
+import { renderTable } from "./table.ts";
+import { bytes, milliseconds, seconds } from "./words.ts";
+
+const COMMAND = "npm start -- --seed 1";
+
+/** A run that ended before anything was measured. */
+function emptyReport(): Report {
+  return {
+    ...sampleReport(true),
+    agents: { requested: 3, connected: 0 },
+    latency_ms: null,
+    first_call_latency_ms: null,
+    relay: { rss_bytes_per_agent: null, cpu_us_per_message: null, messages: null },
+    simulator: { rss_bytes_per_agent: null },
+    kinds: [{ kind: "echo", agents: 0, connected: 0, calls: 0, ok: 0, latency_ms: null }],
+    phases: [],
+    series: [],
+    histogram: { edges_ms: [], first: [], later: [] },
+  };
+}
+
+describe("the page", () => {
+  test.each([
+    ["good", sampleReport(false)],
+    ["failed", sampleReport(true)],
+    ["empty", emptyReport()],
+  ])("of a %s run loads nothing and holds no number that is none", (_, report) => {
+    const page = renderHtml(report, COMMAND);
+    expect(page).not.toMatch(/https?:|src=|href=|@import|url\(/);
+    expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
+    expect(page).not.toMatch(/NaN|Infinity|undefined|\[object/);
+  });
+
+  test("says what went well", () => {
+    const page = renderHtml(sampleReport(false), COMMAND);
+    expect(page).toContain("1,000 agents, 5,000 sealed calls, every answer right");
+    expect(page).toContain("All right");
+    expect(page).not.toContain("Failures by code");
+  });
+
+  test("says what failed, by code", () => {
+    const page = renderHtml(sampleReport(true), COMMAND);
+    expect(page).toContain("Stopped: the relay ended (SIGKILL)");
+    expect(page).toContain("OUTCOME_UNKNOWN");
+    expect(page).toContain("missed");
+  });
+
+  test("shows text from a run as text, whatever is in it", () => {
+    const evil = `"><script>alert('1')</script>&`;
+    const page = renderHtml(
+      {
+        ...sampleReport(true),
+        stopped: evil,
+        failures: [{ code: evil, count: 1, example: evil }],
+        phases: [{ name: evil, seconds: 1 }],
+        thresholds: [{ expression: evil, ok: false, value: null }],
+      },
+      evil,
+    );
+    expect(page).not.toContain("<script");
+    expect(page).toContain("&#60;script&#62;alert(&#39;1&#39;)");
+  });
+});
+
+describe("the table", () => {
+  test("lines its columns up and ends with the verdict", () => {
+    const table = renderTable(sampleReport(false), "report/report.html");
+    expect(table).toContain("agents   1,000 of 1,000 connected");
+    expect(table).toContain("calls    5,000 of 5,000 right");
+    expect(table.trimEnd().split("\n").at(-1)).toBe("All right, in 4.80 s.");
+  });
+
+  test("says what failed and why", () => {
+    const table = renderTable(sampleReport(true), "report/report.html");
+    expect(table).toMatch(/OUTCOME_UNKNOWN +64 +the link ended/);
+    expect(table).toContain("FAILED: the relay ended (SIGKILL), after 4.80 s.");
+    expect(renderTable(emptyReport(), "x")).not.toMatch(/NaN|undefined|null/);
+  });
+});
+
+describe("latencies", () => {
+  test("are summed up within a thousandth", () => {
+    const recorder = new LatencyRecorder();
+    expect(recorder.summary()).toBeNull();
+    for (let us = 1000; us <= 100_000; us += 1000) recorder.record(us);
+    const summary = recorder.summary();
+    for (const [name, ms] of Object.entries({ p50: 50, p95: 95, p99: 99, max: 100 })) {
+      expect(Math.abs((summary?.[name as "p50"] ?? 0) / ms - 1)).toBeLessThan(0.002);
+    }
+  });
+
+  test("are all in the picture, first calls apart, extremes in the outermost buckets", () => {
+    const buckets = new LatencyBuckets();
+    expect(buckets.histogram()).toEqual({ edges_ms: [], first: [], later: [] });
+    for (const us of [0, 150, 900, 5000, 5000, 1e12]) buckets.record(us, us === 5000);
+    const { edges_ms, first, later } = buckets.histogram();
+    expect(first.reduce((a, b) => a + b)).toBe(2);
+    expect(later.reduce((a, b) => a + b)).toBe(4);
+    expect(edges_ms).toHaveLength(first.length + 1);
+    expect(edges_ms[0]).toBe(0.1);
+    const bucket = first.indexOf(2);
+    expect(edges_ms[bucket]).toBeLessThanOrEqual(5);
+    expect(edges_ms[bucket + 1]).toBeGreaterThan(5);
+  });
+});
+
+test("scales and ticks", () => {
+  expect(linear(0, 10, 100, 200)(5)).toBe(150);
+  expect(linear(3, 3, 100, 200)(3)).toBe(100);
+  expect(logarithmic(1, 100, 0, 10)(10)).toBe(5);
+  expect(ticks(0, 4)).toEqual([0]);
+  expect(ticks(703, 4)).toEqual([0, 200, 400, 600, 800]);
+  expect(ticks(0.3, 3)).toEqual([0, 0.1, 0.2, 0.3]);
+  expect(logTicks(0.4, 12)).toEqual([0.5, 1, 2, 5, 10]);
+});
+
+test("numbers for people", () => {
+  expect([0.123, 9.96, 12.34, 450.4, 1234].map(milliseconds)).toEqual([
+    "0.12 ms",
+    "9.96 ms",
+    "12.3 ms",
+    "450 ms",
+    "1.23 s",
+  ]);
+  expect([0.5, 12.34, 95.2].map(seconds)).toEqual(["0.50 s", "12.3 s", "95 s"]);
+  expect([12, 1023.4, 4710, 2 ** 30].map(bytes)).toEqual(["12 B", "1023 B", "4.6 KB", "1.0 GB"]);
+});

@@ -1,0 +1,86 @@
+/** What a run is told by: the shape of report.json. Fields may be added, never renamed (they are promises to scripts). */
+
+export interface Report {
+  ok: boolean;
+  /** Why the run ended before its time ("the relay ended (SIGKILL)"), or null. */
+  stopped: string | null;
+  seed: number;
+  /** ISO 8601. */
+  started_at: string;
+  duration_s: number;
+  agents: { requested: number; connected: number };
+  /** `failed` counts every planned call that did not come back right, also those never sent. */
+  calls: { planned: number; sent: number; ok: number; failed: number };
+  /** Of the right answers; null where there is none. */
+  latency_ms: Latency | null;
+  /** The first call to each agent opens a session first: two more round trips. */
+  first_call_latency_ms: Latency | null;
+  calls_per_second: number;
+  relay: {
+    rss_bytes_per_agent: number | null;
+    cpu_us_per_message: number | null;
+    /** Messages the relay forwarded while calls were made. */
+    messages: number | null;
+  };
+  simulator: { rss_bytes_per_agent: number | null };
+  thresholds: Threshold[];
+  kinds: KindResult[];
+  failures: Failure[];
+  phases: { name: string; seconds: number }[];
+  series: Sample[];
+  histogram: Histogram;
+  machine: Machine;
+}
+
+export interface Latency {
+  p50: number;
+  p95: number;
+  p99: number;
+  max: number;
+}
+
+/** `value` is what the left side of the expression came to. */
+export interface Threshold {
+  expression: string;
+  ok: boolean;
+  value: number | null;
+}
+
+export interface KindResult {
+  kind: string;
+  agents: number;
+  connected: number;
+  calls: number;
+  ok: number;
+  latency_ms: Latency | null;
+}
+
+/** Calls and connections that failed, by code; `example` is one of their messages. */
+export interface Failure {
+  code: string;
+  count: number;
+  example: string;
+}
+
+/** How things stood `at_s` seconds after the start. `ok` and `failed` calls are totals. */
+export interface Sample {
+  at_s: number;
+  connected: number;
+  ok: number;
+  failed: number;
+}
+
+/** Right answers by latency: bucket i counts from `edges_ms[i]` to below `edges_ms[i + 1]`; first calls apart from later ones. */
+export interface Histogram {
+  edges_ms: number[];
+  first: number[];
+  later: number[];
+}
+
+export interface Machine {
+  cpus: number;
+  cpu_model: string;
+  memory_bytes: number;
+  platform: string;
+  node: string;
+}

@@ -1,0 +1,77 @@
+/** A report made up from a seed, for tests of what reads reports. */
+import { seeded } from "../seeded.ts";
+import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
+import type { Report } from "./report.ts";
+
+/** `failed`: as if the relay had been killed in the middle. */
+export function sampleReport(failed: boolean): Report {
+  const draw = seeded("sample");
+  const latency = new LatencyRecorder();
+  const first = new LatencyRecorder();
+  const buckets = new LatencyBuckets();
+  const ok = failed ? 2210 : 5000;
+  for (let i = 0; i < ok; i++) {
+    const isFirst = i < 1000;
+    const us = Math.exp((draw(1000) + draw(1000) + draw(1000)) / 900 + (isFirst ? 7.6 : 6.8)) * 1.5;
+    latency.record(us);
+    if (isFirst) first.record(us);
+    buckets.record(us, isFirst);
+  }
+  const series = Array.from({ length: failed ? 32 : 45 }, (_, i) => {
+    const done = Math.max(0, Math.min(ok, (i - 20) * 215 + draw(80)));
+    const connected = Math.min(1000, Math.max(0, (i - 8) * 110));
+    const dead = failed && i > 29;
+    return { at_s: i / 10, connected: dead ? 0 : connected, ok: done, failed: dead ? 64 : 0 };
+  });
+  return {
+    ok: !failed,
+    stopped: failed ? "the relay ended (SIGKILL)" : null,
+    seed: 1234567,
+    started_at: "2026-11-21T10:00:00.000Z",
+    duration_s: 4.8,
+    agents: { requested: 1000, connected: 1000 },
+    calls: { planned: 5000, sent: failed ? 2274 : 5000, ok, failed: 5000 - ok },
+    latency_ms: latency.summary(),
+    first_call_latency_ms: first.summary(),
+    calls_per_second: 2104,
+    relay: { rss_bytes_per_agent: 9800, cpu_us_per_message: 24.1, messages: 14000 },
+    simulator: { rss_bytes_per_agent: 11234 },
+    thresholds: [
+      { expression: "agents.connected == 1000", ok: true, value: 1000 },
+      { expression: "calls.ok == 5000", ok: !failed, value: ok },
+      { expression: "calls.failed == 0", ok: !failed, value: 5000 - ok },
+    ],
+    kinds: ["sensor", "valve", "echo"].map((kind, i) => ({
+      kind,
+      agents: i === 0 ? 334 : 333,
+      connected: i === 0 ? 334 : 333,
+      calls: i === 0 ? 1670 : 1665,
+      ok: failed ? 730 : i === 0 ? 1670 : 1665,
+      latency_ms: latency.summary(),
+    })),
+    failures: failed
+      ? [
+          {
+            code: "OUTCOME_UNKNOWN",
+            count: 64,
+            example: "the link ended while <the call> was in flight",
+          },
+          { code: "NOT_SENT", count: 2726, example: "the run stopped before this call was made" },
+        ]
+      : [],
+    phases: [
+      { name: "set-up", seconds: 0.9 },
+      { name: "connecting", seconds: 0.92 },
+      { name: "calling", seconds: failed ? 1.1 : 2.4 },
+    ],
+    series,
+    histogram: buckets.histogram(),
+    machine: {
+      cpus: 2,
+      cpu_model: "AMD EPYC",
+      memory_bytes: 24 * 2 ** 30,
+      platform: "linux x64 6.18",
+      node: "v26.10.0",
+    },
+  };
+}

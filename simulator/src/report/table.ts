@@ -1,0 +1,96 @@
+/** The table at the end of a run, for a terminal. */
+import type { Latency, Report } from "./report.ts";
+import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
+
+/** Lines of text; `where`: the page that tells more. */
+export function renderTable(report: Report, where: string): string {
+  const { agents, calls, relay } = report;
+  const took = new Map(report.phases.map((phase) => [phase.name, seconds(phase.seconds)]));
+  const rows = [
+    [
+      "agents",
+      `${count(agents.connected)} of ${count(agents.requested)} connected`,
+      took.get("connecting") ?? "",
+    ],
+    [
+      "calls",
+      `${count(calls.ok)} of ${count(calls.planned)} right`,
+      took.get("calling") ?? "",
+      `${count(report.calls_per_second)} a second`,
+    ],
+    ["latency", ...latencyCells(report.latency_ms)],
+    [
+      "relay",
+      `${orUnknown(relay.rss_bytes_per_agent, bytes)} an agent`,
+      `${orUnknown(relay.cpu_us_per_message, (us) => us.toFixed(1))} us CPU a message`,
+    ],
+    ["fleet", `${orUnknown(report.simulator.rss_bytes_per_agent, bytes)} an agent`],
+    ["seed", String(report.seed)],
+    ["report", where],
+  ];
+  const kinds = [
+    ["kind", "agents", "calls", "right", "p50", "p95", "p99", "max"],
+    ...report.kinds.map((kind) => [
+      kind.kind,
+      count(kind.agents),
+      count(kind.calls),
+      count(kind.ok),
+      ...bareLatency(kind.latency_ms),
+    ]),
+  ];
+  const failures = report.failures.map(({ code, count: times, example }) => [
+    code,
+    count(times),
+    example,
+  ]);
+  return [
+    "",
+    ...columns(kinds, "right"),
+    "",
+    ...columns(rows, "left"),
+    "",
+    ...(failures.length === 0
+      ? []
+      : ["failures", ...columns(failures, "left").map((line) => `  ${line}`), ""]),
+    verdict(report),
+    "",
+  ].join("\n");
+}
+
+function verdict(report: Report): string {
+  const total = seconds(report.duration_s);
+  if (report.ok) return `All right, in ${total}.`;
+  return report.stopped === null
+    ? `FAILED, in ${total}.`
+    : `FAILED: ${report.stopped}, after ${total}.`;
+}
+
+function latencyCells(latency: Latency | null): string[] {
+  if (latency === null) return ["no call was answered"];
+  return (["p50", "p95", "p99", "max"] as const).map(
+    (name) => `${name} ${milliseconds(latency[name])}`,
+  );
+}
+
+function bareLatency(latency: Latency | null): string[] {
+  if (latency === null) return ["", "", "", ""];
+  return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
+}
+
+/** Cells set to the width of their column; the first column always to the left, the last one without padding. */
+function columns(rows: string[][], side: "left" | "right"): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    row.forEach((cell, i) => {
+      widths[i] = Math.max(widths[i] ?? 0, cell.length);
+    });
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, i) =>
+        side === "left" || i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0),
+      )
+      .join("  ")
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,32 @@
+/** Numbers for people: one way of writing each unit, in the terminal's table and in the page alike. */
+
+/** "12,345". */
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+/** "0.8 ms", "12.3 ms", "450 ms", "1.2 s": three digits at most. */
+export function milliseconds(ms: number): string {
+  if (ms >= 1000) return seconds(ms / 1000);
+  return `${ms >= 100 ? Math.round(ms) : ms.toFixed(ms >= 10 ? 1 : 2)} ms`;
+}
+
+/** "0.42 s", "12.3 s", "95 s". */
+export function seconds(s: number): string {
+  return `${s >= 60 ? Math.round(s) : s.toFixed(s >= 10 ? 1 : 2)} s`;
+}
+
+/** "812 B", "4.6 KB", "23.0 GB"; 1 KB is 1,024 bytes. */
+export function bytes(value: number): string {
+  let rest = value;
+  for (const unit of ["B", "KB", "MB", "GB"]) {
+    if (rest < 1024) return `${unit === "B" ? Math.round(rest) : rest.toFixed(1)} ${unit}`;
+    rest /= 1024;
+  }
+  return `${rest.toFixed(1)} TB`;
+}
+
+/** A word for what could not be measured. */
+export function orUnknown(value: number | null, write: (value: number) => string): string {
+  return value === null ? "unknown" : write(value);
+}

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { seeded } from "./seeded.ts";
+
+test("a seed draws the same numbers every time, and another seed others", () => {
+  const draws = (text: string) => Array.from({ length: 5 }, seeded(text).bind(null, 1000));
+  expect(draws("42/valve-7")).toEqual(draws("42/valve-7"));
+  expect(draws("42/valve-7")).not.toEqual(draws("42/valve-8"));
+});
+
+test("numbers fill their range evenly enough and never leave it", () => {
+  const draw = seeded("range");
+  const counts = new Array<number>(10).fill(0);
+  for (let i = 0; i < 10_000; i++) {
+    const drawn = draw(10);
+    counts[drawn] = (counts[drawn] ?? 0) + 1;
+  }
+  expect(counts).toHaveLength(10);
+  expect(Math.min(...counts)).toBeGreaterThan(800);
+  expect(draw(1)).toBe(0);
+});

@@ -1,0 +1,72 @@
+/** What `npm start` takes on its command line. */
+import { randomInt } from "node:crypto";
+import { parseArgs } from "node:util";
+
+export interface Flags {
+  agents: number;
+  callsPerAgent: number;
+  reportDir: string;
+  seed: number;
+  json: boolean;
+}
+
+export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]`;
+
+export const HELP = `${USAGE}
+
+A relay on loopback, N agents on real sockets in a process of their own, and clients that make sealed calls to every
+agent and check every answer. Exit code 0 only if every agent connected and every answer was right.
+
+  --agents N    how many agents (1000)
+  --calls N     calls to each of them (5)
+  --report DIR  where report.json and report.html go (report)
+  --seed N      what devices measure and clients ask; drawn when absent
+  --json        report.json on standard output as well, in place of the table
+
+example: npm start -- --agents 5000 --calls 20 --report /tmp/report
+`;
+
+/** One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files). */
+const MAX_AGENTS = 19_000;
+const MAX_CALLS = 1_000;
+const MAX_SEED = 2 ** 32 - 1;
+
+export type FlagsResult =
+  | { kind: "flags"; flags: Flags }
+  | { kind: "help" }
+  | { kind: "wrong"; reason: string };
+
+/** @param args without program and script: `process.argv.slice(2)` */
+export function parseFlags(args: string[]): FlagsResult {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        agents: { type: "string", default: "1000" },
+        calls: { type: "string", default: "5" },
+        report: { type: "string", default: "report" },
+        seed: { type: "string", default: String(randomInt(MAX_SEED)) },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+    if (values.help) return { kind: "help" };
+    if (values.report === "") throw new Error("--report needs a folder");
+    const flags: Flags = {
+      agents: wholeNumber("--agents", values.agents, 1, MAX_AGENTS),
+      callsPerAgent: wholeNumber("--calls", values.calls, 1, MAX_CALLS),
+      reportDir: values.report,
+      seed: wholeNumber("--seed", values.seed, 0, MAX_SEED),
+      json: values.json,
+    };
+    return { kind: "flags", flags };
+  } catch (error) {
+    return { kind: "wrong", reason: (error as Error).message };
+  }
+}
+
+function wholeNumber(flag: string, text: string, least: number, most: number): number {
+  const value = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new Error(`${flag} must be a whole number from ${least} to ${most}, not "${text}"`);
+}

@@ -1,0 +1,90 @@
+import type { WriteStream } from "node:tty";
+import { expect, test, vi } from "vitest";
+import { Progress } from "./progress.ts";
+import { Timeline } from "./timeline.ts";
+
+/** What a person would see: lines, after carriage returns and erasing. */
+function screen(isTTY: boolean, columns = 80) {
+  let raw = "";
+  const out = { isTTY, columns, write: (text: string) => (raw += text) };
+  const shown = (): string[] =>
+    raw.split("\n").map((line) => {
+      let text = "";
+      for (const part of line.split("\r")) {
+        if (part.startsWith("\x1b[K")) text = part.slice(3);
+        else text = part.replace("\x1b[K", "") || text;
+      }
+      return text;
+    });
+  return { out: out as unknown as WriteStream, shown, raw: () => raw };
+}
+
+test("in a pipe there is one plain line for each step, and nothing is redrawn", () => {
+  vi.useFakeTimers();
+  const { out, raw } = screen(false);
+  const progress = new Progress(out);
+  progress.say("relay at somewhere");
+  progress.start("agents made", 1000);
+  vi.advanceTimersByTime(1_000);
+  progress.update(1000);
+  progress.end();
+  progress.end();
+  vi.useRealTimers();
+  expect(raw()).toBe("relay at somewhere\n1,000 of 1,000 agents made, 1.00 s\n");
+});
+
+test("on a terminal the step's line is redrawn in place, and lines that stay go above it", () => {
+  vi.useFakeTimers();
+  const { out, shown } = screen(true);
+  const progress = new Progress(out);
+  let done = 0;
+  progress.start("calls answered right", 10, () => done);
+  done = 5;
+  vi.advanceTimersByTime(100);
+  expect(shown()).toEqual(["████████████░░░░░░░░░░░░  5 of 10 calls answered right, 0.10 s"]);
+  progress.say("something happened");
+  expect(shown()).toHaveLength(2);
+  expect(shown()[0]).toBe("something happened");
+  done = 10;
+  progress.end();
+  vi.useRealTimers();
+  expect(shown()[1]).toBe("████████████████████████  10 of 10 calls answered right, 0.10 s");
+});
+
+test("a narrow terminal gets a line that does not wrap", () => {
+  const { out, shown } = screen(true, 40);
+  const progress = new Progress(out);
+  progress.start("calls answered right", 10);
+  progress.end();
+  expect(Math.max(...shown().map((line) => line.length))).toBeLessThan(40);
+});
+
+test("a long run keeps at most a thousand samples, evenly, and the last one", () => {
+  vi.useFakeTimers();
+  let ok = 0;
+  const timeline = new Timeline(() => ({ connected: 1, ok, failed: 0 }));
+  for (let s = 0; s < 3600; s++) {
+    ok += 1;
+    vi.advanceTimersByTime(1_000);
+  }
+  timeline.stop();
+  const series = timeline.series();
+  vi.useRealTimers();
+  expect(series.length).toBeLessThanOrEqual(1_001);
+  expect(series.length).toBeGreaterThan(400);
+  expect(series.at(-1)).toMatchObject({ at_s: 3600, ok: 3600 });
+  const gaps = series.slice(1, -1).map((sample, i) => sample.at_s - (series[i]?.at_s ?? 0));
+  // Where a gap was doubled there is one of an odd length; none is twice as long as the usual one.
+  const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 0;
+  expect(Math.max(...gaps)).toBeLessThan(2 * usual);
+});
+
+test("a phase is timed also where it fails", async () => {
+  const timeline = new Timeline(() => ({ connected: 0, ok: 0, failed: 0 }));
+  await expect(timeline.phase("calling", () => Promise.reject(new Error("no")))).rejects.toThrow(
+    "no",
+  );
+  timeline.stop();
+  expect(timeline.phases.map((phase) => phase.name)).toEqual(["calling"]);
+  expect(timeline.secondsOf("connecting")).toBe(0);
+});

@@ -1,0 +1,83 @@
+/**
+ * What a person sees while a run goes on, on standard error: on a terminal one block of lines that is redrawn, in a pipe one plain
+ * line at the end of each step.
+ */
+import type { WriteStream } from "node:tty";
+import { count, seconds } from "../report/words.ts";
+
+const REDRAW_MS = 100;
+const BAR_WIDTH = 24;
+
+interface Step {
+  what: string;
+  total: number;
+  done: number;
+  startedAt: number;
+}
+
+export class Progress {
+  private readonly out: WriteStream;
+  private step: Step | null = null;
+  private read: (() => number) | null = null;
+  private drawn = false;
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(out: WriteStream) {
+    this.out = out;
+  }
+
+  /** A line that stays. */
+  say(text: string): void {
+    this.clear();
+    this.out.write(`${text}\n`);
+    this.draw();
+  }
+
+  /** The next step: `total` of `what` to do. `read` says how many are done, where nobody calls `update`. */
+  start(what: string, total: number, read: (() => number) | null = null): void {
+    this.end();
+    this.step = { what, total, done: 0, startedAt: performance.now() };
+    this.read = read;
+    if (!this.out.isTTY) return;
+    this.timer = setInterval(() => this.draw(), REDRAW_MS);
+    this.draw();
+  }
+
+  update(done: number): void {
+    if (this.step !== null) this.step.done = done;
+  }
+
+  /** Ends the step and leaves its line standing. Harmless without one. */
+  end(): void {
+    if (this.step === null) return;
+    const line = this.line();
+    this.clear();
+    this.step = null;
+    this.read = null;
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+    this.out.write(`${line}\n`);
+  }
+
+  private draw(): void {
+    if (!this.out.isTTY || this.step === null) return;
+    this.out.write(`\r${this.line()}\x1b[K`);
+    this.drawn = true;
+  }
+
+  private clear(): void {
+    if (this.drawn) this.out.write("\r\x1b[K");
+    this.drawn = false;
+  }
+
+  private line(): string {
+    const { what, total, startedAt } = this.step as Step;
+    const done = this.read === null ? (this.step as Step).done : this.read();
+    const elapsed = seconds((performance.now() - startedAt) / 1000);
+    const text = `${count(done)} of ${count(total)} ${what}, ${elapsed}`;
+    if (!this.out.isTTY) return text;
+    const filled = Math.round((Math.min(done, total) / total) * BAR_WIDTH);
+    const line = `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)}  ${text}`;
+    return line.slice(0, Math.max(20, (this.out.columns || 80) - 1));
+  }
+}

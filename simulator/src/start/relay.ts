@@ -1,0 +1,153 @@
+/**
+ * A relay of our own in its own process, on a fresh store: made and started by the same commands that an operator types
+ * (`blindrelay-server init`, `start`), and talked to over the same HTTP.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { createRequire } from "node:module";
+import { dirname, extname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { stopChild, watch, whenEnded } from "../live/processes.ts";
+
+// `blindrelay-server`: beside the package's door, from source as from a build.
+const DOOR = createRequire(import.meta.url).resolve("@blindrelay/relay-server");
+const PROGRAM = join(dirname(DOOR), `main${extname(DOOR)}`);
+const USERNAME = "admin";
+const STOP_GRACE_MS = 800;
+/** Of what a failing relay wrote last; enough for the reason, little enough for a message. */
+const STDERR_KEPT = 2_000;
+
+export interface RelayChild {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  /** Base of the REST API and of `/wss`. */
+  readonly url: string;
+  readonly metricsUrl: string;
+  readonly username: string;
+  readonly password: string;
+  /** How the process ended, and why, where it said so; on a `stop`, too. */
+  readonly ended: Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface RelayChildOptions {
+  /** More flags of `blindrelay-server start`. */
+  flags?: string[];
+  /** A module to load into the relay's process before it starts; it gets an IPC channel to its parent. */
+  preload?: string;
+}
+
+/** Starts a relay with its store under `folder`. Rejects where either command fails, and when `signal` aborts. */
+export async function startRelay(
+  folder: string,
+  signal: AbortSignal,
+  options: RelayChildOptions = {},
+): Promise<RelayChild> {
+  const password = randomBytes(24).toString("base64url");
+  await initialise(folder, password, signal);
+  const child = launch(
+    [
+      "start",
+      "--data",
+      folder,
+      "--port",
+      "0",
+      "--metrics-port",
+      "0",
+      "--log-level",
+      "warn",
+      ...(options.flags ?? []),
+    ],
+    options.preload ?? null,
+  );
+  const ended = withLastWords(child);
+  const stop = (): Promise<void> => stopChild(child, () => child.kill("SIGTERM"), STOP_GRACE_MS);
+  try {
+    const { url, metrics_url } = await firstLine(child, ended, signal);
+    const pid = child.pid as number;
+    const known = { process: child, pid, username: USERNAME, password, ended, stop };
+    return { ...known, url, metricsUrl: metrics_url };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function initialise(folder: string, password: string, signal: AbortSignal): Promise<void> {
+  const child = launch([
+    "init",
+    "--data",
+    folder,
+    "--username",
+    USERNAME,
+    "--password-stdin",
+    "--no-totp",
+    "--json",
+  ]);
+  const ended = withLastWords(child);
+  const kill = (): void => void child.kill("SIGKILL");
+  signal.addEventListener("abort", kill, { once: true });
+  child.stdout?.resume();
+  child.stdin?.on("error", () => {}); // A child that dies first says why at its end.
+  child.stdin?.end(password);
+  const how = await ended;
+  signal.removeEventListener("abort", kill);
+  signal.throwIfAborted();
+  if (how !== "exit code 0") throw new Error(`blindrelay-server init failed: ${how}`);
+}
+
+function launch(args: string[], preload: string | null = null): ChildProcess {
+  // Only the flags count: a setting of the person's own relay must not reach this one.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith("BLINDRELAY_")),
+  );
+  const nodeArgs = preload === null ? [] : ["--import", preload];
+  return watch(
+    spawn(process.execPath, [...nodeArgs, PROGRAM, ...args], {
+      env,
+      stdio: ["pipe", "pipe", "pipe", ...(preload === null ? [] : ["ipc" as const])],
+    }),
+  );
+}
+
+async function withLastWords(child: ChildProcess): Promise<string> {
+  let words = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    words = (words + text).slice(-STDERR_KEPT);
+  });
+  const how = await whenEnded(child);
+  const lines = words.split("\n").filter((line) => line.trim() !== "");
+  const reason = lines.find((line) => /^blindrelay-server:|Error:/.test(line)) ?? lines.at(-1);
+  return reason === undefined || how === "exit code 0" ? how : `${how}: ${reason.trim()}`;
+}
+
+interface Listening {
+  url: string;
+  metrics_url: string;
+}
+
+/** The first line that `start` prints (commands.md). */
+async function firstLine(
+  child: ChildProcess,
+  ended: Promise<string>,
+  signal: AbortSignal,
+): Promise<Listening> {
+  const { promise, resolve, reject } = Promise.withResolvers<Listening>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  ended.then((how) => reject(new Error(`blindrelay-server start failed: ${how}`)));
+  const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
+  lines.once("line", (line) => {
+    try {
+      resolve(JSON.parse(line));
+    } catch {
+      reject(new Error(`blindrelay-server start said ${line}`));
+    }
+  });
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * Rules of section 2 that no search can meet, because another rule stands before them or because it
+ * takes too many packets: each has one check, which throws where the rule is broken. checks.test.ts
+ * runs them against this repository, mutants.test.ts against the copies that lack their rule.
+ */
+import assert from "node:assert/strict";
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Build } from "./build.ts";
+import { readPacket } from "./packet-text.ts";
+import { World } from "./world.ts";
+
+const SECRET = "a secret of more than thirty-two characters";
+const EMPTY = new Uint8Array(0);
+const C = "C".repeat(22);
+
+/** Something to seal, of a length that says which. */
+const text = (length: number): Uint8Array => new Uint8Array(length);
+
+/** A client that has the secret and follows no rule. */
+const insider = (build: Build, suite: Suite, agentId = "pump") => {
+  const prk = build.crypto.extractPrk(suite, agentId, SECRET);
+  return (sid: string, seq: number, plaintext: Uint8Array): string => {
+    const keys = build.crypto.deriveSessionKeys(suite, prk, "1", sid);
+    return build.crypto.sealPacket(suite, keys.c2a, "1", sid, seq, plaintext);
+  };
+};
+
+const DEVICE_RANDOM = new Uint8Array(16);
+
+const agent = (build: Build, suite: Suite) =>
+  new build.session.AgentSessions({
+    suite,
+    agentId: "pump",
+    agentToken: SECRET,
+    version: "1",
+    bootCount: 2,
+    deviceRandom: DEVICE_RANDOM,
+    serialNumber: null,
+    limits: build.session.DEFAULT_AGENT_LIMITS,
+  });
+
+/** The sid that an agent gives to this opening. */
+const sidFor = (sessions: ReturnType<typeof agent>, opening: string): string => {
+  const verdict = sessions.receive(opening, 0);
+  assert(verdict.kind === "answer");
+  return readPacket(verdict.text)?.sid ?? "";
+};
+
+export const CHECKS = {
+  heldFirstIsNeverStoredTwice: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite);
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
+    // Nobody but the agent knows this; if somebody did, it would still not help.
+    const { crypto } = build;
+    const prk = crypto.extractPrk(suite, "pump", SECRET);
+    const first = crypto.deriveEpochSecret(suite, prk, 2, DEVICE_RANDOM, null);
+    const present = crypto.nextEpochSecret(suite, first);
+    const other = `${C}.${crypto.deriveAgentPart(suite, present, "1", C)}`;
+    const verdict = sessions.receive(seal(other, 1, text(2)), 0);
+    assert(verdict.kind === "answer");
+    assert.equal(readPacket(verdict.text)?.sid, sid);
+    assert.deepEqual(sessions.held(), [sid]);
+  },
+
+  firstGapIsReported: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite);
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    const verdict = sessions.receive(seal(sid, 4, text(1)), 0);
+    assert(verdict.kind === "message" && verdict.gap === 3);
+  },
+
+  deadlineEndsTheSession: (build: Build): void => {
+    const world = new World(build);
+    const [device, person] = [world.devices[0], world.people[0]];
+    assert(device !== undefined && person !== undefined);
+    const firstOfCall = (timeoutMs: number): string | undefined => {
+      person.call(device, "now", false, timeoutMs);
+      return world.relay.tape.findLast(({ from }) => from === person)?.packet.first;
+    };
+    person.call(device, "now", false, 1_000);
+    world.relay.flow();
+    const before = firstOfCall(1_000);
+    world.wait(1_000);
+    assert.notEqual(firstOfCall(1_000), before);
+  },
+
+  unheldIsBounded: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite);
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
+    const opening = seal("D".repeat(22), 0, EMPTY);
+    let answers = 0;
+    for (let i = 0; i < 1_000; i++) if (sessions.receive(opening, 0).kind === "answer") answers++;
+    assert(answers <= build.session.DEFAULT_AGENT_LIMITS.unheldBurst);
+    // Who has a session is served all the same.
+    assert.equal(sessions.receive(seal(sid, 2, text(1)), 0).kind, "message");
+  },
+
+  seqEnds: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const sessions = agent(build, suite);
+    const client = new build.session.ClientSession({
+      suite,
+      random: (length) => new Uint8Array(length),
+      agentId: "pump",
+      agentToken: SECRET,
+      version: "1",
+      timings: build.session.DEFAULT_CLIENT_TIMINGS,
+    });
+    const sent = (effects: ReturnType<typeof client.open>): string => {
+      const [effect] = effects;
+      assert(effect?.kind === "send");
+      return effect.text;
+    };
+    const answer = sessions.receive(sent(client.open(0)), 0);
+    assert(answer.kind === "answer");
+    sessions.receive(sent(client.receive(answer.text, 0)), 0);
+    const sid = client.sid() ?? "";
+    const pong = sessions.seal(sid, build.crypto.jsonBytes({ jsonrpc: "2.0", id: 1, result: {} }));
+    client.receive(pong ?? "", 0);
+    const [held] = sessions.sessions;
+    assert(held !== undefined);
+    held.sent = 2 ** 32 - 2;
+    client.sent = 2 ** 32 - 2;
+    for (const seal of [() => sessions.seal(sid, EMPTY), () => client.seal(EMPTY)]) {
+      assert.equal(readPacket(seal() ?? "")?.seq, 2 ** 32 - 1);
+      assert.equal(seal(), null);
+    }
+  },
+
+  keysAreAllDifferent: (build: Build): void => {
+    const { crypto } = build;
+    const keys: string[] = [];
+    const plain = build.suites.nodeSuite();
+    const suite: Suite = {
+      ...plain,
+      aeadKey: (v, key) => {
+        // The half that suite "2" uses.
+        keys.push(crypto.toHex(key.subarray(0, 16)));
+        return plain.aeadKey(v, key);
+      },
+    };
+    for (const agentId of ["pump", "lamp"]) {
+      for (const secret of [SECRET, `${SECRET}!`]) {
+        const prk = crypto.extractPrk(suite, agentId, secret);
+        for (const v of ["1", "2"] satisfies Version[]) {
+          for (const sid of [C, `${C}.A`, `${C}.B`]) crypto.deriveSessionKeys(suite, prk, v, sid);
+        }
+      }
+    }
+    assert.equal(new Set(keys).size, 2 * 2 * 2 * 3 * 2);
+  },
+
+  aadIsComplete: (build: Build): void => {
+    const seen: string[] = [];
+    const plain = build.suites.nodeSuite();
+    const suite: Suite = {
+      ...plain,
+      seal: (key, nonce, aad, plaintext) => {
+        seen.push(build.crypto.asciiText(aad));
+        return plain.seal(key, nonce, aad, plaintext);
+      },
+    };
+    insider(build, suite)(`${C}.A`, 4_294_967_295, EMPTY);
+    assert.deepEqual(seen, [`1|${C}.A|4294967295`]);
+  },
+
+  noncesAreAllDifferent: (build: Build): void => {
+    const seen = new Set<string>();
+    const plain = build.suites.nodeSuite();
+    const suite: Suite = {
+      ...plain,
+      seal: (key, nonce, aad, plaintext) => {
+        seen.add(build.crypto.toHex(nonce));
+        return plain.seal(key, nonce, aad, plaintext);
+      },
+    };
+    const seal = insider(build, suite);
+    const seqs = [0, 1, 2 ** 31 - 1, 2 ** 31, 2 ** 31 + 1, 2 ** 32 - 2, 2 ** 32 - 1];
+    for (const bits of [7, 8, 15, 16, 23, 24]) seqs.push(2 ** bits - 1, 2 ** bits, 2 ** bits + 1);
+    const different = [...new Set(seqs)];
+    for (const seq of different) seal(`${C}.A`, seq, EMPTY);
+    assert.equal(seen.size, different.length);
+  },
+} satisfies { readonly [name: string]: (build: Build) => void };
+
+export type CheckName = keyof typeof CHECKS;

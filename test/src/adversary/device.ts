@@ -1,0 +1,194 @@
+/**
+ * A board: a medium that survives, a power switch, and an agent core that lives from one to the
+ * next. Its randomness is the worst there is: the same bytes after every reset.
+ */
+import type { AgentCore, AgentPorts } from "@blindrelay/agent-sdk";
+import { CuttableStorage, type Medium, seededRandom } from "@blindrelay/agent-sdk/memory";
+import { makeToken } from "@blindrelay/protocol";
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Build } from "./build.ts";
+import type { Relay } from "./relay.ts";
+import { observeAgent } from "./taps.ts";
+import type { World } from "./world.ts";
+
+/** Few, so that sessions are also forgotten for want of room. */
+export const MAX_SESSIONS = 3;
+const LIMITS = { maxSessions: MAX_SESSIONS, unheldPerSecond: 200, unheldBurst: 400 };
+/** A handler that takes this long answers into whatever is left of its session. */
+export const SLOW_MS = 700;
+
+export interface DeviceOptions {
+  readonly name: string;
+  readonly agentToken: string;
+  readonly version: Version;
+  readonly medium: Medium;
+  readonly seed: number;
+}
+
+export class Device {
+  readonly isAgent = true;
+  readonly name: string;
+  readonly version: Version;
+  agentToken: string;
+  core: AgentCore | null = null;
+  storage: CuttableStorage;
+  private readonly world: World;
+  private readonly medium: Medium;
+  private readonly seed: number;
+  /** How often it had to be given a new secret. */
+  tokens = 0;
+  private emitted = 0;
+  private powerOffs: (() => void)[] = [];
+
+  constructor(world: World, options: DeviceOptions) {
+    this.world = world;
+    this.name = options.name;
+    this.version = options.version;
+    this.agentToken = options.agentToken;
+    this.medium = options.medium;
+    this.seed = options.seed;
+    this.storage = new CuttableStorage(options.medium);
+    this.provision();
+  }
+
+  private get build(): Build {
+    return this.world.build;
+  }
+
+  private get relay(): Relay {
+    return this.world.relay;
+  }
+
+  /**
+   * Power on. Where there is no usable boot count somebody provisions the board with a new
+   * agent_token, as it demands.
+   */
+  boot(): void {
+    const suite = this.world.makeSuite();
+    const raised = this.build.agent.raiseBootCount(this.storage, suite, this.agentToken);
+    if (!raised.ok) {
+      this.provisionAnew();
+      this.boot();
+      return;
+    }
+    observeAgent(suite, this.world.sessions.agent(this.name, MAX_SESSIONS));
+    const core = new this.build.agent.AgentCore({
+      url: "wss://relay.test/wss",
+      agentId: this.name,
+      relayToken: makeToken("agent", new Uint8Array(32)),
+      agentToken: this.agentToken,
+      version: this.version,
+      runtime: "adversary",
+      sdkVersion: "0",
+      bootCount: raised.count,
+      deviceRandom: seededRandom(this.seed)(16),
+      serialNumber: null,
+      ports: this.ports(suite),
+      limits: LIMITS,
+    });
+    this.core = core;
+    core.agent.handle("now", (params) => this.execute(params));
+    core.agent.handle("slow", (params) => {
+      const result = this.execute(params);
+      return {
+        // biome-ignore lint/suspicious/noThenProperty: a promise that settles on the world's clock.
+        then: (settle: (value: unknown) => void) => core.agent.after(SLOW_MS, () => settle(result)),
+      };
+    });
+    core.start();
+    this.relay.pump();
+  }
+
+  /** Power off, at once: nothing of this life runs or is heard again. */
+  powerOff(): void {
+    for (const off of this.powerOffs) off();
+    this.powerOffs = [];
+    this.core = null;
+    this.relay.vanish(this);
+  }
+
+  /**
+   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then on.
+   * `step` counts from 1; past the last step nothing is cut.
+   */
+  restartWithCut(step: number): void {
+    this.powerOff();
+    const dying = this.storage.copy();
+    dying.cutAfter(step);
+    // Nobody is left to hear the verdict: the power went inside, or right behind it.
+    this.build.agent.raiseBootCount(dying, this.world.makeSuite(), this.agentToken);
+    this.storage = dying.copy();
+    this.boot();
+  }
+
+  /** Steps of the boot-count write of the next start. */
+  bootSteps(): number {
+    const trial = this.storage.copy();
+    this.build.agent.raiseBootCount(trial, this.world.makeSuite(), this.agentToken);
+    return trial.steps;
+  }
+
+  restart(): void {
+    this.powerOff();
+    this.boot();
+  }
+
+  /** The medium comes back empty, as from a board whose flash was erased. */
+  loseMedium(): void {
+    this.powerOff();
+    this.storage = new CuttableStorage(this.medium);
+    this.boot();
+  }
+
+  /** One of the two slots comes back as `text`; null: it is gone. */
+  damageSlot(slot: number, text: string | null): void {
+    this.powerOff();
+    const left = ["boot.0", "boot.1"].flatMap((name, i) => {
+      const content = i === slot ? text : this.storage.read(name);
+      return content === null ? [] : [[name, content] as const];
+    });
+    this.storage = new CuttableStorage(this.medium, new Map(left));
+    this.boot();
+  }
+
+  /** To every session held. */
+  emit(): void {
+    this.emitted++;
+    this.core?.agent.emit("tick", { from: this.name, number: this.emitted });
+    this.relay.pump();
+  }
+
+  private execute(params: { readonly marker?: unknown } | undefined): object {
+    this.world.calls.executed(this.name, params?.marker);
+    return { echo: params?.marker, from: this.name };
+  }
+
+  private ports(suite: Suite): AgentPorts {
+    let alive = true;
+    this.powerOffs.push(() => {
+      alive = false;
+    });
+    return {
+      link: this.relay.port(this),
+      timer: this.world.makeTimer(() => alive),
+      random: seededRandom(this.seed),
+      suite,
+      log: () => undefined,
+    };
+  }
+
+  private provision(): void {
+    const { provisionBootCount } = this.build.agent;
+    const done = provisionBootCount(this.storage, this.world.makeSuite(), this.agentToken);
+    if (!done.ok) throw new Error(`${this.name} cannot be provisioned: ${done.problem}`);
+  }
+
+  private provisionAnew(): void {
+    this.tokens++;
+    const bytes = new Uint8Array(32).fill(this.tokens);
+    bytes.set([this.seed & 255, this.seed >> 8]);
+    this.agentToken = makeToken("e2e", bytes);
+    this.provision();
+    this.world.tokenChanged(this);
+  }
+}

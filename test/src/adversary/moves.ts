@@ -1,0 +1,374 @@
+/**
+ * Everything that can happen in a world, as a table: what people and devices do by themselves, and
+ * what the relay does as an attacker. A move takes three numbers, which choose among what is there,
+ * so that any list of moves means something in any world and shrinks well.
+ */
+import { type PacketText, writePacket } from "./packet-text.ts";
+import type { Captured, Party } from "./relay.ts";
+import type { World } from "./world.ts";
+
+export interface Move {
+  readonly does: string;
+  /** How often the search plays it, beside the others. */
+  readonly weight: number;
+  play(world: World, a: number, b: number, c: number): void;
+}
+
+/** Every second choice is among the latest eight, where sessions are alive; the others are of all. */
+const pick = <T>(list: readonly T[], n: number): T | undefined => {
+  if (list.length === 0) return undefined;
+  const recent = Math.min(8, list.length);
+  return n % 2 === 0 ? list[list.length - 1 - ((n >> 1) % recent)] : list[(n >> 1) % list.length];
+};
+
+const among = <T>(list: readonly T[], n: number): T => list[n % list.length] as T;
+
+const device = (world: World, n: number) => among(world.devices, n);
+const person = (world: World, n: number) => among(world.people, n);
+
+/** A captured packet in another wording, to whom the original was meant, in its form or the other. */
+const forge = (
+  world: World,
+  original: Captured | undefined,
+  change: Partial<PacketText>,
+  c = 0,
+) => {
+  if (original === undefined || original.to === null) return;
+  const text = writePacket({ ...original.packet, ...change });
+  world.relay.deliver(original.to, text, original.enveloped !== (c % 5 === 0));
+};
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** One bit of one character turned over. */
+export const flipped = (text: string, at: number, bit: number): string => {
+  const i = at % text.length;
+  const value = ALPHABET.indexOf(text.charAt(i));
+  return text.slice(0, i) + ALPHABET.charAt((value ^ (1 << (bit % 6))) & 63) + text.slice(i + 1);
+};
+
+/** Every wrong way to write the same or nearly the same bytes. */
+export const WRONG_BASE64: readonly ((p: string) => string)[] = [
+  (p) => p.slice(0, -1),
+  (p) => p.slice(0, -4),
+  (p) => p.slice(0, 21),
+  () => "",
+  (p) => `${p}=`,
+  (p) => `${p}==`,
+  (p) => `${p}A`,
+  (p) => `${p}AAAA`,
+  (p) => `AAAA${p}`,
+  (p) => ` ${p}`,
+  (p) => `${p.slice(0, 3)}\\n${p.slice(3)}`,
+  (p) => p.replaceAll("-", "+").replaceAll("_", "/"),
+  // The unused low bits of the last character.
+  (p) => p.slice(0, -1) + ALPHABET.charAt((ALPHABET.indexOf(p.slice(-1)) + 1) & 63),
+];
+
+/** Texts that are no packets, or that another parser might take for the packet they are made from. */
+const MALFORMED: readonly ((packet: PacketText) => string)[] = [
+  () => "",
+  () => "{",
+  () => "null",
+  () => "[]",
+  () => '{"__proto__":{"v":"1"}}',
+  () => "[".repeat(3000),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":$1.0'),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":$1e0'),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":0$1'),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":"$1"'),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":-$1'),
+  (packet) => writePacket(packet).replace(/"seq":(\d+)/, '"seq":4294967296$1'),
+  (packet) => writePacket(packet).replace(/"v":"(\d)"/, '"v":$1'),
+  (packet) => writePacket({ ...packet, v: "3" }),
+  (packet) => writePacket({ ...packet, v: packet.v === "1" ? "2" : "1" }),
+  (packet) => writePacket({ ...packet, sid: packet.first, seq: packet.seq + 1 }),
+  (packet) => writePacket({ ...packet, sid: `${packet.sid}.` }),
+  (packet) => writePacket({ ...packet, sid: `${packet.sid}.${packet.first}` }),
+  (packet) => writePacket({ ...packet, sid: packet.sid.toLowerCase() }),
+  (packet) => writePacket({ ...packet, sid: ` ${packet.sid}` }),
+  (packet) => writePacket(packet).replace("{", '{"type":"relay",'),
+  (packet) => `${writePacket(packet)} `.repeat(2),
+];
+
+/** What a relay may say about a packet, truly or not. */
+const LIES = [
+  "UNKNOWN_SESSION",
+  "SID_IN_USE",
+  "AGENT_OFFLINE",
+  "RATE_LIMITED",
+  "SLOW_CONSUMER",
+  "INTERNAL",
+  "NOT_A_CODE",
+];
+
+/** The packets of one session in one direction, by the packet that named it. */
+const sessionOf = (world: World, one: Captured): Captured[] =>
+  world.relay.tape.filter(
+    (other) => other.packet.first === one.packet.first && other.from === one.from,
+  );
+
+export const MOVES = {
+  // People and devices
+
+  call: {
+    does: "a person calls an agent",
+    weight: 8,
+    play: (world, a, b, c) => {
+      const method = c % 4 === 0 ? "slow" : "now";
+      person(world, a).call(device(world, b), method, c % 3 === 0, c % 7 === 0 ? 2_000 : 30_000);
+    },
+  },
+  listen: {
+    does: "a person begins or ends to listen for an agent's events",
+    weight: 2,
+    play: (world, a, b, c) => person(world, a).listen(device(world, b), c % 3 !== 0),
+  },
+  emit: {
+    does: "an agent emits an event",
+    weight: 2,
+    play: (world, a) => device(world, a).emit(),
+  },
+  restart: {
+    does: "an agent restarts",
+    weight: 3,
+    play: (world, a) => device(world, a).restart(),
+  },
+  cutPower: {
+    does: "an agent restarts, and its power goes again at some step of its boot-count write",
+    weight: 2,
+    play: (world, a, b) => device(world, a).restartWithCut(1 + (b % 300)),
+  },
+  loseMedium: {
+    does: "an agent comes back with an empty medium, and is provisioned again if it demands it",
+    weight: 1,
+    play: (world, a) => device(world, a).loseMedium(),
+  },
+  damageSlot: {
+    does: "an agent comes back with one slot of its boot count damaged or gone",
+    weight: 1,
+    play: (world, a, b) => device(world, a).damageSlot(b % 2, b % 4 < 2 ? null : "\xff"),
+  },
+  moment: {
+    does: "up to a second passes",
+    weight: 4,
+    play: (world, a) => world.wait(1 + (a % 1_000)),
+  },
+  while: {
+    does: "five to fifty seconds pass",
+    weight: 2,
+    play: (world, a) => world.wait(5_000 + (a % 45_000)),
+  },
+  idle: {
+    does: "two minutes pass, after which sessions must be forgotten",
+    weight: 2,
+    play: (world, a) => world.wait(118_000 + (a % 5_000)),
+  },
+
+  // The relay, honest for a while
+
+  flow: {
+    does: "everything that waits is delivered in order",
+    weight: 10,
+    play: (world) => world.relay.flow(),
+  },
+  behave: {
+    does: "the relay is honest for one to six seconds",
+    weight: 3,
+    play: (world, a) => world.behave(1_000 + (a % 5_000)),
+  },
+  step: {
+    does: "the oldest waiting packet is delivered",
+    weight: 6,
+    play: (world) => {
+      const oldest = world.relay.waiting[0];
+      if (oldest !== undefined) world.relay.pass(oldest);
+    },
+  },
+
+  // The relay, hostile
+
+  drop: {
+    does: "a waiting packet is dropped",
+    weight: 3,
+    play: (world, a) => {
+      const victim = pick(world.relay.waiting, a);
+      if (victim !== undefined) world.relay.drop(victim);
+    },
+  },
+  reorder: {
+    does: "a waiting packet is delivered before its turn",
+    weight: 4,
+    play: (world, a) => {
+      const early = pick(world.relay.waiting, a);
+      if (early !== undefined) world.relay.pass(early);
+    },
+  },
+  double: {
+    does: "a waiting packet is delivered twice in one tick",
+    weight: 3,
+    play: (world, a) => {
+      const twice = pick(world.relay.waiting, a);
+      if (twice === undefined) return;
+      world.relay.pass(twice);
+      world.relay.pass(twice);
+    },
+  },
+  replay: {
+    does: "a recorded packet is delivered again, in its own form or the other",
+    weight: 6,
+    play: (world, a, b) => forge(world, pick(world.relay.tape, a), {}, b),
+  },
+  replaySession: {
+    does: "all that one side of a session ever sent is delivered again, in order",
+    weight: 3,
+    play: (world, a) => {
+      const one = pick(world.relay.tape, a);
+      if (one === undefined) return;
+      for (const packet of sessionOf(world, one)) world.relay.pass(packet);
+    },
+  },
+  replayOpening: {
+    does: "an opening is delivered again, so that the agent answers it again",
+    weight: 4,
+    play: (world, a) => {
+      const openings = world.relay.tape.filter(({ packet }) => packet.sid === packet.first);
+      const opening = pick(openings, a);
+      if (opening !== undefined) world.relay.pass(opening);
+    },
+  },
+  replayAnswer: {
+    does: "an answer to an opening is delivered again, maybe a second one to the same opening",
+    weight: 4,
+    play: (world, a) => {
+      const answers = world.relay.tape.filter(({ from, packet }) => from.isAgent && !packet.seq);
+      const answer = pick(answers, a);
+      if (answer !== undefined) world.relay.pass(answer);
+    },
+  },
+  reflect: {
+    does: "a packet is sent back to its sender",
+    weight: 2,
+    play: (world, a) => {
+      const packet = pick(world.relay.tape, a);
+      if (packet !== undefined) world.relay.deliver(packet.from, packet.text, packet.enveloped);
+    },
+  },
+  spliceParty: {
+    does: "a packet is delivered to another agent or another person",
+    weight: 3,
+    play: (world, a, b) => {
+      const packet = pick(world.relay.tape, a);
+      const others: readonly Party[] = [...world.devices, ...world.people];
+      if (packet !== undefined) world.relay.deliver(among(others, b), packet.text, b % 2 === 0);
+    },
+  },
+  spliceSession: {
+    does: "a packet is given the sid of another session",
+    weight: 3,
+    play: (world, a, b) => {
+      const other = pick(world.relay.tape, b);
+      forge(world, pick(world.relay.tape, a), { sid: other?.packet.sid ?? "" });
+    },
+  },
+  spliceHalves: {
+    does: "a packet gets the C of one session and the A of another",
+    weight: 2,
+    play: (world, a, b, c) => {
+      const [first] = pick(world.relay.tape, b)?.packet.sid.split(".") ?? [];
+      const [, second] = pick(world.relay.tape, c)?.packet.sid.split(".") ?? [];
+      forge(world, pick(world.relay.tape, a), { sid: `${first}.${second}` });
+    },
+  },
+  changeSeq: {
+    does: "a packet's seq is rolled back or forward",
+    weight: 4,
+    play: (world, a, b) => {
+      const packet = pick(world.relay.tape, a);
+      const seq = packet?.packet.seq ?? 0;
+      const others = [
+        seq - 1,
+        seq + 1,
+        0,
+        1,
+        seq + 256,
+        seq + 65_536,
+        2 ** 31,
+        2 ** 32 - 1,
+        2 ** 32,
+      ];
+      forge(world, packet, { seq: Math.max(0, among(others, b)) });
+    },
+  },
+  flip: {
+    does: "one bit of a packet is turned over, in its ciphertext, its tag or its sid",
+    weight: 3,
+    play: (world, a, b, c) => {
+      const packet = pick(world.relay.tape, a);
+      if (packet === undefined) return;
+      const { p, sid } = packet.packet;
+      if (c % 4 === 0) forge(world, packet, { sid: flipped(sid.replace(".", "A"), b, c) });
+      else forge(world, packet, { p: flipped(p, b, c) });
+    },
+  },
+  rewriteBase64: {
+    does: "a packet's base64url is truncated, padded or written another way",
+    weight: 3,
+    play: (world, a, b) => {
+      const packet = pick(world.relay.tape, a);
+      if (packet !== undefined)
+        forge(world, packet, { p: among(WRONG_BASE64, b)(packet.packet.p) });
+    },
+  },
+  malform: {
+    does: "a packet is written so that only a careless parser would take it",
+    weight: 3,
+    play: (world, a, b, c) => {
+      const packet = pick(world.relay.tape, a);
+      if (packet === undefined || packet.to === null) return;
+      world.relay.deliver(packet.to, among(MALFORMED, b)(packet.packet), c % 2 === 0);
+    },
+  },
+  lie: {
+    does: "a person is told an error about a packet, delivered or not",
+    weight: 3,
+    play: (world, a, b) => {
+      const sent = world.relay.tape.filter(({ from }) => !from.isAgent);
+      const about = pick(sent, a);
+      if (about === undefined) return;
+      const error = { type: "error", error: "so it says", code: among(LIES, b) };
+      world.relay.say(about.from, JSON.stringify({ ...error, sid: about.packet.sid }));
+    },
+  },
+  presence: {
+    does: "people are told that an agent came or went",
+    weight: 1,
+    play: (world, a, b) => {
+      const status = b % 3 === 0 ? "offline" : "online";
+      const message = { type: "agent_status", agent_id: device(world, a).name, status };
+      for (const one of world.people) {
+        world.relay.say(one, JSON.stringify({ ...message, timestamp: "2026-01-01T00:00:00Z" }));
+      }
+    },
+  },
+  cutLink: {
+    does: "the link of an agent or a person is cut",
+    weight: 2,
+    play: (world, a) => {
+      const all: readonly Party[] = [...world.devices, ...world.people];
+      world.relay.cut(among(all, a));
+    },
+  },
+} satisfies { readonly [name: string]: Move };
+
+export type MoveName = keyof typeof MOVES;
+
+/** One move with its numbers; a list of them is a history, and can be played again. */
+export type Played = readonly [name: MoveName, a: number, b: number, c: number];
+
+export const play = (world: World, history: readonly Played[]): void => {
+  for (const [name, a, b, c] of history) {
+    world.attempt(() => MOVES[name].play(world, a, b, c));
+    if (world.violations.length > 0) return;
+  }
+};

@@ -1,0 +1,38 @@
+/** Makes a copy of the sources in which one rule is missing. */
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { REPOSITORY } from "./build.ts";
+import type { Patch } from "./mutants.ts";
+
+/** What the SDK cores are made of, and where each finds its dependencies. */
+const PACKAGES = ["protocol", "agent-sdk", "client-sdk"];
+
+/** The text with the patch in it. Throws unless what it replaces is there exactly once. */
+export const patched = (text: string, { file, find, replace }: Patch): string => {
+  const count = text.split(find).length - 1;
+  if (count !== 1) throw new Error(`${file} has ${count} times, not once: ${find}`);
+  return text.replace(find, () => replace);
+};
+
+/** `root`: an empty folder, absolute. Afterwards loadBuild(root) loads the copy. */
+export const buildMutant = (root: string, patches: readonly Patch[]): void => {
+  for (const name of PACKAGES) {
+    const from = join(REPOSITORY, name);
+    const to = join(root, name);
+    cpSync(join(from, "src"), join(to, "src"), {
+      recursive: true,
+      filter: (path) => !path.endsWith(".test.ts"),
+    });
+    cpSync(join(from, "package.json"), join(to, "package.json"));
+    if (name === "protocol") {
+      symlinkSync(join(from, "node_modules"), join(to, "node_modules"));
+    } else {
+      mkdirSync(join(to, "node_modules/@blindrelay"), { recursive: true });
+      symlinkSync(join(root, "protocol"), join(to, "node_modules/@blindrelay/protocol"));
+    }
+  }
+  for (const patch of patches) {
+    const path = join(root, patch.file);
+    writeFileSync(path, patched(readFileSync(path, "utf8"), patch));
+  }
+};

@@ -1,0 +1,455 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: patches quote source text.
+/**
+ * Each rule of section 2, left out on purpose: a name, the patches that leave it out, and what must
+ * notice. A patch's text must be in its file exactly once, so that the patches stay true to the code.
+ */
+import type { CheckName } from "./checks.ts";
+import type { MoveName } from "./moves.ts";
+
+export interface Patch {
+  /** Below the root of the repository. */
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Mutant {
+  /** The rule that is missing. */
+  readonly without: string;
+  readonly patches: readonly Patch[];
+  /** Moves that have to do with the rule, played more often. */
+  readonly rather?: readonly MoveName[];
+  /** For what no search can meet in practice: the named check that notices instead, and why. */
+  readonly instead?: { readonly check: CheckName; readonly because: string };
+}
+
+const AGENT = "protocol/src/session/agent.ts";
+const CLIENT = "protocol/src/session/client.ts";
+const KEYS = "protocol/src/crypto/keys.ts";
+const PACKET = "protocol/src/crypto/packet.ts";
+const BASE64 = "protocol/src/encoding/base64url.ts";
+const BOOT = "agent-sdk/src/core/bootcount.ts";
+const CORE = "agent-sdk/src/core/agent-core.ts";
+const PEER = "client-sdk/src/core/peer.ts";
+const CALLS = "client-sdk/src/core/session.ts";
+
+const patch = (file: string, find: string, replace: string): Patch => ({ file, find, replace });
+
+const BOOT_COUNT: readonly Mutant[] = [
+  {
+    without: "the boot count is raised at every start",
+    patches: [patch(CORE, "bootCount: options.bootCount,", "bootCount: 1,")],
+    rather: ["restart", "replaySession"],
+  },
+  {
+    without: "the boot count is in the epoch",
+    patches: [
+      patch(KEYS, "`${EPOCH_LABEL + bootCount}|${toHex(deviceRandom)}`", "toHex(deviceRandom)"),
+    ],
+    rather: ["restart", "replaySession"],
+  },
+  {
+    without: "the boot count is on the medium before anything is sent",
+    patches: [
+      patch(
+        BOOT,
+        '  if (!writeSlot(storage, lower, encodeSlot(count + 1, hash))) return refused("medium");\n',
+        "  Promise.resolve().then(() => writeSlot(storage, lower, encodeSlot(count + 1, hash)));\n",
+      ),
+    ],
+    rather: ["restart", "replaySession"],
+  },
+  {
+    without: "a missing boot count is never 0",
+    patches: [
+      patch(
+        BOOT,
+        'if (a.kind === "absent" && b.kind === "absent") return refused("missing");',
+        'if (a.kind === "absent" && b.kind === "absent") return provision(storage, hash);',
+      ),
+    ],
+    rather: ["loseMedium", "replaySession"],
+  },
+  {
+    without: "a torn boot-count write leaves the old or a higher value",
+    patches: [patch(BOOT, "const lower = 1 - higher;", "const lower = higher;")],
+    rather: ["restart", "cutPower", "replaySession"],
+  },
+  {
+    without: "where a slot of the boot count is damaged, a count is skipped",
+    patches: [patch(BOOT, "  if (both) return", "  if (both || !both) return")],
+    rather: ["damageSlot", "replaySession"],
+  },
+];
+
+const EPOCHS: readonly Mutant[] = [
+  {
+    without: "a stored session ends its epoch",
+    patches: [
+      patch(AGENT, "    this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);\n", ""),
+    ],
+    rather: ["idle", "replaySession"],
+  },
+  {
+    without: "a session is stored only after its tag verified",
+    patches: [
+      patch(
+        AGENT,
+        '    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.refuse("forged");\n    // A second',
+        "    const plaintext = openPacket(this.suite, keys.c2a, packet) ?? NO_BYTES;\n    // A second",
+      ),
+    ],
+    rather: ["flip", "changeSeq"],
+  },
+  {
+    without: "a second session of a held C is never stored",
+    patches: [patch(AGENT, "      this.findFirst(packet.first) === null &&\n", "")],
+    instead: {
+      check: "heldFirstIsNeverStoredTwice",
+      because: "honest clients never learn an A of the present epoch for a C that is held",
+    },
+  },
+  {
+    without: "an opening of a held C is answered with the A of its session",
+    patches: [
+      patch(AGENT, "const held = this.findFirst(first);", "const held = this.find(first);"),
+    ],
+    rather: ["replayOpening"],
+  },
+  {
+    without: "another A than the agent's own is not accepted",
+    patches: [
+      patch(
+        AGENT,
+        "if (!ours) return this.answer(packet.first);",
+        "if (!ours) this.counters.answered++;",
+      ),
+    ],
+    rather: ["restart", "replaySession"],
+  },
+  {
+    without: "an opening is answered only when its tag verified",
+    patches: [
+      patch(
+        AGENT,
+        'if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
+        "openPacket(this.suite, keys.c2a, packet);",
+      ),
+    ],
+    rather: ["flip", "spliceParty"],
+  },
+  {
+    without: "data of an unknown session is answered only when its tag verified",
+    patches: [
+      patch(
+        AGENT,
+        '    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.refuse("forged");\n    // A second',
+        "    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.answer(packet.first);\n    // A second",
+      ),
+    ],
+    rather: ["flip", "changeSeq"],
+  },
+  {
+    without: "a session that accepted nothing for 120 s is forgotten",
+    patches: [
+      patch(AGENT, ">= SESSION_IDLE_MS) this.forget(i)", "< 0) this.forget(i)"),
+      patch(AGENT, "session.acceptedAt + SESSION_IDLE_MS", "Number.MAX_SAFE_INTEGER"),
+    ],
+    rather: ["idle", "reorder", "call"],
+  },
+];
+
+const MARKS: readonly Mutant[] = [
+  {
+    without: "an agent looks at its mark",
+    patches: [patch(AGENT, 'if (packet.seq <= held.received) return this.refuse("replay");', "")],
+    rather: ["replay"],
+  },
+  {
+    without: "an agent's mark is above what was accepted last",
+    patches: [patch(AGENT, "packet.seq <= held.received", "packet.seq < held.received")],
+    rather: ["double"],
+  },
+  {
+    without: "an agent moves its mark after opening",
+    patches: [
+      patch(AGENT, "    held.received = packet.seq;\n", ""),
+      patch(
+        AGENT,
+        'if (packet.seq <= held.received) return this.refuse("replay");',
+        'if (packet.seq <= held.received) return this.refuse("replay");\n    held.received = packet.seq;',
+      ),
+    ],
+    rather: ["changeSeq", "call"],
+  },
+  {
+    without: "a client looks at its mark",
+    patches: [patch(CLIENT, 'if (packet.seq <= this.received) return this.refuse("replay");', "")],
+    rather: ["replay"],
+  },
+  {
+    without: "a client's mark is above what was accepted last",
+    patches: [patch(CLIENT, "packet.seq <= this.received", "packet.seq < this.received")],
+    rather: ["double"],
+  },
+  {
+    without: "a client moves its mark after opening",
+    patches: [
+      patch(CLIENT, "    this.received = packet.seq;\n", ""),
+      patch(
+        CLIENT,
+        'if (packet.seq <= this.received) return this.refuse("replay");',
+        'if (packet.seq <= this.received) return this.refuse("replay");\n    this.received = packet.seq;',
+      ),
+    ],
+    rather: ["changeSeq", "call"],
+  },
+  {
+    without: "an agent reports gaps",
+    patches: [
+      patch(
+        AGENT,
+        "return this.accept(packet.sid, plaintext, gap, false);",
+        "return this.accept(packet.sid, plaintext, 0, false);",
+      ),
+    ],
+    rather: ["drop", "call"],
+  },
+  {
+    without: "a gap before the first packet of a session is one",
+    patches: [patch(AGENT, "plaintext, packet.seq - 1, true)", "plaintext, 0, true)")],
+    instead: {
+      check: "firstGapIsReported",
+      because: "our clients send nothing but one ping before the agent has stored their session",
+    },
+  },
+  {
+    without: "a client reports gaps",
+    patches: [
+      patch(
+        CLIENT,
+        'return [{ kind: "message", plaintext: plaintext, gap: gap }];',
+        'return [{ kind: "message", plaintext: plaintext, gap: 0 }];',
+      ),
+    ],
+    rather: ["drop", "emit", "listen"],
+  },
+  {
+    without: "an agent takes a new seq for every seal",
+    patches: [patch(AGENT, "    held.sent++;\n", "    if (held.sent < 3) held.sent++;\n")],
+    rather: ["call"],
+  },
+  {
+    without: "a client takes a new seq for every seal",
+    patches: [patch(CLIENT, "    this.sent++;\n", "    if (this.sent < 3) this.sent++;\n")],
+    rather: ["call"],
+  },
+  {
+    without: "a lost packet is sent again only byte for byte (the first ping)",
+    patches: [
+      patch(
+        CLIENT,
+        '      return [{ kind: "send", text: this.unanswered }];',
+        '      return [\n        {\n          kind: "send",\n          text: this.fullSid === null ? this.unanswered : this.sealNext(jsonBytes(FIRST_PING)),\n        },\n      ];',
+      ),
+    ],
+    rather: ["while", "moment"],
+  },
+  {
+    without: "a lost packet is sent again only byte for byte (a call)",
+    patches: [
+      patch(
+        CALLS,
+        "    for (const { text } of this.outstanding.values()) this.events.send(this, text);\n",
+        "    for (const { call } of [...this.outstanding.values()]) if (call !== null) this.send(call);\n",
+      ),
+    ],
+    rather: ["lie", "call"],
+  },
+];
+
+const BOUNDS: readonly Mutant[] = [
+  {
+    without: "sids nobody holds cost cryptography at a bounded rate",
+    patches: [patch(AGENT, "    if (this.unheldTokens < 1) return false;\n", "")],
+    instead: {
+      check: "unheldIsBounded",
+      because: "it takes hundreds of openings within a second, and breaks nothing but patience",
+    },
+  },
+  {
+    without: "an agent's seq ends at 2^32 - 1",
+    patches: [patch(AGENT, " || held.sent >= MAX_SEQ", "")],
+    instead: { check: "seqEnds", because: "it takes 4,294,967,295 packets in one session" },
+  },
+  {
+    without: "a client's seq ends at 2^32 - 1",
+    patches: [patch(CLIENT, " && this.sent < MAX_SEQ", "")],
+    instead: { check: "seqEnds", because: "it takes 4,294,967,295 packets in one session" },
+  },
+];
+
+const CLIENTS: readonly Mutant[] = [
+  {
+    without: "a client takes one answer for a C",
+    patches: [
+      patch(
+        CLIENT,
+        'if (this.state !== "opening") return this.abandon("otherAnswer", now);\n    this.move("answer");',
+        'if (this.state === "opening") this.move("answer");',
+      ),
+    ],
+    rather: ["replayOpening", "replayAnswer"],
+  },
+  {
+    without: "a client abandons its C after another answer",
+    patches: [
+      patch(CLIENT, 'return this.abandon("otherAnswer", now);', 'return this.refuse("repeat");'),
+    ],
+    rather: ["restart", "replayOpening"],
+  },
+  {
+    without: "a C that was abandoned is never used again",
+    patches: [
+      patch(CLIENT, "const c = toBase64url(this.random(16));", 'const c = "C".repeat(22);'),
+    ],
+    rather: ["restart", "call"],
+  },
+  {
+    without: "a client sends nothing but a ping before the pong",
+    patches: [
+      patch(
+        CLIENT,
+        "    return this.awaitAnswer(this.sealNext(jsonBytes(FIRST_PING)), now);\n",
+        '    this.move("pong");\n    return this.awaitAnswer(this.sealNext(jsonBytes(FIRST_PING)), now).concat([\n      { kind: "opened", sid: packet.sid, gap: 0 },\n    ]);\n',
+      ),
+    ],
+    rather: ["call"],
+  },
+  {
+    without: "packets of an abandoned sid are dropped",
+    patches: [
+      patch(
+        CLIENT,
+        '    if (packet.v !== this.version) return this.refuse("version");\n',
+        '    if (packet.v !== this.version) return this.refuse("version");\n    const old = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);\n    const late = packet.first === this.c || packet.seq === 0 ? null : openPacket(this.suite, old.a2c, packet);\n    if (late !== null) return [{ kind: "message", plaintext: late, gap: 0 }];\n',
+      ),
+      patch(
+        "client-sdk/src/core/client-core.ts",
+        "if (owner === undefined) this.counters.unrouted++;",
+        "if (owner === undefined) {\n        this.counters.unrouted++;\n        for (const other of this.owners.values()) other.session.receive(message.text);\n      }",
+      ),
+    ],
+    rather: ["replay", "restart"],
+  },
+  {
+    without: "only idempotent calls are made again after their session",
+    patches: [patch(PEER, "if (call.idempotent && !call.orphaned) {", "if (!call.orphaned) {")],
+    rather: ["restart", "call", "cutLink"],
+  },
+  {
+    without: "a session in which a call passed its deadline is given up",
+    patches: [patch(PEER, '    session.giveUp("a call passed its deadline");\n', "")],
+    instead: {
+      check: "deadlineEndsTheSession",
+      because:
+        "ids are not reused in a session, so a late answer finds no call: a second line of defence",
+    },
+  },
+];
+
+const KEY_RULES: readonly Mutant[] = [
+  {
+    without: "keys depend on the sid",
+    patches: [patch(KEYS, "`${SESSION_LABEL + v}|${sid}`", "`${SESSION_LABEL + v}|`")],
+    rather: ["call"],
+  },
+  {
+    without: "keys depend on the direction",
+    patches: [
+      patch(
+        KEYS,
+        "a2c: { key: suite.aeadKey(v, okm.subarray(44, 76)), iv: okm.subarray(76, 88) },",
+        "a2c: { key: suite.aeadKey(v, okm.subarray(0, 32)), iv: okm.subarray(32, 44) },",
+      ),
+    ],
+    rather: ["call"],
+  },
+  {
+    without: "keys depend on the agent_id",
+    patches: [patch(KEYS, "asciiBytes(SALT_LABEL + agentId)", "asciiBytes(SALT_LABEL)")],
+    rather: ["spliceParty"],
+  },
+  {
+    without: "keys depend on the secret",
+    patches: [patch(KEYS, "utf8Bytes(agentToken))", "new Uint8Array(32))")],
+    rather: ["spliceParty", "loseMedium"],
+  },
+  {
+    without: "keys depend on the suite",
+    patches: [patch(KEYS, "`${SESSION_LABEL + v}|${sid}`", "`${SESSION_LABEL}|${sid}`")],
+    instead: {
+      check: "keysAreAllDifferent",
+      because: "no C is ever used with both suites, and the AAD still names the suite",
+    },
+  },
+  {
+    without: "the AAD names the session",
+    patches: [patch(PACKET, "asciiBytes(`${v}|${sid}|${seq}`)", "asciiBytes(`${v}|${seq}`)")],
+    instead: {
+      check: "aadIsComplete",
+      because: "the key depends on the sid already: the AAD is a second line of defence",
+    },
+  },
+  {
+    without: "the AAD names the seq",
+    patches: [patch(PACKET, "asciiBytes(`${v}|${sid}|${seq}`)", "asciiBytes(`${v}|${sid}`)")],
+    instead: {
+      check: "aadIsComplete",
+      because: "the nonce depends on the seq already: the AAD is a second line of defence",
+    },
+  },
+  {
+    without: "the nonce depends on the seq",
+    patches: [patch(PACKET, " ^ (seq & 255);", ";")],
+    rather: ["call"],
+  },
+  ...["seq >>> 24", "(seq >>> 16) & 255", "(seq >>> 8) & 255"].map(
+    (byte): Mutant => ({
+      without: `the nonce depends on ${byte}`,
+      patches: [patch(PACKET, ` ^ (${byte});`, ";")],
+      instead: {
+        check: "noncesAreAllDifferent",
+        because: "it takes more than 255 packets in one session, or 16,777,215",
+      },
+    }),
+  ),
+];
+
+const FORMS: readonly Mutant[] = [
+  {
+    without: "the literal of seq counts",
+    patches: [patch(PACKET, 'numberLiteral(text, "seq") !== String(seq)', "false")],
+    rather: ["malform"],
+  },
+  {
+    without: "p is canonical base64url",
+    patches: [patch(BASE64, "(held & ((1 << bits) - 1)) === 0 ? bytes : null", "bytes")],
+    rather: ["rewriteBase64"],
+  },
+  {
+    without: "characters outside the alphabet are refused",
+    patches: [patch(BASE64, "if ((length & 3) === 1 || !isBase64urlText(text)) return null;", "")],
+    rather: ["rewriteBase64"],
+  },
+];
+
+export const MUTANTS: readonly Mutant[] = [
+  ...BOOT_COUNT,
+  ...EPOCHS,
+  ...MARKS,
+  ...BOUNDS,
+  ...CLIENTS,
+  ...KEY_RULES,
+  ...FORMS,
+];

@@ -1,0 +1,190 @@
+/**
+ * The relay as an attacker: it lets everybody in, records every packet, and delivers nothing unless
+ * a move says so. What arrives on its sockets waits until `pump`, because a link never reports
+ * anything from inside `connect`, `send` or `close`.
+ */
+import type { LinkEvents, LinkPort } from "@blindrelay/agent-sdk";
+import { type PacketText, readPacket } from "./packet-text.ts";
+
+/** Whoever has a link: an agent or a client. */
+export interface Party {
+  readonly name: string;
+  readonly isAgent: boolean;
+}
+
+/** A packet as it reached the relay. */
+export interface Captured {
+  readonly number: number;
+  readonly from: Party;
+  /** Where an honest relay would bring it; null: nobody. */
+  readonly to: Party | null;
+  readonly text: string;
+  readonly packet: PacketText;
+  /** In a relay envelope, or bare. */
+  readonly enveloped: boolean;
+}
+
+interface Socket {
+  readonly party: Party;
+  readonly events: LinkEvents;
+  open: boolean;
+}
+
+/** What is remembered of the past; older packets are forgotten. */
+const TAPE = 600;
+
+export class Relay {
+  /** Every packet seen, oldest first. */
+  readonly tape: Captured[] = [];
+  /** Those that were neither delivered nor dropped. */
+  waiting: Captured[] = [];
+  private readonly attempt: (act: () => void) => void;
+  private readonly sockets = new Map<Party, Socket>();
+  private readonly jobs: (() => void)[] = [];
+  /** C to the client that drew it and the agent it is meant for. */
+  private readonly routes = new Map<string, { client: Party; agent: Party | null }>();
+  private readonly agents = new Map<string, Party>();
+  private captured = 0;
+  private requests = 0;
+
+  /** `attempt` runs what reaches a participant and notes what it throws. */
+  constructor(attempt: (act: () => void) => void) {
+    this.attempt = attempt;
+  }
+
+  addAgent(party: Party): void {
+    this.agents.set(party.name, party);
+  }
+
+  /** A port through which one life of a participant connects. */
+  port(party: Party): LinkPort {
+    return {
+      connect: (_url, events) => {
+        const socket: Socket = { party, events, open: true };
+        this.jobs.push(() => {
+          if (!socket.open) return;
+          this.sockets.set(party, socket);
+          this.attempt(() => events.opened());
+        });
+        return {
+          send: (text) => {
+            if (socket.open) this.jobs.push(() => this.received(socket, text));
+          },
+          close: (code, reason) => this.end(socket, code, reason),
+        };
+      },
+    };
+  }
+
+  /** Reads what participants wrote and answers what is no packet, until all is quiet. */
+  pump(): void {
+    for (let job = this.jobs.shift(); job !== undefined; job = this.jobs.shift()) job();
+  }
+
+  /** The agent a client meant by its C; null where nobody used it. */
+  agentOf(first: string): string | null {
+    return this.routes.get(first)?.agent?.name ?? null;
+  }
+
+  isOnline(party: Party): boolean {
+    return this.sockets.get(party)?.open === true;
+  }
+
+  /** Any text to a participant that has a link. */
+  say(party: Party, text: string): void {
+    const socket = this.sockets.get(party);
+    if (socket?.open) this.attempt(() => socket.events.received(text));
+    this.pump();
+  }
+
+  /** A packet's text to a participant, in an envelope or bare. */
+  deliver(party: Party, text: string, enveloped: boolean): void {
+    if (!enveloped) {
+      this.say(party, text);
+      return;
+    }
+    this.requests++;
+    const envelope = { type: "relay", payload: text, agent_id: party.name, request_id: "r" };
+    this.say(party, JSON.stringify({ ...envelope, request_id: `r${this.requests}` }));
+  }
+
+  /** One captured packet to where it belongs, whether or not it was delivered before. */
+  pass(captured: Captured): void {
+    this.drop(captured);
+    if (captured.to !== null) this.deliver(captured.to, captured.text, captured.enveloped);
+  }
+
+  drop(captured: Captured): void {
+    this.waiting = this.waiting.filter((other) => other !== captured);
+  }
+
+  /** Behaves for a while: everything that waits goes where it belongs, in order. */
+  flow(): void {
+    this.pump();
+    for (let i = 0; i < 200 && this.waiting.length > 0; i++) {
+      this.pass(this.waiting[0] as Captured);
+    }
+  }
+
+  ping(): void {
+    for (const party of [...this.sockets.keys()]) this.say(party, '{"type":"ping"}');
+  }
+
+  /** Cuts the link; the participant hears of it, unless its power is off. */
+  cut(party: Party): void {
+    const socket = this.sockets.get(party);
+    if (socket !== undefined) this.end(socket, 1006, "");
+    this.pump();
+  }
+
+  /** Forgets a link whose participant is gone. */
+  vanish(party: Party): void {
+    const socket = this.sockets.get(party);
+    if (socket !== undefined) socket.open = false;
+    this.sockets.delete(party);
+  }
+
+  private end(socket: Socket, code: number, reason: string): void {
+    this.jobs.push(() => {
+      if (!socket.open) return;
+      socket.open = false;
+      if (this.sockets.get(socket.party) === socket) this.sockets.delete(socket.party);
+      this.attempt(() => socket.events.closed(code, reason));
+    });
+  }
+
+  private received(socket: Socket, text: string): void {
+    if (!socket.open) return;
+    const message = JSON.parse(text) as { type?: string; payload?: string; agent_id?: string };
+    if (message.type === "auth") this.admit(socket);
+    else if (message.type === "relay") {
+      this.capture(socket.party, message.payload ?? "", true, message.agent_id ?? "");
+    } else if (message.type === undefined) this.capture(socket.party, text, false, null);
+  }
+
+  private admit(socket: Socket): void {
+    const token = `session of ${socket.party.name}`;
+    const answer = { type: "auth_response", status: "success", session_token: token };
+    this.jobs.push(() => {
+      if (!socket.open) return;
+      const text = JSON.stringify({ ...answer, expires_in: 86_400 });
+      this.attempt(() => socket.events.received(text));
+    });
+  }
+
+  private capture(from: Party, text: string, enveloped: boolean, agentId: string | null): void {
+    const packet = readPacket(text);
+    if (packet === null) throw new Error(`${from.name} wrote ${text}`);
+    if (!from.isAgent && agentId !== null && !this.routes.has(packet.first)) {
+      this.routes.set(packet.first, { client: from, agent: this.agents.get(agentId) ?? null });
+    }
+    const route = this.routes.get(packet.first);
+    const to = (from.isAgent ? route?.client : route?.agent) ?? null;
+    const captured: Captured = { number: this.captured, from, to, text, packet, enveloped };
+    this.captured++;
+    this.tape.push(captured);
+    this.waiting.push(captured);
+    if (this.tape.length > TAPE) this.tape.shift();
+    if (this.waiting.length > TAPE) this.waiting.shift();
+  }
+}

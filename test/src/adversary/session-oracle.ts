@@ -1,0 +1,340 @@
+/**
+ * What section 2 allows each side to do with a packet, said from the outside: the oracle knows what
+ * was sealed by whom, and from that alone what must happen to any text. It predicts every verdict,
+ * so a packet that should have been accepted and was not is a violation too.
+ *
+ *   at the agent                                     must be
+ *   anything no client sealed for this agent         refused
+ *   an opening                                       answered: the held session's A, else this epoch's
+ *   data of a held session, seq above the mark       accepted, with its gap
+ *   data of a held session, seq at or below it       refused
+ *   data of C.A, A of this life and epoch,
+ *     no session of C held                           accepted, stored, and the epoch over
+ *   other data that a client sealed                  answered as its opening would be
+ *
+ *   at the client
+ *   anything this agent did not seal, another's C    refused, nothing moves
+ *   the first answer to the current C                taken; only a ping until its pong
+ *   the same answer again                            refused
+ *   another answer to the current C                  C abandoned
+ *   data of the current C.A                          accepted once, in order, with its gap
+ */
+import { SESSION_IDLE_MS } from "@blindrelay/protocol";
+import type { AgentVerdict, ClientEffect } from "@blindrelay/protocol/session";
+import { type PacketText, placeOf, readPacket } from "./packet-text.ts";
+import type { AgentObserver, ClientObserver, ClientStand } from "./taps.ts";
+
+interface Sealed {
+  readonly p: string;
+  /** Unknown for openings, answers and the first ping. */
+  readonly plaintext: Uint8Array | null;
+  readonly by: string;
+}
+
+/** An agent's answer: in which life, and after how many stored sessions of it. */
+interface Minted {
+  readonly life: number;
+  readonly epoch: number;
+}
+
+interface Life {
+  readonly number: number;
+  epoch: number;
+  secret: string;
+}
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, i) => byte === b[i]);
+
+export class SessionOracle {
+  private readonly violate: (what: string) => void;
+  /** Which agent a client meant by its C: its opening's envelope says it. */
+  private readonly agentOf: (first: string) => string | null;
+  private readonly byClients = new Map<string, Sealed>();
+  private readonly byAgents = new Map<string, Sealed>();
+  private readonly minted = new Map<string, Minted>();
+  /** Last seq accepted, and when, by sid: at agents, over all their lives; at clients. */
+  private readonly agentMarks = new Map<string, { seq: number; at: number }>();
+  private readonly clientMarks = new Map<string, number>();
+  private readonly opened = new Set<string>();
+  /** The secret behind a C, and behind what an agent answered to it. */
+  private readonly secretOf = new Map<string, string>();
+  private readonly answerSecretOf = new Map<string, string>();
+  private readonly answerOf = new Map<string, string>();
+  private readonly lives = new Map<string, Life>();
+  readonly counters = { accepted: 0, answered: 0, refused: 0, abandoned: 0, missing: 0 };
+
+  constructor(violate: (what: string) => void, agentOf: (first: string) => string | null) {
+    this.violate = violate;
+    this.agentOf = agentOf;
+  }
+
+  /** An observer for one life of an agent. */
+  agent(agentId: string, maxSessions: number): AgentObserver {
+    const life: Life = { number: (this.lives.get(agentId)?.number ?? 0) + 1, epoch: 0, secret: "" };
+    this.lives.set(agentId, life);
+    return {
+      received: (secret, before, after, text, now, verdict) => {
+        life.secret = secret;
+        this.agentReceived(agentId, life, before, text, now, verdict);
+        this.checkTable(agentId, before, after, now, verdict, maxSessions);
+      },
+      sealed: (plaintext, text) => this.register(this.byAgents, agentId, text, plaintext),
+    };
+  }
+
+  client(name: string): ClientObserver {
+    return {
+      acted: (before, after, text, effects) => {
+        if (after.first !== null) this.secretOf.set(after.first, after.secret);
+        for (const effect of effects)
+          if (effect.kind === "send") this.clientSent(name, effect.text);
+        if (text !== null) this.clientReceived(name, before, after, text, effects);
+      },
+      sealed: (plaintext, text) => {
+        this.register(this.byClients, name, text, plaintext);
+        this.checkOpened(name, text);
+      },
+    };
+  }
+
+  private register(
+    ledger: Map<string, Sealed>,
+    by: string,
+    text: string,
+    plaintext: Uint8Array | null,
+  ): void {
+    const packet = readPacket(text);
+    if (packet === null) {
+      this.violate(`${by} wrote a packet that is none: ${text}`);
+      return;
+    }
+    const known = ledger.get(placeOf(packet));
+    if (known !== undefined && known.p !== packet.p) this.violate(`${by} sealed ${text} anew`);
+    if (known === undefined) ledger.set(placeOf(packet), { p: packet.p, plaintext, by });
+  }
+
+  private wasSealed(ledger: Map<string, Sealed>, packet: PacketText): Sealed | null {
+    const sealed = ledger.get(placeOf(packet));
+    return sealed !== undefined && sealed.p === packet.p ? sealed : null;
+  }
+
+  // The agent's side
+
+  private agentReceived(
+    agentId: string,
+    life: Life,
+    before: readonly string[],
+    text: string,
+    now: number,
+    verdict: AgentVerdict,
+  ): void {
+    const packet = readPacket(text);
+    const sealed = packet === null ? null : this.wasSealed(this.byClients, packet);
+    const forIt =
+      packet !== null &&
+      this.agentOf(packet.first) === agentId &&
+      this.secretOf.get(packet.first) === life.secret;
+    if (sealed === null || !forIt) {
+      if (verdict.kind !== "refused") {
+        this.violate(`${agentId} took (${verdict.kind}) what no client sealed for it: ${text}`);
+      }
+      this.counters.refused++;
+      return;
+    }
+    const live = before.filter(
+      (sid) => now - (this.agentMarks.get(sid)?.at ?? 0) < SESSION_IDLE_MS,
+    );
+    const heldSid = live.find((sid) => sid.split(".")[0] === packet.first) ?? null;
+    const mint = this.minted.get(packet.sid);
+    const held = heldSid === packet.sid;
+    const fresh =
+      heldSid === null && mint?.life === life.number && mint.epoch === life.epoch && packet.seq > 0;
+    const mark = held ? (this.agentMarks.get(packet.sid)?.seq ?? 0) : 0;
+    const where = `${agentId}, life ${life.number}, ${placeOf(packet)}`;
+
+    if (!held && verdict.kind === "refused" && verdict.reason === "rate") {
+      this.counters.refused++;
+    } else if (held ? packet.seq > mark : fresh) {
+      this.mustAccept(where, packet, sealed, mark, now, verdict);
+      if (fresh) life.epoch++;
+    } else if (held) {
+      if (verdict.kind !== "refused") this.violate(`${where}: seq ${packet.seq} not above ${mark}`);
+      this.counters.refused++;
+    } else if (verdict.kind === "answer") {
+      this.answered(where, agentId, life, packet, heldSid, verdict.text);
+    } else {
+      this.violate(`${where}: ${verdict.kind} instead of an answer`);
+    }
+  }
+
+  private mustAccept(
+    where: string,
+    packet: PacketText,
+    sealed: Sealed,
+    mark: number,
+    now: number,
+    verdict: AgentVerdict,
+  ): void {
+    if (verdict.kind !== "message") {
+      this.violate(`${where}: a good packet was not accepted (${verdict.kind})`);
+      return;
+    }
+    if (verdict.sid !== packet.sid) this.violate(`${where}: accepted as of ${verdict.sid}`);
+    if (verdict.gap !== packet.seq - mark - 1)
+      this.violate(`${where}: gap ${verdict.gap} reported`);
+    if (sealed.plaintext !== null && !sameBytes(verdict.plaintext, sealed.plaintext)) {
+      this.violate(`${where}: another plaintext`);
+    }
+    const everBefore = this.agentMarks.get(packet.sid)?.seq ?? 0;
+    if (packet.seq <= everBefore) this.violate(`${where}: accepted again`);
+    this.agentMarks.set(packet.sid, { seq: packet.seq, at: now });
+    this.counters.accepted++;
+  }
+
+  private answered(
+    where: string,
+    agentId: string,
+    life: Life,
+    packet: PacketText,
+    heldSid: string | null,
+    text: string,
+  ): void {
+    const answer = readPacket(text);
+    this.register(this.byAgents, agentId, text, null);
+    this.answerSecretOf.set(packet.first, life.secret);
+    this.counters.answered++;
+    if (answer === null || answer.seq !== 0 || answer.first !== packet.first) {
+      this.violate(`${where}: answered with ${text}`);
+    } else if (heldSid !== null && answer.sid !== heldSid) {
+      this.violate(`${where}: answered ${answer.sid} while ${heldSid} is held`);
+    } else if (!this.minted.has(answer.sid)) {
+      this.minted.set(answer.sid, { life: life.number, epoch: life.epoch });
+    } else if (heldSid === null) {
+      const { life: atLife, epoch } = this.minted.get(answer.sid) as Minted;
+      if (atLife !== life.number || epoch !== life.epoch) {
+        this.violate(`${where}: ${answer.sid} of life ${atLife}, epoch ${epoch} answered again`);
+      }
+    }
+  }
+
+  /** Nothing but an accepted first packet adds a session, one for each C, and all in their time. */
+  private checkTable(
+    agentId: string,
+    before: readonly string[],
+    after: readonly string[],
+    now: number,
+    verdict: AgentVerdict,
+    maxSessions: number,
+  ): void {
+    const added = after.filter((sid) => !before.includes(sid));
+    const expected = verdict.kind === "message" && verdict.fresh ? [verdict.sid] : [];
+    if (added.join() !== expected.join()) this.violate(`${agentId} stored ${added.join()}`);
+    if (new Set(after.map((sid) => sid.split(".")[0])).size !== after.length) {
+      this.violate(`${agentId} holds two sessions of one C`);
+    }
+    if (after.length > maxSessions) this.violate(`${agentId} holds ${after.length} sessions`);
+    if (verdict.kind === "refused") return;
+    for (const sid of after) {
+      const idleMs = now - (this.agentMarks.get(sid)?.at ?? 0);
+      if (idleMs >= SESSION_IDLE_MS) this.violate(`${agentId} holds ${sid}, idle for ${idleMs} ms`);
+    }
+  }
+
+  // The client's side
+
+  private clientSent(name: string, text: string): void {
+    this.register(this.byClients, name, text, null);
+    const packet = readPacket(text);
+    if (packet !== null && packet.seq > 1) this.checkOpened(name, text);
+  }
+
+  private checkOpened(name: string, text: string): void {
+    const packet = readPacket(text);
+    if (packet !== null && !this.opened.has(packet.sid)) {
+      this.violate(`${name} sent ${placeOf(packet)} before the answer to its first ping`);
+    }
+  }
+
+  private clientReceived(
+    name: string,
+    before: ClientStand,
+    after: ClientStand,
+    text: string,
+    effects: readonly ClientEffect[],
+  ): void {
+    const packet = readPacket(text);
+    const sealed = packet === null ? null : this.wasSealed(this.byAgents, packet);
+    const taken = effects.some((effect) => effect.kind !== "refused");
+    if (
+      packet === null ||
+      sealed === null ||
+      sealed.by !== this.agentOf(packet.first) ||
+      this.answerSecretOf.get(packet.first) !== before.secret ||
+      packet.first !== before.first
+    ) {
+      if (taken) this.violate(`${name} took what is not for it: ${text}`);
+      if (after.sid !== before.sid || after.first !== before.first) {
+        this.violate(`${name} was moved by what is not for it: ${text}`);
+      }
+      this.counters.refused++;
+      return;
+    }
+    if (packet.seq === 0) this.clientAnswered(name, before, after, packet, taken);
+    else this.clientData(name, before, packet, sealed, effects, taken);
+  }
+
+  private clientAnswered(
+    name: string,
+    before: ClientStand,
+    after: ClientStand,
+    packet: PacketText,
+    taken: boolean,
+  ): void {
+    const known = this.answerOf.get(packet.first);
+    if (before.sid === null) {
+      if (known !== undefined) this.violate(`${name} has ${packet.first} in use again`);
+      if (after.sid !== packet.sid) this.violate(`${name} did not take the answer ${packet.sid}`);
+      this.answerOf.set(packet.first, packet.sid);
+    } else if (before.sid === packet.sid) {
+      if (taken) this.violate(`${name} took the answer ${packet.sid} twice`);
+      this.counters.refused++;
+    } else {
+      if (after.first === packet.first) {
+        this.violate(`${name} keeps ${packet.first} after another answer, as ${after.sid}`);
+      }
+      this.counters.abandoned++;
+    }
+  }
+
+  private clientData(
+    name: string,
+    before: ClientStand,
+    packet: PacketText,
+    sealed: Sealed,
+    effects: readonly ClientEffect[],
+    taken: boolean,
+  ): void {
+    const mark = this.clientMarks.get(packet.sid) ?? 0;
+    const where = `${name}, ${placeOf(packet)}`;
+    if (packet.sid !== before.sid || packet.seq <= mark) {
+      if (taken) this.violate(`${where}: accepted, with ${before.sid} current and mark ${mark}`);
+      this.counters.refused++;
+      return;
+    }
+    if (!taken) this.violate(`${where}: a good packet was not accepted`);
+    this.clientMarks.set(packet.sid, packet.seq);
+    this.counters.accepted++;
+    for (const effect of effects) {
+      if (effect.kind === "opened") this.opened.add(packet.sid);
+      if (effect.kind !== "message" && effect.kind !== "opened") continue;
+      this.counters.missing += packet.seq - mark - 1;
+      if (effect.gap !== packet.seq - mark - 1)
+        this.violate(`${where}: gap ${effect.gap} reported`);
+      if (effect.kind === "opened" || sealed.plaintext === null) continue;
+      if (!sameBytes(effect.plaintext, sealed.plaintext)) {
+        this.violate(`${where}: another plaintext`);
+      }
+    }
+  }
+}

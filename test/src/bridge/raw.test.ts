@@ -1,0 +1,221 @@
+/** Mode `raw` over a real terminal, a real relay and the real command. */
+import type { Socket } from "node:net";
+import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
+import type { Running } from "../cli/house.ts";
+import { type Added, BridgeHouse, newsOf, residentKb, until } from "./world.ts";
+
+const MEGABYTE = 1_000_000;
+
+/** Bytes whose every stretch says where it belongs, all 256 values among them. */
+const content = (seed: number): Uint8Array => {
+  const bytes = new Uint8Array(MEGABYTE);
+  let state = seed;
+  for (let i = 0; i < bytes.length; i++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
+};
+
+/** Both ends' views of one transfer, which is resumed from what the receiver has. */
+class Device {
+  readonly got: Buffer[] = [];
+  gotBytes = 0;
+  socket: Socket | null = null;
+  private readonly sends: Uint8Array;
+
+  constructor(cable: Cable, sends: Uint8Array) {
+    this.sends = sends;
+    cable.received = (bytes) => {
+      this.got.push(bytes);
+      this.gotBytes += bytes.length;
+    };
+  }
+
+  sendFrom(at: number): void {
+    this.socket?.write(this.sends.subarray(at));
+  }
+}
+
+describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
+  const world = new BridgeHouse();
+  let client: Client;
+
+  beforeAll(async () => {
+    await world.open();
+    client = await world.client();
+  });
+  afterAll(() => world.close());
+
+  const start = async (
+    id: string,
+  ): Promise<{ cable: Cable; added: Added; running: Running; agent: Agent; socket: Socket }> => {
+    const added = await world.add(id);
+    const cable = world.cable();
+    const socket = await cable.plug();
+    const running = world.bridge(added, { port: cable.path, mode: "raw" });
+    await newsOf(running, "agent", "online");
+    return { cable, added, running, agent: client.agent(id, added.agent_token), socket };
+  };
+
+  it("carries 1 MB both ways at once, identical, while the port vanishes three times", async () => {
+    const upward = content(1);
+    const downward = content(2);
+    const { cable, agent, socket, running } = await start("modem");
+    const device = new Device(cable, upward);
+    device.socket = socket;
+    const presence: boolean[] = [];
+    client.on("presence", ({ agentId, online }) => {
+      if (agentId === "modem") presence.push(online);
+    });
+
+    const upGot: Uint8Array[] = [];
+    let upBytes = 0;
+    const reports: string[] = [];
+    let finished = false;
+
+    /** What a terminal program does: open, and open again where it was told that it broke. */
+    const online = async (): Promise<void> => {
+      while (!finished) {
+        const away = await agent.call("serial.status", {}, { idempotent: true }).then(
+          () => false,
+          (error: CallError) => {
+            expect(error.code === "REMOTE" ? error.remote?.code : error.code).not.toBe(-32000);
+            return true;
+          },
+        );
+        if (!away) return;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    };
+    const readAll = async (): Promise<void> => {
+      while (upBytes < MEGABYTE) {
+        await online();
+        try {
+          const reader = await agent.readStream("serial.read");
+          device.sendFrom(upBytes);
+          for await (const chunk of reader) {
+            upGot.push(chunk);
+            upBytes += chunk.length;
+            if (upBytes >= MEGABYTE) break;
+          }
+        } catch (error) {
+          reports.push(`read: ${(error as Error).message}`);
+        }
+      }
+    };
+    const writeAll = async (): Promise<void> => {
+      while (device.gotBytes < MEGABYTE) {
+        await online();
+        try {
+          const writer = await agent.writeStream("serial.write");
+          const from = device.gotBytes;
+          for (let at = from; at < MEGABYTE; at += 8_000) {
+            await writer.write(downward.subarray(at, at + 8_000));
+          }
+          await writer.end();
+          await until(() => device.gotBytes === MEGABYTE);
+        } catch (error) {
+          reports.push(`write: ${(error as Error).message}`);
+        }
+      }
+    };
+    const pullThrice = async (): Promise<number> => {
+      let pulls = 0;
+      for (const at of [150_000, 450_000, 750_000]) {
+        await until(() => device.gotBytes > at && upBytes > at / 2);
+        await cable.pull();
+        pulls++;
+        await newsOf(running, "port", "lost");
+        device.socket = await cable.plug();
+      }
+      return pulls;
+    };
+
+    const [pulls] = await Promise.all([pullThrice(), readAll(), writeAll()]);
+    finished = true;
+    expect(pulls).toBe(3);
+    expect(Buffer.concat(upGot).equals(upward)).toBe(true);
+    expect(Buffer.concat(device.got).equals(downward)).toBe(true);
+    // No cut was silent: each pull broke whatever was open.
+    expect(reports.length).toBeGreaterThanOrEqual(3);
+    for (const report of reports) expect(report).toMatch(/broke after \d+ bytes|-32002|offline/i);
+    expect(presence.filter((there) => !there).length).toBeGreaterThanOrEqual(3);
+  }, 60_000);
+
+  it("calls in flight when the port goes fail at once, to be tried again", async () => {
+    const { cable, agent, running } = await start("gone");
+    // A writer that waits for a device that does not read.
+    const writer = await agent.writeStream("serial.write");
+    const broken = new Promise<CallError>((resolve) => writer.onBroken(resolve));
+    await cable.pull();
+    await newsOf(running, "agent", "offline");
+    expect((await broken).message).toContain("broke after 0 bytes");
+    const failure = (await agent
+      .call("serial.status", {}, { idempotent: true })
+      .catch((error) => error)) as CallError;
+    expect([failure.code, failure.retryable]).toEqual(["AGENT_OFFLINE", true]);
+    await cable.plug();
+    await newsOf(running, "agent", "online");
+    expect(await agent.call("serial.status", {}, { idempotent: true })).toMatchObject({
+      mode: "raw",
+    });
+  });
+
+  it("keeps its memory bounded with a reader that never reads and a device that never does", async () => {
+    const { agent, running, socket } = await start("stuck");
+    const reader = await agent.readStream("serial.read", {}, { windowBytes: 65_536 });
+    const before = residentKb(running);
+    // The device speaks without end; only back-pressure stops it.
+    let offered = 0;
+    const chunk = Buffer.alloc(65_536, 0x55);
+    let flowing = true;
+    while (flowing && offered < 60 * MEGABYTE) {
+      offered += chunk.length;
+      if (!socket.write(chunk)) {
+        flowing = await Promise.race([
+          new Promise<boolean>((resolve) => socket.once("drain", () => resolve(true))),
+          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 1_000)),
+        ]);
+      }
+    }
+    expect(flowing).toBe(false);
+    expect(offered).toBeLessThan(5 * MEGABYTE);
+    // And the other way: a terminal that pastes without end to a device that does not listen.
+    socket.pause();
+    const writer = await agent.writeStream("serial.write");
+    let written = 0;
+    void (async () => {
+      for (;;) {
+        await writer.write(chunk);
+        written += chunk.length;
+      }
+    })().catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(written).toBeLessThan(2 * MEGABYTE);
+    expect(residentKb(running) - before).toBeLessThan(40_000);
+    // The status still answers: nothing is blocked but the bytes.
+    expect(await agent.call("serial.status")).toMatchObject({ reader: true, writer: true });
+    reader.cancel();
+    writer.abort();
+  });
+
+  it("changes the rate, tells the newest reader alone, and says what a terminal has not", async () => {
+    const { agent, socket } = await start("console");
+    const first = await agent.readStream("serial.read");
+    const second = await agent.readStream("serial.read");
+    expect(second.result).toMatchObject({ baud_rate: 115_200 });
+    await expect(first.read()).rejects.toThrow("another reader took over");
+    socket.write("hello");
+    expect(Buffer.from((await second.read()) ?? []).toString()).toBe("hello");
+    second.cancel();
+    expect(await agent.call("serial.configure", { baud_rate: 9600 })).toMatchObject({
+      baud_rate: 9600,
+    });
+    await expect(agent.call("serial.configure", { baud_rate: -1 })).rejects.toThrow("baud_rate");
+    await expect(agent.call("serial.signals", { dtr: true })).rejects.toThrow("no control lines");
+    await expect(agent.call("serial.signals", { rng: true })).rejects.toThrow("dtr, rts and break");
+  });
+});

@@ -1,0 +1,327 @@
+/** The command as its users have it: real processes, a real relay, exit codes and both outputs. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { House, PASSWORD, type Running } from "./house.ts";
+
+interface Added {
+  readonly agent_id: string;
+  readonly api_token: string;
+  readonly agent_token: string;
+  readonly packet_version: string;
+}
+
+const PROGRAM = `
+export default (agent) => {
+  agent.handle("echo", (params) => params);
+  agent.handle("later", async () => { await null; return "done"; });
+  agent.handle("nothing", () => null);
+  agent.handle("fail", () => { throw new Error("stuck"); });
+  agent.handle("never", () => new Promise(() => {}));
+  agent.every(50, () => agent.emit("tick", { level: 4 }));
+};
+`;
+
+const house = new House();
+let pump: Added;
+let program: string;
+let running: Running;
+
+const add = async (id: string): Promise<Added> =>
+  JSON.parse(
+    (await house.cli(["agent", "add", `The ${id}`, "--id", id, "--json", "--env"])).stdout,
+  );
+
+const environmentOf = (agent: Added) => ({
+  BLINDRELAY_URL: house.url,
+  BLINDRELAY_AGENT_ID: agent.agent_id,
+  BLINDRELAY_RELAY_TOKEN: agent.api_token,
+  BLINDRELAY_AGENT_TOKEN: agent.agent_token,
+  BLINDRELAY_STATE_DIR: house.path(`state-${agent.agent_id}`),
+});
+
+const closedPort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+beforeAll(async () => {
+  await house.open();
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  const { code, stderr } = await house.cli(login, {}, `${PASSWORD}\n`);
+  expect([code, stderr]).toEqual([0, ""]);
+  pump = await add("pump-7");
+  program = house.write("pump.mjs", PROGRAM);
+  running = house.start(["agent", "run", program, "--json"], environmentOf(pump));
+  expect(await running.json()).toEqual({ event: "online", agent_id: "pump-7" });
+});
+
+afterAll(() => house.close());
+
+describe("call", () => {
+  it("prints the bare result", async () => {
+    const calls = await Promise.all([
+      house.cli(["call", "pump-7", "echo", '{"percent": 40, "text": "höchst"}']),
+      house.cli(["call", "pump-7", "nothing", "--json"]),
+      house.cli(["call", "pump-7", "later", "--idempotent"]),
+      house.cli(["call", "pump-7", "echo", "-"], {}, "[1, 2]"),
+      house.cli(["call", "pump-7", "system.ping"]),
+    ]);
+    expect(calls).toEqual(
+      ['{"percent":40,"text":"höchst"}', "null", '"done"', "[1,2]", "{}"].map((line) => ({
+        code: 0,
+        stdout: `${line}\n`,
+        stderr: "",
+      })),
+    );
+  });
+
+  it("needs no profile where the environment says everything", async () => {
+    const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    const { code, stdout } = await house.cli(["call", "pump-7", "echo", "[]"], {
+      BLINDRELAY_CONFIG_DIR: house.path("nobody"),
+      BLINDRELAY_URL: `${house.url}/`,
+      BLINDRELAY_ACCOUNT_TOKEN: account_token,
+      BLINDRELAY_AGENT_TOKEN: pump.agent_token,
+    });
+    expect([code, stdout]).toEqual([0, "[]\n"]);
+  });
+
+  it("ends with 3 where the agent answered with an error, and tells it as JSON", async () => {
+    const failed = await house.cli(["call", "pump-7", "fail"]);
+    expect([failed.code, failed.stdout]).toEqual([3, ""]);
+    expect(JSON.parse(failed.stderr)).toMatchObject({ code: -32000, message: expect.any(String) });
+    const unknown = await house.cli(["call", "pump-7", "no.such"]);
+    expect([unknown.code, JSON.parse(unknown.stderr).code]).toEqual([3, -32601]);
+  });
+
+  it("ends with 4 where the agent is offline or the relay away", async () => {
+    await add("offline-1");
+    const offline = await house.cli(["call", "offline-1", "echo"]);
+    expect([offline.code, offline.stdout]).toEqual([4, ""]);
+    const away = await house.cli(["call", "pump-7", "echo"], {
+      BLINDRELAY_URL: `http://127.0.0.1:${await closedPort()}`,
+    });
+    expect([away.code, away.stdout]).toEqual([4, ""]);
+  });
+
+  it("ends with 5 where the agent is not one's own or the credentials are refused", async () => {
+    const foreign = await house.cli(["call", "somebody-elses", "echo"], {
+      BLINDRELAY_AGENT_TOKEN: pump.agent_token,
+    });
+    const refused = await house.cli(["call", "pump-7", "echo"], {
+      BLINDRELAY_ACCOUNT_TOKEN: makeToken("account", randomBytes(32)),
+    });
+    const misplaced = await house.cli(["call", "pump-7", "echo"], {
+      BLINDRELAY_ACCOUNT_TOKEN: pump.agent_token,
+    });
+    expect([foreign.code, refused.code, misplaced.code]).toEqual([5, 5, 5]);
+    expect(misplaced.stderr).toMatch(/account token.*end-to-end secret/);
+    expect(misplaced.stderr).not.toContain(pump.agent_token);
+  });
+
+  it("ends with 6 where no verified answer came in time", async () => {
+    const [wrong, never] = await Promise.all([
+      house.cli(["call", "pump-7", "echo", "--timeout", "2"], {
+        BLINDRELAY_AGENT_TOKEN: makeToken("e2e", randomBytes(32)),
+      }),
+      house.cli(["call", "pump-7", "never", "--timeout", "2"]),
+    ]);
+    expect([wrong.code, never.code]).toEqual([6, 6]);
+    expect(wrong.stderr).toContain("agent_token");
+  });
+
+  it("ends with 2 where it is used wrongly", async () => {
+    const uses = [
+      ["call", "pump-7", "echo", "{"],
+      ["call", "unknown-secret", "echo"],
+      ["no-such-command"],
+    ];
+    const ends = await Promise.all(uses.map((args) => house.cli(args)));
+    expect(ends.map(({ code }) => code)).toEqual(uses.map(() => 2));
+    expect(ends.every(({ stdout, stderr }) => stdout === "" && stderr !== "")).toBe(true);
+  });
+});
+
+describe("events", () => {
+  it("prints one JSON document a line", async () => {
+    const { code, stdout } = await house.cli(["events", "pump-7", "--json", "--count", "2"]);
+    const lines = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(code).toBe(0);
+    expect(lines).toContainEqual({ kind: "presence", agent_id: "pump-7", status: "online" });
+    const tick = { kind: "event", agent_id: "pump-7", event: "tick", data: { level: 4 } };
+    expect(lines.filter(({ kind }) => kind === "event")).toEqual([tick, tick]);
+  });
+
+  it("listens to all in the keyring, and ends with 0 on SIGINT", async () => {
+    const events = house.start(["events", "--json"]);
+    for (let seen = ""; seen !== "event"; seen = (await events.json<{ kind: string }>()).kind);
+    expect((await events.stop("SIGINT")).code).toBe(0);
+  });
+});
+
+describe("agents", () => {
+  it("are listed, shown, exported, rotated and removed", async () => {
+    const tank = await add("tank-1");
+    const list = JSON.parse((await house.cli(["agent", "list", "--json"])).stdout);
+    expect(list.items).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ agent_id: "pump-7", online: true }),
+        expect.objectContaining({ agent_id: "tank-1", online: false, name: "The tank-1" }),
+      ]),
+    );
+    expect((await house.cli(["agent", "list"])).stdout).toMatch(/^AGENT {2,}STATUS/);
+    expect((await house.cli(["agent", "show", "tank-1"])).stdout).toContain("The tank-1");
+    const exported = JSON.parse((await house.cli(["agent", "export", "tank-1", "--json"])).stdout);
+    expect(exported).toMatchObject({
+      api_token: tank.api_token,
+      agent_token: tank.agent_token,
+      packet_version: "1",
+    });
+    const rotated = JSON.parse((await house.cli(["agent", "rotate", "tank-1", "--json"])).stdout);
+    expect(rotated.api_token).not.toBe(tank.api_token);
+    const both = await house.cli(["agent", "rotate", "tank-1", "--secret", "--json"]);
+    const after = JSON.parse((await house.cli(["agent", "export", "tank-1", "--json"])).stdout);
+    expect([both.code, after.api_token]).toEqual([0, JSON.parse(both.stdout).api_token]);
+    expect(after.api_token).not.toBe(rotated.api_token);
+    expect(after.agent_token).toMatch(/^e2e_/);
+    expect(after.agent_token).not.toBe(tank.agent_token);
+    expect(both.stdout + both.stderr).not.toContain("e2e_");
+    expect((await house.cli(["agent", "rm", "tank-1"])).code).toBe(2);
+    expect((await house.cli(["agent", "rm", "tank-1", "--yes"])).code).toBe(0);
+    const gone = await house.cli(["agent", "show", "tank-1"]);
+    expect([gone.code, gone.stdout]).toEqual([5, ""]);
+    const taken = await house.cli(["agent", "add", "x", "--id", "pump-7"]);
+    expect([taken.code, taken.stdout]).toEqual([5, ""]);
+  });
+
+  it("are added without a word of their secrets, unless somebody asks", async () => {
+    const json = await house.cli(["agent", "add", "quiet", "--id", "quiet-1", "--json"]);
+    const plain = await house.cli(["agent", "add", "quiet", "--id", "quiet-2"]);
+    expect([plain.code, plain.stdout, plain.stderr]).toEqual([0, "quiet-2\n", ""]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ agent_id: "quiet-1", packet_version: "1" });
+    expect(json.stdout + plain.stdout).not.toMatch(/(agt|e2e)_/);
+    const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    const exported = await house.cli(["agent", "export", "quiet-2", "--env"]);
+    expect(exported.stdout).toContain(`BLINDRELAY_AGENT_TOKEN=${keyring["quiet-2"].agent_token}`);
+    expect(exported.stdout).toMatch(/^BLINDRELAY_RELAY_TOKEN=agt_/m);
+    const shown = await house.cli(["agent", "add", "loud", "--id", "loud-1", "--env"]);
+    expect(shown.stdout).toMatch(/^BLINDRELAY_AGENT_TOKEN=e2e_/m);
+  });
+
+  it("are not added where nothing could keep the secret", async () => {
+    const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    const env = {
+      BLINDRELAY_CONFIG_DIR: house.path("nobody"),
+      BLINDRELAY_URL: house.url,
+      BLINDRELAY_ACCOUNT_TOKEN: account_token,
+    };
+    expect((await house.cli(["agent", "add", "x", "--id", "kept-1"], env)).code).toBe(2);
+    expect((await house.cli(["agent", "show", "kept-1"])).code).toBe(5);
+    expect((await house.cli(["agent", "add", "x", "--id", "kept-1", "--env"], env)).code).toBe(0);
+  });
+
+  it("are kept with their secrets where nobody else reads them", () => {
+    expect(statSync(house.path("config/default.json")).mode & 0o777).toBe(0o600);
+    expect(statSync(house.path("config")).mode & 0o777).toBe(0o700);
+  });
+});
+
+describe("login", () => {
+  it("refuses a wrong password with 5 and leaves the profile alone", async () => {
+    const login = ["--profile", "other", "login", "--url", house.url, "--username", "ada"];
+    const { code, stdout, stderr } = await house.cli([...login, "--password-stdin"], {}, "wrong");
+    expect([code, stdout]).toEqual([5, ""]);
+    expect(stderr).not.toContain("wrong\n");
+    expect(() => statSync(house.path("config/other.json"))).toThrow();
+  });
+});
+
+describe("agent run", () => {
+  it("takes everything from the profile, and its state folder from beside it", async () => {
+    await house.cli(["agent", "add", "Home", "--id", "home-1"]);
+    const agent = house.start(["agent", "run", program, "--agent", "home-1", "--json"]);
+    expect(await agent.json()).toEqual({ event: "online", agent_id: "home-1" });
+    expect((await house.cli(["call", "home-1", "echo", "[1]"])).stdout).toBe("[1]\n");
+    expect((await agent.stop()).code).toBe(0);
+    expect(statSync(house.path("config/state/default/home-1")).mode & 0o777).toBe(0o700);
+    expect((await house.cli(["agent", "run", program, "--agent", "no-such"])).code).toBe(2);
+  });
+
+  it("ends with 7 where the state folder does not let it start", async () => {
+    const foreign = house.path("foreign");
+    mkdirSync(foreign);
+    writeFileSync(join(foreign, "somebody's"), "file");
+    const second = await house.cli(["agent", "run", program], {
+      ...environmentOf(pump),
+      BLINDRELAY_STATE_DIR: foreign,
+    });
+    const locked = await house.cli(["agent", "run", program], environmentOf(pump));
+    expect([second.code, locked.code]).toEqual([7, 7]);
+  });
+
+  it("takes a folder of another secret only with --provision and a new one", async () => {
+    const agent = await add("mover-1");
+    const env = environmentOf(agent);
+    const first = house.start(["agent", "run", program, "--json"], env);
+    await first.json();
+    expect((await first.stop()).code).toBe(0);
+    const other = { ...env, BLINDRELAY_AGENT_TOKEN: makeToken("e2e", randomBytes(32)) };
+    const refused = await house.cli(["agent", "run", program], other);
+    const reused = await house.cli(["agent", "run", program, "--provision"], env);
+    expect([refused.code, reused.code]).toEqual([7, 7]);
+    const moved = house.start(["agent", "run", program, "--json", "--provision"], other);
+    expect(await moved.json()).toEqual({ event: "online", agent_id: "mover-1" });
+    expect((await moved.stop("SIGINT")).code).toBe(0);
+  });
+
+  it("ends with 5 where the relay refuses its credentials", async () => {
+    const agent = await add("refused-1");
+    const unknown = await house.cli(["agent", "run", program], {
+      ...environmentOf(agent),
+      BLINDRELAY_RELAY_TOKEN: makeToken("agent", randomBytes(32)),
+    });
+    const misplaced = await house.cli(["agent", "run", program], {
+      ...environmentOf(agent),
+      BLINDRELAY_RELAY_TOKEN: agent.agent_token,
+    });
+    expect([unknown.code, misplaced.code]).toEqual([5, 5]);
+    expect(unknown.stdout + misplaced.stdout).toBe("");
+  });
+
+  it("ends with 2 where the program or a variable is missing", async () => {
+    const agent = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: house.path("unused") };
+    const { BLINDRELAY_AGENT_ID: _, ...nameless } = agent;
+    const ends = await Promise.all([
+      house.cli(["agent", "run", "no-such.mjs"], agent),
+      house.cli(["agent", "run", house.write("empty.mjs", "export const x = 1;")], agent),
+      house.cli(["agent", "run", house.write("broken.mjs", "export default (")], agent),
+      house.cli(
+        ["agent", "run", house.write("throws.mjs", "export default () => { throw 1; };")],
+        agent,
+      ),
+      house.cli(["agent", "run", program], nameless),
+    ]);
+    expect(ends.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
+  });
+
+  it("waits for a relay that is away", async () => {
+    const agent = await add("patient-1");
+    const away = house.start(["agent", "run", program, "--json"], {
+      ...environmentOf(agent),
+      BLINDRELAY_URL: `http://127.0.0.1:${await closedPort()}`,
+    });
+    expect(await away.json()).toMatchObject({ event: "offline" });
+    expect(await away.json()).toMatchObject({ event: "offline" });
+    expect((await away.stop()).code).toBe(0);
+  });
+});

@@ -1,0 +1,132 @@
+/** A relay and the `blindrelay` command as real processes, for tests of the command. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { recordingEnvironment } from "../nonces/environment.ts";
+
+const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
+const RELAY = fileURLToPath(new URL("../../../relay-server/src/main.ts", import.meta.url));
+
+export type Environment = Record<string, string>;
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export const PASSWORD = "a long password of one's own";
+
+/** Of the surroundings only what a process needs, so that nobody's own settings reach the tests. */
+const environment = (env: Environment): Environment => ({
+  PATH: process.env.PATH ?? "",
+  HOME: "/nonexistent",
+  ...recordingEnvironment(),
+  ...env,
+});
+
+/** A running process whose lines of standard output can be waited for. */
+export class Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  private readonly lines: string[] = [];
+  private wake: () => void = () => undefined;
+  private over = false;
+
+  constructor(file: string, args: readonly string[], env: Environment, input?: string) {
+    this.child = spawn(process.execPath, [file, ...args], {
+      env: environment(env),
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    const { stdin, stdout, stderr } = this.child;
+    if (stdin === null || stdout === null || stderr === null) throw new Error("no pipes");
+    stdin.on("error", () => undefined); // a command that ended early does not read
+    stdin.end(input ?? "");
+    createInterface(stdout).on("line", (line) => {
+      this.lines.push(line);
+      this.wake();
+    });
+    const whole = Promise.all([text(stdout), text(stderr), once(this.child, "close")]);
+    this.ended = whole.then(([out, err, [code]]) => {
+      this.over = true;
+      this.wake();
+      return { code, stdout: out, stderr: err };
+    });
+  }
+
+  /** The next line of standard output; rejects where the process ended before. */
+  async line(): Promise<string> {
+    while (this.lines.length === 0) {
+      if (this.over) throw new Error(`it ended: ${JSON.stringify(await this.ended)}`);
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    return this.lines.shift() as string;
+  }
+
+  async json<Value = Record<string, unknown>>(): Promise<Value> {
+    return JSON.parse(await this.line()) as Value;
+  }
+
+  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
+    this.child.kill(signal);
+    return this.ended;
+  }
+}
+
+/** A folder, a relay with one admin and no one-time codes, and everything started from here. */
+export class House {
+  readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-tools-"));
+  url = "";
+  private readonly running: Running[] = [];
+
+  /** `more`: flags of the relay beyond where it is. */
+  async open(more: readonly string[] = []): Promise<void> {
+    const data = this.path("relay");
+    const init = ["init", "--data", data, "--username", "ada", "--password-stdin", "--no-totp"];
+    const made = await new Running(RELAY, init, {}, PASSWORD).ended;
+    if (made.code !== 0) throw new Error(made.stderr);
+    const start = ["start", "--data", data, "--port", "0", "--metrics-port", "0", ...more];
+    const { url } = await this.keep(new Running(RELAY, start, {})).json<{ url: string }>();
+    this.url = url;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.running.map((process) => process.stop("SIGKILL")));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  write(name: string, content: string): string {
+    writeFileSync(this.path(name), content);
+    return this.path(name);
+  }
+
+  /** Runs a command to its end. */
+  cli(args: readonly string[], env: Environment = {}, input?: string): Promise<Ended> {
+    return new Running(CLI, args, this.surrounding(env), input).ended;
+  }
+
+  /** Starts a command that goes on until it is stopped, at the latest by `close`. */
+  start(args: readonly string[], env: Environment = {}, input?: string): Running {
+    return this.keep(new Running(CLI, args, this.surrounding(env), input));
+  }
+
+  private surrounding(env: Environment): Environment {
+    return { BLINDRELAY_CONFIG_DIR: this.path("config"), ...env };
+  }
+
+  private keep(process: Running): Running {
+    this.running.push(process);
+    return process;
+  }
+}

@@ -1,0 +1,117 @@
+/** shell, inspect, doctor, token and completion as a person uses them, with a real relay and agent. */
+import { randomBytes } from "node:crypto";
+import { chmodSync, readFileSync } from "node:fs";
+import { makeToken } from "@blindrelay/protocol";
+import {
+  deriveSessionKeys,
+  extractPrk,
+  jsonBytes,
+  sealPacket,
+  toBase64url,
+} from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { House, PASSWORD, type Running } from "./house.ts";
+
+const PROGRAM = `
+export default (agent) => {
+  agent.handle("echo", (params) => params);
+  agent.handle("shout", () => { agent.emit("shouted", { loud: true }); return "ok"; });
+  agent.handle("fail", () => { throw new Error("stuck"); });
+};
+`;
+
+// Each test is a handful of processes; a busy machine takes its time for that.
+vi.setConfig({ testTimeout: 120_000 });
+
+const house = new House();
+let running: Running;
+
+beforeAll(async () => {
+  await house.open();
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  await house.cli(login, {}, `${PASSWORD}\n`);
+  await house.cli(["agent", "add", "Pump", "--id", "pump-7"]);
+  const program = house.write("pump.mjs", PROGRAM);
+  running = house.start(["agent", "run", program, "--agent", "pump-7", "--json"]);
+  await running.json();
+});
+
+afterAll(() => house.close());
+
+it("a script is spoken line by line, and ends at its first failure", async () => {
+  const said = 'echo {"a": 1}\n.methods\nshout\n.agents\n';
+  const { code, stdout, stderr } = await house.cli(["shell", "pump-7"], {}, said);
+  expect([code, stdout.split("\n")]).toEqual([
+    0,
+    expect.arrayContaining(['{"a":1}', "echo", "shout", '"ok"', "pump-7"]),
+  ]);
+  expect(stderr).toContain('pump-7 shouted {"loud":true}');
+  const failed = await house.cli(["shell", "pump-7"], {}, "fail\necho [1]\n");
+  expect([failed.code, failed.stdout]).toEqual([3, ""]);
+  const unknown = await house.cli(["shell", "pump-7"], {}, ".nothing\n");
+  expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
+});
+
+it("a packet is opened with the keyring's secret, and a changed one is told", async () => {
+  const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+  const sid = `${toBase64url(randomBytes(16))}.${toBase64url(randomBytes(16))}`;
+  const suite = nodeSuite();
+  const prk = extractPrk(suite, "pump-7", keyring["pump-7"].agent_token);
+  const keys = deriveSessionKeys(suite, prk, "1", sid);
+  const packet = sealPacket(suite, keys.a2c, "1", sid, 1, jsonBytes({ result: "höchst" }));
+  const envelope = JSON.stringify({ type: "relay", agent_id: "pump-7", payload: packet });
+  const opened = await house.cli(["inspect", "--json"], {}, `${envelope}\n`);
+  expect([opened.code, JSON.parse(opened.stdout)]).toEqual([
+    0,
+    expect.objectContaining({ direction: "agent to client", content: { result: "höchst" } }),
+  ]);
+  const broken = house.write("broken.log", 'got {"v":"9","sid":"x","seq":1,"p":"AAAA"}\n');
+  const { code, stdout } = await house.cli(["inspect", broken, "--agent", "pump-7", "--json"]);
+  expect([code, JSON.parse(stdout)]).toEqual([
+    1,
+    expect.objectContaining({ line: 1, problem: expect.stringContaining("v must be") }),
+  ]);
+  const none = await house.cli(["inspect"], {}, "nothing here\n");
+  expect([none.code, none.stdout]).toEqual([1, ""]);
+});
+
+it("the doctor finds nothing bad, then what was broken, with its fix", async () => {
+  const well = await house.cli(["doctor", "pump-7", "--json"]);
+  const names = JSON.parse(well.stdout).checks.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(
+    expect.arrayContaining(["profile", "relay", "clock", "account", "agent", "secret"]),
+  );
+  expect([well.code, JSON.parse(well.stdout).ok]).toEqual([0, true]);
+  chmodSync(house.path("config/default.json"), 0o644);
+  const ill = await house.cli(["doctor", "pump-7"], {
+    BLINDRELAY_AGENT_TOKEN: makeToken("e2e", new Uint8Array(32).fill(3)),
+  });
+  chmodSync(house.path("config/default.json"), 0o600);
+  expect(ill.code).toBe(1);
+  expect(ill.stdout).toMatch(/BAD profile.*\n +fix: chmod 600/);
+  expect(ill.stdout).toMatch(/BAD secret.*\n +fix: .*provision it anew/);
+  const away = await house.cli(["doctor", "--json"], { BLINDRELAY_URL: "http://127.0.0.1:1" });
+  expect(JSON.parse(away.stdout).checks).toContainEqual(
+    expect.objectContaining({ name: "relay", ok: false, fix: expect.stringContaining("running") }),
+  );
+});
+
+it("a token is named and never printed", async () => {
+  const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+  const secret = keyring["pump-7"].agent_token as string;
+  const right = await house.cli(["token"], {}, `${secret}\n`);
+  expect([right.code, right.stdout]).toEqual([0, expect.stringContaining("end-to-end secret")]);
+  const wrong = await house.cli(["token", "--json"], {}, secret.slice(0, -1));
+  expect([wrong.code, JSON.parse(wrong.stdout).valid]).toEqual([1, false]);
+  expect(JSON.stringify([right, wrong])).not.toContain(secret.slice(5, 20));
+});
+
+it("agents of the keyring are completed without asking the relay", async () => {
+  const env = { BLINDRELAY_URL: "http://127.0.0.1:1" };
+  expect(await house.cli(["completion", "agents"], env)).toEqual({
+    code: 0,
+    stdout: "pump-7\n",
+    stderr: "",
+  });
+});

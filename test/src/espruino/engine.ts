@@ -1,0 +1,77 @@
+/** The real Espruino that ESPRUINO_BIN names, as a board. */
+import { existsSync } from "node:fs";
+import { Engine, type EngineProcess } from "../../../agent-sdk/src/testing/espruino-engine.ts";
+import type { Board } from "./conversation.ts";
+
+const nameOf = (variable: string): string | null => {
+  const path = process.env[variable];
+  return path !== undefined && existsSync(path) ? path : null;
+};
+
+/** With memory to spare. */
+export const binary = nameOf("ESPRUINO_BIN");
+/** One built with 2,630 variables, as a Puck.js has them. */
+export const smallBinary = nameOf("ESPRUINO_BIN_2630");
+
+/** For a test's title. */
+export const whySkipped = (path: string | null, variable: string): string =>
+  path === null ? ` (skipped: ${variable} names no Espruino)` : "";
+
+const START = `
+  try {
+    require("blindrelay").start(require("program").program);
+    var watch = setInterval(() => {
+      if (require("blindrelay").status().state !== "online") return;
+      clearInterval(watch);
+      tell({ ok: true });
+    }, 10);
+  } catch (e) {
+    tell({ ok: false, message: e.toString() });
+  }
+`;
+const PROVISION = `
+  try { require("blindrelay").provision(); tell({ ok: true }); }
+  catch (e) { tell({ ok: false, message: e.toString() }); }
+`;
+
+interface Outcome {
+  readonly ok: boolean;
+  readonly message?: string;
+}
+
+const check = ({ ok, message }: Outcome): void => {
+  if (!ok) throw new Error(message);
+};
+
+export class EngineBoard implements Board {
+  readonly engine: Engine;
+  /** The process that is on; null between lives. */
+  life: EngineProcess | null = null;
+
+  constructor(path: string) {
+    this.engine = new Engine(path);
+  }
+
+  install(name: string, content: string): Promise<void> {
+    return this.engine.install(name, content);
+  }
+
+  async provision(): Promise<void> {
+    check(await this.engine.ask<Outcome>(PROVISION));
+  }
+
+  /** `prepare`: runs before anything else on the board. */
+  async powerOn(prepare = ""): Promise<void> {
+    this.life = this.engine.start(prepare + START);
+    check(await this.life.told<Outcome>());
+  }
+
+  async powerOff(): Promise<void> {
+    await this.life?.kill();
+    this.life = null;
+  }
+
+  end(): Promise<void> {
+    return this.engine.close();
+  }
+}

@@ -1,0 +1,45 @@
+/** `blindrelay shell AGENT --serial`: a terminal on a port far away, through bridge and relay. */
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
+import { Cable } from "../../../tools/src/console/testing/pty.ts";
+import { House, PASSWORD } from "../cli/house.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const house = new House();
+const double = new EspruinoDouble();
+const cable = new Cable(double, house.path("tty"));
+
+beforeAll(async () => {
+  await house.open();
+  await cable.plugIn();
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  await house.cli(login, {}, `${PASSWORD}\n`);
+  const added = await house.cli(["agent", "add", "b", "--id", "far-1", "--env", "--json"]);
+  const { api_token, agent_token } = JSON.parse(added.stdout);
+  const bridge = house.start(["bridge", cable.path, "--mode", "raw", "--json"], {
+    BLINDRELAY_URL: house.url,
+    BLINDRELAY_AGENT_ID: "far-1",
+    BLINDRELAY_RELAY_TOKEN: api_token,
+    BLINDRELAY_AGENT_TOKEN: agent_token,
+    BLINDRELAY_STATE_DIR: house.path("state"),
+  });
+  await bridge.line();
+  let ping = await house.cli(["call", "far-1", "serial.status"]);
+  while (ping.code === 4) ping = await house.cli(["call", "far-1", "serial.status"]);
+  expect([ping.code, ping.stderr]).toEqual([0, ""]);
+});
+
+afterAll(async () => {
+  await house.close();
+  await cable.end();
+  double.end();
+});
+
+it("types to the device and shows what it says", async () => {
+  const args = ["shell", "far-1", "--serial", "--baud", "115200"];
+  const shell = house.start(args, {}, "print(6*7)\n");
+  let line = "";
+  while (!line.endsWith("42")) line = await shell.line();
+  expect((await shell.stop("SIGINT")).code).toBe(0);
+});

@@ -1,0 +1,101 @@
+/**
+ * The nonce recorder: a wrapper for any suite that remembers, for every seal, which plaintext and
+ * AAD went under which raw key and nonce, and objects as soon as the same pair meets another one
+ * (protocol/README.md section 2: a taken seq is never sealed again).
+ *
+ * It is installed over every test of the repository: see vitest-plugin.ts and setup.ts for this
+ * process, register.mjs for processes that a test spawns.
+ */
+import { createHash } from "node:crypto";
+import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
+
+/** One seal: fingerprints of (suite, key, nonce) and of (AAD, plaintext), 16 bytes in hex each. */
+export interface SealRecord {
+  readonly place: string;
+  readonly content: string;
+}
+
+/** A key and nonce met a second plaintext or AAD. Thrown inside the seal that did it. */
+export class NonceReuse extends Error {
+  override name = "NonceReuse";
+}
+
+const fingerprint = (...parts: (Uint8Array | string)[]): string => {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(`${part.length}|`).update(part);
+  return hash.digest("hex").slice(0, 32);
+};
+
+export class NonceRecorder {
+  /** Every reuse since the last `takeViolations`, also those whose exception somebody swallowed. */
+  private violations: string[] = [];
+  private readonly seen = new Map<string, string>();
+  private readonly listener: ((record: SealRecord) => void) | null;
+  seals = 0;
+
+  /** `listener` is told of every seal before it happens. */
+  constructor(listener: ((record: SealRecord) => void) | null = null) {
+    this.listener = listener;
+  }
+
+  /** Forgets what was sealed. For a test, or a run of a property, that starts a world of its own. */
+  startScope(): void {
+    this.seen.clear();
+  }
+
+  record(v: Version, key: Uint8Array, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array) {
+    this.seals++;
+    this.add({ place: fingerprint(v, key, nonce), content: fingerprint(aad, plaintext) });
+  }
+
+  /** Throws NonceReuse where the place is taken by other content; the same bytes again are fine. */
+  add(record: SealRecord): void {
+    this.listener?.(record);
+    const before = this.seen.get(record.place);
+    this.seen.set(record.place, record.content);
+    if (before === undefined || before === record.content) return;
+    const violation = `nonce used twice: key and nonce ${record.place} sealed ${before} and ${record.content}`;
+    this.violations.push(violation);
+    throw new NonceReuse(violation);
+  }
+
+  takeViolations(): string[] {
+    const taken = this.violations;
+    this.violations = [];
+    return taken;
+  }
+}
+
+/** The same suite, with every seal recorded. Keys made by another suite object are not known here. */
+export const recorded = (suite: Suite, recorder: NonceRecorder): Suite => {
+  const raw = new WeakMap<AeadKey, { v: Version; key: Uint8Array }>();
+  return {
+    ...suite,
+    aeadKey: (v, key) => {
+      const handle = suite.aeadKey(v, key);
+      // Suite "2" uses the first half only, so that half alone decides what the nonce is reused with.
+      raw.set(handle, { v, key: Uint8Array.from(v === "2" ? key.subarray(0, 16) : key) });
+      return handle;
+    },
+    seal: (handle, nonce, aad, plaintext) => {
+      const known = raw.get(handle);
+      if (known === undefined) throw new Error("sealed with a key that this suite did not make");
+      recorder.record(known.v, known.key, nonce, aad, plaintext);
+      return suite.seal(handle, nonce, aad, plaintext);
+    },
+  };
+};
+
+const RECORDER = Symbol.for("blindrelay.nonceRecorder");
+/** Left by register.mjs in a spawned process. */
+const LISTENER = Symbol.for("blindrelay.nonceRecorder.onRecord");
+const home = globalThis as {
+  [RECORDER]?: NonceRecorder;
+  [LISTENER]?: (record: SealRecord) => void;
+};
+
+/** The one recorder of this process, however often this module is loaded. */
+export const processRecorder = (): NonceRecorder => {
+  home[RECORDER] ??= new NonceRecorder(home[LISTENER] ?? null);
+  return home[RECORDER];
+};

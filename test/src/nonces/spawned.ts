@@ -1,0 +1,22 @@
+/** Judges what processes spawned by a test sealed; each wrote a file (register.mjs). */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { NonceRecorder } from "./recorder.ts";
+
+/** Every reuse within one process or between several (an agent killed and started again). */
+export const spawnedViolations = (directory: string): string[] => {
+  const all = new NonceRecorder();
+  for (const name of readdirSync(directory)) {
+    // A killed process may leave half a line, which stands for a seal that did not happen.
+    const lines = readFileSync(join(directory, name), "utf8").split("\n").slice(0, -1);
+    for (const line of lines) {
+      const [place = "", content = ""] = line.split(" ");
+      try {
+        all.add({ place, content });
+      } catch {
+        // Kept by the recorder.
+      }
+    }
+  }
+  return all.takeViolations();
+};

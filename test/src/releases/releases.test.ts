@@ -1,0 +1,260 @@
+/**
+ * An update's whole way: signed and published by the command, offered by a real relay, fetched and
+ * checked by an agent, and counted only once the new version has booted.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  type BootConfirmed,
+  checkRelease,
+  downloadRelease,
+  ReleaseError,
+  type ReleaseSource,
+  type RunningAgent,
+  startAgent,
+  type Update,
+} from "@blindrelay/agent-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import type { AgentCreated, CheckAnswer, Release } from "@blindrelay/protocol/schema/rest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { House, PASSWORD } from "../cli/house.ts";
+
+const house = new House();
+const AGENT_TOKEN = makeToken("e2e", randomBytes(32));
+const IMAGE = randomBytes(700_001);
+let publicKey: string;
+let keyFile: string;
+let account: string;
+let relayToken: string;
+
+const publishArgs = (channel: string, version: string, ...more: string[]) => [
+  ...["release", "publish", house.path("image"), "--runtime", "node", "--channel", channel],
+  ...["--firmware-version", version, "--key", keyFile, "--json", ...more],
+];
+
+/** Every test has a channel of its own. */
+const publish = async (channel: string, version: string, ...more: string[]): Promise<Release> => {
+  const args = publishArgs(channel, version, ...more);
+  const { code, stdout, stderr } = await house.cli(args);
+  expect([code, stderr]).toEqual([0, ""]);
+  return JSON.parse(stdout);
+};
+
+const list = async (): Promise<Release[]> =>
+  JSON.parse((await house.cli(["release", "list", "--json"])).stdout).items;
+
+const start = (version: string): Promise<RunningAgent> =>
+  startAgent({
+    url: house.url,
+    agentId: "pump-7",
+    relayToken,
+    agentToken: AGENT_TOKEN,
+    stateDir: house.path("state"),
+    firmwareVersion: version,
+    program: () => undefined,
+    log: () => undefined,
+  });
+
+const source = (more: Partial<ReleaseSource> = {}): ReleaseSource => ({
+  url: house.url,
+  token: relayToken,
+  runtime: "node",
+  channel: "life",
+  version: "1.0.0",
+  publicKeys: [publicKey],
+  ...more,
+});
+
+beforeAll(async () => {
+  keyFile = house.path("release.pem");
+  const key = await house.cli(["release", "keygen", keyFile, "--json"]);
+  publicKey = JSON.parse(key.stdout).public_key;
+  expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+  await house.open(["--release-keys", publicKey]);
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
+  account = JSON.parse(readFileSync(house.path("config/default.json"), "utf8")).account_token;
+  const made = await fetch(`${house.url}/api/v1/agents`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${account}`, "content-type": "application/json" },
+    body: JSON.stringify({ name: "Pump", agent_id: "pump-7" }),
+  });
+  relayToken = ((await made.json()) as AgentCreated).api_token;
+  writeFileSync(house.path("image"), IMAGE);
+});
+afterAll(() => house.close());
+
+it("is published, offered, fetched, booted, and only then confirmed", async () => {
+  const before = await start("1.0.0");
+  const firstBoot = new Promise<BootConfirmed>((resolve) => before.onBootConfirmed(resolve));
+  expect(await firstBoot).toEqual({ version: "1.0.0", previous: null });
+  const pinned = { channel: "life", publicKeys: [publicKey] };
+  expect(await before.checkRelease(pinned)).toBeNull();
+
+  const release = await publish("life", "1.1.0", "--notes", "Closes the valve.");
+  expect(release).toMatchObject({ status: "published", size: IMAGE.length, runtime: "node" });
+  const update = (await before.checkRelease(pinned)) as Update;
+  expect(update).toMatchObject({ version: "1.1.0", notes: "Closes the valve." });
+  await downloadRelease(update, house.path("new-image"));
+  expect(readFileSync(house.path("new-image")).equals(IMAGE)).toBe(true);
+  const counts = async () => (await list()).find(({ id }) => id === release.id)?.rollout;
+  expect(await counts()).toMatchObject({ offered: 1, confirmed: 0 });
+  await before.stop();
+
+  const after = await start("1.1.0");
+  const nextBoot = new Promise<BootConfirmed>((resolve) => after.onBootConfirmed(resolve));
+  expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0" });
+  expect(await after.checkRelease(pinned)).toBeNull();
+  await after.stop();
+  // The relay writes what it saw within a second.
+  await expect.poll(counts, { timeout: 15_000 }).toMatchObject({ offered: 1, confirmed: 1 });
+
+  const again = await start("1.1.0");
+  await again.online();
+  let heard = 0;
+  again.onBootConfirmed(() => {
+    heard += 1;
+  });
+  expect(heard).toBe(0);
+  await again.stop();
+});
+
+it("is verified by the command without asking anybody", async () => {
+  const release = await publish("verify", "1.1.0");
+  const saved = house.write("release.json", JSON.stringify(release));
+  const verify = (file: string, key: string) =>
+    house.cli(["release", "verify", file, "--release", saved, "--public-key", key]);
+  expect(await verify(house.path("image"), publicKey)).toMatchObject({ code: 0, stdout: "ok\n" });
+  expect((await verify(house.path("image"), keyFile)).code).toBe(0);
+  const other = house.path("other.pem");
+  await house.cli(["release", "keygen", other]);
+  expect((await verify(house.path("image"), other)).code).toBe(1);
+  expect((await verify(house.write("short", "x"), publicKey)).code).toBe(1);
+  expect((await house.cli(["release", "keygen", other])).code).toBe(2); // never over an old one
+});
+
+it("is checked for by the command, paused, resumed and yanked", async () => {
+  const release = await publish("rollout", "1.1.0");
+  const check = ["release", "check", "--channel", "rollout", "--firmware-version", "1.0.0"];
+  expect((await house.cli(check)).stdout).toBe("1.1.0\n");
+  const mine = source({ channel: "rollout" });
+  const set = async (...flags: string[]) => {
+    const { code, stdout } = await house.cli(["release", "set", release.id, "--json", ...flags]);
+    expect(code).toBe(0);
+    return JSON.parse(stdout) as Release;
+  };
+  expect((await set("--pause")).rollout.paused).toBe(true);
+  expect(await checkRelease(mine)).toBeNull();
+  expect((await set("--resume", "--percent", "100")).rollout.paused).toBe(false);
+  expect((await checkRelease(mine))?.version).toBe("1.1.0");
+  expect((await set("--yank")).status).toBe("yanked");
+  expect((await house.cli(check)).stdout).toBe("nothing newer\n");
+});
+
+it("left half published is taken up again", async () => {
+  await publish("half", "1.2.0", "--draft");
+  expect((await publish("half", "1.2.0")).status).toBe("published");
+  expect((await house.cli(publishArgs("half", "1.2.0"))).code).toBe(5);
+});
+
+describe("a relay that lies", () => {
+  let liar: Server;
+  let url: string;
+  let truth: NonNullable<CheckAnswer["latest"]>;
+  let lie: object;
+  /** What the artifact's address sends, by how often it was asked. */
+  let serve: (asked: number, from: number) => { bytes: Buffer; breakOff?: boolean };
+  let asked: number;
+
+  beforeAll(async () => {
+    await publish("lies", "1.2.0");
+    const path = "/api/v1/releases/check?channel=lies&version=1.0.0";
+    const headers = { authorization: `Bearer ${account}` };
+    const answer = await fetch(`${house.url}${path}`, { headers });
+    truth = ((await answer.json()) as CheckAnswer).latest as typeof truth;
+    liar = createServer((request, response) => {
+      if (request.url?.startsWith("/api/")) {
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify({ latest: { ...truth, url: `${url}/artifact`, ...lie } }));
+        return;
+      }
+      const from = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+      const { bytes, breakOff } = serve(asked, from);
+      asked += 1;
+      response.writeHead(from === 0 ? 200 : 206, {
+        "content-length": String(bytes.length + (breakOff === true ? 1000 : 0)),
+      });
+      response.write(bytes, () => {
+        if (breakOff === true) response.destroy();
+        else response.end();
+      });
+    });
+    await new Promise<void>((resolve) => liar.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(liar.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    liar.close();
+    liar.closeAllConnections();
+  });
+
+  const told = async (what: object, more: Partial<ReleaseSource> = {}): Promise<unknown> => {
+    lie = what;
+    return checkRelease(source({ url, channel: "lies", ...more })).then(
+      () => "taken",
+      (error: unknown) => (error instanceof ReleaseError ? error.problem : error),
+    );
+  };
+
+  it("is believed where it tells the truth, and only there", async () => {
+    expect(await told({})).toBe("taken");
+    expect(await told({ version: "9.9.9" })).toBe("untrusted");
+    expect(await told({ size: truth.size + 1 })).toBe("untrusted");
+    expect(await told({ sha256: createHash("sha256").update("x").digest("hex") })).toBe(
+      "untrusted",
+    );
+    expect(await told({ signature: "A".repeat(86) })).toBe("untrusted");
+    expect(await told({ runtime: "espruino" }, { runtime: "espruino" })).toBe("untrusted");
+    expect(await told({}, { channel: "beta" })).toBe("untrusted");
+    expect(await told({ size: "9" })).toBe("refused");
+  });
+
+  it("cannot bring an old release back, however well signed", async () => {
+    expect(await told({}, { version: truth.version })).toBe("downgrade");
+    expect(await told({}, { version: "2.0.0" })).toBe("downgrade");
+    expect(await told({}, { version: `${truth.version}+local` })).toBe("downgrade");
+  });
+
+  const fetched = async (): Promise<unknown> => {
+    asked = 0;
+    const update = { ...truth, url: `${url}/artifact` };
+    const target = house.path("fetched");
+    return downloadRelease(update, target).then(
+      () => readFileSync(target).equals(IMAGE),
+      (error: unknown) => (error instanceof ReleaseError ? error.problem : error),
+    );
+  };
+
+  it("cannot give other bytes, more or fewer, and leaves nothing behind", async () => {
+    const other = Buffer.from(IMAGE);
+    other[5] = (other[5] as number) ^ 1;
+    serve = () => ({ bytes: other });
+    expect(await fetched()).toBe("corrupt");
+    serve = () => ({ bytes: Buffer.concat([IMAGE, Buffer.from([0])]) });
+    expect(await fetched()).toBe("corrupt");
+    serve = (_asked, from) => ({ bytes: IMAGE.subarray(from, IMAGE.length - 1) });
+    expect(await fetched()).toBe("unreachable");
+    expect(existsSync(house.path("fetched"))).toBe(false);
+    expect(existsSync(house.path("fetched.part"))).toBe(false);
+  });
+
+  it("may break off, and the download goes on where it was", async () => {
+    serve = (count, from) => ({
+      bytes: IMAGE.subarray(from, count < 2 ? from + 100_000 : undefined),
+      breakOff: count < 2,
+    });
+    expect(await fetched()).toBe(true);
+    expect(asked).toBe(3);
+  });
+});

@@ -1,0 +1,28 @@
+/**
+ * Secrets in what programs say beside their answers: on standard error and in logs. Tokens are known
+ * by their form, a right checksum included, so that any that a test made is found without asking
+ * who made it; passwords, one-time secrets and keys have no form, and are known because whoever
+ * makes them tells (the stand-ins of this folder).
+ */
+import { readToken } from "@blindrelay/protocol";
+
+const TOKEN_LIKE = /(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}/g;
+/** Shorter texts would be found by chance. */
+const MIN_LENGTH = 8;
+const CONTEXT = 60;
+
+/** Each secret found in a text, with its surroundings and itself shortened. */
+export const leaksIn = (text: string, secrets: ReadonlySet<string>): string[] => {
+  const found = new Set<string>();
+  for (const [token] of text.matchAll(TOKEN_LIKE)) {
+    if (readToken(token).ok) found.add(token);
+  }
+  for (const secret of secrets) {
+    if (secret.length >= MIN_LENGTH && text.includes(secret)) found.add(secret);
+  }
+  return [...found].map((secret) => {
+    const at = text.indexOf(secret);
+    const around = text.slice(Math.max(0, at - CONTEXT), at + secret.length + CONTEXT);
+    return `${secret.slice(0, 6)}… in: ${around.replaceAll(secret, "<the secret>")}`;
+  });
+};

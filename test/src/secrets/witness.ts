@@ -1,0 +1,79 @@
+/**
+ * What this process said and which secrets it made. A process that a test spawned writes both to
+ * files of a folder (BLINDRELAY_TEST_SECRETS), at once, because it may be killed at any moment; the
+ * test's own process keeps them here.
+ */
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Witness {
+  said: string[];
+  readonly secrets: Set<string>;
+  /** Where a spawned process writes to; null in the test's own. */
+  readonly folder: string | null;
+  listening: boolean;
+}
+
+const WITNESS = Symbol.for("blindrelay.secretsWitness");
+const home = globalThis as { [WITNESS]?: Witness };
+const fresh = (folder: string | null): Witness => ({
+  said: [],
+  secrets: new Set(),
+  folder,
+  listening: false,
+});
+
+/** The one witness of this process, however often this module is loaded. */
+export const processWitness = (): Witness => {
+  home[WITNESS] ??= fresh(null);
+  return home[WITNESS];
+};
+
+/** For a spawned process. */
+export const witnessInto = (folder: string): void => {
+  home[WITNESS] = fresh(folder);
+};
+
+/** Notes something that was said. */
+export const noteSaid = (text: string): void => {
+  const { said, folder } = processWitness();
+  if (folder === null) said.push(text);
+  else append(folder, "said", text);
+};
+
+/** Notes a secret that was made. */
+export const noteSecret = (secret: string): void => {
+  const { secrets, folder } = processWitness();
+  if (secrets.has(secret)) return;
+  secrets.add(secret);
+  if (folder !== null) append(folder, "made", `${JSON.stringify(secret)}\n`);
+};
+
+/** The test may have cleared its folder while a process of it was still ending. */
+const append = (folder: string, what: string, text: string): void => {
+  try {
+    appendFileSync(join(folder, `${process.pid}.${what}`), text, { mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+};
+
+/** Listens to standard error and the console of this process. Standard output is for answers. */
+export const listen = (): void => {
+  if (processWitness().listening) return;
+  processWitness().listening = true;
+  const write = process.stderr.write;
+  process.stderr.write = function (this: NodeJS.WriteStream, ...parts: unknown[]) {
+    const [chunk] = parts as [string | Uint8Array];
+    noteSaid(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8"));
+    return Reflect.apply(write, this, parts);
+  } as typeof process.stderr.write;
+  for (const level of ["error", "warn"] as const) {
+    const plain = console[level];
+    console[level] = (...parts: unknown[]) => {
+      noteSaid(`${parts.map(String).join(" ")}\n`);
+      plain(...parts);
+    };
+  }
+  process.on("uncaughtExceptionMonitor", (error) => noteSaid(`${error?.stack ?? error}\n`));
+};

@@ -1,0 +1,18 @@
+/** Stands in for the relay's master key wherever tests run: the witness hears of it in every writing. */
+import {
+  makeMasterKey as make,
+  readMasterKey as read,
+} from "../../../relay-server/src/auth/master-key.ts";
+import { noteSecret } from "./witness.ts";
+
+export * from "../../../relay-server/src/auth/master-key.ts";
+
+const noted = (key: Uint8Array): Uint8Array => {
+  for (const form of ["hex", "base64", "base64url"] as const) {
+    noteSecret(Buffer.from(key).toString(form));
+  }
+  return key;
+};
+
+export const makeMasterKey: typeof make = (...given) => noted(make(...given));
+export const readMasterKey: typeof read = (...given) => noted(read(...given));

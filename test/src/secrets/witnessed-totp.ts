@@ -1,0 +1,20 @@
+/** Stands in for the relay's one-time codes wherever tests run: the witness hears of what it draws. */
+import {
+  drawRecoveryCodes as drawCodes,
+  drawTotpSecret as drawSecret,
+} from "../../../relay-server/src/auth/totp.ts";
+import { noteSecret } from "./witness.ts";
+
+export * from "../../../relay-server/src/auth/totp.ts";
+
+export const drawTotpSecret: typeof drawSecret = () => {
+  const secret = drawSecret();
+  noteSecret(secret);
+  return secret;
+};
+
+export const drawRecoveryCodes: typeof drawCodes = () => {
+  const codes = drawCodes();
+  codes.forEach(noteSecret);
+  return codes;
+};

@@ -1,0 +1,25 @@
+/** The engine and the scripts for it, made once for a test file. */
+import { fileURLToPath } from "node:url";
+import { buildXsModules } from "../../../agent-sdk/build/xs.ts";
+import { findXsEngine } from "../../../agent-sdk/build/xs-engine.ts";
+import { deviceScript } from "../../../agent-sdk/build/xs-script.ts";
+
+/** The very files that the simulator runs on Node. */
+const programs = ["echo", "sensor", "valve"].map((name) => [
+  name,
+  fileURLToPath(new URL(`../../../simulator/src/devices/${name}.ts`, import.meta.url)),
+]);
+
+const found = await findXsEngine();
+
+/** Of `describe.skipIf`, and for its title. */
+export const withoutEngine = found.kind === "missing";
+export const whySkipped = found.kind === "missing" ? ` (skipped: ${found.reason})` : "";
+export const engine = found.kind === "found" ? found.path : "";
+
+export const makeScript = async (): Promise<string> =>
+  deviceScript(await buildXsModules(), {
+    ...Object.fromEntries(programs),
+    counter: fileURLToPath(new URL("./counter.ts", import.meta.url)),
+    siege: fileURLToPath(new URL("./siege-program.ts", import.meta.url)),
+  });

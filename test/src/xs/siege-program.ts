@@ -1,0 +1,20 @@
+/** A device program that tells the world outside, by its log, whenever it was made to do something. */
+import type { Agent } from "@blindrelay/agent-sdk";
+
+/** A handler that takes this long answers into whatever is left of its session. */
+const SLOW_MS = 700;
+
+export default (agent: Agent): void => {
+  const execute = (params: unknown): object => {
+    const marker = (params as { readonly marker?: unknown } | undefined)?.marker;
+    agent.log("info", "executed", { marker: marker });
+    return { echo: marker, from: agent.id };
+  };
+  agent.handle("now", execute);
+  agent.handle("slow", (params) => {
+    const result = execute(params);
+    return new Promise((resolve) => {
+      agent.after(SLOW_MS, () => resolve(result));
+    });
+  });
+};

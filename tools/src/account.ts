@@ -1,0 +1,33 @@
+/** The agents of one's account, as several commands need them: over REST, with their secrets in the keyring. */
+import { randomBytes } from "node:crypto";
+import { makeToken } from "@blindrelay/protocol";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { checkToken } from "./commands/connect.ts";
+import type { Key } from "./config/profile.ts";
+import { checkAgentId, type Settings } from "./config/settings.ts";
+import { Rest } from "./rest.ts";
+
+/** REST as the account of the settings. */
+export const accountRest = (settings: Settings): Rest => {
+  const token = settings.accountToken();
+  checkToken(token, "account", "account token");
+  return new Rest(settings.httpUrl(), token);
+};
+
+export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;
+
+/** A fresh end-to-end secret. It is made here and the relay never sees it. */
+export const makeKey = (version: Version): Key => ({
+  agent_token: makeToken("e2e", randomBytes(32)),
+  packet_version: version,
+});
+
+/** Keeps an agent's secret in the keyring, or forgets it (null); without a profile nothing is kept. */
+export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
+  const { profile } = settings;
+  if (profile === null) return;
+  const keyring: Record<string, Key> = Object.assign(Object.create(null), profile.keyring);
+  if (key === null) delete keyring[agentId];
+  else keyring[agentId] = key;
+  settings.save({ ...profile, keyring });
+};

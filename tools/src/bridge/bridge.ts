@@ -1,0 +1,154 @@
+/**
+ * One port, bridged: the port is kept open, and while it is, there is an agent for it. Losing the
+ * port ends the agent's link, so presence tells the truth; its return begins a new life with a new
+ * boot count, as after any restart.
+ */
+import {
+  type AgentStatus,
+  ConfigError,
+  type RunningAgent,
+  StateError,
+  startAgent,
+  systemTimer,
+} from "@blindrelay/agent-sdk/node";
+import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { openFailure } from "../console/port.ts";
+import { Failure } from "../failure.ts";
+import { openerFor } from "../serial/open.ts";
+import type { OpenPort } from "../serial/port.ts";
+import { PortSupervisor, type PortUser } from "../serial/supervise.ts";
+import type { Identity, PortPlan } from "./config.ts";
+import { linesProgram } from "./lines.ts";
+import { type PortProgram, rawProgram } from "./raw.ts";
+import { carrySealed } from "./sealed.ts";
+
+/** What a person or a supervising program gets to know. */
+export type BridgeNews =
+  | { readonly event: "port"; readonly name: string; readonly port: string; readonly state: "open" }
+  | {
+      readonly event: "port";
+      readonly name: string;
+      readonly port: string;
+      readonly state: "lost" | "absent";
+      readonly reason: string;
+      readonly retry_ms: number;
+    }
+  | {
+      readonly event: "agent";
+      readonly name: string;
+      readonly agent_id: string;
+      readonly state: "online" | "offline";
+      readonly code: string | null;
+    };
+
+export interface BridgeOptions {
+  readonly plan: PortPlan;
+  /** The relay's WebSocket address. */
+  readonly url: string;
+  readonly log: Log;
+  news(news: BridgeNews): void;
+  /** Only a person can help; the port stays closed. */
+  failed(failure: unknown): void;
+}
+
+/** Before the first login these mean that the credentials are wrong. */
+const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
+
+const asFailure = (error: unknown): unknown => {
+  if (error instanceof StateError) return new Failure("device", error.message, error);
+  if (error instanceof ConfigError) return new Failure("refused", error.message, error);
+  return error;
+};
+
+export class Bridge {
+  private readonly options: BridgeOptions;
+  private readonly timer: TimerPort = systemTimer();
+  private readonly supervisor: PortSupervisor;
+  private wasOnline = false;
+
+  constructor(options: BridgeOptions) {
+    this.options = options;
+    const { plan } = options;
+    this.supervisor = new PortSupervisor({
+      open: openerFor(plan.address),
+      settings: plan.settings,
+      writeTimeoutMs: plan.writeTimeoutMs,
+      timer: this.timer,
+      use: (port) => this.use(port),
+      report: (state, reason, waitMs) => {
+        const base = { event: "port", name: plan.name, port: plan.port } as const;
+        if (state === "open") options.news({ ...base, state });
+        else {
+          const told = state === "absent" ? openFailure(plan.port, reason).message : reason;
+          options.news({ ...base, state, reason: told, retry_ms: waitMs });
+        }
+      },
+      failed: (error) => options.failed(asFailure(error)),
+    });
+  }
+
+  start(): void {
+    this.supervisor.start();
+  }
+
+  stop(): Promise<void> {
+    return this.supervisor.stop();
+  }
+
+  private async use(port: OpenPort): Promise<PortUser> {
+    const { plan, url, log } = this.options;
+    const { mode } = plan;
+    if (mode.kind === "sealed") return carrySealed(port, { url, timer: this.timer, log });
+    const made =
+      mode.kind === "raw"
+        ? rawProgram(port, plan.settings)
+        : linesProgram(port, mode.mapping, this.timer);
+    const agent = await this.startAgent(mode.identity, mode.stateDir, made);
+    return {
+      data: made.user.data,
+      end: async (reason) => {
+        await made.user.end(reason);
+        // The failed calls' answers are written in the next turn, and go out before the link.
+        await new Promise((resolve) => setImmediate(resolve));
+        await agent.stop();
+      },
+    };
+  }
+
+  private async startAgent(
+    identity: Identity,
+    stateDir: string,
+    made: PortProgram,
+  ): Promise<RunningAgent> {
+    const { plan, url, log } = this.options;
+    const agent = await startAgent({
+      url,
+      agentId: identity.agentId,
+      relayToken: identity.relayToken,
+      agentToken: identity.agentToken,
+      packetVersion: identity.version,
+      stateDir,
+      name: plan.name,
+      program: made.program,
+      log,
+    });
+    agent.onState((status) => this.follow(identity.agentId, status));
+    return agent;
+  }
+
+  private follow(agentId: string, { state, code, advice }: AgentStatus): void {
+    const { plan, news, failed } = this.options;
+    const base = { event: "agent", name: plan.name, agent_id: agentId, code } as const;
+    if (state === "online") {
+      this.wasOnline = true;
+      news({ ...base, state });
+      return;
+    }
+    const refused = code !== null && CREDENTIALS.includes(code) && !this.wasOnline;
+    if (state === "final" || (state === "waiting" && refused)) {
+      failed(new Failure("refused", `${plan.name}: ${advice ?? "the relay refuses this agent"}`));
+    } else if (state === "waiting" || state === "stopped") {
+      news({ ...base, state: "offline" });
+    }
+  }
+}

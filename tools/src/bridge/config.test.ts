@@ -1,0 +1,109 @@
+/** The configuration file: what is refused, with its place; and the examples that we ship. */
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { readBridgeConfig } from "./config.ts";
+
+const EXAMPLES = new URL("../../examples/", import.meta.url);
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-config-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const write = (name: string, value: unknown, mode = 0o600): string => {
+  const path = join(folder, name);
+  writeFileSync(path, typeof value === "string" ? value : JSON.stringify(value));
+  chmodSync(path, mode);
+  return path;
+};
+
+const token = (kind: "agent" | "e2e", byte: number) =>
+  makeToken(kind, new Uint8Array(32).fill(byte));
+
+const credentials = (id: string, byte = 1) => ({
+  agent_id: id,
+  api_token: token("agent", byte),
+  agent_token: token("e2e", byte + 1),
+  packet_version: "1",
+});
+
+const RAW = { port: "/dev/ttyUSB0", mode: "raw", credentials: "a.json", state_dir: "a" };
+
+const problemOf = (ports: unknown[]): string => {
+  try {
+    readBridgeConfig(write("bridge.json", { ports }));
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+it("reads the examples that we ship", () => {
+  for (const name of ["bridge.json", "printer-lines.json"]) {
+    cpSync(new URL(name, EXAMPLES), join(folder, name));
+  }
+  write("printer.json", credentials("printer", 1));
+  write("switch.json", credentials("switch", 3));
+  const { relay, ports } = readBridgeConfig(join(folder, "bridge.json"));
+  expect(relay).toBe("https://relay.example");
+  expect(ports.map(({ name, mode, address }) => [name, mode.kind, address.kind])).toEqual([
+    ["greenhouse board", "sealed", "serial"],
+    ["3D printer", "lines", "usb"],
+    ["switch console", "raw", "rfc2217"],
+  ]);
+  expect(ports[2]?.settings.baudRate).toBe(9600);
+});
+
+it("takes paths from where the file is", () => {
+  write("a.json", credentials("a"));
+  const [port] = readBridgeConfig(write("bridge.json", { ports: [RAW] })).ports;
+  expect(port?.mode).toMatchObject({ kind: "raw", stateDir: join(folder, "a") });
+});
+
+it.each([
+  [[], "/ports"],
+  [[{ ...RAW, speed: 1 }], "/ports/0"],
+  [[{ ...RAW, port: "http://x" }], "not a port: http://x"],
+  [[{ ...RAW, baud_rate: 3 }], "ports[0]: baud_rate cannot be 3"],
+  [[{ ...RAW, credentials: undefined }], "ports[0]: credentials is missing"],
+  [[{ ...RAW, credentials: "none.json" }], "none.json cannot be read"],
+  [[{ ...RAW, mode: "lines" }], "ports[0]: mapping is missing"],
+  [[RAW, { ...RAW, port: "/dev/ttyUSB1", name: "b" }], "two ports have the same agent a"],
+  [
+    [
+      { port: "/dev/x", mode: "sealed" },
+      { port: "/dev/x", mode: "sealed" },
+    ],
+    "the same name /dev/x",
+  ],
+])("says what is wrong and where: %j", (ports, text) => {
+  write("a.json", credentials("a"));
+  expect(problemOf(ports)).toContain(text);
+});
+
+it("refuses secrets that others can read, and of the wrong kind, without showing them", () => {
+  write("a.json", credentials("a"), 0o644);
+  expect(problemOf([RAW])).toContain("chmod 600");
+  const swapped = { ...credentials("a"), api_token: token("e2e", 1) };
+  write("a.json", swapped);
+  const problem = problemOf([RAW]);
+  expect(problem).toContain("api_token");
+  expect(problem).not.toContain(swapped.api_token);
+  const broken = `{"agent_token": "${swapped.api_token}`;
+  write("a.json", broken);
+  expect(problemOf([RAW])).toContain("is no JSON");
+  expect(problemOf([RAW])).not.toContain("e2e_");
+});
+
+it("the unit starts the command that checks, and does not restart what needs a person", () => {
+  const unit = readFileSync(
+    new URL("../../systemd/blindrelay-bridge.service", import.meta.url),
+    "utf8",
+  );
+  expect(unit).toContain("blindrelay bridge --config /etc/blindrelay/bridge.json");
+  expect(unit).toMatch(/^RestartPreventExitStatus=2 5 7$/m);
+});

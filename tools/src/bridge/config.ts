@@ -1,0 +1,221 @@
+/**
+ * The bridge's configuration file: many ports, each its own agent. Paths in it are relative to it.
+ * Secrets stand in files of their own, as `blindrelay agent export AGENT --json` prints them.
+ */
+import { readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
+import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { type Static, Type } from "typebox";
+import { Compile } from "typebox/compile";
+import { Failure } from "../failure.ts";
+import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
+import { DEFAULT_SETTINGS, type LineSettings, messageOf } from "../serial/port.ts";
+import { type LineMapping, readMapping } from "./mapping.ts";
+import { readSettings } from "./settings.ts";
+
+const strict = { additionalProperties: false } as const;
+
+const Port = Type.Object(
+  {
+    port: Type.String({ description: ADDRESS_FORMS }),
+    mode: Type.Union([Type.Literal("sealed"), Type.Literal("lines"), Type.Literal("raw")]),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "For people." })),
+    credentials: Type.Optional(
+      Type.String({
+        description:
+          "File of mode 0600: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
+      }),
+    ),
+    state_dir: Type.Optional(
+      Type.String({ description: "The agent's own folder. Not for sealed." }),
+    ),
+    mapping: Type.Optional(Type.String({ description: "Mapping file of mode lines." })),
+    baud_rate: Type.Optional(Type.Integer()),
+    data_bits: Type.Optional(Type.Integer()),
+    parity: Type.Optional(Type.String()),
+    stop_bits: Type.Optional(Type.Number()),
+    flow_control: Type.Optional(Type.String()),
+    write_timeout_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000 })),
+  },
+  strict,
+);
+
+export const BridgeConfig = Type.Object(
+  {
+    $schema: Type.Optional(Type.String()),
+    relay: Type.Optional(
+      Type.String({ description: "BLINDRELAY_URL and the profile where absent." }),
+    ),
+    ports: Type.Array(Port, { minItems: 1, maxItems: 256 }),
+  },
+  { ...strict, title: "blindrelay bridge: configuration" },
+);
+
+export type PortFile = Static<typeof Port>;
+export type BridgeFile = Static<typeof BridgeConfig>;
+
+export interface Identity {
+  readonly agentId: string;
+  readonly relayToken: string;
+  readonly agentToken: string;
+  readonly version: Version;
+}
+
+export type PortMode =
+  | { readonly kind: "sealed" }
+  | { readonly kind: "raw"; readonly identity: Identity; readonly stateDir: string }
+  | {
+      readonly kind: "lines";
+      readonly identity: Identity;
+      readonly stateDir: string;
+      readonly mapping: LineMapping;
+    };
+
+/** One port, checked. */
+export interface PortPlan {
+  readonly name: string;
+  readonly port: string;
+  readonly address: PortAddress;
+  readonly settings: LineSettings;
+  readonly writeTimeoutMs: number;
+  readonly mode: PortMode;
+}
+
+export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
+
+const check = Compile(BridgeConfig);
+
+const readJson = (path: string, what: string): unknown => {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Failure("usage", `${what} ${path} cannot be read: ${messageOf(error)}`, error);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Without the parser's words: they quote the file, which may hold secrets.
+    throw new Failure("usage", `${what} ${path} is no JSON`);
+  }
+};
+
+export const readMappingFile = (path: string): LineMapping => {
+  try {
+    return readMapping(readJson(path, "the mapping"));
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure("usage", `the mapping ${path}: ${messageOf(error)}`, error);
+  }
+};
+
+/** What makes an agent, checked before anything is sent. `where` names the source in errors. */
+export const checkIdentity = (
+  given: {
+    readonly [field in "agent_id" | "api_token" | "agent_token" | "packet_version"]?: unknown;
+  },
+  where: string,
+): Identity => {
+  const { agent_id, api_token, agent_token, packet_version = "1" } = given;
+  if (typeof agent_id !== "string" || !new RegExp(AGENT_ID_PATTERN).test(agent_id)) {
+    throw new Failure("usage", `${where}: agent_id is missing or is none`);
+  }
+  const secret = (value: unknown, kind: "agent" | "e2e", name: string): string => {
+    if (typeof value !== "string") throw new Failure("usage", `${where}: ${name} is missing`);
+    const problem = tokenProblem(value, kind);
+    if (problem !== null) throw new Failure("refused", `${where}: ${name}: ${problem}`);
+    return value;
+  };
+  if (!isVersion(packet_version)) {
+    throw new Failure("usage", `${where}: packet_version must be "1" or "2"`);
+  }
+  return {
+    agentId: agent_id,
+    relayToken: secret(api_token, "agent", "api_token"),
+    agentToken: secret(agent_token, "e2e", "agent_token"),
+    version: packet_version,
+  };
+};
+
+const readCredentials = (path: string): Identity => {
+  const value = readJson(path, "the credentials");
+  if ((statSync(path).mode & 0o077) !== 0) {
+    throw new Failure("usage", `others can read the credentials ${path}: chmod 600 ${path}`);
+  }
+  return checkIdentity((value ?? {}) as object, path);
+};
+
+export const readAddress = (text: string): PortAddress => {
+  const address = parseAddress(text);
+  if (address === null) throw new Failure("usage", `not a port: ${text} (${ADDRESS_FORMS})`);
+  return address;
+};
+
+const planMode = (port: PortFile, folder: string, where: string): PortMode => {
+  const { mode } = port;
+  const demand = (value: string | undefined, name: string): string => {
+    if (value === undefined) throw new Failure("usage", `${where}: ${name} is missing`);
+    return resolve(folder, value);
+  };
+  if (mode === "sealed") return { kind: "sealed" };
+  const stateDir = demand(port.state_dir, "state_dir");
+  const identity = readCredentials(demand(port.credentials, "credentials"));
+  if (mode === "raw") return { kind: "raw", identity, stateDir };
+  const mapping = readMappingFile(demand(port.mapping, "mapping"));
+  return { kind: "lines", identity, stateDir, mapping };
+};
+
+const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
+  const where = `ports[${index}]`;
+  const { baud_rate, data_bits, parity, stop_bits, flow_control } = port;
+  const given = { baud_rate, data_bits, parity, stop_bits, flow_control };
+  const named = Object.entries(given).filter(([, value]) => value !== undefined);
+  let settings: LineSettings;
+  try {
+    settings = readSettings(Object.fromEntries(named), DEFAULT_SETTINGS);
+  } catch (error) {
+    throw new Failure("usage", `${where}: ${messageOf(error)}`, error);
+  }
+  const mode = planMode(port, folder, where);
+  return {
+    name: port.name ?? (mode.kind === "sealed" ? port.port : mode.identity.agentId),
+    port: port.port,
+    address: readAddress(port.port),
+    settings,
+    writeTimeoutMs: port.write_timeout_ms ?? DEFAULT_WRITE_TIMEOUT_MS,
+    mode,
+  };
+};
+
+/** Two of one thing that only one may have. */
+const refuseDoubles = (plans: readonly PortPlan[]): void => {
+  const seen = new Set<string>();
+  const claim = (what: string): void => {
+    if (seen.has(what)) throw new Failure("usage", `two ports have the same ${what}`);
+    seen.add(what);
+  };
+  for (const { name, port, mode } of plans) {
+    claim(`name ${name}`);
+    claim(`port ${port}`);
+    if (mode.kind === "sealed") continue;
+    claim(`agent ${mode.identity.agentId}`);
+    claim(`state_dir ${mode.stateDir}`);
+  }
+};
+
+/** Reads and checks the file and all that it names. Throws a Failure that says where what is wrong. */
+export const readBridgeConfig = (
+  path: string,
+): { readonly relay: string | null; readonly ports: readonly PortPlan[] } => {
+  const value = readJson(path, "the configuration");
+  if (!check.Check(value)) {
+    const [first] = check.Errors(value);
+    const what = `${first?.instancePath || "the file"} ${first?.message ?? "is none"}`;
+    throw new Failure("usage", `the configuration ${path}: ${what}`);
+  }
+  const file = value as BridgeFile;
+  const ports = file.ports.map((port, index) => planPort(port, index, dirname(resolve(path))));
+  refuseDoubles(ports);
+  return { relay: file.relay ?? null, ports };
+};

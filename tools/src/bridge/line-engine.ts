@@ -1,0 +1,234 @@
+/**
+ * One command at a time to a device that answers in lines. Pure over a timer and a write:
+ *
+ *   idle     take the next call, send its line              -> waiting
+ *   waiting  its answer, its error                          -> idle (the call settles)
+ *            its time is over                               -> quiet
+ *   quiet    silence, or long enough: send it again while
+ *            it has retries left                            -> waiting, else idle (the call fails)
+ *
+ * Lines that belong to no command are events. In `quiet` they may be a late answer, and what looks
+ * like one is dropped: a device that can echo a number in its answers ({#}) excludes the rest.
+ */
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { DeviceAway } from "./away.ts";
+import { LineReader, nmeaChecksum } from "./line-reader.ts";
+import type { LineCommand, LineMapping } from "./mapping.ts";
+
+const MAX_WAITING = 64;
+const MAX_COLLECTED_LINES = 1_000;
+/** A device that never falls silent is not waited for longer than this many times `quiet_ms`. */
+const QUIET_LIMIT = 10;
+const LAST_TAG = 999;
+
+export interface LineHost {
+  readonly timer: TimerPort;
+  /** Resolves when the port took it. */
+  write(bytes: Uint8Array): Promise<void>;
+  event(event: string, data: Record<string, unknown>): void;
+}
+
+export interface LineCounters {
+  /** Commands sent, again or for the first time. */
+  sent: number;
+  retried: number;
+  timeouts: number;
+  /** Lines that nothing took. */
+  unmatched: number;
+  /** Lines in the silence after a timeout that may have been late answers. */
+  late: number;
+}
+
+interface LineCall {
+  readonly command: LineCommand;
+  readonly params: unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+  tries: number;
+  tag: string;
+  lines: Record<string, unknown>[];
+}
+
+export class LineEngine {
+  readonly counters: LineCounters = { sent: 0, retried: 0, timeouts: 0, unmatched: 0, late: 0 };
+  private readonly mapping: LineMapping;
+  private readonly host: LineHost;
+  private readonly reader: LineReader;
+  private readonly waiting: LineCall[] = [];
+  private current: LineCall | null = null;
+  private state: "idle" | "waiting" | "quiet" = "idle";
+  private timer: unknown = null;
+  private quietUntil = 0;
+  private tags = 0;
+  private gone: string | null = null;
+
+  constructor(mapping: LineMapping, host: LineHost) {
+    this.mapping = mapping;
+    this.host = host;
+    this.reader = new LineReader(mapping, (line) => this.receiveLine(line));
+  }
+
+  /** Lines dropped before anybody looked at them. */
+  get dropped(): number {
+    return this.reader.dropped;
+  }
+
+  receive(bytes: Uint8Array): void {
+    this.reader.receive(bytes);
+  }
+
+  /** Settles with the command's result; rejects with an Error, or a DeviceAway where the port goes. */
+  call(command: LineCommand, params: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      // Wrong parameters are told now, and not when its turn comes.
+      command.line(params, "0");
+      if (this.gone !== null) throw new DeviceAway(this.gone, false);
+      if (this.waiting.length >= MAX_WAITING) {
+        throw new DeviceAway(`${MAX_WAITING} commands wait already`, false);
+      }
+      this.waiting.push({ command, params, resolve, reject, tries: 0, tag: "", lines: [] });
+      this.next();
+    });
+  }
+
+  /** The port is gone: every call fails at once. */
+  end(reason: string): void {
+    if (this.gone !== null) return;
+    this.gone = reason;
+    this.clearTimer();
+    const { current } = this;
+    this.current = null;
+    current?.reject(new DeviceAway(reason, current.tries > 0));
+    for (const call of this.waiting.splice(0)) call.reject(new DeviceAway(reason, false));
+  }
+
+  private next(): void {
+    if (this.state !== "idle" || this.gone !== null) return;
+    const call = this.waiting.shift();
+    if (call === undefined) return;
+    this.current = call;
+    this.send(call);
+  }
+
+  private send(call: LineCall): void {
+    this.tags = (this.tags % LAST_TAG) + 1;
+    call.tag = String(this.tags);
+    call.lines = [];
+    call.tries++;
+    this.counters.sent++;
+    if (call.tries > 1) this.counters.retried++;
+    this.state = "waiting";
+    const line = call.command.line(call.params, call.tag);
+    const sealed = this.mapping.checksum === "nmea" ? `${line}*${nmeaChecksum(line)}` : line;
+    const bytes = Buffer.from(sealed + this.mapping.end, this.mapping.encoding);
+    this.host.write(bytes).then(
+      () => {
+        // The device's time begins when it has got the line; a fast one may have answered already.
+        if (this.current === call && this.state === "waiting" && this.timer === null) {
+          this.setTimer(call.command.timeoutMs, () => this.timedOut(call));
+        }
+      },
+      (error: Error) => this.end(error.message),
+    );
+  }
+
+  private receiveLine(line: string): void {
+    const call = this.current;
+    if (call !== null && this.state === "waiting" && this.taken(call, line)) return;
+    if (call !== null && this.state === "quiet") {
+      this.armQuiet();
+      const { answer, error, more } = call.command;
+      if (answer(line, call.tag) ?? error?.(line, call.tag) ?? more?.(line, call.tag)) {
+        this.counters.late++;
+        return;
+      }
+    }
+    for (const { match, event } of this.mapping.events) {
+      const said = match(line, "");
+      if (said !== null) {
+        this.host.event(event, said);
+        return;
+      }
+    }
+    this.counters.unmatched++;
+    if (this.mapping.unmatched !== null) this.host.event(this.mapping.unmatched, { line });
+  }
+
+  /** Whether the line belongs to the command under way. */
+  private taken(call: LineCall, line: string): boolean {
+    const { command, tag } = call;
+    const failure = command.error?.(line, tag) ?? null;
+    if (failure !== null) {
+      this.settle();
+      const { message } = failure;
+      call.reject(
+        new Error(typeof message === "string" ? message : `the device answered: ${line}`),
+      );
+      return true;
+    }
+    const answer = command.answer(line, tag);
+    if (answer !== null) {
+      this.settle();
+      const named = Object.keys(answer).length > 0 ? answer : null;
+      call.resolve(command.more === null ? named : { ...named, lines: call.lines });
+      return true;
+    }
+    const more = command.more?.(line, tag) ?? null;
+    if (more === null) return false;
+    if (call.lines.length < MAX_COLLECTED_LINES) {
+      call.lines.push(Object.keys(more).length > 0 ? more : { line });
+    }
+    return true;
+  }
+
+  private settle(): void {
+    this.clearTimer();
+    this.current = null;
+    this.state = "idle";
+    // After the caller heard of it, so that calls settle in their order.
+    queueMicrotask(() => this.next());
+  }
+
+  private timedOut(call: LineCall): void {
+    this.counters.timeouts++;
+    this.state = "quiet";
+    this.quietUntil = this.host.timer.now() + this.mapping.quietMs * QUIET_LIMIT;
+    if (call.tries > call.command.retries) {
+      const times = call.tries === 1 ? "" : `, sent ${call.tries} times`;
+      call.reject(
+        new Error(
+          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run`,
+        ),
+      );
+    }
+    this.armQuiet();
+  }
+
+  private armQuiet(): void {
+    const { timer } = this.host;
+    const left = this.quietUntil - timer.now();
+    this.setTimer(Math.max(0, Math.min(this.mapping.quietMs, left)), () => this.quietOver());
+  }
+
+  private quietOver(): void {
+    const call = this.current;
+    if (call !== null && call.tries <= call.command.retries) {
+      this.send(call);
+      return;
+    }
+    this.settle();
+  }
+
+  private setTimer(ms: number, fn: () => void): void {
+    this.clearTimer();
+    this.timer = this.host.timer.set(ms, () => {
+      this.timer = null;
+      fn();
+    });
+  }
+
+  private clearTimer(): void {
+    if (this.timer !== null) this.host.timer.clear(this.timer);
+    this.timer = null;
+  }
+}

@@ -1,0 +1,46 @@
+/** Mode `lines`: the methods and events of a mapping as a device program over an open port. */
+import type { Agent } from "@blindrelay/agent-sdk/node";
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { messageOf, type OpenPort } from "../serial/port.ts";
+import { LineEngine } from "./line-engine.ts";
+import type { LineMapping } from "./mapping.ts";
+import type { PortProgram } from "./raw.ts";
+
+/** The device program for an open port. `serial.status` tells how the line fares. */
+export const linesProgram = (
+  port: OpenPort,
+  mapping: LineMapping,
+  timer: TimerPort,
+): PortProgram => {
+  let agent: Agent | null = null;
+  const engine = new LineEngine(mapping, {
+    timer,
+    write: (bytes) => port.write(bytes),
+    event: (event, data) => {
+      try {
+        agent?.emit(event, data);
+      } catch (error) {
+        agent?.log("warn", "an event was not sent", { event, reason: messageOf(error) });
+      }
+    },
+  });
+  return {
+    program: (made) => {
+      agent = made;
+      for (const command of mapping.commands) {
+        made.handle(command.method, (params: unknown) => engine.call(command, params));
+      }
+      if (!mapping.commands.some(({ method }) => method === "serial.status")) {
+        made.handle("serial.status", () => ({
+          mode: "lines",
+          ...engine.counters,
+          dropped: engine.dropped,
+        }));
+      }
+    },
+    user: {
+      data: (bytes) => engine.receive(bytes),
+      end: async (reason) => engine.end(reason),
+    },
+  };
+};

@@ -1,0 +1,285 @@
+/**
+ * The mapping file of mode `lines`: how a dumb device's line protocol becomes calls and events. Its
+ * JSON Schema (`blindrelay bridge --schema`) is made from the definitions here.
+ */
+import { type Static, Type } from "typebox";
+import { Compile } from "typebox/compile";
+import { messageOf } from "../serial/port.ts";
+
+const strict = { additionalProperties: false } as const;
+
+/** What a line looks like, and what it says. */
+const Pattern = Type.Union([
+  Type.String({
+    description:
+      "A regular expression over one line. Named groups become members of the result. {#} stands for the call's number.",
+  }),
+  Type.Object(
+    {
+      regex: Type.String(),
+      numbers: Type.Optional(
+        Type.Array(Type.String(), { description: "Named groups that are numbers." }),
+      ),
+    },
+    strict,
+  ),
+  Type.Object(
+    {
+      json: Type.Record(Type.String(), Type.Unknown(), {
+        description: "The line is a JSON object with these members; {} takes any object.",
+      }),
+    },
+    strict,
+  ),
+]);
+
+const Param = Type.Object(
+  {
+    type: Type.Optional(
+      Type.Union(
+        [
+          Type.Literal("string"),
+          Type.Literal("number"),
+          Type.Literal("integer"),
+          Type.Literal("boolean"),
+        ],
+        { default: "string" },
+      ),
+    ),
+    pattern: Type.Optional(Type.String({ description: "A text must match all of it." })),
+    enum: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Number()]))),
+    minimum: Type.Optional(Type.Number()),
+    maximum: Type.Optional(Type.Number()),
+    default: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
+  },
+  strict,
+);
+
+const Command = Type.Object(
+  {
+    send: Type.String({
+      description: "One line, without its end. {name} is a parameter, {#} the call's number.",
+    }),
+    params: Type.Optional(Type.Record(Type.String(), Param)),
+    answer: Type.Optional(Pattern),
+    error: Type.Optional(Pattern),
+    more: Type.Optional(Pattern),
+    timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 600_000, default: 5_000 })),
+    retries: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 20,
+        default: 0,
+        description:
+          "How often it is sent again when no answer comes. Only for commands that may run twice.",
+      }),
+    ),
+  },
+  strict,
+);
+
+const Event = Type.Object({ line: Pattern, event: Type.String({ minLength: 1 }) }, strict);
+
+export const Mapping = Type.Object(
+  {
+    $schema: Type.Optional(Type.String()),
+    encoding: Type.Optional(Type.Union([Type.Literal("utf8"), Type.Literal("latin1")])),
+    end: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4,
+        default: "\n",
+        description: "What ends a line that we send. A received one ends with \\n or \\r\\n.",
+      }),
+    ),
+    max_line: Type.Optional(Type.Integer({ minimum: 16, maximum: 65_536, default: 1_024 })),
+    checksum: Type.Optional(
+      Type.Union([Type.Literal("none"), Type.Literal("nmea")], {
+        default: "none",
+        description:
+          "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of what stands before (less a leading $). Other lines are dropped.",
+      }),
+    ),
+    quiet_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 10_000,
+        default: 100,
+        description:
+          "Silence awaited after a timeout, so that a late answer is not taken for the next one.",
+      }),
+    ),
+    commands: Type.Record(Type.String({ minLength: 1 }), Command),
+    events: Type.Optional(Type.Array(Event)),
+    unmatched: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "The event, with {line}, for lines that nothing else takes.",
+      }),
+    ),
+  },
+  { ...strict, title: "blindrelay bridge: mapping of a line protocol" },
+);
+
+export type MappingFile = Static<typeof Mapping>;
+type PatternFile = Static<typeof Pattern>;
+type ParamFile = Static<typeof Param>;
+
+/** What a line said, or null where it is not of this form. */
+export type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
+
+export interface LineCommand {
+  readonly method: string;
+  /** The line to send; throws an Error for params that do not fit. */
+  line(params: unknown, tag: string): string;
+  readonly answer: Matcher;
+  readonly error: Matcher | null;
+  readonly more: Matcher | null;
+  readonly timeoutMs: number;
+  readonly retries: number;
+}
+
+export interface LineMapping {
+  readonly encoding: "utf8" | "latin1";
+  readonly end: string;
+  readonly maxLine: number;
+  readonly checksum: "none" | "nmea";
+  readonly quietMs: number;
+  readonly commands: readonly LineCommand[];
+  readonly events: readonly { readonly match: Matcher; readonly event: string }[];
+  readonly unmatched: string | null;
+}
+
+const check = Compile(Mapping);
+const TAG = "{#}";
+const PLACEHOLDER = /\{(#|[A-Za-z_][A-Za-z0-9_]*)\}/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they would start another line or steer the device.
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
+  if (typeof pattern === "object" && "json" in pattern) {
+    const wanted = Object.entries(pattern.json);
+    return (line) => {
+      let value: unknown;
+      try {
+        value = JSON.parse(line);
+      } catch {
+        return null;
+      }
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+      const fields = value as Record<string, unknown>;
+      const fits = wanted.every(
+        ([key, expected]) =>
+          Object.hasOwn(fields, key) && JSON.stringify(fields[key]) === JSON.stringify(expected),
+      );
+      return fits ? fields : null;
+    };
+  }
+  const source = typeof pattern === "string" ? pattern : pattern.regex;
+  const numbers = new Set(typeof pattern === "string" ? [] : (pattern.numbers ?? []));
+  const compile = (tag: string): RegExp => new RegExp(source.replaceAll(TAG, tag), "u");
+  try {
+    compile("0");
+  } catch (error) {
+    throw new Error(`${where}: ${messageOf(error)}`);
+  }
+  const fixed = source.includes(TAG) ? null : compile("");
+  return (line, tag) => {
+    const found = (fixed ?? compile(tag)).exec(line);
+    if (found === null) return null;
+    const said: Record<string, unknown> = {};
+    for (const [name, text] of Object.entries(found.groups ?? {})) {
+      if (text === undefined) continue;
+      const number = Number(text);
+      // A number that is none was damaged on its way.
+      if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
+      said[name] = numbers.has(name) ? number : text;
+    }
+    return said;
+  };
+};
+
+const paramText = (name: string, value: unknown, param: ParamFile): string => {
+  const type = param.type ?? "string";
+  const fits =
+    type === "integer"
+      ? Number.isSafeInteger(value)
+      : typeof value === type && !Number.isNaN(value);
+  if (!fits) throw new Error(`parameter "${name}" must be a ${type}`);
+  if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
+    throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);
+  }
+  if (typeof value === "number") {
+    const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = param;
+    if (!(value >= minimum && value <= maximum)) {
+      throw new Error(`parameter "${name}" must be ${minimum} to ${maximum}`);
+    }
+  }
+  const text = String(value);
+  if (param.pattern !== undefined && !new RegExp(`^(?:${param.pattern})$`, "u").test(text)) {
+    throw new Error(`parameter "${name}" must match ${param.pattern}`);
+  }
+  if (CONTROL.test(text)) throw new Error(`parameter "${name}" must not hold control characters`);
+  return text;
+};
+
+const makeLine = (
+  send: string,
+  declared: { readonly [name: string]: ParamFile },
+  where: string,
+): LineCommand["line"] => {
+  for (const [, name = ""] of send.matchAll(PLACEHOLDER)) {
+    if (name !== "#" && !Object.hasOwn(declared, name)) {
+      throw new Error(`${where}: {${name}} is not declared in params`);
+    }
+  }
+  if (CONTROL.test(send)) throw new Error(`${where}: send must be one line without its end`);
+  return (params, tag) => {
+    const given = (params ?? {}) as Record<string, unknown>;
+    if (typeof given !== "object" || Array.isArray(given))
+      throw new Error("params must be an object");
+    for (const name of Object.keys(given)) {
+      if (!Object.hasOwn(declared, name)) throw new Error(`no parameter "${name}"`);
+    }
+    const texts = new Map<string, string>([["#", tag]]);
+    for (const [name, param] of Object.entries(declared)) {
+      const value = Object.hasOwn(given, name) ? given[name] : param.default;
+      if (value === undefined) throw new Error(`parameter "${name}" is missing`);
+      texts.set(name, paramText(name, value, param));
+    }
+    return send.replace(PLACEHOLDER, (_all, name: string) => texts.get(name) as string);
+  };
+};
+
+/** Reads a mapping. Throws an Error that names the place of what is wrong. */
+export const readMapping = (value: unknown): LineMapping => {
+  if (!check.Check(value)) {
+    const [first] = check.Errors(value);
+    throw new Error(`${first?.instancePath || "the file"} ${first?.message ?? "is no mapping"}`);
+  }
+  const file = value as MappingFile;
+  return {
+    encoding: file.encoding ?? "utf8",
+    end: file.end ?? "\n",
+    maxLine: file.max_line ?? 1_024,
+    checksum: file.checksum ?? "none",
+    quietMs: file.quiet_ms ?? 100,
+    unmatched: file.unmatched ?? null,
+    commands: Object.entries(file.commands).map(([method, command]) => {
+      const where = `/commands/${method}`;
+      return {
+        method,
+        line: makeLine(command.send, command.params ?? {}, where),
+        answer: makeMatcher(command.answer ?? "^ok\\b", `${where}/answer`),
+        error: command.error === undefined ? null : makeMatcher(command.error, `${where}/error`),
+        more: command.more === undefined ? null : makeMatcher(command.more, `${where}/more`),
+        timeoutMs: command.timeout_ms ?? 5_000,
+        retries: command.retries ?? 0,
+      };
+    }),
+    events: (file.events ?? []).map(({ line, event }, index) => ({
+      match: makeMatcher(line, `/events/${index}/line`),
+      event,
+    })),
+  };
+};

@@ -1,0 +1,77 @@
+/**
+ * Mode `sealed`: the board runs the SDK and its secrets stay on it; here its messages are carried
+ * between the line and the relay (agent-sdk's SerialCarrier), unread. The link is the board's own:
+ * without the board there is none, and the agent is offline.
+ */
+import { randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { webSocketLinks } from "@blindrelay/agent-sdk/node";
+import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { SerialCarrier } from "@blindrelay/agent-sdk/serial";
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import type { OpenPort } from "../serial/port.ts";
+import type { PortUser } from "../serial/supervise.ts";
+
+/** Bytes that wait for the port before texts are held back. */
+const WRITE_HIGH_BYTES = 16_384;
+/** Answers that a device provokes without reading them are dropped beyond this. */
+const WRITE_MAX_BYTES = 262_144;
+const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
+
+export interface SealedOptions {
+  /** The relay's WebSocket address: the bridge's own choice, never the board's. */
+  readonly url: string;
+  readonly timer: TimerPort;
+  readonly log: Log;
+}
+
+/** Carries for an open port. */
+export const carrySealed = (port: OpenPort, options: SealedOptions): PortUser => {
+  const links = webSocketLinks();
+  const queue: Uint8Array[] = [];
+  let queued = 0;
+  let writing = false;
+  let over = false;
+
+  const pump = async (): Promise<void> => {
+    if (writing) return;
+    writing = true;
+    try {
+      for (let next = queue.shift(); next !== undefined && !over; next = queue.shift()) {
+        await port.write(next);
+        queued -= next.length;
+        if (queued < WRITE_HIGH_BYTES) carrier.writable();
+      }
+    } catch {
+      // The port is gone or stalled: its end is on its way here.
+    } finally {
+      writing = false;
+    }
+  };
+
+  const carrier: SerialCarrier = new SerialCarrier({
+    write: (bytes) => {
+      if (over || queued > WRITE_MAX_BYTES) return;
+      queue.push(bytes);
+      queued += bytes.length;
+      void pump();
+    },
+    ready: () => queued < WRITE_HIGH_BYTES,
+    connect: (events) => links.connect(options.url, events),
+    timer: options.timer,
+    random: (length) => randomBytes(length),
+    checksum: (bytes) => crc32(bytes),
+    log: options.log,
+    maxMessage: MAX_MESSAGE_BYTES,
+    window: WINDOW_BYTES,
+  });
+
+  return {
+    data: (bytes) => carrier.receive(bytes),
+    end: async (reason) => {
+      over = true;
+      queue.length = 0;
+      carrier.end(reason);
+    },
+  };
+};

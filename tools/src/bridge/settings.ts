@@ -1,0 +1,48 @@
+/** Line settings as they stand in JSON: in the configuration file and in `serial.configure`. */
+import type { FlowControl, LineSettings, Parity } from "../serial/port.ts";
+
+export interface SettingsJson {
+  readonly baud_rate: number;
+  readonly data_bits: number;
+  readonly parity: Parity;
+  readonly stop_bits: number;
+  readonly flow_control: FlowControl;
+}
+
+const ALLOWED: { readonly [name: string]: (value: unknown) => boolean } = {
+  baud_rate: (value) => Number.isInteger(value) && Number(value) >= 50 && Number(value) <= 4e6,
+  data_bits: (value) => [5, 6, 7, 8].includes(value as number),
+  parity: (value) => ["none", "even", "odd", "mark", "space"].includes(value as string),
+  stop_bits: (value) => [1, 1.5, 2].includes(value as number),
+  flow_control: (value) => ["none", "rts", "xon"].includes(value as string),
+};
+
+export const settingsAsJson = (settings: LineSettings): SettingsJson => ({
+  baud_rate: settings.baudRate,
+  data_bits: settings.dataBits,
+  parity: settings.parity,
+  stop_bits: settings.stopBits,
+  flow_control: settings.flowControl,
+});
+
+/** `base` with what `params` names; throws an Error for what is no setting. */
+export const readSettings = (params: unknown, base: LineSettings): LineSettings => {
+  if (typeof params !== "object" || params === null) throw new Error("settings are an object");
+  const next: Record<string, unknown> = { ...settingsAsJson(base) };
+  for (const [name, value] of Object.entries(params)) {
+    const allowed = ALLOWED[name];
+    if (!Object.hasOwn(ALLOWED, name) || allowed === undefined) {
+      throw new Error(`no setting "${name}": ${Object.keys(ALLOWED).join(", ")}`);
+    }
+    if (!allowed(value)) throw new Error(`${name} cannot be ${JSON.stringify(value)}`);
+    next[name] = value;
+  }
+  const json = next as unknown as SettingsJson;
+  return {
+    baudRate: json.baud_rate,
+    dataBits: json.data_bits as LineSettings["dataBits"],
+    parity: json.parity,
+    stopBits: json.stop_bits as LineSettings["stopBits"],
+    flowControl: json.flow_control,
+  };
+};

@@ -1,0 +1,27 @@
+/** What a CallError of the client SDK means to a script: one exit code each. */
+import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
+import { Failure, type FailureKind } from "./failure.ts";
+
+const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
+  REMOTE: "agentError",
+  BAD_ANSWER: "agentError",
+  AGENT_OFFLINE: "unreachable",
+  UNREACHABLE: "unreachable",
+  BUSY: "unreachable",
+  AGENT_NOT_FOUND: "refused",
+  REFUSED: "refused",
+  TIMED_OUT: "timeout",
+  OUTCOME_UNKNOWN: "timeout",
+  BAD_ARGUMENT: "usage",
+  TOO_LARGE: "usage",
+  ABORTED: "fault",
+  CLOSED: "fault",
+};
+
+/** The failure to end with. An agent's own error is told as its JSON-RPC error object. */
+export const callFailure = (error: CallError): Failure =>
+  new Failure(
+    KINDS[error.code],
+    error.remote === undefined ? error.message : JSON.stringify(error.remote),
+    error,
+  );

@@ -1,0 +1,193 @@
+/**
+ * `blindrelay agent run PROGRAM`: a device program as an agent on Node. What passes by itself (the
+ * relay is away, restarts, locks the address out) is waited for; what only a person can mend ends
+ * the command with its exit code.
+ */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import {
+  type Agent,
+  type AgentStatus,
+  ConfigError,
+  provision,
+  type RunningAgent,
+  StateError,
+  startAgent,
+} from "@blindrelay/agent-sdk/node";
+import type { Version } from "@blindrelay/protocol/crypto";
+import type { AgentExport } from "@blindrelay/protocol/schema/rest";
+import type { Command } from "commander";
+import { accountRest, agentPath } from "../account.ts";
+import { checkAgentId, type Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answerJson, tell } from "../output.ts";
+import { checkToken, interrupted } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+type DeviceProgram = (agent: Agent) => void | Promise<void>;
+
+interface RunFlags {
+  readonly agent?: string;
+  readonly provision?: boolean;
+  readonly stateDir?: string;
+  readonly name?: string;
+  readonly firmwareVersion?: string;
+  readonly json?: boolean;
+}
+
+/** Before the first login these mean that the configuration is wrong, not that something changed. */
+const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
+
+const loadProgram = async (path: string): Promise<DeviceProgram> => {
+  const file = resolve(path);
+  if (!existsSync(file)) throw new Failure("usage", `there is no device program ${path}`);
+  let loaded: { readonly default?: unknown };
+  try {
+    loaded = await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw new Failure("usage", `the device program cannot be loaded: ${reason(error)}`, error);
+  }
+  if (typeof loaded.default === "function") return loaded.default as DeviceProgram;
+  throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
+};
+
+/** A program that throws at its start is its author's mistake, not ours. */
+const guarded =
+  (program: DeviceProgram) =>
+  async (agent: Agent): Promise<void> => {
+    try {
+      await program(agent);
+    } catch (error) {
+      throw new Failure("usage", `the device program failed: ${reason(error)}`, error);
+    }
+  };
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** An error of agent-sdk as an exit code. */
+const startFailure = (error: unknown): unknown => {
+  if (error instanceof StateError) return new Failure("device", error.message, error);
+  if (error instanceof ConfigError) return new Failure("refused", error.message, error);
+  return error;
+};
+
+interface Identity {
+  readonly agentId: string;
+  readonly relayToken: string;
+  readonly agentToken: string;
+  readonly version: Version;
+  readonly stateDir: string;
+  readonly url: string;
+}
+
+/** The relay token comes from the environment, else, for an agent of the profile's account, from the relay. */
+const relayTokenOf = async (settings: Settings, agentId: string): Promise<string> => {
+  const given = settings.relayToken();
+  if (given !== null) return given;
+  const path = `${agentPath(agentId)}/export`;
+  return (await accountRest(settings).ask<AgentExport>("GET", path)).api_token;
+};
+
+/** Who the agent is: flags, then the environment, then the profile and its keyring. */
+const identify = async (settings: Settings, flags: RunFlags): Promise<Identity> => {
+  const agentId = checkAgentId(
+    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or say --agent ID"),
+  );
+  const url = settings.socketUrl();
+  const secret = settings.secretOf(agentId);
+  checkToken(secret.agentToken, "e2e", "agent token");
+  const relayToken = await relayTokenOf(settings, agentId);
+  checkToken(relayToken, "agent", "BLINDRELAY_RELAY_TOKEN");
+  const stateDir = flags.stateDir ?? settings.stateDirOf(agentId);
+  return { agentId, url, relayToken, stateDir, ...secret };
+};
+
+const start = async (settings: Settings, path: string, flags: RunFlags): Promise<RunningAgent> => {
+  const { agentId, relayToken, stateDir, url, ...secret } = await identify(settings, flags);
+  const program = await loadProgram(path);
+  try {
+    if (flags.provision === true) await provision(stateDir, secret);
+    return await startAgent({
+      url,
+      agentId,
+      relayToken,
+      agentToken: secret.agentToken,
+      packetVersion: secret.version,
+      stateDir,
+      program: guarded(program),
+      ...(flags.name === undefined ? {} : { name: flags.name }),
+      ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
+      log: (level, message, fields) => {
+        if (level === "debug") return;
+        tell(`${level}: ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`);
+      },
+    });
+  } catch (error) {
+    throw startFailure(error);
+  }
+};
+
+/** Resolves when the agent is to stop, rejects where going on makes no sense. */
+const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean): Promise<void> =>
+  new Promise((resolvePromise, reject) => {
+    let wasOnline = false;
+    const follow = (status: AgentStatus): void => {
+      if (status.state === "online") {
+        wasOnline = true;
+        if (json) answerJson({ event: "online", agent_id: agentId });
+        else tell(`${agentId} is online`);
+        return;
+      }
+      const refused = status.code !== null && CREDENTIALS.includes(status.code);
+      if (status.state === "final" || (status.state === "waiting" && refused && !wasOnline)) {
+        reject(new Failure("refused", status.advice ?? "the relay refuses this agent"));
+      } else if (status.state === "waiting") {
+        const waitMs = Math.round(status.waitMs ?? 0);
+        if (json) answerJson({ event: "offline", agent_id: agentId, code: status.code, waitMs });
+        else tell(`${status.advice ?? "offline"}; next try in ${Math.ceil(waitMs / 1000)} s`);
+      }
+    };
+    running.onState(follow);
+    interrupted().then(resolvePromise);
+  });
+
+export const addAgentRun = (agent: Command, context: Context): void => {
+  agent
+    .command("run")
+    .description("run a device program as an agent, until Ctrl-C or SIGTERM")
+    .argument("<program>", "a file: export default (agent) => { agent.handle(…) }")
+    .option("--agent <agent-id>", "an agent of your account; BLINDRELAY_AGENT_ID")
+    .option("--provision", "bind the state folder to a new agent_token first")
+    .option(
+      "--state-dir <dir>",
+      "this agent's own folder; BLINDRELAY_STATE_DIR, or beside the profile",
+    )
+    .option("--name <name>", "for people; the agent's id where absent")
+    .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it")
+    .option("--json", "one JSON document per change of the link on standard output")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay agent run ./pump.js --agent pump-7
+
+Where there is no profile (\`blindrelay agent export pump-7 --env\` prints these lines):
+  export BLINDRELAY_URL=https://relay.example BLINDRELAY_AGENT_ID=pump-7
+  export BLINDRELAY_RELAY_TOKEN=… BLINDRELAY_AGENT_TOKEN=… BLINDRELAY_STATE_DIR=./pump-7
+  blindrelay agent run ./pump.js
+
+A state folder that is new or empty is provisioned by itself. Exit codes: 2 usage, 5 the relay
+refuses these credentials, 7 the state folder does not let this agent start. A relay that is away is
+waited for.`,
+    )
+    .action(async (path: string, flags: RunFlags) => {
+      const settings = context.settings();
+      const running = await start(settings, path, flags);
+      try {
+        await runUntilStopped(running, running.core.agent.id, flags.json === true);
+      } finally {
+        await running.stop();
+      }
+    });
+};

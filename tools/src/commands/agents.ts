@@ -1,0 +1,234 @@
+/** `blindrelay agent add, list, show, rm, rotate, export`: the agents of one's account, over REST. */
+import { createInterface } from "node:readline/promises";
+import { isVersion } from "@blindrelay/protocol/crypto";
+import type {
+  Agent,
+  AgentCreated,
+  AgentExport,
+  AgentPage,
+  RotateAgentAnswer,
+} from "@blindrelay/protocol/schema/rest";
+import type { Command } from "commander";
+import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
+import type { Key } from "../config/profile.ts";
+import { checkAgentId } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, table, tell } from "../output.ts";
+import type { Rest } from "../rest.ts";
+import type { Context } from "./context.ts";
+
+interface JsonFlag {
+  readonly json?: boolean;
+}
+
+interface AddFlags extends JsonFlag {
+  readonly id?: string;
+  readonly packetVersion: string;
+  readonly env?: boolean;
+}
+
+/** What goes onto the device, as lines that a shell can read. */
+const asEnvironment = (url: string, agentId: string, relayToken: string, key: Key | null): string =>
+  [
+    `BLINDRELAY_URL=${url}`,
+    `BLINDRELAY_AGENT_ID=${agentId}`,
+    `BLINDRELAY_RELAY_TOKEN=${relayToken}`,
+    ...(key === null
+      ? []
+      : [
+          `BLINDRELAY_AGENT_TOKEN=${key.agent_token}`,
+          `BLINDRELAY_PACKET_VERSION=${key.packet_version}`,
+        ]),
+  ].join("\n");
+
+const when = (time: string | null): string => time?.replace(/\.\d+Z$/, "Z") ?? "never";
+
+export const addAgents = (agent: Command, context: Context): void => {
+  agent
+    .command("add")
+    .description("create an agent and its end-to-end secret, which never leaves this machine")
+    .argument("<name>", "for people")
+    .option("--id <agent-id>", "propose an id; the relay makes one where absent")
+    .option("--packet-version <v>", '"1", or "2" for boards with native AES', "1")
+    .option("--env", "print what the device needs, both secrets included")
+    .option("--json", "one JSON document; secrets only with --env")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay agent add "Pump in hall 7" --id pump-7
+  blindrelay agent run ./pump.js --agent pump-7
+
+The end-to-end secret is kept in the profile's keyring, where \`call\` and \`agent run\` find it. For
+another machine: blindrelay agent export pump-7 --env. Without a profile nothing can be kept: say --env.`,
+    )
+    .action(async (name: string, flags: AddFlags) => {
+      if (!isVersion(flags.packetVersion)) {
+        throw new Failure("usage", '--packet-version must be "1" or "2"');
+      }
+      const settings = context.settings();
+      if (settings.profile === null && flags.env !== true) {
+        throw new Failure(
+          "usage",
+          "there is no profile to keep the end-to-end secret in: run blindrelay login, or say --env to have it printed",
+        );
+      }
+      const made = await accountRest(settings).ask<AgentCreated>("POST", "/agents", {
+        name,
+        ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
+      });
+      const key = makeKey(flags.packetVersion);
+      keepKey(settings, made.agent_id, key);
+      const { api_token, ...open } = made;
+      if (flags.json === true) {
+        const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
+        answerJson({ ...open, ...secrets, packet_version: key.packet_version });
+      } else if (flags.env === true) {
+        answer(asEnvironment(settings.httpUrl(), made.agent_id, api_token, key));
+      } else answer(made.agent_id);
+    });
+
+  agent
+    .command("list")
+    .description("all agents of your account")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay agent list")
+    .action(async (flags: JsonFlag) => {
+      const items = await listAgents(accountRest(context.settings()));
+      if (flags.json === true) {
+        answerJson({ items });
+        return;
+      }
+      const rows = items.map(({ agent_id, name, online, last_seen, runtime }) => [
+        agent_id,
+        online ? "online" : "offline",
+        when(last_seen),
+        runtime ?? "",
+        name,
+      ]);
+      answer(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "NAME"], rows));
+    });
+
+  agent
+    .command("show")
+    .description("one agent, as the relay knows it")
+    .argument("<agent>", "the agent's id")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
+    .action(async (agentId: string, flags: JsonFlag) => {
+      const shown = await accountRest(context.settings()).ask<Agent>("GET", agentPath(agentId));
+      if (flags.json === true) answerJson(shown);
+      else answer(listFields(shown));
+    });
+
+  agent
+    .command("rm")
+    .description("delete an agent; its connection and its tokens end at once")
+    .argument("<agent>", "the agent's id")
+    .option("--yes", "do not ask")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay agent rm pump-7 --yes")
+    .action(async (agentId: string, flags: JsonFlag & { yes?: boolean }) => {
+      const settings = context.settings();
+      const path = agentPath(agentId);
+      if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
+      await accountRest(settings).ask("DELETE", path);
+      keepKey(settings, agentId, null);
+      if (flags.json === true) answerJson({ agent_id: agentId, deleted: true });
+      else answer(`deleted ${agentId}`);
+    });
+
+  agent
+    .command("rotate")
+    .description("give an agent a new relay token; the old one ends at once")
+    .argument("<agent>", "the agent's id")
+    .option(
+      "--secret",
+      "a new end-to-end secret too, into the keyring: the device was in other hands",
+    )
+    .option("--json", "one JSON document; of the secrets only the relay token")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay agent rotate pump-7
+  blindrelay agent rotate pump-7 --secret
+
+With --secret, who has the old one can no longer read or make a packet of this agent. What the device
+needs then: blindrelay agent export pump-7 --env`,
+    )
+    .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
+      const settings = context.settings();
+      if (flags.secret === true && settings.profile === null) {
+        throw new Failure(
+          "usage",
+          "there is no keyring for the secret: run blindrelay login first",
+        );
+      }
+      const path = `${agentPath(agentId)}/rotate-token`;
+      const rotated = await accountRest(settings).ask<RotateAgentAnswer>("POST", path);
+      if (flags.secret === true) {
+        keepKey(settings, agentId, makeKey(settings.keptSecretOf(agentId)?.version ?? "1"));
+        tell(`the keyring holds a new end-to-end secret for ${agentId}`);
+      }
+      if (flags.json === true) answerJson(rotated);
+      else answer(`BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
+    });
+
+  agent
+    .command("export")
+    .description("print what a device needs to be this agent, secrets included")
+    .argument("<agent>", "the agent's id")
+    .option("--env", "lines for a shell, the default")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay agent export pump-7 --env > pump-7.env
+
+The relay token comes from the relay, the end-to-end secret from the keyring; without a keyring that
+holds it, it is left out and told.`,
+    )
+    .action(async (agentId: string, flags: JsonFlag & { env?: boolean }) => {
+      if (flags.json === true && flags.env === true) {
+        throw new Failure("usage", "--env or --json, not both");
+      }
+      const settings = context.settings();
+      const path = `${agentPath(agentId)}/export`;
+      const exported = await accountRest(settings).ask<AgentExport>("GET", path);
+      const key = settings.profile?.keyring[agentId] ?? null;
+      if (key === null) tell(`the keyring holds no end-to-end secret for ${agentId}`);
+      if (flags.json === true) answerJson({ ...exported, ...key });
+      else answer(asEnvironment(exported.relay_url, agentId, exported.api_token, key));
+    });
+};
+
+const listAgents = async (rest: Rest): Promise<Agent[]> => {
+  const items: Agent[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+    const page: AgentPage = await rest.ask<AgentPage>("GET", `/agents${query}`);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return items;
+};
+
+const listFields = (shown: Agent): string =>
+  Object.entries(shown)
+    .map(([name, value]) => [
+      `${name.replaceAll("_", " ")}:`,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ])
+    .map(([name, value]) => `${name?.padEnd(18)}${value}`)
+    .join("\n");
+
+const confirm = async (question: string): Promise<void> => {
+  if (!process.stdin.isTTY) throw new Failure("usage", "nobody to ask: say --yes");
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const reply = await prompt.question(`${question} [y/N] `);
+  prompt.close();
+  if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
+};

@@ -1,0 +1,80 @@
+/** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
+import { text } from "node:stream/consumers";
+import { CallError } from "@blindrelay/client-sdk";
+import { type Command, InvalidArgumentError } from "commander";
+import { callFailure } from "../call-failure.ts";
+import { checkAgentId } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answerJson } from "../output.ts";
+import { checkToken, connectClient } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+const MAX_TIMEOUT_S = 2_000_000;
+
+const seconds = (value: string): number => {
+  const number = Number(value);
+  if (number > 0 && number <= MAX_TIMEOUT_S) return number;
+  throw new InvalidArgumentError(`seconds, more than 0 and at most ${MAX_TIMEOUT_S}`);
+};
+
+interface CallFlags {
+  readonly timeout: number;
+  readonly idempotent?: boolean;
+}
+
+/** JSON-RPC takes an object, an array, or nothing. */
+const readParams = async (given: string | undefined): Promise<object | undefined> => {
+  if (given === undefined) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(given === "-" ? await text(process.stdin) : given);
+  } catch (error) {
+    throw new Failure("usage", `the parameters are not JSON: ${(error as Error).message}`);
+  }
+  if (typeof value === "object" && value !== null) return value;
+  throw new Failure("usage", "the parameters must be a JSON object or array");
+};
+
+export const addCall = (program: Command, context: Context): void => {
+  program
+    .command("call")
+    .description("call a method of an agent and print its result as JSON")
+    .argument("<agent>", "the agent's id")
+    .argument("<method>", "such as system.info")
+    .argument("[json]", "parameters: an object or array; - reads them from standard input")
+    .option("--timeout <seconds>", "until the answer, connecting included", seconds, 30)
+    .option("--idempotent", "may be executed twice: try again where the outcome is unknown")
+    .option("--json", "no difference here: the result always is one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay call pump-7 valve.open '{"percent": 40}' --timeout 5
+
+An error of the agent is printed to standard error as a JSON-RPC error object (exit 3). Other exit
+codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refused, 6 no verified
+answer in time (also where the secret is not the agent's).`,
+    )
+    .action(async (agent: string, method: string, json: string | undefined, flags: CallFlags) => {
+      const deadline = performance.now() + flags.timeout * 1000;
+      const params = await readParams(json);
+      const settings = context.settings();
+      const secret = settings.secretOf(checkAgentId(agent));
+      checkToken(secret.agentToken, "e2e", "agent token");
+      const client = await connectClient(settings, flags.timeout * 1000);
+      try {
+        const result = await client
+          .agent(agent, secret.agentToken, { version: secret.version })
+          .call(method, params, {
+            timeoutMs: Math.max(1, deadline - performance.now()),
+            idempotent: flags.idempotent ?? false,
+          });
+        answerJson(result);
+      } catch (error) {
+        if (error instanceof CallError) throw callFailure(error);
+        throw error;
+      } finally {
+        client.close();
+      }
+    });
+};

@@ -1,0 +1,138 @@
+/** `blindrelay devices`: the serial ports of this machine, and what answers on them. */
+import type { Command } from "commander";
+import { SerialPort } from "serialport";
+import { readBoard } from "../console/board.ts";
+import { CONSOLE_LIMITS, EspruinoConsole, runtimeOf } from "../console/console.ts";
+import { openPort } from "../console/port.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, table, tell } from "../output.ts";
+import { withBaud } from "./board.ts";
+import type { Context } from "./context.ts";
+
+interface DevicesFlags {
+  readonly baud: number;
+  readonly all?: boolean;
+  readonly probe: boolean;
+  readonly json?: boolean;
+}
+
+const PROBE_LIMITS = { ...CONSOLE_LIMITS, attachMs: 1_500, answerMs: 4_000 };
+
+export interface Device {
+  readonly port: string;
+  readonly manufacturer: string | null;
+  readonly serial_number: string | null;
+  readonly usb: string | null;
+  /** "espruino", "other", "silent", "closed" (it does not open), or null where nobody asked. */
+  readonly answers: "espruino" | "other" | "silent" | "closed" | null;
+  readonly board: string | null;
+  readonly version: string | null;
+  readonly agent_id: string | null;
+  /** What is wrong, and its fix; null where nothing is. */
+  readonly problem: string | null;
+}
+
+const NOTHING = { answers: null, board: null, version: null, agent_id: null, problem: null };
+
+/** Politely: a program that runs on the board is not disturbed. */
+export const probe = async (
+  name: string,
+  baudRate: number,
+): Promise<Omit<Device, "port" | "manufacturer" | "serial_number" | "usb">> => {
+  let board: EspruinoConsole;
+  try {
+    board = new EspruinoConsole(await openPort(name, baudRate), PROBE_LIMITS);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { ...NOTHING, answers: "closed", problem: error.message };
+  }
+  try {
+    await board.attach(false);
+    const found = await readBoard(board);
+    return {
+      answers: "espruino",
+      board: found.board,
+      version: found.version,
+      agent_id: found.agentId,
+      problem: null,
+    };
+  } catch (error) {
+    const said = board.firstWords.trim();
+    if (said === "") return { ...NOTHING, answers: "silent", problem: (error as Error).message };
+    return { ...NOTHING, answers: "other", problem: runtimeOf(said) };
+  } finally {
+    await board.close();
+  }
+};
+
+/** The machine's serial ports; those that are no USB device only with `all`. */
+export const listPorts = async (
+  all: boolean,
+): Promise<Pick<Device, "port" | "manufacturer" | "serial_number" | "usb">[]> => {
+  let ports: Awaited<ReturnType<typeof SerialPort.list>>;
+  try {
+    ports = await SerialPort.list();
+  } catch (error) {
+    throw new Failure(
+      "device",
+      `the serial ports cannot be listed (is udevadm installed?): ${(error as Error).message}`,
+      error,
+    );
+  }
+  return ports
+    .filter(({ vendorId }) => all || vendorId !== undefined)
+    .map(({ path, manufacturer, serialNumber, vendorId, productId }) => ({
+      port: path,
+      manufacturer: manufacturer ?? null,
+      serial_number: serialNumber ?? null,
+      usb: vendorId === undefined ? null : `${vendorId}:${productId ?? "?"}`,
+    }));
+};
+
+const asRow = (device: Device): string[] => [
+  device.port,
+  device.answers === "espruino" ? `${device.board} ${device.version}` : (device.answers ?? ""),
+  device.agent_id ?? "",
+  device.manufacturer ?? "",
+  device.serial_number ?? "",
+];
+
+export const addDevices = (program: Command, _context: Context): void => {
+  withBaud(
+    program
+      .command("devices")
+      .description("list the serial ports and what answers on them")
+      .argument("[port...]", "ask these, tcp://host:port too, in place of those found"),
+  )
+    .option("--all", "also ports that are no USB device")
+    .option("--no-probe", "open none of them")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay devices\n  blindrelay devices tcp://192.168.1.9:23",
+    )
+    .action(async (named: string[], flags: DevicesFlags) => {
+      const found =
+        named.length > 0
+          ? named.map((port) => ({ port, manufacturer: null, serial_number: null, usb: null }))
+          : await listPorts(flags.all ?? false);
+      const items: Device[] = await Promise.all(
+        found.map(async (port) => ({
+          ...port,
+          ...(flags.probe ? await probe(port.port, flags.baud) : NOTHING),
+        })),
+      );
+      if (flags.json === true) {
+        answerJson({ items });
+        return;
+      }
+      if (items.length === 0) {
+        tell(
+          "no serial port with a USB device; --all shows the others. Is the cable one for data?",
+        );
+        return;
+      }
+      answer(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
+      for (const { port, problem } of items) if (problem !== null) tell(`${port}: ${problem}`);
+    });
+};

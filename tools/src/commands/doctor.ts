@@ -1,0 +1,275 @@
+/** `blindrelay doctor`: from the profile to the agent, what works and what does not, each with its fix. */
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { CallError } from "@blindrelay/client-sdk";
+import { tokenProblem } from "@blindrelay/protocol";
+import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
+import type { Command } from "commander";
+import { accountRest, agentPath } from "../account.ts";
+import { checkAgentId, type Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson } from "../output.ts";
+import { Rest } from "../rest.ts";
+import { connectClient } from "./connect.ts";
+import type { Context } from "./context.ts";
+import { listPorts } from "./devices.ts";
+
+export interface Check {
+  readonly name: string;
+  /** null: nothing that must be, or not asked because of what failed before. */
+  readonly ok: boolean | null;
+  readonly detail: string;
+  readonly fix: string | null;
+}
+
+const LIMIT_MS = 10_000;
+const CALL_MS = 8_000;
+/** A one-time code is good for one step of 30 s more. */
+const MAX_CLOCK_MS = 30_000;
+
+const good = (name: string, detail: string): Check => ({ name, ok: true, detail, fix: null });
+const bad = (name: string, detail: string, fix: string): Check => ({
+  name,
+  ok: false,
+  detail,
+  fix,
+});
+const note = (name: string, detail: string, fix: string | null = null): Check => ({
+  name,
+  ok: null,
+  detail,
+  fix,
+});
+
+const checkProfile = (settings: Settings): Check => {
+  const path = settings.profilePath;
+  if (!existsSync(path)) {
+    return note(
+      "profile",
+      `none at ${path}`,
+      "run blindrelay login, or set BLINDRELAY_URL and the rest",
+    );
+  }
+  try {
+    const keys = Object.keys(settings.profile?.keyring ?? {}).length;
+    const mode = statSync(path).mode & 0o777;
+    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+      return bad("profile", `${path} can be read by others`, `chmod 600 ${path}`);
+    }
+    return good("profile", `${path}, ${keys} secrets in its keyring`);
+  } catch (error) {
+    return bad("profile", (error as Error).message, "mend or remove it, then run blindrelay login");
+  }
+};
+
+const TLS_FIXES: readonly (readonly [RegExp, string])[] = [
+  [
+    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
+    "renew the relay's certificate, or set this machine's clock",
+  ],
+  [/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)/, "trust its authority: NODE_EXTRA_CA_CERTS=ca.pem"],
+  [/ALTNAME_INVALID/, "use the name that is in the certificate"],
+  [/WRONG_VERSION_NUMBER|EPROTO/, "that port does not speak TLS: try http://"],
+];
+
+const isLoopback = (url: string): boolean =>
+  /^https?:\/\/(127\.|localhost[:/]|localhost$|\[::1\])/.test(url);
+
+const checkRelay = async (url: string): Promise<Check[]> => {
+  const started = performance.now();
+  let response: Response;
+  try {
+    response = await fetch(`${url}/api/v1/auth/config`, { signal: AbortSignal.timeout(LIMIT_MS) });
+  } catch (error) {
+    const cause = (error as Error).cause as (Error & { code?: string }) | undefined;
+    const why = `${cause?.code ?? ""} ${cause?.message ?? (error as Error).message}`.trim();
+    const tls = TLS_FIXES.find(([pattern]) => pattern.test(why));
+    if (tls !== undefined) return [bad("TLS", why, tls[1])];
+    const fix = "is the relay running, is the address right, does a firewall stand between?";
+    return [bad("relay", `${url} cannot be reached: ${why}`, fix)];
+  }
+  const took = Math.round(performance.now() - started);
+  const config = (await response.json().catch(() => null)) as Partial<AuthConfig> | null;
+  if (config?.packet_versions === undefined) {
+    return [
+      bad("relay", `${url} answers ${response.status} and is no blindrelay`, "check the address"),
+    ];
+  }
+  const checks = [good("relay", `${url}, version ${config.version}, ${took} ms`)];
+  if (url.startsWith("https:")) checks.push(good("TLS", "the certificate is right"));
+  else if (isLoopback(url)) checks.push(note("TLS", "none, on this machine only"));
+  else checks.push(bad("TLS", "none: tokens go in the clear", "use https:// (docs/operations.md)"));
+  const date = Date.parse(response.headers.get("date") ?? "");
+  if (!Number.isNaN(date)) {
+    const off = Math.abs(Date.now() - date);
+    checks.push(
+      off > MAX_CLOCK_MS
+        ? bad(
+            "clock",
+            `${Math.round(off / 1000)} s from the relay's`,
+            "set this machine's clock (NTP)",
+          )
+        : good("clock", "as the relay's"),
+    );
+  }
+  return checks;
+};
+
+const checkAccount = async (settings: Settings): Promise<Check> => {
+  let token: string;
+  try {
+    token = settings.accountToken();
+  } catch {
+    return note(
+      "account",
+      "no account token",
+      "run blindrelay login, or set BLINDRELAY_ACCOUNT_TOKEN",
+    );
+  }
+  const problem = tokenProblem(token, "account");
+  if (problem !== null) return bad("account", problem, "run blindrelay login");
+  try {
+    const { username } = await new Rest(settings.httpUrl(), token).ask<{ username: string }>(
+      "GET",
+      "/account",
+    );
+    return good("account", username);
+  } catch (error) {
+    return bad("account", (error as Error).message, "run blindrelay login again");
+  }
+};
+
+const checkAgent = async (settings: Settings, agentId: string): Promise<Check[]> => {
+  let agent: Agent;
+  try {
+    agent = await accountRest(settings).ask<Agent>("GET", agentPath(agentId));
+  } catch (error) {
+    return [bad("agent", (error as Error).message, "blindrelay agent list shows yours")];
+  }
+  if (!agent.online) {
+    const seen = agent.last_seen === null ? "never seen" : `last seen ${agent.last_seen}`;
+    return [
+      bad(
+        "agent",
+        `${agentId} is offline, ${seen}`,
+        "its power and network; blindrelay monitor PORT",
+      ),
+    ];
+  }
+  const checks = [
+    good("agent", `${agentId} is online${agent.runtime ? `: ${agent.runtime}` : ""}`),
+  ];
+  const secret = settings.secretAtHand(agentId);
+  if (secret === null) {
+    const fix = "take the profile that added it, or set BLINDRELAY_AGENT_TOKEN";
+    return [...checks, bad("secret", `none at hand for ${agentId}`, fix)];
+  }
+  const problem = tokenProblem(secret.agentToken, "e2e");
+  if (problem !== null)
+    return [...checks, bad("secret", problem, "set the end-to-end secret (e2e_)")];
+  try {
+    const client = await connectClient(settings, LIMIT_MS);
+    try {
+      await client
+        .agent(agentId, secret.agentToken, { version: secret.version })
+        .call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
+      return [...checks, good("secret", `right, packet version ${secret.version}`)];
+    } finally {
+      client.close();
+    }
+  } catch (error) {
+    if (error instanceof CallError && error.code !== "TIMED_OUT") {
+      return [...checks, bad("secret", error.message, "try again")];
+    }
+    const fix =
+      "it runs with another secret or packet version: provision it anew, or find its secret";
+    return [...checks, bad("secret", `no verified answer in ${CALL_MS / 1000} s`, fix)];
+  }
+};
+
+const checkPorts = async (): Promise<Check[]> => {
+  let ports: Awaited<ReturnType<typeof listPorts>>;
+  try {
+    ports = await listPorts(false);
+  } catch (error) {
+    return [note("ports", (error as Error).message)];
+  }
+  if (ports.length === 0) return [note("ports", "no serial port with a USB device")];
+  return ports.map(({ port }) => {
+    try {
+      accessSync(port, constants.R_OK | constants.W_OK);
+      return good("port", port);
+    } catch {
+      const fix = "sudo usermod -aG dialout $USER, then log in again";
+      return bad("port", `no permission on ${port}`, fix);
+    }
+  });
+};
+
+const isInstalled = (command: string): boolean =>
+  (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, command)));
+
+const checkTools = (): Check[] => [
+  good("node", process.versions.node),
+  isInstalled("mcconfig") && process.env.MODDABLE !== undefined
+    ? good("moddable", "mcconfig is there")
+    : note(
+        "moddable",
+        "no mcconfig",
+        "only for --target moddable: install its SDK and set MODDABLE",
+      ),
+];
+
+/** All checks, in the order in which one thing rests on another. */
+export const diagnose = async (
+  settings: Settings,
+  agentId: string | undefined,
+): Promise<Check[]> => {
+  const checks: Check[] = [checkProfile(settings)];
+  let url: string | null = null;
+  try {
+    url = settings.httpUrl();
+  } catch (error) {
+    checks.push(
+      bad("relay", (error as Error).message, "name it: BLINDRELAY_URL, or blindrelay login"),
+    );
+  }
+  if (url !== null) {
+    const relay = await checkRelay(url);
+    checks.push(...relay);
+    if (relay[0]?.name === "relay" && relay[0].ok === true) {
+      const account = await checkAccount(settings);
+      checks.push(account);
+      if (agentId !== undefined && account.ok === true) {
+        checks.push(...(await checkAgent(settings, agentId)));
+      }
+    }
+  }
+  return [...checks, ...(await checkPorts()), ...checkTools()];
+};
+
+const asText = ({ name, ok, detail, fix }: Check): string => {
+  const mark = ok === null ? "-  " : ok ? "ok " : "BAD";
+  return `${mark} ${name.padEnd(9)} ${detail}${fix === null ? "" : `\n              fix: ${fix}`}`;
+};
+
+export const addDoctor = (program: Command, context: Context): void => {
+  program
+    .command("doctor")
+    .description("look at everything from the profile to the agent, and say how to mend it")
+    .argument("[agent]", "also whether this agent is there and its secret right")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay doctor pump-7\n\nExit 1 where something is bad.",
+    )
+    .action(async (agent: string | undefined, flags: { json?: boolean }) => {
+      if (agent !== undefined) checkAgentId(agent);
+      const checks = await diagnose(context.settings(), agent);
+      const wrong = checks.filter(({ ok }) => ok === false).length;
+      if (flags.json === true) answerJson({ ok: wrong === 0, checks });
+      else for (const check of checks) answer(asText(check));
+      if (wrong > 0)
+        throw new Failure("expectation", `${wrong} of ${checks.length} checks are bad`);
+    });
+};

@@ -1,0 +1,107 @@
+/** `blindrelay events [AGENT]`: what agents say of their own accord, and their coming and going. */
+import type { CallError, Client } from "@blindrelay/client-sdk";
+import { type Command, InvalidArgumentError } from "commander";
+import { callFailure } from "../call-failure.ts";
+import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import { checkToken, connectClient, interrupted } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+const CONNECT_LIMIT_MS = 30_000;
+
+interface EventsFlags {
+  readonly json?: boolean;
+  readonly count?: number;
+}
+
+type Line =
+  | {
+      readonly kind: "event";
+      readonly agent_id: string;
+      readonly event: string;
+      readonly data: unknown;
+    }
+  | { readonly kind: "presence"; readonly agent_id: string; readonly status: string }
+  | { readonly kind: "gap"; readonly agent_id: string; readonly packets: number };
+
+const positive = (value: string): number => {
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError("a whole number above 0");
+};
+
+const asText = (line: Line): string => {
+  if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
+  if (line.kind === "gap") return `${line.agent_id}: ${line.packets} packets were lost`;
+  return `${line.agent_id} ${line.event} ${JSON.stringify(line.data ?? null)}`;
+};
+
+interface Listened extends Secret {
+  readonly id: string;
+}
+
+/** The agent named, else all in the keyring. */
+const listened = (settings: Settings, agent: string | undefined): Listened[] => {
+  if (agent !== undefined) return [{ id: agent, ...settings.secretOf(checkAgentId(agent)) }];
+  const ids = Object.keys(settings.profile?.keyring ?? {});
+  return ids.map((id) => ({ id, ...(settings.keptSecretOf(id) as Secret) }));
+};
+
+export const addEvents = (program: Command, context: Context): void => {
+  program
+    .command("events")
+    .description("print events and presence of one agent, or of all in the keyring, until Ctrl-C")
+    .argument("[agent]", "the agent's id")
+    .option("--json", "one JSON document per line")
+    .option("--count <n>", "end after so many events", positive)
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay events pump-7 --json
+
+Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
+relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent were lost).`,
+    )
+    .action(async (agent: string | undefined, flags: EventsFlags) => {
+      const settings = context.settings();
+      const secrets = listened(settings, agent);
+      for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
+      const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
+      try {
+        await new Promise<void>((resolve, reject) => {
+          let left = flags.count ?? Number.POSITIVE_INFINITY;
+          const print = (line: Line): void => {
+            if (left <= 0) return;
+            if (flags.json === true) answerJson(line);
+            else answer(asText(line));
+            if (line.kind === "event") left--;
+            if (left <= 0) resolve();
+          };
+          for (const { id, agentToken, version } of secrets) {
+            const handle = client.agent(id, agentToken, { version });
+            handle.on("event", (event, data) =>
+              print({ kind: "event", agent_id: id, event, data }),
+            );
+            handle.on("gap", (packets) => print({ kind: "gap", agent_id: id, packets }));
+          }
+          client.on("presence", ({ agentId, online }) => {
+            if (agent !== undefined && agentId !== agent) return;
+            print({ kind: "presence", agent_id: agentId, status: online ? "online" : "offline" });
+          });
+          followLink(client, (error) => reject(callFailure(error)));
+          interrupted().then(resolve);
+        });
+      } finally {
+        client.close();
+      }
+    });
+};
+
+/** Tells a person how the link fares; only a final refusal ends the command. */
+const followLink = (client: Client, onRefused: (error: CallError) => void): void => {
+  client.on("link", (report) => {
+    if (report.state === "refused") onRefused(report.reason);
+    else tell(report.state === "online" ? "connected again" : report.reason.message);
+  });
+};

@@ -1,0 +1,237 @@
+/** `blindrelay flash PORT --program FILE`: SDK and device program onto a board, and a proof that it is there. */
+import { watch } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Settings } from "../config/settings.ts";
+import { readBoard } from "../console/board.ts";
+import type { EspruinoConsole } from "../console/console.ts";
+import { Failure } from "../failure.ts";
+import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
+import { flashModdable } from "../flash/moddable.ts";
+import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
+import { type DeviceProgram, readProgram } from "../flash/program.ts";
+import { ProgressLine } from "../flash/progress.ts";
+import { espruinoSdk } from "../flash/sdk.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import { PORT_HELP, withBaud, withConsole } from "./board.ts";
+import { interrupted } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+interface FlashFlags {
+  readonly program: string;
+  readonly target: "espruino" | "moddable";
+  readonly dryRun?: boolean;
+  readonly watch?: boolean;
+  readonly save: boolean;
+  readonly check: boolean;
+  readonly slowCrypto?: boolean;
+  readonly timeout: number;
+  readonly baud: number;
+  readonly json?: boolean;
+  readonly out?: string;
+  readonly config?: string;
+  readonly platform?: string;
+}
+
+/** Editors write a file in several steps. */
+const SETTLE_MS = 200;
+/** Lines of a failing start that a person is shown. */
+const MAX_LINES = 20;
+
+const seconds = (value: string): number => {
+  const number = Number(value);
+  if (number > 0 && number <= 3_600) return number;
+  throw new InvalidArgumentError("seconds, more than 0 and at most 3600");
+};
+
+/** Waits for the agent; what the board complains of meanwhile ends the waiting. */
+const checkOnline = async (
+  board: EspruinoConsole,
+  settings: Settings,
+  agentId: string,
+  limitMs: number,
+): Promise<AgentInfo> => {
+  const abort = new AbortController();
+  let told = 0;
+  const broken = new Promise<never>((_resolve, reject) => {
+    board.onLine = (line) => {
+      if (told++ < MAX_LINES) tell(`board: ${line}`);
+      if (!line.startsWith("Uncaught ")) return;
+      reject(new Failure("device", `the board could not start it: ${line}`));
+    };
+    board.onGone = reject;
+  });
+  try {
+    return await Promise.race([waitUntilOnline(settings, agentId, limitMs, abort.signal), broken]);
+  } finally {
+    abort.abort();
+    board.onLine = () => undefined;
+    board.onGone = () => undefined;
+  }
+};
+
+const tellReport = (report: FlashReport, dryRun: boolean): void => {
+  const { board, version } = report.board;
+  tell(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
+  for (const { name, bytes, unchanged } of report.files) {
+    const what = unchanged
+      ? "is there already"
+      : dryRun
+        ? "would be written"
+        : "written, read back";
+    tell(`${name}: ${bytes} bytes, ${what}`);
+  }
+};
+
+const flashOnce = async (
+  board: EspruinoConsole,
+  settings: Settings,
+  program: DeviceProgram,
+  flags: FlashFlags,
+): Promise<void> => {
+  const dryRun = flags.dryRun ?? false;
+  const line = new ProgressLine();
+  const notice = (text: string): void => {
+    line.clear();
+    tell(text);
+  };
+  const options = { sdk: await espruinoSdk(), program, save: flags.save, dryRun };
+  await board.attach(true);
+  // Before anything is touched, so that a missing secret does not look like a missing network.
+  const known = (await readBoard(board)).agentId;
+  if (known !== null && flags.check && !dryRun) settings.secretOf(known);
+  const report = await flashEspruino(
+    board,
+    { ...options, slowCrypto: flags.slowCrypto ?? false },
+    line.show,
+    notice,
+  ).finally(() => line.clear());
+  tellReport(report, dryRun);
+  const agentId = report.board.agentId as string;
+  let info: AgentInfo | null = null;
+  if (!dryRun) {
+    await startEspruino(board, flags.save);
+    if (flags.check) info = await checkOnline(board, settings, agentId, flags.timeout * 1000);
+  }
+  if (flags.json === true) {
+    const { files } = report;
+    const { board: name, version } = report.board;
+    answerJson({
+      agent_id: agentId,
+      board: name,
+      version,
+      files,
+      dry_run: dryRun,
+      saved: flags.save && !dryRun,
+      online: info !== null,
+      ...(info === null ? {} : { info }),
+    });
+  } else if (dryRun) answer(`${agentId}: nothing was written`);
+  else if (info === null) answer(`${agentId} was flashed and started`);
+  else answer(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+};
+
+/** Flashes now and at every change of the file, until Ctrl-C. A failure is told and waited out. */
+const flashWatching = async (
+  port: string,
+  settings: Settings,
+  flags: FlashFlags,
+  tellFailure: (error: unknown) => void,
+): Promise<void> => {
+  const file = resolve(flags.program);
+  let changed = true;
+  let wake: () => void = () => undefined;
+  // The folder, because editors put a new file in the place of the old one.
+  const watcher = watch(dirname(file), (_event, name) => {
+    if (name !== basename(file)) return;
+    changed = true;
+    wake();
+  });
+  let ended = false;
+  const end = interrupted().then(() => {
+    ended = true;
+    wake();
+  });
+  try {
+    while (!ended) {
+      if (changed) {
+        changed = false;
+        try {
+          const program = await readProgram(file);
+          const flash = (board: EspruinoConsole) => flashOnce(board, settings, program, flags);
+          await Promise.race([withConsole(port, flags.baud, flash), end]);
+        } catch (error) {
+          tellFailure(error);
+        }
+        if (!ended) tell(`watching ${flags.program}`);
+      }
+      if (!changed && !ended) {
+        await new Promise<void>((resolvePromise) => {
+          wake = resolvePromise;
+        });
+        if (!ended) await wait(SETTLE_MS);
+      }
+    }
+  } finally {
+    watcher.close();
+  }
+};
+
+export const addFlash = (
+  program: Command,
+  context: Context,
+  tellFailure: (error: unknown) => void,
+): void => {
+  withBaud(
+    program
+      .command("flash")
+      .description("put the SDK and a device program onto a board, and see it come online")
+      .argument("[port]", PORT_HELP),
+  )
+    .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
+    .addOption(
+      new Option("--target <runtime>", "what runs on the board")
+        .choices(["espruino", "moddable"])
+        .default("espruino"),
+    )
+    .option("--dry-run", "look at the board and check everything, write nothing")
+    .option("--watch", "flash again whenever the program changes, until Ctrl-C")
+    .option("--save", "start it at every power-up (.bootcde)", true)
+    .option("--no-save", "start it now only: a power cut ends it")
+    .option("--no-check", "do not wait until it is online")
+    .option("--timeout <seconds>", "until it is online", seconds, 60)
+    .option("--slow-crypto", "take a board without native SHA-256")
+    .option("--out <dir>", "with --target moddable: where the project goes")
+    .option("--config <dir>", "with --target moddable: what `provision --out` wrote")
+    .option("--platform <name>", "with --target moddable: as mcconfig's -p, such as esp32")
+    .option("--json", "one JSON document for each time it was flashed")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay provision /dev/ttyUSB0 --id pump-7
+  blindrelay flash /dev/ttyUSB0 --program pump.js
+  blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
+
+What the board holds already is not written again. What is written is read back (length and CRC-32).
+The board must be on its network by itself, or by the program. Exit codes: 2 usage, or a program that
+Espruino would not run as written; 4 it did not come online; 5 refused; 7 device or port (no
+permission, nothing answers, another runtime, no SHA-256, no space, unplugged).`,
+    )
+    .action(async (port: string | undefined, flags: FlashFlags) => {
+      const settings = context.settings();
+      if (flags.target === "moddable") {
+        await flashModdable({ ...flags, port });
+        return;
+      }
+      if (port === undefined)
+        throw new Failure("usage", "which port? `blindrelay devices` lists them");
+      if (flags.watch === true) {
+        await flashWatching(port, settings, flags, tellFailure);
+        return;
+      }
+      const read = await readProgram(flags.program);
+      await withConsole(port, flags.baud, (board) => flashOnce(board, settings, read, flags));
+    });
+};

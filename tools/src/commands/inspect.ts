@@ -1,0 +1,82 @@
+/** `blindrelay inspect`: a packet or a capture file, every field, why it fails, opened where the secret is at hand. */
+import { createReadStream, existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import { checkAgentId } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import type { Context } from "./context.ts";
+import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
+
+const MEANINGS = {
+  opening: "opening: a client asks for a session",
+  answer: "answer: an agent's part of a session",
+  data: "data",
+} as const;
+
+const asText = (report: PacketReport, line: number): string => {
+  const rows: [string, string][] = [
+    ["line", String(line)],
+    ["packet", report.kind === null ? "broken" : MEANINGS[report.kind]],
+    ["agent", report.agent_id ?? "not said: name it with --agent"],
+    ["v", `${JSON.stringify(report.v)} (${suiteName(report.v)})`],
+    ["sid", report.sid ?? "missing"],
+    ["seq", JSON.stringify(report.seq)],
+  ];
+  if (report.client_part !== null) rows.push(["client's part", report.client_part]);
+  if (report.agent_part !== null) rows.push(["agent's part", report.agent_part]);
+  if (report.plaintext_bytes !== null) rows.push(["plaintext", `${report.plaintext_bytes} bytes`]);
+  if (report.direction !== null) rows.push(["direction", report.direction]);
+  if (report.opened === true) rows.push(["content", JSON.stringify(report.content)]);
+  else if (report.opened === null && report.kind !== null) {
+    rows.push(["content", "sealed: no secret at hand for this agent"]);
+  }
+  if (report.problem !== null) rows.push(["problem", report.problem]);
+  return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}`).join("\n");
+};
+
+export const addInspect = (program: Command, context: Context): void => {
+  program
+    .command("inspect")
+    .description("explain packets: every field, why one fails, and what is in it")
+    .argument("[file]", "a packet, or a capture with one in each line; standard input where absent")
+    .option("--agent <agent-id>", "whose packets they are, where the capture does not say")
+    .option("--json", "one JSON document per packet")
+    .addHelpText(
+      "after",
+      `
+Example:
+  echo '{"v":"1","sid":"…","seq":1,"p":"…"}' | blindrelay inspect --agent pump-7
+
+Understands bare packets, \`relay\` envelopes, and lines of JSON or of a log that hold them. The secret
+comes from BLINDRELAY_AGENT_TOKEN or the keyring. Exit 1 where a packet is broken or does not open, or
+where there is none.`,
+    )
+    .action(async (file: string | undefined, flags: { agent?: string; json?: boolean }) => {
+      if (flags.agent !== undefined) checkAgentId(flags.agent);
+      if (file !== undefined && file !== "-" && !existsSync(file)) {
+        throw new Failure("usage", `there is no file ${file}`);
+      }
+      const settings = context.settings();
+      const input = file === undefined || file === "-" ? process.stdin : createReadStream(file);
+      let line = 0;
+      let packets = 0;
+      let wrong = 0;
+      for await (const words of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+        line++;
+        for (const { text, value, agentId } of packetsIn(words)) {
+          const report = explainPacket(text, value, flags.agent ?? agentId, (id) =>
+            settings.secretAtHand(id),
+          );
+          packets++;
+          if (report.problem !== null) wrong++;
+          if (flags.json === true) answerJson({ line, ...report });
+          else answer(`${packets > 1 ? "\n" : ""}${asText(report, line)}`);
+        }
+      }
+      if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);
+      if (wrong > 0)
+        throw new Failure("expectation", `${wrong} of ${packets} packets are not right`);
+      if (flags.json !== true) tell(`${packets} packets, all of the right form`);
+    });
+};

@@ -1,0 +1,108 @@
+/** `blindrelay login`: password and one-time code once, then a profile that holds the account token. */
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { text } from "node:stream/consumers";
+import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import type { Command } from "commander";
+import { httpBase, type Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson } from "../output.ts";
+import { Rest } from "../rest.ts";
+import type { Context } from "./context.ts";
+
+interface LoginFlags {
+  readonly url?: string;
+  readonly username?: string;
+  readonly passwordStdin?: boolean;
+  readonly json?: boolean;
+}
+
+interface Given {
+  readonly username: string;
+  readonly password: string;
+  /** "" where there is none. */
+  readonly code: string;
+}
+
+export const addLogin = (program: Command, context: Context): void => {
+  program
+    .command("login")
+    .description("log in to a relay and keep a profile (mode 0600) for the other commands")
+    .option("--url <url>", "the relay; BLINDRELAY_URL")
+    .option("--username <name>", "asked for where absent")
+    .option(
+      "--password-stdin",
+      "read the password from the first line of standard input, a one-time code from the second",
+    )
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay login --url https://relay.example")
+    .action(async (flags: LoginFlags) => {
+      const settings = context.settings();
+      const url = flags.url === undefined ? settings.httpUrl() : httpBase(flags.url);
+      const rest = new Rest(url, null);
+      const config = await rest.ask<AuthConfig>("GET", "/auth/config");
+      const given =
+        flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags, config);
+      const { user } = await rest.ask<LoginAnswer>("POST", "/auth/login", {
+        username: given.username,
+        password: given.password,
+        ...(given.code === "" ? {} : { totp_code: given.code }),
+      });
+      if (user.api_token === null) {
+        throw new Failure(
+          "refused",
+          "this relay wants two factors first: enrol with POST /auth/totp/enroll and /confirm",
+        );
+      }
+      keep(settings, url, user.username, user.api_token);
+      if (flags.json === true) {
+        answerJson({ url, username: user.username, profile: settings.profilePath });
+      } else {
+        answer(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
+      }
+    });
+};
+
+/** The keyring stays when the same account logs in again, and goes when it is another one. */
+const keep = (settings: Settings, url: string, username: string, accountToken: string): void => {
+  const { profile } = settings;
+  if (profile !== null && (profile.url !== url || profile.username !== username)) {
+    const keys = Object.keys(profile.keyring).length;
+    if (keys > 0) {
+      throw new Failure(
+        "usage",
+        `this profile holds ${keys} secrets of ${profile.username} at ${profile.url}; use --profile NAME`,
+      );
+    }
+  }
+  const keyring = profile?.keyring ?? {};
+  settings.save({ url, username, account_token: accountToken, keyring });
+};
+
+const readGiven = async (flags: LoginFlags): Promise<Given> => {
+  if (flags.username === undefined) throw new Failure("usage", "--username is missing");
+  const [password = "", code = ""] = (await text(process.stdin)).split(/\r?\n/);
+  return { username: flags.username, password, code: code.trim() };
+};
+
+const askFor = async (flags: LoginFlags, config: AuthConfig): Promise<Given> => {
+  if (!process.stdin.isTTY) throw new Failure("usage", "nobody to ask: use --password-stdin");
+  let hidden = false;
+  const output = new Writable({
+    write: (chunk, _encoding, done) => {
+      if (!hidden) process.stderr.write(chunk);
+      done();
+    },
+  });
+  const prompt = createInterface({ input: process.stdin, output, terminal: true });
+  const username = flags.username ?? (await prompt.question("User name: "));
+  process.stderr.write("Password: ");
+  hidden = true;
+  const password = await prompt.question("");
+  hidden = false;
+  process.stderr.write("\n");
+  const optional = config.totp === "required" ? "" : " (empty if you have none)";
+  const code = await prompt.question(`One-time code${optional}: `);
+  prompt.close();
+  return { username, password, code: code.trim() };
+};

@@ -1,0 +1,148 @@
+/** `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port does. */
+import { setTimeout as wait } from "node:timers/promises";
+import type { Command } from "commander";
+import { openPort, type Port } from "../console/port.ts";
+import { Failure } from "../failure.ts";
+import { answerJson, tell } from "../output.ts";
+import { PORT_HELP, withBaud } from "./board.ts";
+import { interrupted } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+interface MonitorFlags {
+  readonly baud: number;
+  readonly reconnect: boolean;
+  readonly json?: boolean;
+}
+
+const RETRY_MS = 500;
+/** Ctrl-] ends it; Ctrl-C goes to the board. */
+const ESCAPE = "\x1d";
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const XON_XOFF = /[\x11\x13]/g;
+/** What moves a cursor forward and colours text stays; all other control of the terminal goes. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const UNWANTED = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]*[A-DJKm])/g;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
+
+/** Whole lines without the prompt and its cursor movements, for `--json` and pipes. */
+const plainLine = (line: string): string => line.replace(CURSOR, "").replace(/^[\r>]+|\r+$/g, "");
+
+class Output {
+  private readonly json: boolean;
+  private readonly raw: boolean;
+  private held = "";
+
+  constructor(json: boolean) {
+    this.json = json;
+    this.raw = !json && process.stdout.isTTY === true;
+  }
+
+  receive(bytes: Uint8Array): void {
+    const text = Buffer.from(bytes).toString("latin1").replace(XON_XOFF, "");
+    if (this.raw) {
+      process.stdout.write(text.replace(UNWANTED, ""));
+      return;
+    }
+    const lines = (this.held + text).split("\n");
+    this.held = lines.pop() ?? "";
+    for (const line of lines) this.print(plainLine(line).replace(UNWANTED, ""));
+  }
+
+  private print(line: string): void {
+    if (this.json) answerJson({ line });
+    else process.stdout.write(`${line}\n`);
+  }
+}
+
+/** Hands what is typed to whatever port is open; resolves at Ctrl-]. */
+const readKeys = (current: () => Port | null): { ended: Promise<void>; stop(): void } => {
+  const { stdin } = process;
+  const raw = stdin.isTTY === true;
+  let stop = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    const onData = (bytes: Buffer): void => {
+      const at = raw ? bytes.indexOf(ESCAPE) : -1;
+      const typed = at < 0 ? bytes : bytes.subarray(0, at);
+      // A port that is away says so itself.
+      if (typed.length > 0)
+        current()
+          ?.write(typed)
+          .catch(() => undefined);
+      if (at >= 0) resolve();
+    };
+    stop = () => {
+      stdin.off("data", onData);
+      if (raw) stdin.setRawMode(false);
+      stdin.pause();
+    };
+    if (raw) stdin.setRawMode(true);
+    stdin.on("data", onData);
+  });
+  return { ended, stop };
+};
+
+const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
+  const output = new Output(flags.json ?? false);
+  let port: Port | null = null;
+  let over = false;
+  const keys = readKeys(() => port);
+  const end = Promise.race([keys.ended, interrupted()]).then(() => {
+    over = true;
+  });
+  const follow = (opened: Port): Promise<string> =>
+    new Promise((resolve) => {
+      port = opened;
+      opened.events = { received: (bytes) => output.receive(bytes), closed: resolve };
+    });
+  try {
+    let first = true;
+    while (!over) {
+      let opened: Port;
+      try {
+        opened = await openPort(name, flags.baud);
+      } catch (error) {
+        if (first || !(error instanceof Failure) || error.exitCode !== 7) throw error;
+        await Promise.race([wait(RETRY_MS), end]);
+        continue;
+      }
+      tell(
+        first ? `${name} is open${process.stdin.isTTY ? "; Ctrl-] ends" : ""}` : `${name} is back`,
+      );
+      first = false;
+      const gone = follow(opened);
+      const reason = await Promise.race([gone, end]);
+      port = null;
+      if (over) {
+        await opened.close();
+        return;
+      }
+      if (!flags.reconnect)
+        throw new Failure("device", `${name} went away${reason ? `: ${reason}` : ""}`);
+      tell(`${name} went away; waiting for it to come back`);
+    }
+  } finally {
+    keys.stop();
+  }
+};
+
+export const addMonitor = (program: Command, _context: Context): void => {
+  withBaud(
+    program
+      .command("monitor")
+      .description("show what a board prints, and type to it; Ctrl-] ends")
+      .argument("<port>", PORT_HELP),
+  )
+    .option("--no-reconnect", "end with 7 when the port goes away")
+    .option("--json", 'one JSON document per line: {"line"}')
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay monitor /dev/ttyUSB0
+
+On a terminal keys go to the board as they are typed, Ctrl-C too. A port that goes away is waited for.`,
+    )
+    .action((port: string, flags: MonitorFlags) => monitor(port, flags));
+};

@@ -1,0 +1,106 @@
+/** `blindrelay profile`: which profiles there are, and the passphrase over one's secrets. */
+import { readdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { askPassphrase } from "../config/passphrase.ts";
+import { isSealed } from "../config/profile.ts";
+import type { Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson } from "../output.ts";
+import type { Context } from "./context.ts";
+
+interface PassphraseFlags {
+  readonly remove?: boolean;
+  readonly stdin?: boolean;
+}
+
+const MIN_LENGTH = 8;
+
+const readNew = async (flags: PassphraseFlags): Promise<string> => {
+  const given = flags.stdin
+    ? (await text(process.stdin)).replace(/\r?\n$/, "")
+    : askPassphrase("New passphrase");
+  if (given.length < MIN_LENGTH) {
+    throw new Failure("usage", `a passphrase has ${MIN_LENGTH} characters or more`);
+  }
+  if (!flags.stdin && askPassphrase("Once more") !== given) {
+    throw new Failure("usage", "the two differ; nothing was changed");
+  }
+  return given;
+};
+
+const listNames = (settings: Settings): string[] => {
+  try {
+    return readdirSync(dirname(settings.profilePath))
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => name.slice(0, -".json".length))
+      .sort();
+  } catch {
+    return [];
+  }
+};
+
+export const addProfile = (program: Command, context: Context): void => {
+  const profile = program
+    .command("profile")
+    .description("profiles of this machine, and a passphrase over one's secrets")
+    .addHelpText("after", "\nExample:\n  blindrelay profile passphrase");
+
+  profile
+    .command("list")
+    .description("names of all profiles; --profile chooses one")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay profile list")
+    .action((flags: { json?: boolean }) => {
+      const items = listNames(context.settings());
+      if (flags.json === true) answerJson({ items });
+      else if (items.length > 0) answer(items.join("\n"));
+    });
+
+  profile
+    .command("show")
+    .description("relay, account and agents of a profile, without secrets")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay --profile work profile show")
+    .action((flags: { json?: boolean }) => {
+      const settings = context.settings();
+      const shown = settings.profile;
+      if (shown === null) throw new Failure("usage", `there is no profile ${settings.profilePath}`);
+      const open = {
+        path: settings.profilePath,
+        url: shown.url,
+        username: shown.username,
+        passphrase: isSealed(settings.profilePath),
+        agents: Object.keys(shown.keyring),
+      };
+      if (flags.json === true) answerJson(open);
+      else {
+        const guard = open.passphrase ? "under a passphrase" : "not under a passphrase";
+        answer(
+          `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
+        );
+      }
+    });
+
+  profile
+    .command("passphrase")
+    .description("put token and keyring under a passphrase, change it, or take it away")
+    .option("--remove", "leave them readable by whoever may read the file")
+    .option("--stdin", "read the new one from standard input")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay profile passphrase
+
+Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE. Nobody can recover it.`,
+    )
+    .action(async (flags: PassphraseFlags) => {
+      const settings = context.settings();
+      const kept = settings.profile;
+      if (kept === null) throw new Failure("usage", "there is no profile yet: blindrelay login");
+      settings.saveUnder(kept, flags.remove === true ? null : await readNew(flags));
+      answer(flags.remove === true ? "the passphrase is gone" : "the secrets are under it now");
+    });
+};

@@ -1,0 +1,184 @@
+/** `blindrelay provision`: a board becomes an agent of one's account. */
+import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import type { Agent, AgentCreated, AgentExport } from "@blindrelay/protocol/schema/rest";
+import type { Command } from "commander";
+import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
+import type { Key } from "../config/profile.ts";
+import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
+import { readBoard } from "../console/board.ts";
+import type { EspruinoConsole } from "../console/console.ts";
+import { Failure } from "../failure.ts";
+import { boardProblem } from "../flash/espruino.ts";
+import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import { PORT_HELP, withBaud, withConsole } from "./board.ts";
+import type { Context } from "./context.ts";
+
+interface ProvisionFlags {
+  readonly name?: string;
+  readonly id?: string;
+  readonly agent?: string;
+  readonly out?: string;
+  readonly packetVersion?: string;
+  readonly relayUrl?: string;
+  readonly slowCrypto?: boolean;
+  readonly baud: number;
+  readonly json?: boolean;
+}
+
+interface Made {
+  readonly agentId: string;
+  readonly relayToken: string;
+  readonly name: string;
+  /** Undoes what was done on the relay and in the keyring. */
+  undo(): Promise<void>;
+}
+
+/** A new agent, or an existing one that gets a new end-to-end secret. */
+const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): Promise<Made> => {
+  const rest = accountRest(settings);
+  if (flags.agent !== undefined) {
+    const path = agentPath(flags.agent);
+    const { name } = await rest.ask<Agent>("GET", path);
+    const exported = await rest.ask<AgentExport>("GET", `${path}/export`);
+    const before = settings.profile?.keyring[flags.agent] ?? null;
+    keepKey(settings, flags.agent, key);
+    return {
+      agentId: flags.agent,
+      relayToken: exported.api_token,
+      name,
+      undo: async () => keepKey(settings, exported.agent_id, before),
+    };
+  }
+  const made = await rest.ask<AgentCreated>("POST", "/agents", {
+    name: flags.name ?? flags.id ?? "board",
+    ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
+  });
+  keepKey(settings, made.agent_id, key);
+  return {
+    agentId: made.agent_id,
+    relayToken: made.api_token,
+    name: made.name,
+    undo: async () => {
+      keepKey(settings, made.agent_id, null);
+      await rest.ask("DELETE", agentPath(made.agent_id));
+    },
+  };
+};
+
+const chosenVersion = (flags: ProvisionFlags, hasAes: boolean): Version => {
+  const version = flags.packetVersion ?? (hasAes ? "2" : "1");
+  if (!isVersion(version)) throw new Failure("usage", '--packet-version must be "1" or "2"');
+  return version;
+};
+
+const provisionOne = async (
+  settings: Settings,
+  flags: ProvisionFlags,
+  version: Version,
+  write: (config: BoardConfig) => Promise<void>,
+): Promise<BoardConfig> => {
+  const key = makeKey(version);
+  const url = flags.relayUrl === undefined ? settings.socketUrl() : socketAddress(flags.relayUrl);
+  const made = await makeAgent(settings, flags, key);
+  const config: BoardConfig = {
+    url,
+    agent_id: made.agentId,
+    relay_token: made.relayToken,
+    agent_token: key.agent_token,
+    v: version,
+    name: made.name,
+  };
+  try {
+    await write(config);
+  } catch (error) {
+    await made.undo().catch((failed: Error) => {
+      tell(`${made.agentId} was created and could not be removed again: ${failed.message}`);
+    });
+    throw error;
+  }
+  return config;
+};
+
+/** Loopback is the board itself. */
+const warnOfAddress = (url: string): void => {
+  if (/^wss?:\/\/(127\.|localhost|\[::1\])/.test(url)) {
+    tell(`${url} is this machine's own: a board elsewhere needs --relay-url`);
+  }
+  if (url.startsWith("wss:")) {
+    tell("Espruino's TLS verifies no certificate: whoever sits between can read the relay token");
+  }
+};
+
+const onBoard = async (board: EspruinoConsole, settings: Settings, flags: ProvisionFlags) => {
+  await board.attach(true);
+  const found = await readBoard(board);
+  const problem = boardProblem(found, flags.slowCrypto ?? false);
+  if (problem !== null) throw new Failure("device", problem);
+  const version = chosenVersion(flags, found.aes);
+  if (version === "2" && !found.aes) {
+    throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
+  }
+  if (found.agentId !== null) tell(`the board was ${found.agentId}, and is no more`);
+  return provisionOne(settings, flags, version, (config) => provisionBoard(board, config));
+};
+
+export const addProvision = (program: Command, context: Context): void => {
+  withBaud(
+    program
+      .command("provision")
+      .description("make a board an agent: create it, and write its configuration to the board")
+      .argument("[port]", PORT_HELP),
+  )
+    .option("--name <name>", "for people")
+    .option("--id <agent-id>", "propose an id; the relay makes one where absent")
+    .option("--agent <agent-id>", "an agent you have: it gets a new end-to-end secret")
+    .option("--out <dir>", "write the board's files into a folder in place of a board")
+    .option("--relay-url <url>", "the relay as the board reaches it, where that differs")
+    .option("--packet-version <v>", '"1", or "2" for boards with AES; found out where absent')
+    .option("--slow-crypto", "take a board without native SHA-256")
+    .option("--json", "one JSON document, without secrets")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay provision /dev/ttyUSB0 --name "Pump in hall 7" --id pump-7
+  blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
+
+Shows no secret. The end-to-end secret is made here and kept in the profile's keyring, so that
+\`call\` finds it. With --out the folder is for one board, once: its files hold secrets and a boot
+count that must never be written twice. Exit codes: 2 usage, 4 relay not reachable, 5 refused,
+7 device or port. Where it fails, the agent it created is removed again.`,
+    )
+    .action(async (port: string | undefined, flags: ProvisionFlags) => {
+      if ((port === undefined) === (flags.out === undefined)) {
+        throw new Failure("usage", "name a port, or --out DIR");
+      }
+      if (flags.agent !== undefined && (flags.id !== undefined || flags.name !== undefined)) {
+        throw new Failure("usage", "--agent is an agent you have: leave out --id and --name");
+      }
+      if (flags.id !== undefined) checkAgentId(flags.id);
+      const version = chosenVersion(flags, false);
+      const settings = context.settings();
+      if (settings.profile === null) {
+        throw new Failure(
+          "usage",
+          "there is no keyring for the secret: run blindrelay login first",
+        );
+      }
+      const config =
+        port !== undefined
+          ? await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags))
+          : await provisionOne(settings, flags, version, async (made) => {
+              provisionFolder(flags.out as string, made);
+            });
+      warnOfAddress(config.url);
+      const place = port ?? (flags.out as string);
+      if (flags.json === true) {
+        answerJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });
+      } else {
+        answer(`${place} is ${config.agent_id} now (packet version ${config.v})`);
+        if (port !== undefined) tell(`next: blindrelay flash ${port} --program FILE`);
+      }
+    });
+};

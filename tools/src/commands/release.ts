@@ -1,0 +1,296 @@
+/** `blindrelay release`: sign and publish firmware, ask what a device would be told, check a file. */
+import { createReadStream, readFileSync } from "node:fs";
+import { isVersionText, type SignedRelease } from "@blindrelay/protocol/releases";
+import {
+  ARTIFACT_MEDIA_TYPE,
+  type CheckAnswer,
+  type Release,
+  type ReleasePage,
+  type ReleasePatch,
+  SIGNATURE_HEADER,
+} from "@blindrelay/protocol/schema/rest";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, table, tell } from "../output.ts";
+import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
+import { Rest, RestFailure } from "../rest.ts";
+import { checkToken } from "./connect.ts";
+import type { Context } from "./context.ts";
+
+interface JsonFlag {
+  readonly json?: boolean;
+}
+
+interface NameFlags extends JsonFlag {
+  readonly runtime: string;
+  readonly channel: string;
+  readonly firmwareVersion: string;
+}
+
+interface PublishFlags extends NameFlags {
+  readonly key: string;
+  readonly notes?: string;
+  readonly percent?: number;
+  readonly draft?: boolean;
+}
+
+const restOf = (settings: Settings): Rest => {
+  const token = settings.accountToken();
+  checkToken(token, "account", "account token");
+  return new Rest(settings.httpUrl(), token);
+};
+
+const percentage = (text: string): number => {
+  const value = Number(text);
+  if (/^\d{1,3}$/.test(text) && value <= 100) return value;
+  throw new InvalidArgumentError("A whole number from 0 to 100.");
+};
+
+const version = (text: string): string => {
+  if (isVersionText(text)) return text;
+  throw new InvalidArgumentError("A version by SemVer, like 1.4.0.");
+};
+
+export const addRelease = (program: Command, context: Context): void => {
+  const release = program
+    .command("release")
+    .description("firmware releases: sign, publish, roll out, check")
+    .addHelpText("after", "\nExample:\n  blindrelay release list");
+
+  release
+    .command("keygen")
+    .description("make a key that signs releases; the relay and the devices get its public half")
+    .argument("<file>", "where the private key goes (PEM, mode 0600)")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay release keygen release.pem")
+    .action((file: string, flags: JsonFlag) => {
+      const made = makeKey(file);
+      if (flags.json === true) answerJson(made);
+      else answer(made.public_key);
+      tell(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
+    });
+
+  release
+    .command("publish")
+    .description("sign an artifact, upload it and publish it")
+    .argument("<file>", "the firmware image")
+    .requiredOption("--runtime <name>", "what it runs on: espruino, moddable, node, ...")
+    .requiredOption("--channel <name>", "which devices follow it")
+    .requiredOption("--firmware-version <version>", "by SemVer", version)
+    .requiredOption("--key <file>", "the private key, made by release keygen")
+    .option("--notes <text>", "for people")
+    .option("--percent <n>", "of the devices that get it at first (100)", percentage)
+    .option("--draft", "upload only; publish it later")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay release publish pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
+    --key release.pem --percent 10
+
+A draft that an interrupted publish left is taken up again. Needs the admin role.`,
+    )
+    .action(async (file: string, flags: PublishFlags) => {
+      const rest = restOf(context.settings());
+      const published = await publish(rest, file, flags);
+      if (flags.json === true) answerJson(published);
+      else answer(`${published.id} ${describe(published)}`);
+    });
+
+  release
+    .command("check")
+    .description("what a device of a version would be told; with an account token, of any rollout")
+    .requiredOption("--channel <name>", "the channel")
+    .requiredOption("--firmware-version <version>", "what runs now", version)
+    .option("--runtime <name>", "what it runs on; any where absent")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay release check --channel stable --firmware-version 1.3.2 --json",
+    )
+    .action(async (flags: NameFlags) => {
+      const query = new URLSearchParams({
+        channel: flags.channel,
+        version: flags.firmwareVersion,
+        ...(flags.runtime === undefined ? {} : { runtime: flags.runtime }),
+      });
+      const rest = restOf(context.settings());
+      const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
+      if (flags.json === true) answerJson(checked);
+      else answer(checked.latest === null ? "nothing newer" : checked.latest.version);
+    });
+
+  release
+    .command("verify")
+    .description("check a file against a release: size, SHA-256 and signature")
+    .argument("<file>", "the firmware image")
+    .requiredOption("--release <file>", "a release as JSON, as publish --json or list --json print")
+    .requiredOption("--public-key <key>", "as base64url, or a PEM file")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay release verify pump.bin --release release.json --public-key release.pem
+
+Asks nobody. Exit code 1 where something does not match.`,
+    )
+    .action(async (file: string, flags: JsonFlag & { release: string; publicKey: string }) => {
+      const problem = await mismatch(file, readRelease(flags.release), flags.publicKey);
+      if (flags.json === true) answerJson({ ok: problem === null, problem });
+      if (problem !== null) throw new Failure("expectation", problem);
+      if (flags.json !== true) answer("ok");
+    });
+
+  release
+    .command("list")
+    .description("releases, newest first, and how many devices have booted each")
+    .option("--channel <name>", "one channel only")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay release list --channel stable")
+    .action(async (flags: JsonFlag & { channel?: string }) => {
+      const query: Record<string, string> =
+        flags.channel === undefined ? {} : { channel: flags.channel };
+      const items = await listReleases(restOf(context.settings()), query);
+      if (flags.json === true) answerJson({ items });
+      else answer(table(HEADER, items.map(row)));
+    });
+
+  release
+    .command("set")
+    .description("publish a draft, change a rollout, or withdraw a release")
+    .argument("<id>", "the release's id")
+    .option("--publish", "publish a draft")
+    .option("--yank", "withdraw it for good; devices that have it keep it")
+    .option("--percent <n>", "of the devices", percentage)
+    .option("--pause", "offer it to nobody for now")
+    .option("--resume", "end a pause")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay release set 0d9c0c3e-... --percent 50")
+    .action(async (id: string, flags: SetFlags) => {
+      const path = `/releases/${encodeURIComponent(id)}`;
+      const changed = await restOf(context.settings()).ask<Release>("PATCH", path, patchOf(flags));
+      if (flags.json === true) answerJson(changed);
+      else answer(`${changed.id} ${describe(changed)}`);
+    });
+};
+
+interface SetFlags extends JsonFlag {
+  readonly publish?: boolean;
+  readonly yank?: boolean;
+  readonly percent?: number;
+  readonly pause?: boolean;
+  readonly resume?: boolean;
+}
+
+const patchOf = ({ publish: toPublish, yank, percent, pause, resume }: SetFlags): ReleasePatch => {
+  if (toPublish === true && yank === true) throw new Failure("usage", "--publish or --yank");
+  if (pause === true && resume === true) throw new Failure("usage", "--pause or --resume");
+  const rollout = {
+    ...(percent === undefined ? {} : { percent }),
+    ...(pause === true || resume === true ? { paused: pause === true } : {}),
+  };
+  const patch: ReleasePatch = {
+    ...(toPublish === true ? { status: "published" } : yank === true ? { status: "yanked" } : {}),
+    ...(Object.keys(rollout).length === 0 ? {} : { rollout }),
+  };
+  if (Object.keys(patch).length === 0) throw new Failure("usage", "nothing to change: see --help");
+  return patch;
+};
+
+const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<Release> => {
+  const { runtime, channel, firmwareVersion } = flags;
+  const names = { runtime, channel, version: firmwareVersion };
+  const measured = await measure(file);
+  const signature = signRelease({ ...names, ...measured }, flags.key);
+  const draft = await draftOf(rest, names, flags.notes);
+  const path = `/releases/${draft.id}`;
+  const uploaded = await rest.upload<Release>(`${path}/artifact`, createReadStream(file), {
+    "content-type": ARTIFACT_MEDIA_TYPE,
+    "content-length": String(measured.size),
+    [SIGNATURE_HEADER]: signature,
+  });
+  if (flags.draft === true) return uploaded;
+  return rest.ask<Release>("PATCH", path, {
+    status: "published",
+    ...(flags.percent === undefined ? {} : { rollout: { percent: flags.percent } }),
+  });
+};
+
+type Names = Pick<SignedRelease, "runtime" | "channel" | "version">;
+
+/** A new draft, or the one that is there already. */
+const draftOf = async (rest: Rest, names: Names, notes: string | undefined): Promise<Release> => {
+  try {
+    const body = { ...names, ...(notes === undefined ? {} : { notes }) };
+    return await rest.ask<Release>("POST", "/releases", body);
+  } catch (error) {
+    if (!(error instanceof RestFailure) || error.code !== "CONFLICT") throw error;
+    const { runtime, channel, version: wanted } = names;
+    const drafts = await listReleases(rest, { runtime, channel, status: "draft" });
+    const draft = drafts.find((each) => each.version === wanted);
+    if (draft === undefined) throw error;
+    return draft;
+  }
+};
+
+const listReleases = async (rest: Rest, query: Record<string, string>): Promise<Release[]> => {
+  const items: Release[] = [];
+  let cursor: string | null = null;
+  do {
+    const more: Record<string, string> = cursor === null ? {} : { cursor };
+    const search = new URLSearchParams({ ...query, ...more });
+    const page: ReleasePage = await rest.ask<ReleasePage>("GET", `/releases?${search}`);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return items;
+};
+
+const readRelease = (path: string): SignedRelease & { signature: string } => {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new Failure("usage", `cannot read ${path}: ${(error as Error).message}`, error);
+  }
+  const fields = value as Record<string, unknown> | null;
+  const texts = ["runtime", "channel", "version", "sha256", "signature"];
+  if (texts.every((name) => typeof fields?.[name] === "string") && fields?.size !== undefined) {
+    return fields as unknown as SignedRelease & { signature: string };
+  }
+  throw new Failure("usage", `${path} is no release with its artifact`);
+};
+
+/** What does not match, as a sentence; null where all does. */
+const mismatch = async (
+  file: string,
+  release: SignedRelease & { signature: string },
+  publicKey: string,
+): Promise<string | null> => {
+  const key = readPublicKey(publicKey);
+  const { size, sha256 } = await measure(file);
+  if (size !== release.size) return `${file} has ${size} bytes, the release ${release.size}`;
+  if (sha256 !== release.sha256) return `${file} has another SHA-256 than the release`;
+  const signed = isSignedBy({ ...release, size, sha256 }, release.signature, key);
+  return signed ? null : "that key did not sign this release";
+};
+
+const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "ROLLOUT", "ID"];
+
+const describe = (release: Release): string =>
+  `${release.runtime} ${release.channel} ${release.version}: ${release.status}, ${rolloutText(release)}`;
+
+const rolloutText = ({ rollout }: Release): string =>
+  rollout.paused ? `paused at ${rollout.percent} %` : `${rollout.percent} %`;
+
+const row = (release: Release): string[] => [
+  `${release.runtime} ${release.channel} ${release.version}`,
+  release.status,
+  String(release.rollout.offered),
+  String(release.rollout.confirmed),
+  rolloutText(release),
+  release.id,
+];

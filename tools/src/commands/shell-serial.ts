@@ -1,0 +1,77 @@
+/** A terminal on a serial port far away: the two byte streams of `blindrelay bridge --mode raw`. */
+import type { Agent } from "@blindrelay/client-sdk";
+import { type Command, InvalidArgumentError } from "commander";
+import { Failure } from "../failure.ts";
+import { tell } from "../output.ts";
+import { interrupted } from "./connect.ts";
+
+export interface SerialFlags {
+  readonly baud?: number;
+  readonly dtr?: boolean;
+  readonly rts?: boolean;
+}
+
+/** Ctrl-] leaves; Ctrl-C goes to the device. */
+const ESCAPE = 0x1d;
+
+const baudRate = (value: string): number => {
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number >= 50 && number <= 4_000_000) return number;
+  throw new InvalidArgumentError("a whole number from 50 to 4000000");
+};
+
+const onOff = (value: string): boolean => {
+  if (value === "on" || value === "off") return value === "on";
+  throw new InvalidArgumentError("on or off");
+};
+
+export const withSerialOptions = (command: Command): Command =>
+  command
+    .option("--baud <rate>", "with --serial: set the port's rate first", baudRate)
+    .option("--dtr <on|off>", "with --serial: set this control line first", onOff)
+    .option("--rts <on|off>", "with --serial: set this control line first", onOff);
+
+/** Resolves at Ctrl-], a signal, or (from a pipe) at the end of both sides. Rejects with a CallError. */
+export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void> => {
+  if (flags.baud !== undefined) await agent.call("serial.configure", { baud_rate: flags.baud });
+  if (flags.dtr !== undefined || flags.rts !== undefined) {
+    const { dtr, rts } = flags;
+    await agent.call("serial.signals", {
+      ...(dtr === undefined ? {} : { dtr }),
+      ...(rts === undefined ? {} : { rts }),
+    });
+  }
+  const reader = await agent.readStream("serial.read");
+  const writer = await agent.writeStream("serial.write");
+  const { stdin, stdout } = process;
+  const raw = stdin.isTTY === true;
+  if (raw) {
+    // Before a word is said: what is typed after it is the device's, not the terminal's.
+    stdin.setRawMode(true);
+    tell(`${agent.id}: Ctrl-] ends`);
+  }
+  const show = async (): Promise<void> => {
+    for await (const bytes of reader) {
+      if (!stdout.write(bytes)) await new Promise((resolve) => stdout.once("drain", resolve));
+    }
+    throw new Failure("device", `${agent.id}: its port is closed`);
+  };
+  const type = async (): Promise<void> => {
+    for await (const bytes of stdin as AsyncIterable<Buffer>) {
+      const end = raw ? bytes.indexOf(ESCAPE) : -1;
+      const typed = end < 0 ? bytes : bytes.subarray(0, end);
+      if (typed.length > 0) await writer.write(typed);
+      if (end >= 0) return;
+    }
+    // A pipe is at its end: what it said goes out, and what comes is shown until a signal.
+    await writer.end();
+    if (!raw) await interrupted();
+  };
+  try {
+    await Promise.race([show(), type(), interrupted()]);
+  } finally {
+    if (raw) stdin.setRawMode(false);
+    reader.cancel();
+    writer.abort();
+  }
+};

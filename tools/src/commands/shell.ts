@@ -1,0 +1,245 @@
+/**
+ * `blindrelay shell [AGENT]`: calls by typing `method {json}`, with history, completion of methods and
+ * agents, and events as they come. `--serial` makes it a terminal on the agent's serial port.
+ */
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { inspect } from "node:util";
+import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
+import type { Command } from "commander";
+import { callFailure } from "../call-failure.ts";
+import { checkAgentId, type Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import { checkToken, connectClient } from "./connect.ts";
+import type { Context } from "./context.ts";
+import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
+
+interface ShellFlags extends SerialFlags {
+  readonly serial?: boolean;
+  readonly json?: boolean;
+}
+
+const CONNECT_LIMIT_MS = 30_000;
+const CALL_LIMIT_MS = 30_000;
+const INFO_LIMIT_MS = 5_000;
+const MAX_HISTORY = 1_000;
+
+const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
+.agent ID       talk to another agent
+.agents         agents of the keyring
+.methods        what this agent answers
+.help           this
+.exit           leave; Ctrl-D too`;
+
+const DOT_COMMANDS = [".agent", ".agents", ".methods", ".help", ".exit"];
+
+/** A line as method and parameters. Throws a Failure (usage) for what is no call. */
+export const readLine = (line: string): { readonly method: string; readonly params?: object } => {
+  const [, method = "", json = ""] = /^(\S+)\s*(.*)$/s.exec(line.trim()) ?? [];
+  if (json.trim() === "") return { method };
+  let params: unknown;
+  try {
+    params = JSON.parse(json);
+  } catch (error) {
+    throw new Failure("usage", `the parameters are not JSON: ${(error as Error).message}`);
+  }
+  if (typeof params === "object" && params !== null) return { method, params };
+  throw new Failure("usage", "the parameters must be a JSON object or array");
+};
+
+/** What may follow what was typed, and the part of it that the offers replace. */
+export const complete = (
+  line: string,
+  methods: readonly string[],
+  agents: readonly string[],
+): [string[], string] => {
+  const agentPart = /^\.agent\s+(\S*)$/.exec(line);
+  if (agentPart !== null) {
+    const part = agentPart[1] ?? "";
+    return [agents.filter((id) => id.startsWith(part)), part];
+  }
+  if (/\s/.test(line)) return [[], line];
+  return [[...methods, ...DOT_COMMANDS].filter((word) => word.startsWith(line)), line];
+};
+
+const historyOf = (
+  settings: Settings,
+): { load(): string[]; save(lines: readonly string[]): void } => {
+  const path = join(dirname(settings.profilePath), "shell-history");
+  return {
+    load() {
+      try {
+        return readFileSync(path, "utf8").split("\n").filter(Boolean);
+      } catch {
+        return [];
+      }
+    },
+    // Parameters may be secret: nobody else reads them.
+    save(lines) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      writeFileSync(path, `${lines.slice(0, MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
+      chmodSync(path, 0o600);
+    },
+  };
+};
+
+class Shell {
+  private readonly settings: Settings;
+  private readonly client: Client;
+  private readonly json: boolean;
+  private agent: Agent | null = null;
+  private methods: string[] = [];
+  private stopListening: () => void = () => undefined;
+
+  constructor(settings: Settings, client: Client, json: boolean) {
+    this.settings = settings;
+    this.client = client;
+    this.json = json;
+  }
+
+  get prompt(): string {
+    return `${this.agent?.id ?? "no agent"}> `;
+  }
+
+  readonly completer = (line: string): [string[], string] =>
+    complete(line, this.methods, this.agents());
+
+  /** Talks to an agent from now on. Rejects with a Failure where no secret is at hand. */
+  async use(agentId: string): Promise<void> {
+    const secret = this.settings.secretOf(checkAgentId(agentId));
+    checkToken(secret.agentToken, "e2e", "agent token");
+    this.stopListening();
+    const agent = this.client.agent(agentId, secret.agentToken, { version: secret.version });
+    this.agent = agent;
+    this.methods = [];
+    this.stopListening = agent.on("event", (event, data) => {
+      if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
+      else tell(`${agentId} ${event} ${JSON.stringify(data ?? null)}`);
+    });
+    try {
+      const info = await agent.call<{ methods?: string[] }>("system.info", undefined, {
+        timeoutMs: INFO_LIMIT_MS,
+        idempotent: true,
+      });
+      this.methods = (info.methods ?? []).filter((method) => typeof method === "string");
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      tell(`${agentId}: ${error.message}`);
+    }
+  }
+
+  /** One line; true where it ends the shell. Rejects with a Failure or CallError. */
+  async run(line: string): Promise<boolean> {
+    const [command = "", argument = ""] = line.trim().split(/\s+/);
+    if (command === "") return false;
+    if (command === ".exit") return true;
+    if (command === ".help") answer(HELP);
+    else if (command === ".agents") answer(this.agents().join("\n"));
+    else if (command === ".methods") answer(this.methods.join("\n"));
+    else if (command === ".agent") await this.use(argument);
+    else if (command.startsWith("."))
+      throw new Failure("usage", `there is no ${command}: see .help`);
+    else await this.call(line);
+    return false;
+  }
+
+  private async call(line: string): Promise<void> {
+    if (this.agent === null) throw new Failure("usage", "name an agent first: .agent ID");
+    const { method, params } = readLine(line);
+    const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS });
+    if (this.json || !process.stdout.isTTY) answerJson(result);
+    else {
+      // Colours are ours, and what the agent says is quoted by inspect.
+      process.stdout.write(`${inspect(result, { depth: null, colors: true })}\n`);
+    }
+  }
+
+  private agents(): string[] {
+    return Object.keys(this.settings.profile?.keyring ?? {});
+  }
+}
+
+const makePrompt = (shell: Shell, history: string[]): Interface => {
+  const terminal = process.stdin.isTTY === true;
+  return createInterface({
+    input: process.stdin,
+    output: process.stderr,
+    terminal,
+    ...(terminal ? { history, completer: shell.completer, historySize: MAX_HISTORY } : {}),
+    removeHistoryDuplicates: true,
+  });
+};
+
+const interact = async (shell: Shell, settings: Settings): Promise<void> => {
+  const interactive = process.stdin.isTTY === true;
+  const history = historyOf(settings);
+  const prompt = makePrompt(shell, history.load());
+  prompt.on("history", (lines: string[]) => history.save(lines));
+  const ask = (): void => {
+    if (!interactive) return;
+    prompt.setPrompt(shell.prompt);
+    prompt.prompt();
+  };
+  if (interactive) tell(".help tells what can be typed");
+  ask();
+  for await (const line of prompt) {
+    try {
+      if (await shell.run(line)) break;
+    } catch (error) {
+      const failure = error instanceof CallError ? callFailure(error) : error;
+      // A script ends at its first failure; a person goes on.
+      if (!interactive || !(failure instanceof Failure)) throw failure;
+      tell(failure.message);
+    }
+    ask();
+  }
+  prompt.close();
+};
+
+export const addShell = (program: Command, context: Context): void => {
+  withSerialOptions(
+    program
+      .command("shell")
+      .description("talk to an agent: call by typing, see its events")
+      .argument("[agent]", "the agent's id")
+      .option("--serial", "a terminal on the serial port of a bridged agent; Ctrl-] ends"),
+  )
+    .option("--json", "results and events as one JSON document per line")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay shell pump-7
+  echo 'valve.open {"percent": 40}' | blindrelay shell pump-7
+  blindrelay shell printer-1 --serial --baud 115200
+
+What can be typed:
+${HELP}`,
+    )
+    .action(async (agentId: string | undefined, flags: ShellFlags) => {
+      const settings = context.settings();
+      if (agentId !== undefined) settings.secretOf(checkAgentId(agentId));
+      if (flags.serial === true && agentId === undefined) {
+        throw new Failure("usage", "--serial wants an agent");
+      }
+      const client = await connectClient(settings, CONNECT_LIMIT_MS);
+      try {
+        if (flags.serial === true) {
+          const { agentToken, version } = settings.secretOf(agentId as string);
+          checkToken(agentToken, "e2e", "agent token");
+          await runSerial(client.agent(agentId as string, agentToken, { version }), flags);
+          return;
+        }
+        const shell = new Shell(settings, client, flags.json ?? false);
+        if (agentId !== undefined) await shell.use(agentId);
+        await interact(shell, settings);
+      } catch (error) {
+        if (error instanceof CallError) throw callFailure(error);
+        throw error;
+      } finally {
+        client.close();
+      }
+    });
+};

@@ -1,0 +1,98 @@
+/** The parts of shell, token and completion that need nobody else. */
+import { spawnSync } from "node:child_process";
+import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
+import { describe, expect, it } from "vitest";
+import { makeProgram } from "../program.ts";
+import { places } from "./completion.ts";
+import { complete, readLine } from "./shell.ts";
+import { describeToken } from "./token.ts";
+
+describe("token", () => {
+  const kinds = Object.keys(TOKEN_PREFIXES) as TokenKind[];
+
+  it.each(kinds)("knows %s, and says nothing of what is in it", (kind) => {
+    const token = makeToken(kind, new Uint8Array(32).fill(9));
+    const report = describeToken(token);
+    expect(report).toMatchObject({ kind, valid: true, problem: null });
+    expect(JSON.stringify(report)).not.toContain(token.slice(-20));
+  });
+
+  it("tells a typing error, a cut one, blanks and a foreign text apart", () => {
+    const token = makeToken("e2e", new Uint8Array(32).fill(9));
+    const swapped = `${token.slice(0, 10)}${token[11]}${token[10]}${token.slice(12)}`;
+    const last = token.endsWith("0") ? "1" : "0";
+    expect(describeToken(token.slice(0, -1) + last).problem).toContain("checksum");
+    if (swapped !== token) expect(describeToken(swapped).problem).toContain("checksum");
+    expect(describeToken(token.slice(0, -1)).problem).toContain("here 48");
+    expect(describeToken(` ${token}`).problem).toContain("blanks");
+    expect(describeToken("password")).toMatchObject({ kind: null, valid: false });
+  });
+});
+
+describe("shell", () => {
+  it("reads a line as method and parameters", () => {
+    expect(readLine("  system.info ")).toEqual({ method: "system.info" });
+    expect(readLine('echo {"a b": [1]}')).toEqual({ method: "echo", params: { "a b": [1] } });
+    expect(readLine("echo [1]")).toEqual({ method: "echo", params: [1] });
+    expect(() => readLine("echo 5")).toThrow(/object or array/);
+    expect(() => readLine("echo {")).toThrow(/not JSON/);
+  });
+
+  it("completes methods, commands and agents", () => {
+    const methods = ["valve.open", "valve.close", "echo"];
+    expect(complete("val", methods, [])[0]).toEqual(["valve.open", "valve.close"]);
+    expect(complete(".ag", methods, [])[0]).toEqual([".agent", ".agents"]);
+    expect(complete(".agent pu", methods, ["pump-7", "tank-1"])).toEqual([["pump-7"], "pu"]);
+    expect(complete("echo ", methods, ["x"])[0]).toEqual([]);
+  });
+});
+
+describe("completion", () => {
+  it("knows every command with its options", () => {
+    const all = places(makeProgram({}));
+    const flash = all.find(({ path }) => path === "flash");
+    expect(flash?.words).toEqual(expect.arrayContaining(["--program", "--dry-run", "--watch"]));
+    expect(all.find(({ path }) => path === "agent export")?.wantsAgent).toBe(true);
+    expect(all[0]?.words).toEqual(expect.arrayContaining(["doctor", "shell", "--profile"]));
+  });
+
+  const script = (shell: string): string => {
+    let out = "";
+    const write = process.stdout.write;
+    process.stdout.write = ((text: string) => {
+      out += text;
+      return true;
+    }) as typeof process.stdout.write;
+    try {
+      makeProgram({}).parse(["node", "blindrelay", "completion", shell]);
+    } finally {
+      process.stdout.write = write;
+    }
+    return out;
+  };
+
+  const completeInBash = (...words: string[]): string[] => {
+    const list = words.map((word) => `'${word}'`).join(" ");
+    const lines = [
+      script("bash"),
+      "blindrelay() { echo pump-7; }", // the keyring's agents
+      `COMP_WORDS=(blindrelay ${list}); COMP_CWORD=${words.length}; _blindrelay`,
+      `printf "%s\\n" "$\{COMPREPLY[@]}"`,
+    ];
+    const { stdout, stderr } = spawnSync("bash", ["-c", lines.join("\n")], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    return stdout.trim().split("\n");
+  };
+
+  it("works in a real bash", () => {
+    expect(completeInBash("doc")).toEqual(["doctor"]);
+    expect(completeInBash("agent", "exp")).toEqual(["export"]);
+    expect(completeInBash("flash", "/dev/ttyUSB0", "--dry")).toEqual(["--dry-run"]);
+    expect(completeInBash("call", "pu")).toEqual(["pump-7"]);
+  });
+
+  it("prints scripts for zsh and fish", () => {
+    expect(script("zsh")).toMatch(/^#compdef blindrelay\n/);
+    expect(script("fish")).toContain("complete -c blindrelay");
+  });
+});

@@ -1,0 +1,81 @@
+/** `blindrelay token`: what is this string, and is its checksum right; it is never printed, nor taken as an argument. */
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
+import type { Command } from "commander";
+import { Failure } from "../failure.ts";
+import { answer, answerJson } from "../output.ts";
+import type { Context } from "./context.ts";
+
+const USES: { readonly [kind in TokenKind]: string } = {
+  account: "a person's client shows it to the relay: BLINDRELAY_ACCOUNT_TOKEN",
+  agent: "one firmware shows it to the relay: BLINDRELAY_RELAY_TOKEN",
+  session: "made by the relay at a login; 24 h or 10,000 requests",
+  login: "made by the relay after password and code; 1 h, REST only",
+  e2e: "one agent and its clients share it, the relay never sees it: BLINDRELAY_AGENT_TOKEN",
+};
+
+export interface TokenReport {
+  readonly kind: TokenKind | null;
+  readonly valid: boolean;
+  readonly meaning: string;
+  /** What is wrong; null where nothing is. */
+  readonly problem: string | null;
+}
+
+/** Says of a text what it is, without any part of it. */
+export const describeToken = (given: string): TokenReport => {
+  const trimmed = given.trim();
+  const reading = readToken(trimmed);
+  const { kind } = reading;
+  const meaning = kind === null ? "no token of blindrelay" : `${TOKEN_NAMES[kind]}: ${USES[kind]}`;
+  const wrong = (problem: string): TokenReport => ({ kind, valid: false, meaning, problem });
+  if (!reading.ok && reading.reason === "checksum") {
+    return wrong("its checksum does not match: a character was lost, added or changed");
+  }
+  if (!reading.ok && kind !== null) {
+    return wrong(
+      `its form is wrong: 49 letters and digits follow the prefix, here ${trimmed.length - trimmed.indexOf("_") - 1}`,
+    );
+  }
+  if (!reading.ok) return wrong("it begins with none of acct_, agt_, sess_, login_, e2e_");
+  if (trimmed !== given)
+    return wrong("blanks stand around it; nothing is trimmed where it is used");
+  return { kind, valid: true, meaning, problem: null };
+};
+
+const ask = async (): Promise<string> => {
+  process.stderr.write("Token (not shown): ");
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const prompt = createInterface({ input: process.stdin, output: silent, terminal: true });
+  const given = await prompt.question("");
+  prompt.close();
+  process.stderr.write("\n");
+  return given;
+};
+
+export const addToken = (program: Command, _context: Context): void => {
+  program
+    .command("token")
+    .description("say what a token is and whether its checksum is right, without printing it")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay token < token.txt
+
+Reads it from standard input, because arguments show in process lists. Exit 1 where it is none, or wrong.`,
+    )
+    .action(async (flags: { json?: boolean }) => {
+      const given = process.stdin.isTTY ? await ask() : await text(process.stdin);
+      const report = describeToken(given.replace(/\r?\n$/, ""));
+      if (flags.json === true) answerJson(report);
+      else
+        answer(
+          report.problem === null ? `${report.meaning}; its checksum is right` : report.meaning,
+        );
+      if (report.problem !== null) throw new Failure("expectation", report.problem);
+    });
+};

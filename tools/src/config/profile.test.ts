@@ -1,0 +1,61 @@
+/** Profiles under a passphrase: nothing readable is left, and only the right one opens them. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { makeProgram } from "../program.ts";
+import { isSealed, type Profile, readProfile, writeProfile } from "./profile.ts";
+import { Settings } from "./settings.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-profile-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const PROFILE: Profile = {
+  url: "https://relay.example",
+  username: "ada",
+  account_token: "acct_kept",
+  keyring: { "pump-7": { agent_token: "e2e_kept", packet_version: "2" } },
+};
+const path = join(folder, "default.json");
+const settings = (passphrase?: string) =>
+  new Settings(
+    { BLINDRELAY_CONFIG_DIR: folder, ...(passphrase ? { BLINDRELAY_PASSPHRASE: passphrase } : {}) },
+    "default",
+  );
+
+it("keeps secrets under a passphrase, in a file of mode 0600, and keeps them so when it is written again", () => {
+  writeProfile(path, PROFILE);
+  settings().saveUnder(PROFILE, "eight or more");
+  const file = readFileSync(path, "utf8");
+  expect(file).not.toMatch(/acct_|e2e_|pump-7/);
+  expect([isSealed(path), statSync(path).mode & 0o777]).toEqual([true, 0o600]);
+  const opened = settings("eight or more");
+  expect(opened.profile).toEqual({ ...PROFILE, keyring: expect.objectContaining(PROFILE.keyring) });
+  opened.save({ ...PROFILE, keyring: {} });
+  expect(isSealed(path)).toBe(true);
+  expect(readFileSync(path, "utf8")).not.toBe(file);
+  expect(settings("eight or more").profile?.keyring).toEqual({});
+});
+
+it("refuses another passphrase, and a file whose relay was changed", () => {
+  writeProfile(path, PROFILE, "eight or more");
+  expect(() => readProfile(path, () => "eight or less")).toThrow(/another one/);
+  const moved = readFileSync(path, "utf8").replace("relay.example", "evil.example");
+  writeFileSync(path, moved);
+  expect(() => settings("eight or more").profile).toThrow(/another one/);
+});
+
+it("asks nobody where it is not needed", () => {
+  writeProfile(path, PROFILE);
+  expect(settings().isLocked).toBe(false);
+  expect(readProfile(path, () => expect.unreachable())?.username).toBe("ada");
+  writeProfile(path, PROFILE, "eight or more");
+  expect([settings().isLocked, settings("eight or more").isLocked]).toEqual([true, false]);
+  // What a shell runs at each Tab.
+  makeProgram({ BLINDRELAY_CONFIG_DIR: folder }).parse([
+    "node",
+    "blindrelay",
+    "completion",
+    "agents",
+  ]);
+});

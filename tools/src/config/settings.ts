@@ -1,0 +1,154 @@
+/** What the commands are set up with: the environment first, then the profile (commands.md). */
+import { dirname, join } from "node:path";
+import { relayUrl } from "@blindrelay/client-sdk";
+import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
+import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { Failure } from "../failure.ts";
+import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
+import { isSealed, type Profile, profilePath, readProfile, writeProfile } from "./profile.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** An agent's end-to-end secret and its packet suite. */
+export interface Secret {
+  readonly agentToken: string;
+  readonly version: Version;
+}
+
+export class Settings {
+  readonly profilePath: string;
+  private readonly statePath: string;
+  private readonly env: Environment;
+  private profileRead: Profile | null | undefined;
+  private passphraseGiven: string | undefined;
+
+  constructor(env: Environment, profileName: string) {
+    this.env = env;
+    this.profilePath = profilePath(profileName, env);
+    this.statePath = join(dirname(this.profilePath), "state", profileName);
+  }
+
+  get profile(): Profile | null {
+    this.profileRead ??= readProfile(this.profilePath, () => this.passphrase());
+    return this.profileRead;
+  }
+
+  /** Whether reading the profile would ask a person. */
+  get isLocked(): boolean {
+    return this.env[PASSPHRASE_VARIABLE] === undefined && isSealed(this.profilePath);
+  }
+
+  /** Writes the profile, under the passphrase that it was under. */
+  save(profile: Profile): void {
+    this.saveUnder(profile, isSealed(this.profilePath) ? this.passphrase() : null);
+  }
+
+  /** Writes the profile under another passphrase, or (null) under none. */
+  saveUnder(profile: Profile, passphrase: string | null): void {
+    writeProfile(this.profilePath, profile, passphrase);
+    this.profileRead = profile;
+    this.passphraseGiven = passphrase ?? undefined;
+  }
+
+  /** The relay's http(s) base, without a slash at its end. */
+  httpUrl(): string {
+    const url = this.env.BLINDRELAY_URL ?? this.profile?.url;
+    if (url === undefined) {
+      throw new Failure("usage", "which relay? Set BLINDRELAY_URL, or run: blindrelay login");
+    }
+    return httpBase(url);
+  }
+
+  /** The relay's WebSocket address. */
+  socketUrl(): string {
+    return socketAddress(this.env.BLINDRELAY_URL ?? this.httpUrl());
+  }
+
+  accountToken(): string {
+    const token = this.env.BLINDRELAY_ACCOUNT_TOKEN ?? this.profile?.account_token;
+    if (token !== undefined) return token;
+    throw new Failure(
+      "usage",
+      "which account? Set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login",
+    );
+  }
+
+  /** The environment's secret, or the keyring's with the version kept beside it. */
+  secretOf(agentId: string): Secret {
+    const secret = this.secretAtHand(agentId);
+    if (secret !== null) return secret;
+    throw new Failure(
+      "usage",
+      `no end-to-end secret for ${agentId}: set BLINDRELAY_AGENT_TOKEN, or use a profile that added it`,
+    );
+  }
+
+  /** The same, or null where there is none. */
+  secretAtHand(agentId: string): Secret | null {
+    const given = this.env.BLINDRELAY_AGENT_TOKEN;
+    if (given !== undefined) return { agentToken: given, version: this.version() };
+    return this.keptSecretOf(agentId);
+  }
+
+  /** What the keyring holds for an agent, or null. */
+  keptSecretOf(agentId: string): Secret | null {
+    const key = this.profile?.keyring[agentId];
+    if (key === undefined) return null;
+    return { agentToken: key.agent_token, version: this.version(key.packet_version) };
+  }
+
+  /** The relay token of the agent that the environment names; null where it names none. */
+  relayToken(): string | null {
+    return this.env.BLINDRELAY_RELAY_TOKEN || null;
+  }
+
+  /** An agent's own folder: the environment's, else one beside the profile. */
+  stateDirOf(agentId: string): string {
+    return this.env.BLINDRELAY_STATE_DIR || join(this.statePath, checkAgentId(agentId));
+  }
+
+  /** A variable that the command cannot do without. */
+  demand(name: string, what: string): string {
+    const value = this.env[name];
+    if (value !== undefined && value !== "") return value;
+    throw new Failure("usage", `${name} is missing: set it to ${what}`);
+  }
+
+  private passphrase(): string {
+    this.passphraseGiven ??=
+      this.env[PASSPHRASE_VARIABLE] ?? askPassphrase(`Passphrase of ${this.profilePath}`);
+    return this.passphraseGiven;
+  }
+
+  private version(kept = "1"): Version {
+    const version = this.env.BLINDRELAY_PACKET_VERSION ?? kept;
+    if (isVersion(version)) return version;
+    throw new Failure("usage", `BLINDRELAY_PACKET_VERSION must be "1" or "2", not ${version}`);
+  }
+}
+
+/** The WebSocket address of a relay's. Throws a Failure (usage) for other texts. */
+export const socketAddress = (text: string): string => {
+  try {
+    return relayUrl(text);
+  } catch (error) {
+    throw new Failure("usage", `the relay's address: ${(error as Error).message}`, error);
+  }
+};
+
+/** The http(s) base of a relay's address. Throws a Failure (usage) for other texts. */
+export const httpBase = (text: string): string => {
+  let url: URL;
+  try {
+    url = new URL(relayUrl(text));
+  } catch (error) {
+    throw new Failure("usage", `the relay's address: ${(error as Error).message}`, error);
+  }
+  url.protocol = url.protocol.replace("ws", "http");
+  return url.href.replace(/\/wss$/, "");
+};
+
+export const checkAgentId = (text: string): string => {
+  if (new RegExp(AGENT_ID_PATTERN).test(text)) return text;
+  throw new Failure("usage", `not an agent id (letters, digits, "_", "-", up to 64): ${text}`);
+};

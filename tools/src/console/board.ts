@@ -1,0 +1,36 @@
+/** What an Espruino board says of itself, and which files its Storage holds. */
+import type { EspruinoConsole } from "./console.ts";
+
+export interface Board {
+  /** Such as "2v29". */
+  readonly version: string;
+  /** Such as "ESP32" or "PUCKJS". */
+  readonly board: string;
+  readonly serial: string;
+  readonly modules: readonly string[];
+  readonly sha1: boolean;
+  readonly sha256: boolean;
+  readonly aes: boolean;
+  readonly freeBytes: number;
+  /** Bytes of erased files that `compact` gives back; null where the firmware cannot tell. */
+  readonly trashBytes: number | null;
+  readonly variables: number;
+  readonly files: readonly string[];
+  /** Of the configuration in its Storage; null where it was not provisioned. */
+  readonly agentId: string | null;
+}
+
+export const CONFIG_FILE = "blindrelay.json";
+
+const QUESTION = `(function(){
+var s=require("Storage"),c,g,e=process.env;
+try{c=require("crypto")}catch(x){}
+try{g=JSON.parse(s.read("${CONFIG_FILE}")).agent_id}catch(x){}
+return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODULES||"").split(","),
+sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
+freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
+variables:process.memory().total,files:s.list(),agentId:g||null}
+})()`.replaceAll("\n", "");
+
+export const readBoard = async (board: EspruinoConsole): Promise<Board> =>
+  (await board.evaluate(QUESTION)) as Board;

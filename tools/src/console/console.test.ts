@@ -1,0 +1,184 @@
+/** The console against a board over a real pty: the double, and a real Espruino where ESPRUINO_BIN names one. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { readBoard } from "./board.ts";
+import { BoardError, CONSOLE_LIMITS, type ConsoleLimits, EspruinoConsole } from "./console.ts";
+import { openFailure, openPort } from "./port.ts";
+import { EspruinoDouble } from "./testing/double.ts";
+import type { DoubleOptions } from "./testing/options.ts";
+import { Cable, RealEspruino } from "./testing/pty.ts";
+
+const ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), "blindrelay-console-"));
+  ends.push(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+};
+
+const plugIn = async (options: Partial<DoubleOptions> = {}) => {
+  const double = new EspruinoDouble(options);
+  const cable = new Cable(double, join(folder(), "tty"));
+  ends.push(
+    () => double.end(),
+    () => cable.end(),
+  );
+  await cable.plugIn();
+  return { double, cable };
+};
+
+const FAST = 921_600;
+
+const open = async (name: string, limits: Partial<ConsoleLimits> = {}, baudRate = FAST) => {
+  const board = new EspruinoConsole(await openPort(name, baudRate), {
+    ...CONSOLE_LIMITS,
+    ...limits,
+  });
+  ends.push(() => board.close());
+  return board;
+};
+
+const onPty = async (options: Partial<DoubleOptions> = {}, limits: Partial<ConsoleLimits> = {}) => {
+  const { double, cable } = await plugIn(options);
+  return { double, cable, board: await open(cable.path, limits) };
+};
+
+describe("the console", () => {
+  it("answers over a pty and over TCP", async () => {
+    const { cable, board } = await onPty();
+    await board.attach(true);
+    expect(await board.evaluate("{a:[1,2],b:'\xfc'}")).toEqual({ a: [1, 2], b: "\xfc" });
+    const { board: name } = await readBoard(board);
+    expect(name).toBe("DOUBLE");
+    await board.close();
+    const overTcp = await open(cable.tcp);
+    await overTcp.attach(true);
+    expect(await overTcp.evaluate("6*7")).toBe(42);
+  });
+
+  it("tells what the board throws, and what it could not read", async () => {
+    const { board } = await onPty();
+    await board.attach(true);
+    await expect(board.evaluate("nope.x")).rejects.toThrow(BoardError);
+    await expect(board.evaluate("1 2")).rejects.toThrow(/Uncaught SyntaxError/);
+    expect(await board.evaluate("1")).toBe(1);
+  });
+
+  it("leaves a running program alone unless it may break it", async () => {
+    const { double, board } = await onPty({}, { attachMs: 700 });
+    double.hang();
+    await expect(board.attach(false)).rejects.toThrow(/nothing answers/);
+    await board.attach(true);
+  });
+
+  it("clears a line that somebody left half typed", async () => {
+    const { board } = await onPty();
+    await board.write("foo({");
+    await board.attach(true);
+    expect(await board.evaluate("1+1")).toBe(2);
+  });
+
+  it("obeys XOFF: a slow board with a small buffer loses nothing", async () => {
+    const { double, cable } = await plugIn({ bufferBytes: 2_048, xoffBytes: 128, bytesPerTick: 8 });
+    const board = await open(cable.path, {}, 115_200);
+    await board.attach(true);
+    const text = "0123456789".repeat(400);
+    expect(await board.evaluate(`"${text}"`)).toBe(text);
+    expect(double.xoffs).toBeGreaterThan(1);
+    expect(double.lost).toBe(0);
+  });
+
+  it("gives up on an XOFF that never ends", async () => {
+    const { double, board } = await onPty({ xoffBytes: 64 }, { xoffMs: 300 });
+    await board.attach(true);
+    double.stuck = true;
+    await expect(board.evaluate(`"${"x".repeat(4000)}"`)).rejects.toMatchObject({
+      exitCode: 7,
+      message: expect.stringContaining("XOFF"),
+    });
+  });
+
+  it("fails at once when the port goes away in the middle", async () => {
+    const { double, cable, board } = await onPty();
+    await board.attach(true);
+    double.stuck = true;
+    const fails = expect(board.evaluate("1")).rejects.toMatchObject({
+      exitCode: 7,
+      message: expect.stringContaining("went away"),
+    });
+    await cable.unplug();
+    await fails;
+  });
+
+  it("hands on what programs print, without the prompt", async () => {
+    const { double, board } = await onPty();
+    await board.attach(true);
+    const lines: string[] = [];
+    board.onLine = (line) => lines.push(line);
+    double.print("temperature 21.5");
+    await board.evaluate("1");
+    expect(lines).toEqual(["temperature 21.5"]);
+  });
+
+  it.each([
+    ["MicroPython v1.22 on 2024-01-05; ESP32 module\r\n>>> ", /MicroPython.*espruino\.com/],
+    ["rst:0x1 (POWERON_RESET),boot:0x13\r\n", /boot loader/],
+    ["login: ", /it says "login:"/],
+  ])("names another runtime by its words: %j", async (words, message) => {
+    const { double, board } = await onPty({}, { attachMs: 400 });
+    double.stuck = true;
+    double.say(words);
+    await expect(board.attach(true)).rejects.toMatchObject({
+      exitCode: 7,
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+describe("a port that does not open", () => {
+  // In serialport's words; a test may run as somebody who may open everything.
+  it.each([
+    ["Error: Permission denied, cannot open /dev/ttyX", /group.*dialout/],
+    ["Error Resource temporarily unavailable Cannot lock port", /in use/],
+    ["Error: No such file or directory, cannot open /dev/ttyX", /blindrelay devices/],
+    ["Error: Input/output error, cannot open /dev/ttyX", /does not open: .*Input\/output/],
+  ])("names the fix for %j", (words, fix) => {
+    const { exitCode, message } = openFailure("/dev/ttyX", new Error(words));
+    expect([exitCode, message]).toEqual([7, expect.stringMatching(fix)]);
+  });
+
+  it.each([
+    ["/dev/no-such-port", 7, /blindrelay devices/],
+    ["tcp://127.0.0.1:1", 7, /nobody listens/],
+    ["tcp://nowhere", 2, /not a port/],
+  ])("%s ends with %i", async (name, exitCode, message) => {
+    await expect(openPort(name)).rejects.toMatchObject({
+      exitCode,
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+const real = process.env.ESPRUINO_BIN;
+describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
+  it("answers, is broken off, and says what it is", async () => {
+    const cwd = folder();
+    const espruino = new RealEspruino(real as string, cwd, join(cwd, "tty"));
+    ends.push(() => espruino.end());
+    await espruino.start();
+    const board = await open(join(cwd, "tty"));
+    await board.attach(true);
+    await board.write("foo({");
+    await board.attach(true);
+    await board.type("while(1);");
+    await board.attach(true);
+    expect(await board.evaluate("{a:[1,2]}")).toEqual({ a: [1, 2] });
+    await expect(board.evaluate("1 2")).rejects.toThrow(BoardError);
+    expect(await readBoard(board)).toMatchObject({ board: "LINUX", sha256: true, agentId: null });
+  });
+});

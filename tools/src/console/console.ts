@@ -1,0 +1,321 @@
+/**
+ * Espruino's console as a thing to ask: one line at a time, answered by a marked line.
+ *
+ * What is typed is echoed, unless the line starts with 0x10. Ctrl-C ends what runs and clears the
+ * line; on an empty line, twice within 5 s, it ends Espruino's Linux build, so a letter goes before
+ * it. That build also keeps what it has to say until more is typed: so who waits types Ctrl-U, which
+ * changes nothing on an empty line. A board whose buffer fills up sends XOFF and later XON; what is written in between is lost.
+ */
+import { randomInt } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { Failure } from "../failure.ts";
+import type { Port } from "./port.ts";
+
+const XON = 0x11;
+const XOFF = 0x13;
+const NO_ECHO = "\x10";
+const DELETE_LINE = "\x15";
+/** So that Ctrl-C does not come upon an empty line. */
+const PREPARE_BREAK = "x";
+const BREAK = "\x03";
+/** Small enough that XOFF is obeyed before a board's buffer of 256 bytes is full. */
+const SLICE_BYTES = 64;
+const NUDGE_MS = 30;
+const FIRST_PATIENCE_MS = 2_500;
+const TRIES = 3;
+const MAX_HELD = 65_536;
+
+export interface ConsoleLimits {
+  /** For the board's first answer. */
+  readonly attachMs: number;
+  /** For the answer to one line. */
+  readonly answerMs: number;
+  /** How long an XOFF may last. */
+  readonly xoffMs: number;
+  /** Around Ctrl-C: what comes too close would be cleared with the old line. */
+  readonly settleMs: number;
+}
+
+export const CONSOLE_LIMITS: ConsoleLimits = {
+  attachMs: 8_000,
+  answerMs: 15_000,
+  xoffMs: 15_000,
+  settleMs: 250,
+};
+
+interface Asked {
+  readonly id: number;
+  readonly resolve: (text: string) => void;
+  readonly reject: (error: Error) => void;
+  /** Set where the board complained and no marked answer came yet. */
+  complaint: NodeJS.Timeout | null;
+}
+
+/** The board threw while it evaluated what was asked. */
+export class BoardError extends Error {}
+
+const COMPLAINT_GRACE_MS = 1_000;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
+const PROMPT = /^(\r|\x1b\[J|>)*/;
+const ANSWER = /<br:(\d+):(ok|no)>([^\r\n]*)\r?\n/;
+
+export class EspruinoConsole {
+  readonly port: Port;
+  /** Whatever the board prints that is no answer, in whole lines. */
+  onLine: (line: string) => void = () => undefined;
+  private readonly limits: ConsoleLimits;
+  private held = "";
+  private heard = "";
+  private asked: Asked | null = null;
+  // From anywhere: the answer to an earlier command's question may still come.
+  private nextId = randomInt(1_000_000);
+  private stopped: (() => void) | null = null;
+  private going: Promise<void> = Promise.resolve();
+  private gone: Failure | null = null;
+
+  constructor(port: Port, limits: ConsoleLimits = CONSOLE_LIMITS) {
+    this.port = port;
+    this.limits = limits;
+    port.events = {
+      received: (bytes) => this.receive(bytes),
+      closed: (reason) => this.lose(reason),
+    };
+  }
+
+  /** All that came in while nobody was recognised yet, at most 64 KiB. */
+  get firstWords(): string {
+    return this.heard;
+  }
+
+  /**
+   * Makes the board answer: politely first, so that a running program is not disturbed; then, where
+   * `mayBreak`, with Ctrl-C. Rejects with a Failure (device) that says what was there instead.
+   */
+  async attach(mayBreak: boolean): Promise<void> {
+    const deadline = performance.now() + this.limits.attachMs;
+    for (let attempt = 0; performance.now() < deadline; attempt++) {
+      if (attempt > 0 && mayBreak) {
+        await this.interrupt();
+      }
+      const left = deadline - performance.now();
+      const answered = await this.ask("1", Math.max(100, Math.min(left, 1_500)), true).then(
+        () => true,
+        (error) => {
+          if (this.gone !== null) throw error;
+          return false;
+        },
+      );
+      if (answered) {
+        this.heard = "";
+        return;
+      }
+    }
+    throw this.unknown();
+  }
+
+  /**
+   * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects with a BoardError where it
+   * throws there, and with a Failure (device) where no answer comes.
+   */
+  async evaluate(expression: string, limitMs: number = this.limits.answerMs): Promise<unknown> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const text = await this.ask(`JSON.stringify(${expression})`, limitMs, false);
+        return text === "undefined" ? undefined : JSON.parse(text);
+      } catch (error) {
+        // Also the complaint about a line that lost a character on its way, or an answer that did.
+        const mayBeBroken = error instanceof BoardError || error instanceof SyntaxError;
+        if (!mayBeBroken || tries === TRIES) throw error;
+      }
+    }
+  }
+
+  /** Types a line that leaves no answer, such as `load()`. */
+  async type(line: string): Promise<void> {
+    await this.write(`${NO_ECHO}${line}\n`);
+  }
+
+  /** Types as a person does, echo included. */
+  async write(text: string): Promise<void> {
+    const bytes = Buffer.from(text, "latin1");
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      await this.mayGo();
+      if (this.gone !== null) throw this.gone;
+      await this.port.write(bytes.subarray(at, at + SLICE_BYTES)).catch((error) => {
+        throw this.gone ?? error;
+      });
+    }
+  }
+
+  close(): Promise<void> {
+    return this.port.close();
+  }
+
+  private async ask(expression: string, limitMs: number, first: boolean): Promise<string> {
+    if (this.gone !== null) throw this.gone;
+    const id = this.nextId++;
+    // In two parts, so that an echo of this line is not taken for its answer.
+    const line =
+      `try{print("<"+"br:${id}:ok>"+(${expression}))}` +
+      `catch(e){print("<"+"br:${id}:no>"+(e.message||e))}`;
+    const answer = new Promise<string>((resolve, reject) => {
+      this.asked = { id, resolve, reject, complaint: null };
+    });
+    answer.catch(() => undefined);
+    const timer = setTimeout(() => this.settle(this.silent(limitMs)), limitMs);
+    try {
+      await this.write(`${first ? `${DELETE_LINE}\n` : ""}${NO_ECHO}${line}\n`);
+      this.keepAsking(id, `${DELETE_LINE}${NO_ECHO}${line}\n`).catch(() => undefined);
+      return await answer;
+    } finally {
+      clearTimeout(timer);
+      if (this.asked?.id === id) this.asked = null;
+    }
+  }
+
+  /**
+   * Nudges for an answer that may be held back, and asks again where a character must have been lost;
+   * the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is gone.
+   */
+  private async keepAsking(id: number, line: string): Promise<void> {
+    let patienceMs = FIRST_PATIENCE_MS;
+    for (let tries = 0; ; tries++) {
+      const askedAt = performance.now();
+      for (let gapMs = NUDGE_MS; performance.now() - askedAt < patienceMs; gapMs *= 1.5) {
+        await wait(gapMs);
+        if (this.asked?.id !== id) return;
+        await this.write(DELETE_LINE);
+      }
+      if (tries > 0) await this.interrupt();
+      if (this.asked?.id !== id) return;
+      await this.write(line);
+      patienceMs *= 2;
+    }
+  }
+
+  private async interrupt(): Promise<void> {
+    await this.write(PREPARE_BREAK);
+    await wait(this.limits.settleMs);
+    await this.write(BREAK);
+    await wait(this.limits.settleMs);
+  }
+
+  private receive(bytes: Uint8Array): void {
+    let text = "";
+    for (const byte of bytes) {
+      if (byte === XOFF) this.pause();
+      else if (byte === XON) this.resume();
+      else text += String.fromCharCode(byte);
+    }
+    this.heard = (this.heard + text).slice(-MAX_HELD);
+    this.held += text;
+    for (let end = this.held.indexOf("\n"); end >= 0; end = this.held.indexOf("\n")) {
+      const line = this.held.slice(0, end + 1);
+      this.held = this.held.slice(end + 1);
+      this.receiveLine(line);
+    }
+    if (this.held.length > MAX_HELD) this.held = this.held.slice(-MAX_HELD);
+  }
+
+  private receiveLine(line: string): void {
+    const found = ANSWER.exec(line);
+    if (found === null) {
+      const bare = line.replace(PROMPT, "").replace(/\r?\n$/, "");
+      if (bare !== "") this.onLine(bare);
+      if (bare.startsWith("Uncaught ")) this.complain(bare);
+      return;
+    }
+    const [, id, kind, text = ""] = found;
+    if (this.asked?.id !== Number(id)) return; // an answer that came too late
+    this.settle(kind === "ok" ? text : new BoardError(text));
+  }
+
+  /** A line that arrived broken gets a complaint in place of an answer; a program may complain too. */
+  private complain(line: string): void {
+    const { asked } = this;
+    if (asked === null || asked.complaint !== null) return;
+    asked.complaint = setTimeout(() => {
+      if (this.asked === asked) this.settle(new BoardError(line));
+    }, COMPLAINT_GRACE_MS);
+  }
+
+  private settle(outcome: string | Error): void {
+    const { asked } = this;
+    this.asked = null;
+    if (asked === null) return;
+    if (asked.complaint !== null) clearTimeout(asked.complaint);
+    if (typeof outcome === "string") asked.resolve(outcome);
+    else asked.reject(outcome);
+  }
+
+  private pause(): void {
+    if (this.stopped !== null) return;
+    this.going = new Promise((resolve) => {
+      this.stopped = resolve;
+    });
+  }
+
+  private resume(): void {
+    this.stopped?.();
+    this.stopped = null;
+  }
+
+  private async mayGo(): Promise<void> {
+    if (this.stopped === null) return;
+    const late = wait(this.limits.xoffMs, "late" as const, { ref: false });
+    if ((await Promise.race([this.going, late])) === "late" && this.stopped !== null) {
+      throw new Failure(
+        "device",
+        `${this.port.name}: the board sent XOFF ${this.limits.xoffMs / 1000} s ago and takes no more: press its reset and repeat the command`,
+      );
+    }
+  }
+
+  private lose(reason: string): void {
+    const why = reason === "" ? "" : ` (${reason})`;
+    this.gone = new Failure(
+      "device",
+      `${this.port.name} went away in the middle${why}: plug the board in again and repeat the command`,
+    );
+    this.resume();
+    this.settle(this.gone);
+    this.onGone(this.gone);
+  }
+
+  /** Called once when the port is gone or closed. */
+  onGone: (failure: Failure) => void = () => undefined;
+
+  private silent(limitMs: number): Failure {
+    return new Failure(
+      "device",
+      `${this.port.name}: the board did not answer in ${limitMs / 1000} s: press its reset and repeat the command`,
+    );
+  }
+
+  private unknown(): Failure {
+    const { name } = this.port;
+    const said = this.heard.trim();
+    if (said === "") {
+      return new Failure(
+        "device",
+        `nothing answers on ${name}: is it the board's port, is --baud right, does its console use another one?`,
+      );
+    }
+    return new Failure("device", `${name}: no Espruino answers here; ${runtimeOf(said)}`);
+  }
+}
+
+const RUNTIMES: readonly (readonly [RegExp, string])[] = [
+  [/MicroPython|CircuitPython|^>>> |\n>>> /, "this is MicroPython or CircuitPython"],
+  [/rst:0x|ets [A-Z][a-z]{2} |waiting for download/, "an ESP chip's boot loader speaks"],
+  [/<xsbug|\bxsbug\b/, "a Moddable build talks to its debugger: use `--target moddable`"],
+  [/NodeMCU|\bLua \d/, "this is NodeMCU (Lua)"],
+];
+
+/** What another runtime's words are known for, and how to get Espruino there. */
+export const runtimeOf = (said: string): string => {
+  const known = RUNTIMES.find(([pattern]) => pattern.test(said))?.[1];
+  const line = said.split(/[\r\n]+/)[0]?.slice(0, 60) ?? "";
+  const what = known ?? `it says ${JSON.stringify(line)}`;
+  return `${what}. Put Espruino's firmware on it: https://www.espruino.com/Download`;
+};

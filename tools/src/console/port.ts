@@ -1,0 +1,104 @@
+/**
+ * A board's port as the console wants it: any address of serial/, failures with their fix as exit
+ * codes, and bytes sent no faster than the line, because what waits in the system's buffer heeds no
+ * XOFF.
+ */
+import { Failure } from "../failure.ts";
+import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
+import { openerFor } from "../serial/open.ts";
+import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
+
+export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
+const BITS_PER_BYTE = 10; // with start and stop bit
+/** Of bytes that wait in the system's buffer. */
+const MAX_AHEAD_MS = 4;
+
+export interface PortEvents {
+  received(bytes: Uint8Array): void;
+  /** At most once; not after `close`. */
+  closed(reason: string): void;
+}
+
+export interface Port {
+  /** As the person wrote it. */
+  readonly name: string;
+  /** Whom it tells; replaced by whoever takes the port over. */
+  events: PortEvents;
+  /** Resolves when the bytes have had the time to go. Rejects with a Failure (device). */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Resolves when it is closed. Harmless when repeated. */
+  close(): Promise<void>;
+}
+
+const DEAF: PortEvents = { received: () => undefined, closed: () => undefined };
+
+const FIXES: readonly (readonly [RegExp, (name: string) => string])[] = [
+  [
+    /permission denied|EACCES/i,
+    (name) =>
+      `no permission on ${name}: add yourself to its group (sudo usermod -aG dialout $USER), then log in again`,
+  ],
+  [
+    /no such file|ENOENT|ENXIO|no such device|file not found|no adapter/i,
+    (name) => `there is no port ${name}: \`blindrelay devices\` lists those that are there`,
+  ],
+  [
+    /lock|busy|EBUSY/i,
+    (name) => `${name} is in use: close the other program that has it open (a terminal, a bridge)`,
+  ],
+  [
+    /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|does not answer/,
+    (name) =>
+      `nobody listens at ${name}: is the board on the network, with its console on that port?`,
+  ],
+];
+
+/** What the system says of a port that does not open, with what a person can do about it. */
+export const openFailure = (name: string, error: unknown): Failure => {
+  const text = messageOf(error);
+  const fix = FIXES.find(([pattern]) => pattern.test(text))?.[1];
+  return new Failure("device", fix?.(name) ?? `${name} does not open: ${text}`, error);
+};
+
+/** Opens a port by its address. Rejects with a Failure that names the fix. */
+export const openPort = async (
+  name: string,
+  baudRate: number = DEFAULT_BAUD_RATE,
+): Promise<Port> => {
+  const address = parseAddress(name);
+  if (address === null) throw new Failure("usage", `not a port (${ADDRESS_FORMS}): ${name}`);
+  const byteMs = address.kind === "tcp" ? 0 : (BITS_PER_BYTE * 1000) / baudRate;
+  let sentAt = 0;
+  let closing = false;
+  const opened = await openerFor(address)(
+    { ...DEFAULT_SETTINGS, baudRate },
+    {
+      data: (bytes) => port.events.received(bytes),
+      closed: (reason) => {
+        if (!closing) port.events.closed(reason);
+      },
+    },
+  ).catch((error) => {
+    throw openFailure(name, error);
+  });
+  const port: Port = {
+    name,
+    events: DEAF,
+    write: async (bytes) => {
+      try {
+        await opened.write(bytes);
+      } catch (error) {
+        const text = `${name} went away: plug the board in again and repeat the command`;
+        throw new Failure("device", text, error);
+      }
+      sentAt = Math.max(sentAt, performance.now()) + bytes.length * byteMs;
+      const aheadMs = sentAt - performance.now();
+      if (aheadMs >= MAX_AHEAD_MS) await new Promise((done) => setTimeout(done, aheadMs));
+    },
+    close: () => {
+      closing = true;
+      return opened.close();
+    },
+  };
+  return port;
+};

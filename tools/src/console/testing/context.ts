@@ -1,0 +1,149 @@
+/** What a program finds on the double: Espruino's globals and modules, over Node's. */
+import { createCipheriv, createHash, randomInt } from "node:crypto";
+import { connect, type Socket } from "node:net";
+import { createContext, runInContext } from "node:vm";
+import { crc32 } from "node:zlib";
+import type { DoubleOptions } from "./options.ts";
+import type { DoubleStorage } from "./storage.ts";
+
+export interface BoardContext {
+  run(code: string): unknown;
+  /** Ends timers and sockets, after telling those who listen for "kill". */
+  kill(): void;
+}
+
+interface Wiring {
+  readonly options: DoubleOptions;
+  readonly storage: DoubleStorage;
+  print(text: string): void;
+  restart(how: "load" | "reset"): void;
+}
+
+const bytesOf = (data: unknown): Buffer =>
+  typeof data === "string"
+    ? Buffer.from(data, "latin1")
+    : data instanceof ArrayBuffer || Object.prototype.toString.call(data) === "[object ArrayBuffer]"
+      ? Buffer.from(data as ArrayBuffer)
+      : Buffer.from(data as Uint8Array);
+
+const exactBuffer = (bytes: Buffer): ArrayBuffer =>
+  bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
+
+const hash = (name: string) => (data: unknown) =>
+  exactBuffer(createHash(name).update(bytesOf(data)).digest());
+
+const AES = {
+  encrypt: (data: unknown, key: unknown, how: { mode: string; iv?: unknown }) => {
+    const bytes = bytesOf(key);
+    const name = `aes-${bytes.length * 8}-${how.mode.toLowerCase()}`;
+    const iv = how.mode === "ECB" ? null : bytesOf(how.iv ?? new Uint8Array(16));
+    const cipher = createCipheriv(name, bytes, iv).setAutoPadding(false);
+    return exactBuffer(Buffer.concat([cipher.update(bytesOf(data)), cipher.final()]));
+  },
+};
+
+const makeNet = (sockets: Set<Socket>) => ({
+  connect: (target: { host: string; port: number }, connected: () => void) => {
+    const socket = connect(target, () => connected());
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => undefined);
+    return {
+      on: (event: string, listener: (value?: unknown) => void) => {
+        socket.on(event, (value: unknown) =>
+          listener(event === "data" ? (value as Buffer).toString("latin1") : value),
+        );
+      },
+      write: (data: string) => socket.write(Buffer.from(data, "latin1")),
+      end: () => socket.end(),
+    };
+  },
+});
+
+export const makeContext = ({ options, storage, print, restart }: Wiring): BoardContext => {
+  const sockets = new Set<Socket>();
+  const timers = new Set<NodeJS.Timeout>();
+  const killed: (() => void)[] = [];
+  const guard = (fn: () => void) => () => {
+    try {
+      fn();
+    } catch (error) {
+      print(`Uncaught ${String(error)}`);
+    }
+  };
+  const builtIn: Record<string, unknown> = {
+    Storage: storage,
+    crypto: {
+      SHA1: hash("sha1"),
+      ...(options.sha256 ? { SHA256: hash("sha256") } : {}),
+      ...(options.aes ? { AES } : {}),
+    },
+    net: makeNet(sockets),
+  };
+  const cached = new Map<string, unknown>();
+  const show = (value: unknown): string =>
+    typeof value === "object" ? JSON.stringify(value) : String(value);
+  const printAll = (...values: unknown[]): void => print(values.map(show).join(" "));
+  const clear = (timer: NodeJS.Timeout): void => {
+    timers.delete(timer);
+    clearTimeout(timer);
+  };
+  const keep = (timer: NodeJS.Timeout): NodeJS.Timeout => {
+    timers.add(timer);
+    return timer;
+  };
+  const globals = {
+    print: printAll,
+    console: { log: printAll },
+    process: {
+      env: {
+        VERSION: "2v29",
+        BOARD: options.board,
+        SERIAL: "0001",
+        MODULES: Object.keys(builtIn).join(","),
+      },
+      memory: () => ({ free: 4000, total: 5000, usage: 1000, blocksize: 16 }),
+    },
+    E: {
+      CRC32: (data: unknown) => crc32(bytesOf(data)),
+      toUint8Array: (data: unknown) => new Uint8Array(bytesOf(data)),
+      hwRand: () => randomInt(2 ** 31),
+      on: (event: string, fn: () => void) => {
+        if (event === "kill") killed.push(fn);
+      },
+    },
+    atob: (text: string) => Buffer.from(text, "base64").toString("latin1"),
+    btoa: (data: unknown) => bytesOf(data).toString("base64"),
+    getTime: () => performance.now() / 1000,
+    getSerial: () => "0001",
+    setTimeout: (fn: () => void, ms: number) => keep(setTimeout(guard(fn), ms)),
+    setInterval: (fn: () => void, ms: number) => keep(setInterval(guard(fn), ms)),
+    clearTimeout: clear,
+    clearInterval: clear,
+    load: () => restart("load"),
+    reset: () => restart("reset"),
+    require: (name: string): unknown => {
+      if (name in builtIn) return builtIn[name];
+      if (cached.has(name)) return cached.get(name);
+      const code = storage.read(name);
+      if (code === undefined) throw new Error(`Module ${name} not found`);
+      const module = { exports: {} };
+      const load = runInContext(`(function(module,exports){${code}\n})`, context) as (
+        module: object,
+        exports: object,
+      ) => void;
+      load(module, module.exports);
+      cached.set(name, module.exports);
+      return module.exports;
+    },
+  };
+  const context = createContext(globals);
+  return {
+    run: (code) => runInContext(code, context),
+    kill: () => {
+      for (const fn of killed) guard(fn)();
+      for (const timer of timers) clearTimeout(timer);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+};

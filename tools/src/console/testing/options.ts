@@ -1,0 +1,24 @@
+/** What kind of board the double is. */
+export interface DoubleOptions {
+  readonly board: string;
+  readonly sha256: boolean;
+  readonly aes: boolean;
+  readonly storageBytes: number;
+  /** What its console holds before bytes are lost. */
+  readonly bufferBytes: number;
+  /** From how many held bytes on it sends XOFF. */
+  readonly xoffBytes: number;
+  /** How fast it reads; a tick is 2 ms. */
+  readonly bytesPerTick: number;
+}
+
+/** A board with TLS, such as an ESP32. */
+export const OPTIONS: DoubleOptions = {
+  board: "DOUBLE",
+  sha256: true,
+  aes: true,
+  storageBytes: 262_144,
+  bufferBytes: 1_024,
+  xoffBytes: 896,
+  bytesPerTick: 4_096,
+};

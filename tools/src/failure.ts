@@ -1,0 +1,24 @@
+/** Why a command ends with something other than 0 (commands.md, "Exit codes"). */
+export const EXIT = {
+  expectation: 1,
+  usage: 2,
+  agentError: 3,
+  unreachable: 4,
+  refused: 5,
+  timeout: 6,
+  device: 7,
+  fault: 70,
+} as const;
+
+export type FailureKind = keyof typeof EXIT;
+
+/** `message` names the cause and its fix, for a person; it holds no secret. */
+export class Failure extends Error {
+  readonly exitCode: number;
+
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "Failure";
+    this.exitCode = EXIT[kind];
+  }
+}

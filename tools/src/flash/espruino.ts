@@ -1,0 +1,163 @@
+/**
+ * A device program onto an Espruino board. The order is what keeps a half-flashed board quiet: stop
+ * what runs, take away what would start it, write SDK and program, read both back, and only then write
+ * what starts them.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { type Board, readBoard } from "../console/board.ts";
+import type { EspruinoConsole } from "../console/console.ts";
+import { Failure } from "../failure.ts";
+import type { DeviceProgram } from "./program.ts";
+import {
+  type BoardFile,
+  eraseFile,
+  isOnBoard,
+  makeRoom,
+  type Progress,
+  sizeOnBoard,
+  writeFile,
+} from "./upload.ts";
+
+const SDK_FILE = "blindrelay";
+const PROGRAM_FILE = "program";
+const START_FILE = ".bootcde";
+/** The image that save() keeps; it would start in place of what is flashed. */
+const IMAGE_FILE = ".varimg";
+const START = 'require("blindrelay").start(require("program"))';
+/** From the restart to the program's first lines. */
+const RESTART_MS = 500;
+
+export interface FlashOptions {
+  readonly sdk: string;
+  readonly program: DeviceProgram;
+  /** Start it at every power-up. */
+  readonly save: boolean;
+  readonly dryRun: boolean;
+  /** Take a board whose SHA-256 is our own JavaScript. */
+  readonly slowCrypto: boolean;
+}
+
+export interface FlashReport {
+  readonly board: Board;
+  readonly files: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    /** It was there already, byte for byte. */
+    readonly unchanged: boolean;
+  }[];
+}
+
+/** What a person should know on the way; no failure. */
+export type Notice = (text: string) => void;
+
+/** What the board lacks for an agent, with what to do about it; null where it lacks nothing. */
+export const boardProblem = (board: Board, slowCrypto: boolean): string | null => {
+  if (!board.modules.includes("net") && !board.modules.includes("crypto")) {
+    return `this Espruino (${board.board} ${board.version}) has neither sockets nor crypto: use a build with them, or bridge it (\`blindrelay bridge --help\`)`;
+  }
+  if (!board.sha1) {
+    return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket starts with: use a build with the crypto library`;
+  }
+  if (!board.sha256 && !slowCrypto) {
+    return `no SHA-256 in this build of Espruino (${board.board} ${board.version}): use a build with USE_SHA256=1, or say --slow-crypto and let the SDK do it in JavaScript, which takes seconds for each session`;
+  }
+  return null;
+};
+
+const checkNames = async (board: EspruinoConsole, program: DeviceProgram): Promise<void> => {
+  if (program.wanted.length === 0) return;
+  const types = program.wanted.map((name) => `typeof ${name}`).join(",");
+  const found = (await board.evaluate(`[${types}]`)) as string[];
+  const missing = program.wanted.filter((_, i) => found[i] === "undefined");
+  if (missing.length === 0) return;
+  throw new Failure(
+    "usage",
+    `${program.path} uses what this board does not have: ${missing.join(", ")}`,
+  );
+};
+
+/**
+ * Puts SDK and program onto an attached board and restarts it; with `dryRun` only checks. Rejects with
+ * a Failure that names the fix.
+ */
+export const flashEspruino = async (
+  board: EspruinoConsole,
+  options: FlashOptions,
+  progress: Progress,
+  notice: Notice,
+): Promise<FlashReport> => {
+  const { program, save, dryRun } = options;
+  const found = await readBoard(board);
+  const problem = boardProblem(found, options.slowCrypto);
+  if (problem !== null) throw new Failure("device", problem);
+  if (found.agentId === null) {
+    throw new Failure(
+      "device",
+      `this board is no agent yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
+    );
+  }
+  await checkNames(board, program);
+
+  const wanted: BoardFile[] = [
+    { name: SDK_FILE, content: options.sdk },
+    { name: PROGRAM_FILE, content: program.code },
+  ];
+  const start: BoardFile = { name: START_FILE, content: START };
+  const missing: BoardFile[] = [];
+  for (const file of wanted) if (!(await isOnBoard(board, file))) missing.push(file);
+  const startIsThere = await isOnBoard(board, start);
+  const report: FlashReport = {
+    board: found,
+    files: wanted.map((file) => ({
+      name: file.name,
+      bytes: file.content.length,
+      unchanged: !missing.includes(file),
+    })),
+  };
+
+  if (found.files.includes(START_FILE) && !startIsThere) {
+    notice(
+      `${START_FILE} on the board, which somebody else put there, ${dryRun ? "would be" : "is"} replaced`,
+    );
+  }
+  if (dryRun) {
+    const room = {
+      freeBytes: found.freeBytes + replacedBytes(found, missing),
+      trashBytes: found.trashBytes,
+    };
+    await makeRoom(board, missing, room, false);
+    return report;
+  }
+
+  // Also ends the agent that runs: nothing may run from flash that is about to be erased.
+  await board.type("reset()");
+  await wait(RESTART_MS);
+  await board.attach(true);
+  if (found.files.includes(IMAGE_FILE)) {
+    notice("the image that save() kept on the board is erased: it would start in place of this");
+    await eraseFile(board, IMAGE_FILE);
+  }
+  if (missing.length > 0 || !save || !startIsThere) {
+    if (found.files.includes(START_FILE)) await eraseFile(board, START_FILE);
+    for (const file of missing)
+      if (found.files.includes(file.name)) await eraseFile(board, file.name);
+    await makeRoom(board, [...missing, start], await readBoard(board), true);
+    for (const file of missing) await writeFile(board, file, progress);
+    if (save) await writeFile(board, start, progress);
+  }
+  return report;
+};
+
+const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
+  missing
+    .filter(({ name }) => found.files.includes(name))
+    .reduce((sum, file) => sum + sizeOnBoard(file), 0);
+
+/** Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it. */
+export const startEspruino = async (board: EspruinoConsole, save: boolean): Promise<void> => {
+  await board.type("load()");
+  if (save) return;
+  await wait(RESTART_MS);
+  await board.attach(true);
+  await board.type(START);
+};

@@ -1,0 +1,246 @@
+/**
+ * A complete project for Moddable's `mcconfig`: the SDK's modules, the device program, main.js and the
+ * manifest of agent-sdk's example, and agent.json with who the agent is. Built and put on the board by
+ * mcconfig where that is installed; else the command to run is told.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { join, resolve } from "node:path";
+import { parse } from "acorn";
+import { CONFIG_FILE } from "../console/board.ts";
+import { Failure } from "../failure.ts";
+import { answer, answerJson, tell } from "../output.ts";
+import type { BoardConfig } from "./provision.ts";
+import { SDK_ROOT } from "./sdk.ts";
+
+export interface ModdableOptions {
+  readonly program: string;
+  readonly out?: string;
+  readonly config?: string;
+  readonly platform?: string;
+  readonly port?: string | undefined;
+  readonly dryRun?: boolean;
+  readonly watch?: boolean;
+  readonly json?: boolean;
+}
+
+const MARK = "blindrelay-project.json";
+const SDK_FOLDER = "blindrelay";
+
+/** The project's files by their paths in it. */
+export type Project = ReadonlyMap<string, string>;
+
+const inSdk = (path: string): URL => new URL(path, SDK_ROOT);
+
+const sdkModules = async (): Promise<{ readonly [name: string]: string }> => {
+  const build = inSdk("build/xs.ts");
+  if (existsSync(build)) {
+    const { buildXsModules } = (await import(build.href)) as {
+      buildXsModules(): Promise<{ readonly [name: string]: string }>;
+    };
+    return buildXsModules();
+  }
+  const folder = inSdk("dist/moddable-modules/");
+  return Object.fromEntries(
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".js"))
+      .map((name) => [name.slice(0, -3), readFileSync(new URL(name, folder), "utf8")]),
+  );
+};
+
+interface Manifest {
+  readonly include: readonly string[];
+  readonly modules: { readonly [specifier: string]: string | readonly string[] };
+}
+
+const readManifest = (path: string): Manifest => JSON.parse(readFileSync(inSdk(path), "utf8"));
+
+const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** XS runs the whole language; only types go. */
+const readXsProgram = (path: string): string => {
+  let source: string;
+  try {
+    source = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Failure("usage", `there is no device program ${path}`, error);
+  }
+  try {
+    const code = /\.[cm]?ts$/.test(path) ? stripTypeScriptTypes(source) : source;
+    const { body } = parse(code, { ecmaVersion: "latest", sourceType: "module" });
+    if (body.some(({ type }) => type === "ExportDefaultDeclaration")) return code;
+  } catch (error) {
+    throw new Failure("usage", `${path} cannot be read: ${(error as Error).message}`, error);
+  }
+  throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
+};
+
+const readConfig = (folder: string): BoardConfig => {
+  const path = join(folder, CONFIG_FILE);
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as BoardConfig;
+  } catch (error) {
+    throw new Failure(
+      "usage",
+      `${path} cannot be read: make it with \`blindrelay provision --out ${folder}\``,
+      error,
+    );
+  }
+};
+
+/** All files of the project. `config`: null leaves agent.json as a form to fill in. */
+export const moddableProject = async (
+  program: string,
+  config: BoardConfig | null,
+): Promise<Project> => {
+  const files = new Map<string, string>();
+  const sdk = readManifest("moddable/manifest.json");
+  const modules = Object.entries(sdk.modules).map(([specifier, path]) => [
+    specifier,
+    typeof path === "string" ? path.replace(/^.*moddable-modules\//, "./") : path,
+  ]);
+  files.set(
+    `${SDK_FOLDER}/manifest.json`,
+    pretty({ ...sdk, modules: Object.fromEntries(modules) }),
+  );
+  for (const [name, code] of Object.entries(await sdkModules())) {
+    files.set(`${SDK_FOLDER}/${name}.js`, code);
+  }
+  const example = readManifest("examples/moddable/manifest.json");
+  const include = example.include.map((path) =>
+    path.endsWith("moddable/manifest.json") && !path.startsWith("$")
+      ? `./${SDK_FOLDER}/manifest.json`
+      : path,
+  );
+  files.set("manifest.json", pretty({ ...example, include }));
+  files.set("main.js", readFileSync(inSdk("examples/moddable/main.js"), "utf8"));
+  files.set("program.js", readXsProgram(program));
+  const form = readFileSync(inSdk("examples/moddable/agent.example.json"), "utf8");
+  files.set("agent.json", config === null ? form : pretty(agentJson(config)));
+  files.set(".gitignore", "agent.json\n");
+  return files;
+};
+
+const agentJson = (config: BoardConfig) => ({
+  config: {
+    relay: config.url,
+    agent_id: config.agent_id,
+    relay_token: config.relay_token,
+    agent_token: config.agent_token,
+    packet_version: config.v,
+  },
+});
+
+/** What a person added to agent.json, such as the Wi-Fi, stays. */
+const keepAdded = (path: string, content: string): string => {
+  try {
+    const { config } = JSON.parse(readFileSync(path, "utf8")) as { config: object };
+    return pretty({ config: { ...config, ...JSON.parse(content).config } });
+  } catch {
+    return content;
+  }
+};
+
+/** Says which secret's boot count was put onto the board, and gives nothing of it away. */
+const hashOf = (config: BoardConfig): string =>
+  createHash("sha256").update(config.agent_token).digest("hex");
+
+const isProvisioned = (folder: string, config: BoardConfig): boolean => {
+  try {
+    return JSON.parse(readFileSync(join(folder, MARK), "utf8")).provisioned === hashOf(config);
+  } catch {
+    return false;
+  }
+};
+
+const writeMark = (folder: string, provisioned: string | null): void => {
+  const made_by = "blindrelay flash --target moddable";
+  writeFileSync(join(folder, MARK), pretty({ made_by, provisioned }));
+};
+
+const writeProject = (folder: string, project: Project): void => {
+  if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARK))) {
+    throw new Failure(
+      "usage",
+      `${folder} holds other files: name an empty or new folder with --out`,
+    );
+  }
+  mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
+  if (!existsSync(join(folder, MARK))) writeMark(folder, null);
+  for (const [path, content] of project) {
+    // Written anew at each run, but for the form that a person filled in.
+    const kept = path === "agent.json" && content.includes("…") && existsSync(join(folder, path));
+    if (kept) continue;
+    const secret = path === "agent.json";
+    const text = secret ? keepAdded(join(folder, path), content) : content;
+    writeFileSync(join(folder, path), text, { mode: secret ? 0o600 : 0o644 });
+  }
+};
+
+const isInstalled = (command: string): boolean =>
+  process.env.MODDABLE !== undefined &&
+  spawnSync("sh", ["-c", `command -v ${command}`], { stdio: "ignore" }).status === 0;
+
+/** Writes the project, and builds and uploads it where mcconfig is there. */
+export const flashModdable = async (options: ModdableOptions): Promise<void> => {
+  if (options.out === undefined) throw new Failure("usage", "--target moddable wants --out DIR");
+  if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
+  const folder = resolve(options.out);
+  const config = options.config === undefined ? null : readConfig(options.config);
+  const project = await moddableProject(options.program, config);
+  const platform = options.platform ?? "esp32";
+  const args = ["-m", "-p", platform];
+  const first = ["mcconfig", ...args, "provision=1"].join(" ");
+  const command = ["mcconfig", ...args].join(" ");
+  const ready = isInstalled("mcconfig");
+  if (options.dryRun !== true) writeProject(folder, project);
+  if (options.json === true) {
+    answerJson({
+      project: folder,
+      files: [...project.keys()],
+      commands: [first, command],
+      mcconfig: ready,
+      dry_run: options.dryRun ?? false,
+    });
+  } else {
+    const what = options.dryRun === true ? "would be written" : "written";
+    for (const [path, content] of project) tell(`${path}: ${content.length} bytes, ${what}`);
+    answer(`project: ${folder}`);
+    if (config === null)
+      tell("fill in agent.json, or name what `provision --out` wrote with --config");
+    answer(`once, for its boot count: cd ${folder} && ${first}`);
+    answer(`then, with the program:   cd ${folder} && ${command}`);
+    tell('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
+  }
+  if (options.dryRun === true || config === null) return;
+  if (!ready) {
+    tell(
+      "mcconfig is not here: install the Moddable SDK and set MODDABLE, then run these commands",
+    );
+    return;
+  }
+  if (!isProvisioned(folder, config)) {
+    await run("mcconfig", [...args, "provision=1"], folder, options.port);
+    writeMark(folder, hashOf(config));
+    tell("its boot count is written: run this command again for the program");
+    return;
+  }
+  await run("mcconfig", args, folder, options.port);
+};
+
+/** mcconfig's own words go to standard error; its failure is the board's or the toolchain's. */
+const run = (command: string, args: string[], cwd: string, port?: string): Promise<void> =>
+  new Promise((done, reject) => {
+    const env = { ...process.env, ...(port === undefined ? {} : { UPLOAD_PORT: port }) };
+    const child = spawn(command, args, { cwd, env, stdio: ["ignore", 2, 2] });
+    child.on("error", (error) =>
+      reject(new Failure("device", `${command}: ${error.message}`, error)),
+    );
+    child.on("close", (code) => {
+      if (code === 0) done();
+      else
+        reject(new Failure("device", `${command} ended with ${code}; its own words stand above`));
+    });
+  });

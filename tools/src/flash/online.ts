@@ -1,0 +1,60 @@
+/** Whether a flashed agent is there: a sealed `system.info` through the relay, as any client would ask. */
+import { setTimeout as wait } from "node:timers/promises";
+import { CallError } from "@blindrelay/client-sdk";
+import { callFailure } from "../call-failure.ts";
+import { connectClient } from "../commands/connect.ts";
+import type { Settings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+
+const CONNECT_LIMIT_MS = 15_000;
+const POLL_MS = 500;
+const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
+
+export interface AgentInfo {
+  readonly name?: string;
+  readonly runtime?: string;
+  readonly sdk_version?: string;
+  readonly methods?: readonly string[];
+  readonly free_memory?: number;
+}
+
+/** Rejects with a Failure where a client of this account and secret gets no verified answer in time. */
+export const waitUntilOnline = async (
+  settings: Settings,
+  agentId: string,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<AgentInfo> => {
+  const deadline = performance.now() + limitMs;
+  const secret = settings.secretOf(agentId);
+  const client = await connectClient(settings, CONNECT_LIMIT_MS);
+  try {
+    const agent = client.agent(agentId, secret.agentToken, { version: secret.version });
+    for (;;) {
+      signal.throwIfAborted();
+      const left = deadline - performance.now();
+      try {
+        return (await agent.call("system.info", undefined, {
+          timeoutMs: Math.max(1, left),
+          idempotent: true,
+          signal,
+        })) as AgentInfo;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof CallError)) throw error;
+        if (!PASSING.includes(error.code)) throw callFailure(error);
+        if (deadline - performance.now() > POLL_MS) await wait(POLL_MS);
+        else throw late(agentId, limitMs, error);
+      }
+    }
+  } finally {
+    client.close();
+  }
+};
+
+const late = (agentId: string, limitMs: number, error: CallError): Failure =>
+  new Failure(
+    "unreachable",
+    `${agentId} is flashed and did not come online in ${limitMs / 1000} s (${error.message}): has the board a network, and does it reach the relay's address? \`blindrelay monitor\` shows what it says`,
+    error,
+  );

@@ -1,0 +1,81 @@
+/**
+ * What makes a board one agent: its configuration and its boot count, which belong together and are
+ * written once. A secret whose count was used on a board is never written to it again.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { CONFIG_FILE } from "../console/board.ts";
+import type { EspruinoConsole } from "../console/console.ts";
+import { Failure } from "../failure.ts";
+import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
+
+/** "blindrelay.json" on a board; agent-sdk/src/espruino/files.ts reads it. */
+export interface BoardConfig {
+  /** ws:// or wss:// of the relay, with its path. */
+  readonly url: string;
+  readonly agent_id: string;
+  readonly relay_token: string;
+  readonly agent_token: string;
+  readonly v: Version;
+  readonly name?: string;
+}
+
+const BOOT_FILES = ["boot.0", "boot.1"];
+
+/** All files of a board that becomes this agent. `held`: the boot files that it has, by name. */
+export const boardFiles = (
+  config: BoardConfig,
+  held: { readonly [name: string]: string | null },
+): BoardFile[] => {
+  const files = new Map<string, string | null>(Object.entries(held));
+  const storage: StoragePort = {
+    read: (name) => files.get(name) ?? null,
+    write: (name, text) => {
+      files.set(name, text);
+    },
+  };
+  const result = provisionBootCount(storage, nodeSuite(), config.agent_token);
+  if (!result.ok) throw new Failure("device", result.advice);
+  const boot = BOOT_FILES.map((name) => ({ name, content: files.get(name) ?? "" }));
+  // The configuration last: a board that was unplugged in between is not provisioned.
+  return [...boot, { name: CONFIG_FILE, content: JSON.stringify(config) }];
+};
+
+/** Writes them to a board and reads them back. Rejects with a Failure (device). */
+export const provisionBoard = async (
+  board: EspruinoConsole,
+  config: BoardConfig,
+): Promise<void> => {
+  const names = JSON.stringify(BOOT_FILES);
+  const held = (await board.evaluate(
+    `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,
+  )) as (string | null)[];
+  const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
+  const files = boardFiles(config, byName);
+  await eraseFile(board, CONFIG_FILE);
+  for (const file of files) await writeFile(board, file, () => undefined);
+};
+
+/** Writes them as files (0600) into a folder (0700) that holds none of them yet. */
+export const provisionFolder = (folder: string, config: BoardConfig): string[] => {
+  const files = boardFiles(config, {});
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const { name, content } of files) {
+      writeFileSync(join(folder, name), content, { mode: 0o600, flag: "wx" });
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") {
+      throw new Failure(
+        "device",
+        `${folder} holds a board's files already: name an empty folder`,
+        error,
+      );
+    }
+    throw new Failure("device", `${folder} cannot be written: ${(error as Error).message}`, error);
+  }
+  return files.map(({ name }) => name);
+};

@@ -1,0 +1,76 @@
+/**
+ * Where the boards' files come from: agent-sdk's build. In a checkout it is run where the sources are
+ * younger than its results, so that a board gets what the sources say; an installed package has these.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Failure } from "../failure.ts";
+
+/** What `checkDialect` of agent-sdk/build/dialect.ts reports. */
+export interface Finding {
+  readonly rule: string;
+  readonly line: number;
+  readonly column: number;
+  readonly text: string;
+}
+
+/** agent-sdk's folder; its door lies one below, in `src` or `dist`. */
+export const SDK_ROOT = new URL("../", import.meta.resolve("@blindrelay/agent-sdk"));
+
+const newestIn = (folder: URL): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((newest, { parentPath, name }) => {
+      return Math.max(newest, statSync(join(parentPath, name)).mtimeMs);
+    }, 0);
+
+/** Whether a built file is younger than everything in a checkout that it is made of. */
+const isFresh = (built: URL): boolean => {
+  if (!existsSync(built)) return false;
+  const sources = ["src/", "build/", "../protocol/src/"].map((path) => new URL(path, SDK_ROOT));
+  return statSync(built).mtimeMs > Math.max(...sources.map(newestIn));
+};
+
+/** Only to be quicker next time, so a folder that cannot be written is no failure. */
+const keepBuilt = (built: URL, code: string): void => {
+  const fresh = `${fileURLToPath(built)}.${process.pid}.new`;
+  try {
+    mkdirSync(new URL(".", built), { recursive: true });
+    writeFileSync(fresh, code);
+    renameSync(fresh, built);
+  } catch {
+    rmSync(fresh, { force: true });
+  }
+};
+
+/** The SDK's one file for Espruino. */
+export const espruinoSdk = async (): Promise<string> => {
+  const built = new URL("dist/espruino/blindrelay.js", SDK_ROOT);
+  const source = new URL("build/espruino.ts", SDK_ROOT);
+  if (!existsSync(source) || isFresh(built)) {
+    if (existsSync(built)) return readFileSync(built, "latin1");
+    throw new Failure("fault", `the SDK's file is missing: ${fileURLToPath(built)}`);
+  }
+  const { buildEspruino } = (await import(source.href)) as { buildEspruino(): { code: string } };
+  const { code } = buildEspruino();
+  keepBuilt(built, code);
+  return code;
+};
+
+/** What Espruino would not run as written. */
+export const checkDialect = async (code: string): Promise<Finding[]> => {
+  const source = new URL("build/dialect.ts", SDK_ROOT);
+  const place = existsSync(source) ? source : new URL("dist/build/dialect.js", SDK_ROOT);
+  const dialect = (await import(place.href)) as { checkDialect(code: string): Finding[] };
+  return dialect.checkDialect(code);
+};

@@ -1,0 +1,119 @@
+/**
+ * Files into a board's Storage: chunks of 384 bytes as base64, each answered before the next, then
+ * length and CRC-32 read back from flash.
+ */
+import { crc32 } from "node:zlib";
+import type { EspruinoConsole } from "../console/console.ts";
+import { Failure } from "../failure.ts";
+
+const CHUNK_BYTES = 384;
+/** A file's head in Storage, and its padding. */
+const HEADER_BYTES = 32;
+const PAD_BYTES = 8;
+const TRIES = 3;
+/** Erasing a page of flash, or compacting all of it, takes its time. */
+const SLOW_MS = 60_000;
+
+export interface BoardFile {
+  readonly name: string;
+  /** A byte string. */
+  readonly content: string;
+}
+
+/** `done` of `total` bytes have arrived. */
+export type Progress = (file: string, done: number, total: number) => void;
+
+const STORAGE = 'require("Storage")';
+
+const bytesOf = (file: BoardFile): Buffer => Buffer.from(file.content, "latin1");
+
+/** What a file takes of Storage. */
+export const sizeOnBoard = (file: BoardFile): number =>
+  Math.ceil(file.content.length / PAD_BYTES) * PAD_BYTES + HEADER_BYTES;
+
+/** Whether the board holds exactly this, by length and CRC-32. */
+export const isOnBoard = async (board: EspruinoConsole, file: BoardFile): Promise<boolean> => {
+  const name = JSON.stringify(file.name);
+  const held = (await board.evaluate(
+    `(function(){var b=${STORAGE}.readArrayBuffer(${name});return b?[b.length||b.byteLength,E.CRC32(b)>>>0]:null})()`,
+    SLOW_MS,
+  )) as [number, number] | null;
+  return held !== null && held[0] === file.content.length && held[1] >>> 0 === crc32(bytesOf(file));
+};
+
+const writeChunks = async (
+  board: EspruinoConsole,
+  file: BoardFile,
+  progress: Progress,
+): Promise<void> => {
+  const bytes = bytesOf(file);
+  const name = JSON.stringify(file.name);
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    const chunk = bytes.subarray(at, at + CHUNK_BYTES);
+    const write = `${STORAGE}.write(${name},atob("${chunk.toString("base64")}"),${at},${bytes.length})`;
+    let taken: unknown;
+    try {
+      taken = await board.evaluate(`!!${write}`, SLOW_MS);
+    } catch (error) {
+      throw refused(file, error);
+    }
+    if (taken !== true) throw refused(file, new Error("Storage.write() said no"));
+    progress(file.name, at + chunk.length, bytes.length);
+  }
+};
+
+const refused = (file: BoardFile, error: unknown): unknown =>
+  error instanceof Failure
+    ? error
+    : new Failure(
+        "device",
+        `the board does not take ${file.name}: ${(error as Error).message}`,
+        error,
+      );
+
+/** Writes a file and reads it back. Rejects with a Failure (device). */
+export const writeFile = async (
+  board: EspruinoConsole,
+  file: BoardFile,
+  progress: Progress,
+): Promise<void> => {
+  for (let tries = 1; ; tries++) {
+    await eraseFile(board, file.name);
+    await writeChunks(board, file, progress);
+    if (await isOnBoard(board, file)) return;
+    if (tries === TRIES) {
+      throw new Failure(
+        "device",
+        `${file.name} did not come back from flash as it was written, ${TRIES} times: a bad cable, or worn flash`,
+      );
+    }
+  }
+};
+
+export const eraseFile = async (board: EspruinoConsole, name: string): Promise<void> => {
+  await board.evaluate(`(${STORAGE}.erase(${JSON.stringify(name)}),1)`, SLOW_MS);
+};
+
+/**
+ * Makes sure that files fit, compacting Storage where that helps. Rejects with a Failure (device) that
+ * says how much is missing.
+ */
+export const makeRoom = async (
+  board: EspruinoConsole,
+  files: readonly BoardFile[],
+  held: { readonly freeBytes: number; readonly trashBytes: number | null },
+  mayCompact: boolean,
+): Promise<void> => {
+  const needed = files.reduce((sum, file) => sum + sizeOnBoard(file), 0);
+  if (needed <= held.freeBytes) return;
+  let free = held.freeBytes + (held.trashBytes ?? 0);
+  if (mayCompact && (held.trashBytes === null || needed <= free)) {
+    await board.evaluate(`(${STORAGE}.compact(),1)`, SLOW_MS);
+    free = (await board.evaluate(`${STORAGE}.getFree()`)) as number;
+  }
+  if (needed <= free) return;
+  throw new Failure(
+    "device",
+    `not enough space: ${needed} bytes are needed and Storage has ${free}: erase files there with require("Storage").erase("name"), or all with require("Storage").eraseAll()`,
+  );
+};

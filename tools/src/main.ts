@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+/** `blindrelay`: the commands of commands.md. Answers go to standard output, all else to standard error. */
+import { enableCompileCache } from "node:module";
+
+// A command's start is mostly the reading of its sources.
+enableCompileCache();
+// Node's remarks on its own features (erasing types is one) are nothing to who flashes a board.
+process.removeAllListeners("warning");
+// A reader that went away (`… | head`) ends the command as it would any other.
+process.stdout.on("error", () => process.exit(0));
+
+const { exitCodeOf, makeProgram } = await import("./program.ts");
+let exitCode = 0;
+try {
+  await makeProgram(process.env).parseAsync();
+} catch (error) {
+  exitCode = exitCodeOf(error);
+}
+// Device programs may hold timers of their own; what was written goes out first.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));

@@ -1,0 +1,136 @@
+/** What the commands say of themselves, and what they refuse before anything is sent. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CALL_ERRORS, CallError, type CallErrorCode } from "@blindrelay/client-sdk";
+import { makeToken } from "@blindrelay/protocol";
+import type { Command } from "commander";
+import { afterAll, expect, it, vi } from "vitest";
+import { callFailure } from "./call-failure.ts";
+import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
+import { httpBase, Settings } from "./config/settings.ts";
+import { Failure } from "./failure.ts";
+import { table, tell } from "./output.ts";
+import { exitCodeOf, makeProgram } from "./program.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-program-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const ENV = {
+  BLINDRELAY_CONFIG_DIR: folder,
+  BLINDRELAY_URL: "http://127.0.0.1:1",
+  BLINDRELAY_ACCOUNT_TOKEN: makeToken("account", new Uint8Array(32)),
+  BLINDRELAY_AGENT_TOKEN: makeToken("e2e", new Uint8Array(32)),
+};
+
+const everyCommand = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(everyCommand),
+];
+
+const helpOf = (command: Command): string => {
+  let page = "";
+  command.configureOutput({
+    writeOut: (text) => {
+      page += text;
+    },
+  });
+  command.outputHelp();
+  return page;
+};
+
+it("shows an example for every command and takes no secret as a flag", () => {
+  const commands = everyCommand(makeProgram({}));
+  expect(commands.map((command) => command.name())).toEqual(
+    expect.arrayContaining(["login", "call", "events", "run", "add", "export"]),
+  );
+  for (const command of commands) {
+    const page = helpOf(command);
+    expect(page, command.name()).toContain("Example:\n");
+    expect(page, command.name()).not.toMatch(/--[a-z-]*(token|secret|password) </);
+  }
+});
+
+it.each([
+  [["call"]],
+  [["call", "pump-7"]],
+  [["call", "pump-7", "echo", "5"]],
+  [["call", "pump 7", "echo"]],
+  [["call", "pump-7", "echo", "--timeout", "soon"]],
+  [["call", "pump-7", "echo", "--timeout", "0"]],
+  [["call", "pump-7", "echo", "--agent-token", "e2e_x"]],
+  [["events", "--count", "0"]],
+  [["agent"]],
+  [["agent", "add", "x", "--id", "a b"]],
+  [["agent", "add", "x", "--packet-version", "3"]],
+  [["agent", "run", "x.mjs"]],
+  [["--profile", "../x", "call", "pump-7", "echo"]],
+])("ends with 2 for %j", async (args) => {
+  vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const run = makeProgram(ENV).parseAsync(["node", "blindrelay", ...args]);
+  const code = await run.then(() => 0, exitCodeOf);
+  expect(code).toBe(2);
+});
+
+it("has one exit code for every way a call can fail", () => {
+  const codes = Object.keys(CALL_ERRORS) as CallErrorCode[];
+  const exits = codes.map((code) => [code, callFailure(new CallError(code, "")).exitCode]);
+  expect(Object.fromEntries(exits)).toEqual({
+    REMOTE: 3,
+    BAD_ANSWER: 3,
+    AGENT_OFFLINE: 4,
+    UNREACHABLE: 4,
+    BUSY: 4,
+    AGENT_NOT_FOUND: 5,
+    REFUSED: 5,
+    TIMED_OUT: 6,
+    OUTCOME_UNKNOWN: 6,
+    BAD_ARGUMENT: 2,
+    TOO_LARGE: 2,
+    ABORTED: 70,
+    CLOSED: 70,
+  });
+});
+
+it("prefers the environment to the profile, and keeps a secret with its version", () => {
+  const path = profilePath("default", ENV);
+  const profile: Profile = {
+    url: "https://relay.example/base",
+    username: "ada",
+    account_token: "acct_kept",
+    keyring: { constructor: { agent_token: "e2e_kept", packet_version: "2" } },
+  };
+  expect(readProfile(path)).toBeNull();
+  writeProfile(path, profile);
+  const kept = new Settings({ BLINDRELAY_CONFIG_DIR: folder }, "default");
+  expect(kept.socketUrl()).toBe("wss://relay.example/base/wss");
+  expect(kept.httpUrl()).toBe("https://relay.example/base");
+  expect(kept.accountToken()).toBe("acct_kept");
+  expect(kept.secretOf("constructor")).toEqual({ agentToken: "e2e_kept", version: "2" });
+  expect(() => kept.secretOf("toString")).toThrow(Failure);
+  const given = new Settings(ENV, "default");
+  expect(given.secretOf("constructor")).toEqual({
+    agentToken: ENV.BLINDRELAY_AGENT_TOKEN,
+    version: "1",
+  });
+  expect(given.httpUrl()).toBe("http://127.0.0.1:1");
+});
+
+it.each([
+  ["http://127.0.0.1:8080/", "http://127.0.0.1:8080"],
+  ["wss://relay.example/wss", "https://relay.example"],
+  ["https://relay.example/base/", "https://relay.example/base"],
+])("finds REST of %s", (given, base) => {
+  expect(httpBase(given)).toBe(base);
+});
+
+it("does not let what others say steer the terminal", () => {
+  let written = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    written += text;
+    return true;
+  });
+  tell("a\u001b[2Jb\u009bc\nd");
+  expect(written).toBe("a\ufffd[2Jb\ufffdc\nd\n");
+  expect(table(["A", "B"], [["long", "x"]])).toBe("A     B\nlong  x");
+});

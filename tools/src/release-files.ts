@@ -1,0 +1,89 @@
+/** Artifacts and keys of releases on this machine: hashing, signing, checking (section 4). */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
+import { createReadStream, readFileSync, writeFileSync } from "node:fs";
+import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
+import { Failure } from "./failure.ts";
+
+const KEY_ID_DIGITS = 16;
+
+/** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) where it cannot be read. */
+export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
+  const hash = createHash("sha256");
+  let size = 0;
+  try {
+    for await (const chunk of createReadStream(path)) {
+      hash.update(chunk);
+      size += chunk.length;
+    }
+  } catch (error) {
+    throw new Failure("usage", `cannot read ${path}: ${(error as Error).message}`, error);
+  }
+  if (size === 0) throw new Failure("usage", `${path} is empty`);
+  return { size, sha256: hash.digest("hex") };
+};
+
+/** A new signing key in a file of its own (PEM, 0600). Throws a Failure (usage) where one is there. */
+export const makeKey = (path: string): { public_key: string; key_id: string } => {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  try {
+    writeFileSync(path, privateKey.export({ type: "pkcs8", format: "pem" }), {
+      mode: 0o600,
+      flag: "wx",
+      flush: true,
+    });
+  } catch (error) {
+    throw new Failure("usage", `cannot make ${path}: ${(error as Error).message}`, error);
+  }
+  return describeKey(publicKey);
+};
+
+/** Base64url of a release's signature by the private key in a PEM file. */
+export const signRelease = (release: SignedRelease, keyPath: string): string => {
+  const key = readFile(keyPath, createPrivateKey);
+  if (key.asymmetricKeyType !== "ed25519") {
+    throw new Failure("usage", `${keyPath} is no Ed25519 key: make one with release keygen`);
+  }
+  return sign(null, Buffer.from(releaseText(release), "ascii"), key).toString("base64url");
+};
+
+export const isSignedBy = (release: SignedRelease, signature: string, publicKey: KeyObject) =>
+  verify(
+    null,
+    Buffer.from(releaseText(release), "ascii"),
+    publicKey,
+    Buffer.from(signature, "base64url"),
+  );
+
+/** A public key given as base64url, or as a PEM file of it or of its private key. */
+export const readPublicKey = (text: string): KeyObject => {
+  if (/^[A-Za-z0-9_-]{43}$/.test(text)) {
+    return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
+  }
+  const key = readFile(text, createPublicKey);
+  if (key.asymmetricKeyType === "ed25519") return key;
+  throw new Failure("usage", `${text} is no Ed25519 key`);
+};
+
+const describeKey = (key: KeyObject): { public_key: string; key_id: string } => {
+  const publicKey = key.export({ format: "jwk" }).x as string;
+  const hash = createHash("sha256").update(Buffer.from(publicKey, "base64url")).digest("hex");
+  return { public_key: publicKey, key_id: hash.slice(0, KEY_ID_DIGITS) };
+};
+
+const readFile = (path: string, read: (text: Buffer) => KeyObject): KeyObject => {
+  try {
+    return read(readFileSync(path));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file" : "it holds no key as PEM";
+    throw new Failure("usage", `cannot take a key from ${path}: ${why}`, error);
+  }
+};

@@ -1,0 +1,162 @@
+/** Serial ports of this machine, by path or by the serial number of their USB adapter. */
+import { lstatSync, statSync } from "node:fs";
+import { SerialPort } from "serialport";
+import {
+  type LineSettings,
+  messageOf,
+  NO_STATUS,
+  PortError,
+  type PortEvents,
+  type PortOpener,
+} from "./port.ts";
+import { keepTurning } from "./turns.ts";
+
+/** A terminal that is no real UART (a pty) has no control lines. */
+const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
+
+/** How often an open port is looked at: not every driver reports an unplugging to who waits for bytes. */
+const WATCH_MS = 250;
+
+/** What the path names now: the device, and the directory's entry for it, which a replugging makes anew. */
+const nodeAt = (path: string): string | null => {
+  try {
+    return `${statSync(path).rdev} ${lstatSync(path).ino}`;
+  } catch {
+    return null;
+  }
+};
+
+const done =
+  (resolve: () => void, reject: (error: PortError) => void, what: string) =>
+  (error: Error | null | undefined): void => {
+    if (!error) resolve();
+    else if (UNSUPPORTED.test(error.message)) {
+      reject(new PortError("unsupported", `this port has no ${what}`, error));
+    } else {
+      reject(new PortError("gone", error.message, error));
+    }
+  };
+
+const openPath = (path: string, settings: LineSettings, events: PortEvents) =>
+  new Promise<Awaited<ReturnType<PortOpener>>>((resolve, reject) => {
+    const serial = new SerialPort({
+      path,
+      baudRate: settings.baudRate,
+      dataBits: settings.dataBits,
+      parity: settings.parity,
+      stopBits: settings.stopBits,
+      rtscts: settings.flowControl === "rts",
+      xon: settings.flowControl === "xon",
+      xoff: settings.flowControl === "xon",
+      autoOpen: false,
+    });
+    let over = false;
+    const finish = (reason: string): void => {
+      if (over) return;
+      over = true;
+      clearInterval(watch);
+      events.closed(reason);
+    };
+    let watch: NodeJS.Timeout | undefined;
+    let node: string | null = null;
+    const vanish = (reason: string): void => {
+      if (over) return;
+      finish(reason);
+      if (serial.isOpen) serial.close(() => undefined);
+    };
+    const look = (): void => {
+      if (node !== null && nodeAt(path) !== node) {
+        vanish(`${path} is gone`);
+        return;
+      }
+      serial.get((error) => {
+        if (error && !UNSUPPORTED.test(error.message)) vanish(error.message);
+      });
+    };
+    serial.on("data", (bytes: Uint8Array) => {
+      if (!over) events.data(bytes);
+    });
+    // "close" follows where the port is gone; a failed write tells its own caller.
+    serial.on("error", () => undefined);
+    serial.on("close", (error: Error | null) => finish(error ? error.message : `${path} is gone`));
+    serial.open((failure) => {
+      if (failure) {
+        reject(new PortError("gone", failure.message, failure));
+        return;
+      }
+      keepTurning(serial);
+      node = process.platform === "win32" ? null : nodeAt(path);
+      watch = setInterval(look, WATCH_MS);
+      resolve({
+        write: (bytes) =>
+          new Promise((taken, failed) => {
+            if (over) failed(new PortError("gone", `${path} is gone`));
+            else serial.write(bytes, done(taken, failed, "way to write"));
+          }),
+        pause: () => serial.pause(),
+        resume: () => serial.resume(),
+        configure: (next) =>
+          new Promise((set, failed) => {
+            // The other settings cannot change while it is open (serialport 13).
+            const same =
+              next.dataBits === settings.dataBits &&
+              next.parity === settings.parity &&
+              next.stopBits === settings.stopBits &&
+              next.flowControl === settings.flowControl;
+            if (same) serial.update({ baudRate: next.baudRate }, done(set, failed, "baud rate"));
+            else failed(new PortError("unsupported", "only the baud rate can change while open"));
+          }),
+        control: (lines) =>
+          new Promise((set, failed) => {
+            const { dtr, rts, break: brk } = lines;
+            serial.set(
+              {
+                ...(dtr === undefined ? {} : { dtr }),
+                ...(rts === undefined ? {} : { rts }),
+                ...(brk === undefined ? {} : { brk }),
+              },
+              done(set, failed, "control lines"),
+            );
+          }),
+        status: () =>
+          new Promise((told) => {
+            serial.get((error, lines) => {
+              told(
+                error || !lines ? NO_STATUS : { cts: lines.cts, dsr: lines.dsr, dcd: lines.dcd },
+              );
+            });
+          }),
+        close: () =>
+          new Promise((closed) => {
+            if (over || !serial.isOpen) closed();
+            else {
+              finish("closed");
+              serial.close(() => closed());
+            }
+          }),
+      });
+    });
+  });
+
+/** A port by its path. */
+export const serialOpener =
+  (path: string): PortOpener =>
+  (settings, events) =>
+    openPath(path, settings, events);
+
+/** A port by its adapter's serial number, looked up at every opening: its path may change. */
+export const usbOpener =
+  (serialNumber: string, list: typeof SerialPort.list = SerialPort.list): PortOpener =>
+  async (settings, events) => {
+    let ports: Awaited<ReturnType<typeof SerialPort.list>>;
+    try {
+      ports = await list();
+    } catch (error) {
+      throw new PortError("gone", `the ports cannot be listed: ${messageOf(error)}`, error);
+    }
+    const found = ports.find((port) => port.serialNumber === serialNumber);
+    if (found === undefined) {
+      throw new PortError("gone", `no adapter with serial number ${serialNumber} is plugged in`);
+    }
+    return openPath(found.path, settings, events);
+  };

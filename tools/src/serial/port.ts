@@ -1,0 +1,82 @@
+/**
+ * A byte line to a device, whatever carries it: a serial port, TCP, or a port server over RFC 2217.
+ * Openers differ (local.ts, tcp.ts, rfc2217.ts); what an open one does is this.
+ */
+
+export type Parity = "none" | "even" | "odd" | "mark" | "space";
+export type FlowControl = "none" | "rts" | "xon";
+
+export interface LineSettings {
+  readonly baudRate: number;
+  readonly dataBits: 5 | 6 | 7 | 8;
+  readonly parity: Parity;
+  readonly stopBits: 1 | 1.5 | 2;
+  readonly flowControl: FlowControl;
+}
+
+export const DEFAULT_SETTINGS: LineSettings = {
+  baudRate: 115_200,
+  dataBits: 8,
+  parity: "none",
+  stopBits: 1,
+  flowControl: "none",
+};
+
+/** What we drive. `break` holds the line low until it is set false. */
+export interface ControlLines {
+  readonly dtr?: boolean;
+  readonly rts?: boolean;
+  readonly break?: boolean;
+}
+
+/** What the device drives; null where the line does not tell. */
+export interface StatusLines {
+  readonly cts: boolean | null;
+  readonly dsr: boolean | null;
+  readonly dcd: boolean | null;
+}
+
+export const NO_STATUS: StatusLines = { cts: null, dsr: null, dcd: null };
+
+export interface PortEvents {
+  /** Bytes of the device; theirs to keep. */
+  data(bytes: Uint8Array): void;
+  /** Once, also after `close`: the port is gone. `reason`: for a person. */
+  closed(reason: string): void;
+}
+
+export interface OpenPort {
+  /**
+   * Resolves when the system has taken every byte, which is the back-pressure: await it before the
+   * next. Rejects with a PortError where the port is gone.
+   */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Stops and starts reading; the system's buffer then fills, and the device is held up where flow control is on. */
+  pause(): void;
+  resume(): void;
+  /** Rejects with a PortError where the line cannot do it. */
+  configure(settings: LineSettings): Promise<void>;
+  control(lines: ControlLines): Promise<void>;
+  status(): Promise<StatusLines>;
+  /** Resolves when it is closed. Harmless when repeated. */
+  close(): Promise<void>;
+}
+
+/** Opens the port; rejects with a PortError. Nothing is reported before it resolves. */
+export type PortOpener = (settings: LineSettings, events: PortEvents) => Promise<OpenPort>;
+
+/** `gone`: unplugged, closed or never there; `stalled`: takes no bytes; `unsupported`: this line cannot do it. */
+export type PortProblem = "gone" | "stalled" | "unsupported";
+
+export class PortError extends Error {
+  readonly problem: PortProblem;
+
+  constructor(problem: PortProblem, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "PortError";
+    this.problem = problem;
+  }
+}
+
+export const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,227 @@
+/**
+ * A serial port of a port server (ser2net, a terminal server) over RFC 2217: data in telnet binary
+ * mode, settings and control lines by COM-PORT-OPTION, the server's flow control obeyed.
+ */
+import {
+  type ControlLines,
+  type LineSettings,
+  NO_STATUS,
+  type OpenPort,
+  PortError,
+  type PortEvents,
+  type PortOpener,
+  type StatusLines,
+} from "./port.ts";
+import { closeSocket, openSocket, writeSocket } from "./tcp.ts";
+import {
+  COM_PORT,
+  CONTROL,
+  encodeComPort,
+  encodeVerb,
+  escapeData,
+  FROM_SERVER,
+  MODEM,
+  OPTION_BINARY,
+  OPTION_COM_PORT,
+  OPTION_SUPPRESS_GO_AHEAD,
+  TelnetReader,
+} from "./telnet.ts";
+
+const ANSWER_LIMIT_MS = 5_000;
+
+const PARITY = { none: 1, odd: 2, even: 3, mark: 4, space: 5 } as const;
+const STOP_SIZE = { 1: 1, 2: 2, 1.5: 3 } as const;
+const FLOW = { none: CONTROL.flowNone, xon: CONTROL.flowXon, rts: CONTROL.flowHardware } as const;
+
+interface Waiting {
+  readonly command: number;
+  readonly resolve: (body: Uint8Array) => void;
+  readonly reject: (error: PortError) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** What is asked of the server and not answered yet, and what it said of itself. */
+class Negotiation {
+  modem: StatusLines = NO_STATUS;
+  private readonly waiting: Waiting[] = [];
+  private readonly agreed = new Map<number, (yes: boolean) => void>();
+  private suspended: Promise<void> | null = null;
+  private resumeNow: () => void = () => undefined;
+  private readonly say: (bytes: Uint8Array) => void;
+  private over = false;
+
+  constructor(say: (bytes: Uint8Array) => void) {
+    this.say = say;
+  }
+
+  /** Offers COM-PORT-OPTION; resolves to whether the server has it. */
+  offer(): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new PortError("gone", "the port server does not speak RFC 2217")),
+        ANSWER_LIMIT_MS,
+      );
+      this.agreed.set(OPTION_COM_PORT, (yes) => {
+        clearTimeout(timer);
+        resolve(yes);
+      });
+      for (const option of [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD]) {
+        this.say(encodeVerb("will", option));
+        this.say(encodeVerb("do", option));
+      }
+      this.say(encodeVerb("will", OPTION_COM_PORT));
+    });
+  }
+
+  asked(verb: "do" | "dont" | "will" | "wont", option: number): void {
+    const ours = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
+    if (verb === "do" || verb === "dont") {
+      this.agreed.get(option)?.(verb === "do");
+      this.agreed.delete(option);
+    }
+    // What we have offered or asked for ourselves is not answered again (RFC 854).
+    if (!ours && verb === "do") this.say(encodeVerb("wont", option));
+    if (!ours && verb === "will") this.say(encodeVerb("dont", option));
+  }
+
+  told(option: number, body: Uint8Array): void {
+    if (option !== OPTION_COM_PORT || body.length < 1) return;
+    const command = (body[0] as number) - FROM_SERVER;
+    if (command === COM_PORT.notifyModemState && body.length > 1) {
+      const bits = body[1] as number;
+      this.modem = {
+        cts: (bits & MODEM.cts) !== 0,
+        dsr: (bits & MODEM.dsr) !== 0,
+        dcd: (bits & MODEM.dcd) !== 0,
+      };
+    } else if (command === COM_PORT.flowSuspend) {
+      this.suspended ??= new Promise((resolve) => {
+        this.resumeNow = resolve;
+      });
+    } else if (command === COM_PORT.flowResume) {
+      this.release();
+    } else {
+      const index = this.waiting.findIndex((waiting) => waiting.command === command);
+      const [found] = index < 0 ? [] : this.waiting.splice(index, 1);
+      if (found === undefined) return;
+      clearTimeout(found.timer);
+      found.resolve(body.subarray(1));
+    }
+  }
+
+  /** Resolves when the server takes data. */
+  async clear(): Promise<void> {
+    while (this.suspended !== null && !this.over) await this.suspended;
+  }
+
+  /** Sets something; resolves to what the server set. */
+  set(command: number, body: readonly number[]): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      if (this.over) {
+        reject(new PortError("gone", "the connection is gone"));
+        return;
+      }
+      const timer = setTimeout(() => {
+        const index = this.waiting.indexOf(entry);
+        if (index >= 0) this.waiting.splice(index, 1);
+        reject(new PortError("unsupported", "the port server does not answer this setting"));
+      }, ANSWER_LIMIT_MS);
+      const entry: Waiting = { command, resolve, reject, timer };
+      this.waiting.push(entry);
+      this.say(encodeComPort(command, body));
+    });
+  }
+
+  end(): void {
+    this.over = true;
+    for (const { timer, reject } of this.waiting.splice(0)) {
+      clearTimeout(timer);
+      reject(new PortError("gone", "the connection is gone"));
+    }
+    this.release();
+  }
+
+  private release(): void {
+    this.suspended = null;
+    this.resumeNow();
+  }
+}
+
+const unsigned32 = (value: number): number[] => [
+  (value >>> 24) & 255,
+  (value >>> 16) & 255,
+  (value >>> 8) & 255,
+  value & 255,
+];
+
+const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<void> => {
+  const rate = await negotiation.set(COM_PORT.setBaudRate, unsigned32(settings.baudRate));
+  const got = rate.reduce((value, byte) => value * 256 + byte, 0);
+  if (got !== settings.baudRate) {
+    throw new PortError("unsupported", `the port server has no ${settings.baudRate} baud`);
+  }
+  await negotiation.set(COM_PORT.setDataSize, [settings.dataBits]);
+  await negotiation.set(COM_PORT.setParity, [PARITY[settings.parity]]);
+  await negotiation.set(COM_PORT.setStopSize, [STOP_SIZE[settings.stopBits]]);
+  await negotiation.set(COM_PORT.setControl, [FLOW[settings.flowControl]]);
+};
+
+const control = async (negotiation: Negotiation, lines: ControlLines): Promise<void> => {
+  const { dtr, rts, break: brk } = lines;
+  const set = (value: number) => negotiation.set(COM_PORT.setControl, [value]);
+  if (dtr !== undefined) await set(dtr ? CONTROL.dtrOn : CONTROL.dtrOff);
+  if (rts !== undefined) await set(rts ? CONTROL.rtsOn : CONTROL.rtsOff);
+  if (brk !== undefined) await set(brk ? CONTROL.breakOn : CONTROL.breakOff);
+};
+
+export const rfc2217Opener =
+  (host: string, port: number): PortOpener =>
+  async (settings, events): Promise<OpenPort> => {
+    let ready = false;
+    const early: Uint8Array[] = [];
+    const socketEvents: PortEvents = {
+      data: (bytes) => reader.receive(bytes),
+      closed: (reason) => {
+        negotiation.end();
+        if (ready) events.closed(reason);
+      },
+    };
+    const socket = await openSocket(host, port, socketEvents);
+    const negotiation: Negotiation = new Negotiation((bytes) => {
+      if (!socket.destroyed) socket.write(bytes);
+    });
+    const reader = new TelnetReader({
+      // What the device says during the negotiation must not get lost.
+      data: (bytes) => (ready ? events.data(bytes) : early.push(bytes)),
+      asked: (verb, option) => negotiation.asked(verb, option),
+      told: (option, body) => negotiation.told(option, body),
+    });
+    try {
+      if (!(await negotiation.offer())) {
+        throw new PortError("gone", "the port server does not speak RFC 2217: use tcp://");
+      }
+      await negotiation.set(COM_PORT.setModemStateMask, [255]);
+      await configure(negotiation, settings);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    if (socket.destroyed) throw new PortError("gone", "the port server hung up");
+    setImmediate(() => {
+      ready = true;
+      for (const bytes of early.splice(0)) events.data(bytes);
+      if (socket.destroyed) events.closed("the port server hung up");
+    });
+    return {
+      async write(bytes) {
+        await negotiation.clear();
+        await writeSocket(socket, escapeData(bytes));
+      },
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+      configure: (next) => configure(negotiation, next),
+      control: (lines) => control(negotiation, lines),
+      status: async () => negotiation.modem,
+      close: () => closeSocket(socket),
+    };
+  };

@@ -1,0 +1,384 @@
+/** Ports on real terminals and real sockets, and the supervisor in virtual time. */
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { afterEach, describe, expect, it } from "vitest";
+import { parseAddress } from "./address.ts";
+import { serialOpener, usbOpener } from "./local.ts";
+import { DEFAULT_SETTINGS, type OpenPort, PortError, type PortEvents } from "./port.ts";
+import { rfc2217Opener } from "./rfc2217.ts";
+import { PortSupervisor } from "./supervise.ts";
+import { tcpOpener } from "./tcp.ts";
+import { escapeData, TelnetReader } from "./telnet.ts";
+import { Cable, HAS_SOCAT } from "./testing/pty.ts";
+
+const until = async (done: () => boolean): Promise<void> => {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 2));
+};
+
+const listening = () => {
+  const said: Buffer[] = [];
+  const closed: string[] = [];
+  const events: PortEvents = {
+    data: (bytes) => said.push(Buffer.from(bytes)),
+    closed: (reason) => closed.push(reason),
+  };
+  return { events, closed, text: () => Buffer.concat(said).toString("latin1") };
+};
+
+describe("addresses", () => {
+  it.each([
+    ["/dev/ttyUSB0", { kind: "serial", path: "/dev/ttyUSB0" }],
+    ["COM3", { kind: "serial", path: "COM3" }],
+    ["usb:A9X", { kind: "usb", serialNumber: "A9X" }],
+    ["tcp://plc.example:4001", { kind: "tcp", host: "plc.example", port: 4001 }],
+    ["rfc2217://[::1]:2217", { kind: "rfc2217", host: "::1", port: 2217 }],
+  ])("%s", (text, address) => expect(parseAddress(text)).toEqual(address));
+
+  it.each([
+    "",
+    "usb:",
+    "tcp://host",
+    "tcp://host:0",
+    "tcp://host:70000",
+    "http://host:80",
+    "tcp://a b:1",
+  ])("%j is none", (text) => expect(parseAddress(text)).toBeNull());
+});
+
+describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () => {
+  let cable: Cable;
+  afterEach(() => cable.end());
+
+  it("carries bytes both ways, and tells once that it is gone", async () => {
+    cable = new Cable();
+    const device = await cable.plug();
+    const heard: Buffer[] = [];
+    cable.received = (bytes) => heard.push(bytes);
+    const ends = listening();
+    const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, ends.events);
+    await port.write(Buffer.from("M105\n"));
+    await until(() => Buffer.concat(heard).length === 5);
+    device.write(Buffer.from([0, 255, 17, 19, 10, 13]));
+    await until(() => ends.text().length === 6);
+    expect(ends.text()).toBe("\u0000\u00ff\u0011\u0013\n\r");
+    await cable.pull();
+    await until(() => ends.closed.length > 0);
+    await expect(port.write(Buffer.from("x"))).rejects.toBeInstanceOf(PortError);
+    await port.close();
+    expect(ends.closed).toHaveLength(1);
+  });
+
+  it("delivers what came by itself, and not with the next timer", async () => {
+    cable = new Cable();
+    const device = await cable.plug();
+    cable.received = (bytes) => device.write(bytes);
+    let came = (): void => undefined;
+    const events = { data: () => came(), closed: () => undefined };
+    const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, events);
+    const from = performance.now();
+    for (let i = 0; i < 40; i++) {
+      const back = new Promise<void>((resolve) => {
+        came = resolve;
+      });
+      await port.write(Buffer.from([i]));
+      await back;
+    }
+    // With the port's own timer alone each would take 250 ms.
+    expect(performance.now() - from).toBeLessThan(40 * 125);
+    await port.close();
+  });
+
+  it("changes its rate, and says that a terminal has no control lines", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, listening().events);
+    await port.configure({ ...DEFAULT_SETTINGS, baudRate: 9600 });
+    await expect(port.configure({ ...DEFAULT_SETTINGS, dataBits: 7 })).rejects.toMatchObject({
+      problem: "unsupported",
+    });
+    await expect(port.control({ dtr: true })).rejects.toMatchObject({ problem: "unsupported" });
+    expect(await port.status()).toEqual({ cts: null, dsr: null, dcd: null });
+    await port.close();
+  });
+
+  it("is found by its adapter's serial number, wherever it is plugged in", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const list = async () => [{ path: cable.path, serialNumber: "A9X" }] as never;
+    const port = await usbOpener("A9X", list)(DEFAULT_SETTINGS, listening().events);
+    await port.close();
+    await expect(
+      usbOpener("OTHER", list)(DEFAULT_SETTINGS, listening().events),
+    ).rejects.toMatchObject({ problem: "gone" });
+  });
+
+  it("that takes no bytes any more is lost after its time, and can be opened again", async () => {
+    cable = new Cable();
+    const device = await cable.plug();
+    device.pause();
+    const states: string[] = [];
+    let failure: unknown;
+    const supervisor = new PortSupervisor({
+      open: serialOpener(cable.path),
+      settings: DEFAULT_SETTINGS,
+      writeTimeoutMs: 150,
+      timer: systemTimer(),
+      use: async (port) => {
+        if (failure === undefined) {
+          port.write(Buffer.alloc(2_000_000)).catch((error) => {
+            failure = error;
+          });
+        }
+        return { data: () => undefined, end: async () => undefined };
+      },
+      report: (state, reason) => states.push(`${state} ${reason}`),
+      failed: (error) => states.push(String(error)),
+    });
+    supervisor.start();
+    await until(() => states.length >= 2);
+    expect(failure).toMatchObject({ problem: "stalled" });
+    expect(states[1]).toContain("takes no bytes");
+    device.resume();
+    await until(() => states.length >= 3);
+    expect(states[2]).toBe("open ");
+    await supervisor.stop();
+  });
+});
+
+/** A server on loopback whose connections the test plays. */
+const serve = async (play: (socket: Socket) => void): Promise<{ server: Server; port: number }> => {
+  const server = createServer(play);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
+};
+
+describe("a port over TCP", () => {
+  it("carries bytes as they are and has no settings", async () => {
+    const { server, port } = await serve((socket) => socket.pipe(socket));
+    const ends = listening();
+    const open = await tcpOpener("127.0.0.1", port)(DEFAULT_SETTINGS, ends.events);
+    await open.write(Buffer.from([255, 0, 13]));
+    await until(() => ends.text().length === 3);
+    expect(ends.text()).toBe("\u00ff\u0000\r");
+    await expect(open.configure(DEFAULT_SETTINGS)).rejects.toMatchObject({
+      problem: "unsupported",
+    });
+    await open.close();
+    expect(ends.closed).toHaveLength(1);
+    server.close();
+    await once(server, "close");
+    await expect(
+      tcpOpener("127.0.0.1", port)(DEFAULT_SETTINGS, listening().events),
+    ).rejects.toMatchObject({ problem: "gone" });
+  });
+});
+
+/** A port server of a few lines: RFC 2217, with what it was told, and data echoed. */
+const portServer = (told: number[][], behaviour: { refuses?: boolean; maxRate?: number } = {}) =>
+  serve((socket) => {
+    const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
+    const reader = new TelnetReader({
+      data: (bytes) => socket.write(escapeData(bytes)),
+      asked: (verb, option) => {
+        if (verb === "will") say(255, behaviour.refuses && option === 44 ? 254 : 253, option);
+        if (verb === "do") say(255, 251, option);
+      },
+      told: (option, body) => {
+        const [command = 0, ...values] = body;
+        told.push([command, ...values]);
+        if (command === 5 && values[0] === 8) {
+          // DTR on: here it also suspends the flow, until a break.
+          say(255, 250, option, 108, 255, 240);
+        }
+        let answer = values;
+        if (command === 1 && behaviour.maxRate !== undefined) answer = [0, 0, 0x25, 0x80];
+        say(255, 250, option, command + 100, ...escapeData(Uint8Array.from(answer)), 255, 240);
+        if (command === 11) say(255, 250, option, 107, 0xb0, 255, 240);
+        if (command === 5 && values[0] === 5) say(255, 250, option, 109, 255, 240);
+      },
+    });
+    socket.on("data", (bytes: Buffer) => reader.receive(bytes));
+    socket.on("error", () => undefined);
+  });
+
+describe("a port over RFC 2217", () => {
+  it("is set up, carries every byte, drives and reads the lines, and obeys the server's flow control", async () => {
+    const told: number[][] = [];
+    const { server, port } = await portServer(told);
+    const ends = listening();
+    const settings = { ...DEFAULT_SETTINGS, parity: "even", flowControl: "rts" } as const;
+    const open = await rfc2217Opener("127.0.0.1", port)(settings, ends.events);
+    expect(told).toEqual([
+      [11, 255],
+      [1, 0, 1, 0xc2, 0],
+      [2, 8],
+      [3, 3],
+      [4, 1],
+      [5, 3],
+    ]);
+    const all = Uint8Array.from({ length: 512 }, (_, i) => i & 255);
+    await open.write(all);
+    await until(() => ends.text().length === 512);
+    expect(Buffer.from(ends.text(), "latin1")).toEqual(Buffer.from(all));
+    expect(await open.status()).toEqual({ cts: true, dsr: true, dcd: true });
+    await open.control({ dtr: true });
+    let written = false;
+    const later = open.write(Buffer.from("held")).then(() => {
+      written = true;
+    });
+    await open.control({ rts: false });
+    expect(written).toBe(false);
+    await open.control({ break: true });
+    await later;
+    expect(told.slice(-3)).toEqual([
+      [5, 8],
+      [5, 12],
+      [5, 5],
+    ]);
+    await open.close();
+    server.close();
+  });
+
+  it("is refused where the server has it not, or has not this rate", async () => {
+    const refusing = await portServer([], { refuses: true });
+    await expect(
+      rfc2217Opener("127.0.0.1", refusing.port)(DEFAULT_SETTINGS, listening().events),
+    ).rejects.toThrow("use tcp://");
+    const slow = await portServer([], { maxRate: 9600 });
+    await expect(
+      rfc2217Opener("127.0.0.1", slow.port)(DEFAULT_SETTINGS, listening().events),
+    ).rejects.toThrow("no 115200 baud");
+    refusing.server.close();
+    slow.server.close();
+  });
+
+  it("takes telnet apart whatever the pieces", () => {
+    const line = [
+      65, 255, 255, 66, 255, 253, 44, 255, 250, 44, 107, 255, 255, 1, 255, 240, 67, 255, 241, 68,
+    ];
+    for (let size = 1; size <= line.length; size++) {
+      const said: unknown[] = [];
+      const data: number[] = [];
+      const reader = new TelnetReader({
+        data: (bytes) => data.push(...bytes),
+        asked: (verb, option) => said.push([verb, option]),
+        told: (option, body) => said.push([option, ...body]),
+      });
+      for (let at = 0; at < line.length; at += size) {
+        reader.receive(Uint8Array.from(line.slice(at, at + size)));
+      }
+      expect([said, data]).toEqual([
+        [
+          ["do", 44],
+          [44, 107, 255, 1],
+        ],
+        [65, 255, 66, 67, 68],
+      ]);
+    }
+  });
+});
+
+describe("the supervisor", () => {
+  const world = () => {
+    const timer = new ManualTimer();
+    const log: string[] = [];
+    let openings = 0;
+    const state = { there: true, events: null as PortEvents | null, useFails: false, writes: true };
+    const port = {
+      write: () => (state.writes ? Promise.resolve() : new Promise<void>(() => {})),
+      close: async () => state.events?.closed("closed"),
+    } as unknown as OpenPort;
+    let used: OpenPort | null = null;
+    const supervisor = new PortSupervisor({
+      open: async (_settings, events) => {
+        openings++;
+        if (!state.there) throw new PortError("gone", "no such device");
+        state.events = events;
+        return port;
+      },
+      settings: { ...DEFAULT_SETTINGS, baudRate: 1100 },
+      writeTimeoutMs: 5000,
+      timer,
+      use: async (guarded) => {
+        if (state.useFails) throw new Error("the state folder is broken");
+        used = guarded;
+        return { data: () => undefined, end: async (reason) => void log.push(`end ${reason}`) };
+      },
+      report: (what, reason, waitMs) => log.push(`${what} ${reason} ${waitMs}`),
+      failed: (error) => log.push(`failed ${(error as Error).message}`),
+    });
+    const run = async (ms: number): Promise<void> => {
+      for (let left = ms; left >= 0; left -= 50) {
+        for (let i = 0; i < 10; i++) await Promise.resolve();
+        timer.advance(Math.min(50, Math.max(1, left)));
+      }
+      for (let i = 0; i < 10; i++) await Promise.resolve();
+    };
+    return { timer, log, state, supervisor, run, openings: () => openings, used: () => used };
+  };
+
+  it("opens again with growing pauses, tells the same news once, and starts over when it is back", async () => {
+    const { log, state, supervisor, run, openings } = world();
+    supervisor.start();
+    await run(20_000);
+    state.there = false;
+    state.events?.closed("unplugged");
+    await run(60_000);
+    expect(log).toEqual([
+      "open  0",
+      "end unplugged",
+      "lost unplugged 250",
+      "absent no such device 500",
+    ]);
+    // 0.25, 0.5, 1, 2, 4, 8, then every 10 s.
+    expect(openings()).toBe(1 + 6 + 4);
+    state.there = true;
+    await run(10_000);
+    expect(log.at(-1)).toBe("open  0");
+  });
+
+  it("does not try for ever at full speed with a port that comes and goes", async () => {
+    const { state, supervisor, run, openings } = world();
+    supervisor.start();
+    for (let i = 0; i < 600; i++) {
+      await run(50);
+      state.events?.closed("loose contact");
+    }
+    expect(openings()).toBeLessThan(12);
+  });
+
+  it("gives a write its bits' time and then the port up", async () => {
+    const { log, state, supervisor, run, used } = world();
+    supervisor.start();
+    await run(100);
+    state.writes = false;
+    const failure = used()
+      ?.write(new Uint8Array(1000))
+      .catch((error: PortError) => error.problem);
+    // 1,000 bytes at 1,100 baud take 10 s.
+    await run(14_000);
+    expect(log).toEqual(["open  0"]);
+    await run(2_000);
+    expect(await failure).toBe("stalled");
+    expect(log[1]).toContain("takes no bytes for 5 s");
+  });
+
+  it("ends where its user cannot go on, and when it is stopped", async () => {
+    const failing = world();
+    failing.state.useFails = true;
+    failing.supervisor.start();
+    await failing.run(1000);
+    expect(failing.log).toEqual(["open  0", "failed the state folder is broken"]);
+    const { log, supervisor, run, openings } = world();
+    supervisor.start();
+    await run(100);
+    await supervisor.stop();
+    await run(60_000);
+    expect(log).toEqual(["open  0", "end closed"]);
+    expect(openings()).toBe(1);
+  });
+});

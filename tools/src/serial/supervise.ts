@@ -1,0 +1,185 @@
+/**
+ * Keeps a port open: opens it, hands it to whoever works with it, and when it vanishes opens it
+ * again, with growing pauses, until it is back. Unplugging never needs a restart. Writes are given
+ * a deadline here, so that an XOFF that never ends is a lost port and not a standstill.
+ */
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { type LineSettings, messageOf, type OpenPort, PortError, type PortOpener } from "./port.ts";
+
+const REOPEN_FIRST_MS = 250;
+const REOPEN_MAX_MS = 10_000;
+/** A port that stayed for so long was good, and the pauses start over. */
+const STABLE_MS = 10_000;
+/** One write to the port: little enough that its deadline means something at 300 baud. */
+const PIECE_BYTES = 1_024;
+const BITS_PER_BYTE = 11;
+
+/** Whoever works with an open port, from its opening to its end. */
+export interface PortUser {
+  data(bytes: Uint8Array): void;
+  /** The port is gone. Awaited before the port is opened again. */
+  end(reason: string): Promise<void>;
+}
+
+export interface SupervisorOptions {
+  readonly open: PortOpener;
+  readonly settings: LineSettings;
+  /** How long a piece may wait beyond the time that its bits take. */
+  readonly writeTimeoutMs: number;
+  readonly timer: TimerPort;
+  /** A port is open. What it throws ends the supervision; see `failed`. */
+  use(port: OpenPort): Promise<PortUser>;
+  /** For people: the port opened, was lost, or could not be opened; `waitMs` to the next try. */
+  report(state: "open" | "lost" | "absent", reason: string, waitMs: number): void;
+  /** `use` failed: nothing will be tried again. */
+  failed(error: unknown): void;
+}
+
+export class PortSupervisor {
+  private readonly options: SupervisorOptions;
+  private settings: LineSettings;
+  private attempts = 0;
+  private stopped = false;
+  private waiting: unknown = null;
+  private current: { readonly port: OpenPort; readonly over: Promise<void> } | null = null;
+  private absence = "";
+
+  constructor(options: SupervisorOptions) {
+    this.options = options;
+    this.settings = options.settings;
+  }
+
+  start(): void {
+    this.openNow();
+  }
+
+  /** Closes the port and lets its user end. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    if (this.waiting !== null) this.options.timer.clear(this.waiting);
+    this.waiting = null;
+    const { current } = this;
+    if (current === null) return;
+    await current.port.close();
+    await current.over;
+  }
+
+  private openNow(): void {
+    this.life().then(
+      (reason) => this.again(reason),
+      (error) => this.options.failed(error),
+    );
+  }
+
+  /** One opening, to its end. Rejects only where `use` did. */
+  private async life(): Promise<string> {
+    const { open, timer, use, report } = this.options;
+    let user: PortUser | null = null;
+    const early: Uint8Array[] = [];
+    let closed: (reason: string) => void = () => undefined;
+    const gone = new Promise<string>((resolve) => {
+      closed = resolve;
+    });
+    let port: OpenPort;
+    try {
+      port = await open(this.settings, {
+        data: (bytes) => {
+          if (user === null) early.push(bytes);
+          else user.data(bytes);
+        },
+        closed: (reason) => closed(reason),
+      });
+    } catch (error) {
+      return messageOf(error);
+    }
+    if (this.stopped) {
+      await port.close();
+      return "stopped";
+    }
+    const openedAt = timer.now();
+    let finish = (): void => undefined;
+    const over = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    this.current = { port, over };
+    this.absence = "";
+    report("open", "", 0);
+    try {
+      user = await use(this.guarded(port, closed));
+      for (const bytes of early.splice(0)) user.data(bytes);
+      const reason = await gone;
+      await user.end(reason);
+      if (timer.now() - openedAt >= STABLE_MS) this.attempts = 0;
+      if (!this.stopped) report("lost", reason, this.waitMs());
+      return "";
+    } catch (error) {
+      await port.close();
+      throw error;
+    } finally {
+      this.current = null;
+      finish();
+    }
+  }
+
+  private waitMs(): number {
+    return Math.min(REOPEN_MAX_MS, REOPEN_FIRST_MS * 2 ** Math.min(this.attempts, 10));
+  }
+
+  /** `reason`: why it could not be opened; "" where it was and got lost. */
+  private again(reason: string): void {
+    if (this.stopped) return;
+    const { timer, report } = this.options;
+    const waitMs = this.waitMs();
+    this.attempts++;
+    // The same news is told once, not at every try.
+    if (reason !== "" && reason !== this.absence) report("absent", reason, waitMs);
+    this.absence = reason;
+    this.waiting = timer.set(waitMs, () => {
+      this.waiting = null;
+      this.openNow();
+    });
+  }
+
+  /** The port with deadlines on its writes, and its settings kept over a reopening. */
+  private guarded(port: OpenPort, closed: (reason: string) => void): OpenPort {
+    return {
+      ...port,
+      write: async (bytes) => {
+        for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+          await this.writePiece(port, bytes.subarray(at, at + PIECE_BYTES), closed);
+        }
+      },
+      configure: async (settings) => {
+        await port.configure(settings);
+        this.settings = settings;
+      },
+    };
+  }
+
+  private writePiece(
+    port: OpenPort,
+    bytes: Uint8Array,
+    closed: (reason: string) => void,
+  ): Promise<void> {
+    const { timer, writeTimeoutMs } = this.options;
+    const bitsMs = (bytes.length * BITS_PER_BYTE * 1000) / this.settings.baudRate;
+    return new Promise((resolve, reject) => {
+      const deadline = timer.set(writeTimeoutMs + bitsMs, () => {
+        const text = `the device takes no bytes for ${writeTimeoutMs / 1000} s (XOFF, or CTS is off?)`;
+        reject(new PortError("stalled", text));
+        closed(text);
+        void port.close();
+      });
+      port.write(bytes).then(
+        () => {
+          timer.clear(deadline);
+          resolve();
+        },
+        (error) => {
+          timer.clear(deadline);
+          reject(error);
+        },
+      );
+    });
+  }
+}

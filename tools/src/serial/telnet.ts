@@ -1,0 +1,157 @@
+/**
+ * As much of telnet (RFC 854, 855) and its COM-PORT-OPTION (RFC 2217) as a client of a port server
+ * needs: bytes in, data and commands out, and the bytes of what we say. Pure.
+ */
+
+const IAC = 255;
+const DONT = 254;
+const DO = 253;
+const WONT = 252;
+const WILL = 251;
+const SB = 250;
+const SE = 240;
+
+export const OPTION_BINARY = 0;
+export const OPTION_SUPPRESS_GO_AHEAD = 3;
+export const OPTION_COM_PORT = 44;
+
+/** Client to server; the server's answer and notices are 100 higher. */
+export const COM_PORT = {
+  setBaudRate: 1,
+  setDataSize: 2,
+  setParity: 3,
+  setStopSize: 4,
+  setControl: 5,
+  notifyLineState: 6,
+  notifyModemState: 7,
+  flowSuspend: 8,
+  flowResume: 9,
+  setModemStateMask: 11,
+} as const;
+export const FROM_SERVER = 100;
+
+/** Values of setControl (RFC 2217 section 3). */
+export const CONTROL = {
+  flowNone: 1,
+  flowXon: 2,
+  flowHardware: 3,
+  breakOn: 5,
+  breakOff: 6,
+  dtrOn: 8,
+  dtrOff: 9,
+  rtsOn: 11,
+  rtsOff: 12,
+} as const;
+
+/** Bits of a modem state. */
+export const MODEM = { cts: 0x10, dsr: 0x20, dcd: 0x80 } as const;
+
+/** A subnegotiation longer than this is cut: none of ours is. */
+const MAX_SUBNEGOTIATION = 256;
+
+export interface TelnetEvents {
+  data(bytes: Uint8Array): void;
+  /** DO, DONT, WILL or WONT. */
+  asked(verb: "do" | "dont" | "will" | "wont", option: number): void;
+  /** What stood between SB and SE, the option first. */
+  told(option: number, body: Uint8Array): void;
+}
+
+const VERBS: { readonly [code: number]: "do" | "dont" | "will" | "wont" } = {
+  [DO]: "do",
+  [DONT]: "dont",
+  [WILL]: "will",
+  [WONT]: "wont",
+};
+
+type State = "data" | "iac" | "verb" | "sub" | "subIac";
+
+/** Takes telnet apart, in whatever pieces it comes. */
+export class TelnetReader {
+  private readonly events: TelnetEvents;
+  private state: State = "data";
+  private verb: "do" | "dont" | "will" | "wont" = "do";
+  private sub: number[] = [];
+
+  constructor(events: TelnetEvents) {
+    this.events = events;
+  }
+
+  receive(bytes: Uint8Array): void {
+    const data = new Uint8Array(bytes.length);
+    let length = 0;
+    for (const byte of bytes) {
+      if (this.state === "data" && byte !== IAC) data[length++] = byte;
+      else if (this.state === "iac" && byte === IAC) {
+        this.state = "data";
+        data[length++] = IAC;
+      } else this.command(byte);
+    }
+    if (length > 0) this.events.data(data.subarray(0, length));
+  }
+
+  private command(byte: number): void {
+    switch (this.state) {
+      case "data":
+        this.state = "iac";
+        return;
+      case "iac": {
+        const verb = VERBS[byte];
+        if (verb !== undefined) {
+          this.verb = verb;
+          this.state = "verb";
+        } else if (byte === SB) {
+          this.sub = [];
+          this.state = "sub";
+        } else this.state = "data"; // NOP and its kin
+        return;
+      }
+      case "verb":
+        this.state = "data";
+        this.events.asked(this.verb, byte);
+        return;
+      case "sub":
+        if (byte === IAC) this.state = "subIac";
+        else this.keep(byte);
+        return;
+      case "subIac":
+        if (byte === IAC) {
+          this.keep(IAC);
+          this.state = "sub";
+          return;
+        }
+        this.state = "data";
+        if (byte === SE && this.sub.length > 0) {
+          this.events.told(this.sub[0] as number, Uint8Array.from(this.sub.slice(1)));
+        }
+    }
+  }
+
+  private keep(byte: number): void {
+    if (this.sub.length < MAX_SUBNEGOTIATION) this.sub.push(byte);
+  }
+}
+
+/** Data with every 255 doubled. */
+export const escapeData = (bytes: Uint8Array): Uint8Array => {
+  let doubles = 0;
+  for (const byte of bytes) if (byte === IAC) doubles++;
+  if (doubles === 0) return bytes;
+  const escaped = new Uint8Array(bytes.length + doubles);
+  let at = 0;
+  for (const byte of bytes) {
+    escaped[at++] = byte;
+    if (byte === IAC) escaped[at++] = IAC;
+  }
+  return escaped;
+};
+
+export const encodeVerb = (verb: "do" | "dont" | "will" | "wont", option: number): Uint8Array => {
+  const code = { do: DO, dont: DONT, will: WILL, wont: WONT }[verb];
+  return Uint8Array.of(IAC, code, option);
+};
+
+export const encodeComPort = (command: number, body: readonly number[]): Uint8Array => {
+  const inside = escapeData(Uint8Array.from(body));
+  return Uint8Array.of(IAC, SB, OPTION_COM_PORT, command, ...inside, IAC, SE);
+};

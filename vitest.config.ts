@@ -1,0 +1,26 @@
+import { availableParallelism } from "node:os";
+import { defineConfig } from "vitest/config";
+import { recordNonces } from "./test/src/nonces/vitest-plugin.ts";
+
+export default defineConfig({
+  plugins: [recordNonces()],
+  test: {
+    // Over every test: no key and nonce may seal two different plaintexts.
+    // And no secret that a test made may stand in what programs log.
+    setupFiles: ["./test/src/nonces/setup.ts", "./test/src/secrets/setup.ts"],
+    include: ["**/*.test.ts"],
+    exclude: ["**/node_modules/**", "**/dist/**"],
+    // Own processes, because tests send signals, change directories and start servers.
+    pool: "forks",
+    // Many tests wait for processes of their own; one file more than there are cores keeps those busy.
+    maxWorkers: availableParallelism() + 1,
+    // Several times what any test needs alone: two cores may be shared with other work.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    passWithNoTests: false,
+    // A test that forgot to assert, or that was left `.only`, must not look green in CI.
+    allowOnly: !process.env.CI,
+    restoreMocks: true,
+    unstubEnvs: true,
+  },
+});
