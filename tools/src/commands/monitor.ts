@@ -56,44 +56,70 @@ class Output {
   }
 }
 
-/** Hands what is typed to whatever port is open; resolves at Ctrl-]. */
-const readKeys = (current: () => Port | null): { ended: Promise<void>; stop(): void } => {
+interface Keys {
+  /** Resolves at Ctrl-]. */
+  readonly ended: Promise<void>;
+  /** Where what is typed goes from now on; null while no port is open. */
+  lead(port: Port | null): void;
+  stop(): void;
+}
+
+/**
+ * Hands what is typed to the port that is open. Piped input waits for one, and for the port to take
+ * it; keys do not wait: Ctrl-] has to be heard, and who types sees that the port is away.
+ */
+const readKeys = (): Keys => {
   const { stdin } = process;
   const raw = stdin.isTTY === true;
-  let stop = (): void => undefined;
+  let current: Port | null = null;
+  let resolveEnded = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
-    const onData = (bytes: Buffer): void => {
-      const at = raw ? bytes.indexOf(ESCAPE) : -1;
-      const typed = at < 0 ? bytes : bytes.subarray(0, at);
-      // A port that is away says so itself.
-      if (typed.length > 0)
-        current()
-          ?.write(typed)
-          .catch(() => undefined);
-      if (at >= 0) resolve();
-    };
-    stop = () => {
+    resolveEnded = resolve;
+  });
+  const onData = (bytes: Buffer): void => {
+    const at = raw ? bytes.indexOf(ESCAPE) : -1;
+    const typed = at < 0 ? bytes : bytes.subarray(0, at);
+    const port = current;
+    if (typed.length > 0 && port !== null) {
+      if (!raw) stdin.pause();
+      // A port that goes away says so itself, and is led away from.
+      port
+        .write(typed)
+        .catch(() => undefined)
+        .then(() => {
+          if (current === port) stdin.resume();
+        });
+    }
+    if (at >= 0) resolveEnded();
+  };
+  if (raw) stdin.setRawMode(true).on("data", onData);
+  return {
+    ended,
+    lead: (port) => {
+      current = port;
+      if (raw) return;
+      if (port === null) stdin.pause();
+      else if (stdin.listenerCount("data") === 0) stdin.on("data", onData);
+      else stdin.resume();
+    },
+    stop: () => {
       stdin.off("data", onData);
       if (raw) stdin.setRawMode(false);
       stdin.pause();
-    };
-    if (raw) stdin.setRawMode(true);
-    stdin.on("data", onData);
-  });
-  return { ended, stop };
+    },
+  };
 };
 
 const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
   const output = new Output(flags.json ?? false);
-  let port: Port | null = null;
   let over = false;
-  const keys = readKeys(() => port);
+  const keys = readKeys();
   const end = Promise.race([keys.ended, interrupted()]).then(() => {
     over = true;
   });
   const follow = (opened: Port): Promise<string> =>
     new Promise((resolve) => {
-      port = opened;
+      keys.lead(opened);
       opened.events = { received: (bytes) => output.receive(bytes), closed: resolve };
     });
   try {
@@ -113,7 +139,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
       first = false;
       const gone = follow(opened);
       const reason = await Promise.race([gone, end]);
-      port = null;
+      keys.lead(null);
       if (over) {
         await opened.close();
         return;
