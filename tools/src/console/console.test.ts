@@ -103,6 +103,18 @@ describe("the console", () => {
     });
   });
 
+  it("gives up on an XOFF that comes when all is written", async () => {
+    const { double, board } = await onPty({}, { xoffMs: 300 });
+    await board.attach(true);
+    double.stuck = true;
+    const asked = board.evaluate("1");
+    double.say("\x13");
+    await expect(asked).rejects.toMatchObject({
+      exitCode: 7,
+      message: expect.stringContaining("XOFF"),
+    });
+  });
+
   it("fails at once when the port goes away in the middle", async () => {
     const { double, cable, board } = await onPty();
     await board.attach(true);

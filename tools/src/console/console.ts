@@ -165,7 +165,10 @@ export class EspruinoConsole {
     const timer = setTimeout(() => this.settle(this.silent(limitMs)), limitMs);
     try {
       await this.write(`${first ? `${DELETE_LINE}\n` : ""}${NO_ECHO}${line}\n`);
-      this.keepAsking(id, `${DELETE_LINE}${NO_ECHO}${line}\n`).catch(() => undefined);
+      // An XOFF that comes when all is written shows only here.
+      this.keepAsking(id, `${DELETE_LINE}${NO_ECHO}${line}\n`).catch((error) => {
+        if (this.asked?.id === id) this.settle(error);
+      });
       return await answer;
     } finally {
       clearTimeout(timer);
@@ -175,7 +178,7 @@ export class EspruinoConsole {
 
   /**
    * Nudges for an answer that may be held back, and asks again where a character must have been lost;
-   * the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is gone.
+   * the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is gone, or takes no more.
    */
   private async keepAsking(id: number, line: string): Promise<void> {
     let patienceMs = FIRST_PATIENCE_MS;
