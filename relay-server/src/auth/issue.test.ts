@@ -1,9 +1,9 @@
-/** However often a credential asks for session tokens, the store holds a bounded number of them. */
+/** However often somebody logs in or asks for session tokens, the store holds a bounded number. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Rest, startRest } from "../http/harness.ts";
 import { writeRequestsUsed } from "../store/sessions.ts";
 import { type Credential, findCredential } from "./credentials.ts";
-import { issueSession } from "./issue.ts";
+import { issueLogin, issueSession } from "./issue.ts";
 
 let rest: Rest;
 let account: Credential;
@@ -65,4 +65,20 @@ test("an account has 1,000 at a time; what was used outlives what was not", asyn
   expect((await find(unused)).state).toBe("ended");
   expect((await find(newest)).state).toBe("live");
   expect(await rowsOf(account)).toBe(1001);
+});
+
+test("a person has 200 logins at a time; those before end, and then are forgotten with what they made", async () => {
+  const { store } = rest.context;
+  const logIn = async () =>
+    (await store.write((tx) => issueLogin(tx, account.userId, false, ++rest.clock.nowMs))).token;
+  const first = await logIn();
+  const [session = ""] = await issue(await credential(first), 1);
+  for (let i = 0; i < 200; i++) await logIn();
+  expect((await find(first)).state).toBe("ended");
+  expect((await find(session)).state).toBe("ended");
+  for (let i = 0; i < 200; i++) await logIn();
+  expect((await find(first)).state).toBe("unknown");
+  expect((await find(session)).state).toBe("unknown");
+  const logins = store.db.selectFrom("sessions").select("hash").where("kind", "=", "login");
+  expect(await logins.execute()).toHaveLength(400);
 });

@@ -66,6 +66,8 @@ export interface Issued {
  */
 const MAX_CLIENT_SESSIONS = 1000;
 const MAX_AGENT_SESSIONS = 16;
+/** The same for a person's logins: more than one-time codes allow within the hour that a login lives. */
+const MAX_LOGINS = 200;
 
 /**
  * Makes a session token from a credential. It is good as long as that credential is, or until too many
@@ -81,7 +83,7 @@ export const issueSession = async (
   const expiresAtMs = nowMs + SESSION_TTL_S * 1000;
   const max = parent.agentId === null ? MAX_CLIENT_SESSIONS : MAX_AGENT_SESSIONS;
   await store.write(async (tx) => {
-    await makeRoom(tx, parent.hash, max, nowMs);
+    await makeRoom(tx, { madeWith: parent.hash }, max, nowMs);
     await addSession(tx, {
       hash,
       kind: parent.agentId === null ? "client" : "agent",
@@ -96,9 +98,9 @@ export const issueSession = async (
   return { token, hash, expiresAtMs };
 };
 
-/** Makes a person's access token. */
+/** Makes a person's access token. Call it inside a transaction. */
 export const issueLogin = async (
-  db: Db,
+  tx: Db,
   userId: string,
   limited: boolean,
   nowMs: number,
@@ -106,7 +108,8 @@ export const issueLogin = async (
   const token = drawToken("login");
   const hash = hashToken(token);
   const expiresAtMs = nowMs + LOGIN_TTL_S * 1000;
-  await addSession(db, {
+  await makeRoom(tx, { loginsOf: userId }, MAX_LOGINS, nowMs);
+  await addSession(tx, {
     hash,
     kind: "login",
     user_id: userId,

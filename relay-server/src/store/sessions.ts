@@ -34,23 +34,26 @@ export const addSession = async (
 /** Bounds one statement: engines limit their parameters. */
 const MAX_TOGETHER = 500;
 
+/** Which sessions share one bound: those made with one token, or a person's logins. */
+export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
+
 /**
- * Makes room for one more session of a parent, so that at most `max` are live and `max` more are known
+ * Makes room for one more session, so that at most `max` of its crowd are live and `max` more are known
  * as ended. Those that nobody used go first, then the oldest; links that they hold go on.
  */
-export const makeRoom = async (
-  db: Db,
-  parent: string,
-  max: number,
-  nowMs: number,
-): Promise<void> => {
-  const rows = await db
+export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number): Promise<void> => {
+  const all = db
     .selectFrom("sessions")
     .select(["hash", "requests_used", "expires_at", "ended_at"])
-    .where("parent", "=", parent)
     .orderBy("created_at")
-    .orderBy("hash")
-    .execute();
+    .orderBy("hash");
+  const rows = await ("madeWith" in crowd
+    ? all.where("parent", "=", crowd.madeWith)
+    : all
+        .where("user_id", "=", crowd.loginsOf)
+        .where("agent_id", "is", null)
+        .where("kind", "=", "login")
+  ).execute();
   if (rows.length < max) return;
   const isLive = (row: (typeof rows)[number]) => row.ended_at === null && row.expires_at > nowMs;
   const live = rows.filter(isLive);
@@ -64,8 +67,13 @@ export const makeRoom = async (
   if (ended.length > 0) {
     await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "in", ended).execute();
   }
-  if (forgotten.length > 0)
-    await db.deleteFrom("sessions").where("hash", "in", forgotten).execute();
+  if (forgotten.length > 0) {
+    // What a login made goes with it: without the login's row nothing would say that it has ended.
+    await db
+      .deleteFrom("sessions")
+      .where((is) => is.or([is("hash", "in", forgotten), is("parent", "in", forgotten)]))
+      .execute();
+  }
 };
 
 /** Of the first `count` rows; of a crowd from before there was a bound, the rest has to wait. */
