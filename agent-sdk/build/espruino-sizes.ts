@@ -4,11 +4,10 @@
  * such a call. The engine talks to a relay of a few lines, over a real socket, as clients' envelopes
  * reach it from a real one.
  *
- * budgets.json, "espruino", holds the limits; espruino-sizes.test.ts holds the build to them.
+ * budgets.ts compares it with the limits; espruino-sizes.test.ts holds the build to them.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { performance } from "node:perf_hooks";
 import { makeToken } from "@blindrelay/protocol";
 import { jsonBytes, type Version } from "@blindrelay/protocol/crypto";
 import {
@@ -19,6 +18,7 @@ import {
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type WebSocket, WebSocketServer } from "ws";
 import { Engine, type EngineProcess } from "../src/testing/espruino-engine.ts";
+import { cpuMs } from "./cpu-ms.ts";
 import { buildEspruino } from "./espruino.ts";
 
 export interface EspruinoSizes {
@@ -32,16 +32,22 @@ export interface EspruinoSizes {
   readonly twoSessions: number;
   /** At the conversions to and from base64, which stand where the stack is deepest. */
   readonly peak: number;
-  /** For a call of 256 bytes that is answered with as many. */
-  readonly msPerCall: number;
+  /** Of the engine's processor, for a call of so many bytes that is answered with as many. */
+  readonly msPerCall: { readonly [bytes: number]: number };
 }
 
 export const espruinoBytes = (): number => buildEspruino().code.length;
 
 const AGENT_ID = "sizes";
 const AGENT_TOKEN = makeToken("e2e", new Uint8Array(32).fill(1));
-/** `{"jsonrpc":"2.0","id":10,"method":"echo","params":{"x":""}}` is 60 characters. */
-const PARAMS = { x: "x".repeat(196) };
+/** What budgets are for. */
+export const CALL_BYTES = 256;
+
+const requestOf = (id: number, bytes: number): unknown => {
+  const request = { jsonrpc: "2.0", id, method: "echo", params: { x: "" } };
+  request.params.x = "x".repeat(bytes - JSON.stringify(request).length);
+  return request;
+};
 
 const SCRIPT = `
   var peak = 0, sampling = false, usage = () => process.memory().usage;
@@ -92,10 +98,9 @@ class Rig {
     return session;
   }
 
-  async call(session: ClientSession): Promise<void> {
+  async call(session: ClientSession, bytes: number): Promise<void> {
     this.calls++;
-    const request = { jsonrpc: "2.0", id: this.calls, method: "echo", params: PARAMS };
-    const packet = session.seal(jsonBytes(request));
+    const packet = session.seal(jsonBytes(requestOf(this.calls, bytes)));
     if (packet === null) throw new Error("the session is not open");
     const answered = this.nextAnswer();
     this.send(packet);
@@ -145,11 +150,12 @@ const usageNow = async (life: EngineProcess): Promise<[number, number]> => {
   return life.told<[number, number]>();
 };
 
-/** `binary`: an Espruino. `calls`: how many are timed. */
+/** `binary`: an Espruino. `calls`: how many are timed of each size in `bytes`. */
 export const measureEspruino = async (
   binary: string,
   version: Version,
   calls: number,
+  bytes: readonly number[] = [CALL_BYTES],
 ): Promise<EspruinoSizes> => {
   const engine = new Engine(binary);
   const rig = new Rig();
@@ -169,14 +175,17 @@ export const measureEspruino = async (
     const life = engine.start(SCRIPT);
     const [empty, loaded, online] = await life.told<[number, number, number]>();
     const sessions = [await rig.open(version), await rig.open(version)];
-    for (const session of sessions) await rig.call(session);
+    for (const session of sessions) await rig.call(session, CALL_BYTES);
     const [twoSessions] = await usageNow(life);
-    const start = performance.now(); // without samples, as they take time
-    for (let i = 0; i < calls; i++) await rig.call(sessions[i & 1] as ClientSession);
-    const msPerCall = (performance.now() - start) / calls;
+    const msPerCall: { [bytes: number]: number } = {};
+    for (const size of bytes) {
+      const before = cpuMs(life.pid); // without samples, as they take time
+      for (let i = 0; i < calls; i++) await rig.call(sessions[i & 1] as ClientSession, size);
+      msPerCall[size] = (cpuMs(life.pid) - before) / calls;
+    }
     life.type("sampling = true; tell(1)");
     await life.told();
-    await rig.call(sessions[0] as ClientSession);
+    await rig.call(sessions[0] as ClientSession, CALL_BYTES);
     const [, peak] = await usageNow(life);
     return { bytes: code.length, empty, loaded, online, twoSessions, peak, msPerCall };
   } finally {

@@ -4,7 +4,7 @@
  * 64-bit one; heap is given as a 32-bit board has it (a slot of 16 bytes instead of 32). There bytecode
  * and what is preloaded lie in flash, so `loaded` is more than a board's RAM holds.
  *
- * budgets.json, "xs", holds the limits; xs-sizes.test.ts holds the build to them.
+ * budgets.ts compares it with the limits; xs-sizes.test.ts holds the build to them.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,8 @@ import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../src/
 import { linkWire } from "../src/testing/link-wire.ts";
 import { FakePreference } from "../src/testing/moddable-sdk.ts";
 import { XsDevice } from "../src/testing/xs-device.ts";
-import { buildXsModules, type XsModules } from "./xs.ts";
+import { cpuMs } from "./cpu-ms.ts";
+import { buildXsModules, moduleBytes, type XsModules } from "./xs.ts";
 import { deviceScript } from "./xs-script.ts";
 import { XsWorker } from "./xs-worker.ts";
 
@@ -36,6 +37,8 @@ export interface XsSizes {
   readonly computePerCall: number;
   /** Slots that such a call uses, before garbage is collected. */
   readonly slotsPerCall: number;
+  /** Of the engine's processor, for such a call. */
+  readonly msPerCall: number;
 }
 
 const MAX_COMPUTE = 1e9;
@@ -44,6 +47,7 @@ const ENGINE_SLOT_BYTES = 32;
 const AGENT_ID = "sizes";
 const CALL_BYTES = 256;
 const STEP_MS = 1000;
+const TIMED_CALLS = 20;
 
 /** Live chunks and slots of a machine, from its snapshot's atoms (length, name, content). */
 const heapOf = (worker: XsWorker): number => {
@@ -166,13 +170,18 @@ export const measureXs = async (engine: string): Promise<XsSizes> => {
   const slots = device.meter.currentHeapCount;
   device.spent = 0;
   bench.call();
-  const { blindrelay, core, noble } = modules;
+  const spent = device.spent;
+  const used = device.meter.currentHeapCount - slots;
+  const before = cpuMs(device.worker.pid);
+  for (let i = 0; i < TIMED_CALLS; i++) bench.call();
+  const msPerCall = (cpuMs(device.worker.pid) - before) / TIMED_CALLS;
   const sizes = {
-    modules: { blindrelay: blindrelay.length, core: core.length, noble: noble.length },
+    modules: moduleBytes(modules),
     loaded: loaded - bare,
     agent: running - loaded,
-    computePerCall: device.spent,
-    slotsPerCall: device.meter.currentHeapCount - slots,
+    computePerCall: spent,
+    slotsPerCall: used,
+    msPerCall,
   };
   await device.end();
   return sizes;

@@ -87,6 +87,10 @@ export class XsWorker {
     });
   }
 
+  get pid(): number {
+    return this.child.pid as number;
+  }
+
   /** Runs a script and its promise jobs. Throws what it throws, and where the engine ends. */
   evaluate(code: string): Crank {
     return this.crank("e", Buffer.from(code));

@@ -76,6 +76,15 @@ export const buildXsModules = async (): Promise<XsModules> => {
   return { blindrelay, core, noble };
 };
 
+/** Of each module. They are ASCII. */
+export const moduleBytes = (
+  modules: XsModules,
+): { readonly [name in keyof XsModules]: number } => ({
+  blindrelay: modules.blindrelay.length,
+  core: modules.core.length,
+  noble: modules.noble.length,
+});
+
 /** Where moddable/manifest.json looks for them. */
 export const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
 

@@ -5,7 +5,7 @@
  * Every process is ended by its id with SIGKILL: Espruino ignores SIGTERM.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -15,6 +15,12 @@ const CHUNK_BYTES = 300;
 const MARK = "@@";
 /** `tell(value)` in a script reaches `EngineProcess.told`. */
 const PRELUDE = `var tell=v=>print("${MARK}"+JSON.stringify(v));\n`;
+
+/** The engine that an environment variable names; null where there is none. */
+export const findEspruino = (variable: string): string | null => {
+  const path = process.env[variable];
+  return path !== undefined && existsSync(path) ? path : null;
+};
 
 export class EngineProcess {
   /** All that the process printed. */
@@ -59,6 +65,10 @@ export class EngineProcess {
       if (this.ended) throw new Error(`Espruino ended:\n${this.output}`);
       await new Promise<void>((resolve) => this.waiting.push(resolve));
     }
+  }
+
+  get pid(): number {
+    return this.child.pid as number;
   }
 
   /** Types a line at its console. */

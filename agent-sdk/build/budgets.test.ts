@@ -1,0 +1,51 @@
+import { expect, it } from "vitest";
+import {
+  espruinoFile,
+  espruinoTimes,
+  espruinoVariables,
+  type Figure,
+  suiteRatio,
+} from "./budgets.ts";
+import type { EspruinoSizes } from "./espruino-sizes.ts";
+
+const { limit } = espruinoFile(1);
+
+const sizes = (given: Partial<EspruinoSizes>): EspruinoSizes => ({
+  ...{ bytes: limit, empty: 100, loaded: 1400, online: 1800, twoSessions: 1900, peak: 2200 },
+  msPerCall: { 64: 1, 256: 1, 1024: 1 },
+  ...given,
+});
+
+const verdicts = (figures: readonly Figure[]) => figures.map(({ verdict }) => verdict);
+
+it("a size is over its limit, within it, or so far within that the limit says nothing", () => {
+  expect(espruinoFile(limit + 1).verdict).toBe("over");
+  expect(espruinoFile(limit).verdict).toBe("ok");
+  expect(espruinoFile(limit / 2 - 1).verdict).toBe("slack");
+});
+
+it("each figure is held to its own limit", () => {
+  expect(verdicts(espruinoVariables(sizes({ twoSessions: 9999 })))).toEqual([
+    ...["ok", "ok", "over", "ok"],
+  ]);
+});
+
+it("a time may be as short as it likes", () => {
+  expect(verdicts(espruinoTimes(sizes({})))).toEqual(["ok", "ok", "ok"]);
+  expect(verdicts(espruinoTimes(sizes({ msPerCall: { 64: 1, 256: 1e6, 1024: 1 } })))).toEqual([
+    ...["ok", "over", "ok"],
+  ]);
+});
+
+it("what was not measured is not taken for right", () => {
+  expect(espruinoFile(Number.NaN).verdict).toBe("over");
+  expect(verdicts(espruinoTimes(sizes({ msPerCall: {} })))).toEqual(["over", "over", "over"]);
+});
+
+it("a ratio is held from below", () => {
+  const two = sizes({});
+  const one = (ms: number) => sizes({ msPerCall: { 256: ms } });
+  expect(suiteRatio(one(5), two).verdict).toBe("ok");
+  expect(suiteRatio(one(4.9), two).verdict).toBe("under");
+  expect(suiteRatio(sizes({ msPerCall: {} }), two).verdict).toBe("under");
+});

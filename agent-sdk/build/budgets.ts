@@ -1,0 +1,110 @@
+/**
+ * What was measured beside what it may be (budgets.json), for the size tests and for
+ * `npm run bench -- --sizes`.
+ */
+import { readFileSync } from "node:fs";
+import { CALL_BYTES, type EspruinoSizes } from "./espruino-sizes.ts";
+import type { XsSizes } from "./xs-sizes.ts";
+
+/**
+ * `over` and `under` break a limit; `slack` is so far within it that the limit says nothing: lower it.
+ */
+export type Verdict = "ok" | "over" | "under" | "slack";
+
+export interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  readonly limit: number;
+  readonly bound: "at most" | "at least";
+  readonly verdict: Verdict;
+}
+
+/** Sizes of calls, in bytes, whose time is limited. */
+export const TIMED_BYTES = [64, CALL_BYTES, 1024];
+
+interface Budgets {
+  readonly espruino: {
+    readonly bytes: number;
+    readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
+    readonly suite1OverSuite2: number;
+    readonly msPerCall: EspruinoSizes["msPerCall"];
+  };
+  readonly xs: XsSizes;
+}
+
+const { espruino, xs }: Budgets = JSON.parse(
+  readFileSync(new URL("budgets.json", import.meta.url), "utf8"),
+);
+
+/** The same on every machine, so its limit can be near. */
+const size = (name: string, unit: string, value: number, limit: number): Figure => ({
+  ...{ name, unit, value, limit, bound: "at most" },
+  verdict: !(value <= limit) ? "over" : value * 2 < limit ? "slack" : "ok",
+});
+
+/** Depends on the machine, so its limit is several times what any of ours took. */
+const time = (name: string, value: number, limit: number): Figure => ({
+  ...{ name, unit: "ms", value, limit, bound: "at most" },
+  verdict: value <= limit ? "ok" : "over",
+});
+
+export const espruinoFile = (bytes: number): Figure =>
+  size("Espruino file", "bytes", bytes, espruino.bytes);
+
+/** `sizes`: of an engine with 2,630 variables. */
+export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {
+  const figure = (what: string, name: keyof Budgets["espruino"]["variables"]): Figure =>
+    size(`Espruino, 2,630: ${what}`, "variables", sizes[name], espruino.variables[name]);
+  return [
+    figure("loaded", "loaded"),
+    figure("online", "online"),
+    figure("two sessions", "twoSessions"),
+    figure("peak of a call", "peak"),
+  ];
+};
+
+const msOf = ({ msPerCall }: EspruinoSizes, bytes: number): number =>
+  msPerCall[bytes] ?? Number.NaN;
+
+export const suiteRatio = (one: EspruinoSizes, two: EspruinoSizes): Figure => {
+  const value = msOf(one, CALL_BYTES) / msOf(two, CALL_BYTES);
+  const limit = espruino.suite1OverSuite2;
+  const verdict = value >= limit ? "ok" : "under";
+  return {
+    name: 'Espruino: suite "1" over "2"',
+    unit: "",
+    value,
+    limit,
+    bound: "at least",
+    verdict,
+  };
+};
+
+/** `sizes`: in suite "2", of an engine with memory to spare, which timed TIMED_BYTES. */
+export const espruinoTimes = (sizes: EspruinoSizes): Figure[] =>
+  TIMED_BYTES.map((bytes) =>
+    time(
+      `Espruino, call of ${bytes} B: processor`,
+      msOf(sizes, bytes),
+      espruino.msPerCall[bytes] as number,
+    ),
+  );
+
+export const xsModuleFigures = (modules: XsSizes["modules"]): Figure[] =>
+  (Object.keys(modules) as (keyof XsSizes["modules"])[]).map((name) =>
+    size(`Moddable module ${name}`, "bytes", modules[name], xs.modules[name]),
+  );
+
+export const xsFigures = (sizes: XsSizes): Figure[] => [
+  size("XS heap: loaded", "bytes", sizes.loaded, xs.loaded),
+  size("XS heap: a running agent", "bytes", sizes.agent, xs.agent),
+  size(
+    `XS, call of ${CALL_BYTES} B: computation`,
+    "steps",
+    sizes.computePerCall,
+    xs.computePerCall,
+  ),
+  size(`XS, call of ${CALL_BYTES} B: garbage`, "slots", sizes.slotsPerCall, xs.slotsPerCall),
+  time(`XS, call of ${CALL_BYTES} B: processor`, sizes.msPerCall, xs.msPerCall),
+];

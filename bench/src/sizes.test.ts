@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { espruinoFile } from "../../agent-sdk/build/budgets.ts";
+import { report } from "./sizes.ts";
+
+const { limit } = espruinoFile(1);
+
+test("one figure over its limit fails the whole, and its line says so", () => {
+  const { ok, text } = report([espruinoFile(limit), espruinoFile(limit + 1)], []);
+  expect(ok).toBe(false);
+  const marks = text.split("\n").filter((line) => line.includes("Espruino file"));
+  expect(marks.map((line) => line.endsWith("OVER its limit"))).toEqual([false, true]);
+});
+
+test("a figure far within its limit is marked and fails nothing", () => {
+  const { ok, text } = report([espruinoFile(1)], []);
+  expect(ok).toBe(true);
+  expect(text).toContain("far within its limit");
+});
+
+test("what was skipped is told with its fix", () => {
+  const { ok, text } = report([], [{ what: "an engine", fix: "install it" }]);
+  expect(ok).toBe(true);
+  expect(text).toContain("SKIPPED  an engine: install it");
+});

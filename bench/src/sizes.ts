@@ -1,0 +1,104 @@
+/** What the builds for Espruino and Moddable cost on the real engines that are here, beside the limits. */
+import {
+  espruinoFile,
+  espruinoTimes,
+  espruinoVariables,
+  type Figure,
+  suiteRatio,
+  TIMED_BYTES,
+  xsFigures,
+  xsModuleFigures,
+} from "../../agent-sdk/build/budgets.ts";
+import { espruinoBytes, measureEspruino } from "../../agent-sdk/build/espruino-sizes.ts";
+import { buildXsModules, moduleBytes } from "../../agent-sdk/build/xs.ts";
+import { findXsEngine } from "../../agent-sdk/build/xs-engine.ts";
+import { measureXs } from "../../agent-sdk/build/xs-sizes.ts";
+import { findEspruino } from "../../agent-sdk/src/testing/espruino-engine.ts";
+import type { Report } from "./report.ts";
+
+/** Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */
+const CALLS = { "1": 3, "2": 10 };
+
+export interface Skipped {
+  readonly what: string;
+  readonly fix: string;
+}
+
+/** Measures all it can. Not ok where a figure breaks its limit; what is skipped breaks none. */
+export async function benchSizes(): Promise<Report> {
+  const figures: Figure[] = [espruinoFile(espruinoBytes())];
+  const skipped: Skipped[] = [];
+
+  const small = findEspruino("ESPRUINO_BIN_2630");
+  if (small === null) {
+    skipped.push({
+      what: "Espruino with 2,630 variables: variables in use",
+      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build that has so many (docs/runtimes.md)",
+    });
+  } else {
+    progress("Espruino with 2,630 variables");
+    figures.push(...espruinoVariables(await measureEspruino(small, "2", CALLS["2"])));
+  }
+
+  const roomy = findEspruino("ESPRUINO_BIN");
+  if (roomy === null) {
+    skipped.push({
+      what: "Espruino: suites compared, milliseconds of a call",
+      fix: "set ESPRUINO_BIN to an Espruino's Linux build",
+    });
+  } else {
+    progress("Espruino");
+    const one = await measureEspruino(roomy, "1", CALLS["1"]);
+    const two = await measureEspruino(roomy, "2", CALLS["2"], TIMED_BYTES);
+    figures.push(suiteRatio(one, two), ...espruinoTimes(two));
+  }
+
+  progress("XS");
+  figures.push(...xsModuleFigures(moduleBytes(await buildXsModules())));
+  const engine = await findXsEngine();
+  if (engine.kind === "missing") {
+    const fix = `${engine.reason} (wanted: Linux or macOS, cc, make)`;
+    skipped.push({ what: "XS: heap and calls", fix });
+  } else {
+    figures.push(...xsFigures(await measureXs(engine.path)));
+  }
+  return report(figures, skipped);
+}
+
+function progress(what: string): void {
+  process.stderr.write(`${what} ...\n`);
+}
+
+const MARKS: { readonly [verdict in Figure["verdict"]]: string } = {
+  ok: "",
+  over: "   OVER its limit",
+  under: "   UNDER its limit",
+  slack: "   far within its limit: lower that",
+};
+
+export function report(figures: readonly Figure[], skipped: readonly Skipped[]): Report {
+  const ok = figures.every(({ verdict }) => verdict === "ok" || verdict === "slack");
+  const lines = ["What the boards' builds cost, beside agent-sdk/build/budgets.json", "", HEAD];
+  lines.push(...figures.map(line), "");
+  lines.push(...skipped.map(({ what, fix }) => `SKIPPED  ${what}: ${fix}`));
+  lines.push(ok ? "within all limits that were looked at" : "beyond a limit", "");
+  return { ok, json: { ok, figures, skipped }, text: lines.join("\n") };
+}
+
+const HEAD = columns("", "", "value", "limit").trimEnd();
+
+function line({ name, value, unit, limit, bound, verdict }: Figure): string {
+  const sign = bound === "at least" ? ">=" : "<=";
+  return (
+    columns(name, unit, number(value), `${sign} ${number(limit)}`) + MARKS[verdict]
+  ).trimEnd();
+}
+
+function columns(name: string, unit: string, value: string, limit: string): string {
+  return `  ${name.padEnd(38)} ${value.padStart(9)} ${limit.padStart(12)} ${unit.padEnd(9)}`;
+}
+
+/** Of sizes all digits, of times and ratios one behind the point. */
+function number(value: number): string {
+  return value.toLocaleString("en", { maximumFractionDigits: 1 });
+}
