@@ -1,17 +1,17 @@
 /**
- * Everything that can happen in a world, as a table: what people and devices do by themselves, and
+ * Everything that can happen on a stage, as a table: what people and devices do by themselves, and
  * what the relay does as an attacker. A move takes three numbers, which choose among what is there,
- * so that any list of moves means something in any world and shrinks well.
+ * so that any list of moves means something on any stage and shrinks well.
  */
 import { type PacketText, writePacket } from "./packet-text.ts";
 import type { Captured, Party } from "./relay.ts";
-import type { World } from "./world.ts";
+import type { Stage } from "./stage.ts";
 
 export interface Move {
   readonly does: string;
   /** How often the search plays it, beside the others. */
   readonly weight: number;
-  play(world: World, a: number, b: number, c: number): void;
+  play(stage: Stage, a: number, b: number, c: number): void;
 }
 
 /** Every second choice is among the latest eight, where sessions are alive; the others are of all. */
@@ -23,19 +23,19 @@ const pick = <T>(list: readonly T[], n: number): T | undefined => {
 
 const among = <T>(list: readonly T[], n: number): T => list[n % list.length] as T;
 
-const device = (world: World, n: number) => among(world.devices, n);
-const person = (world: World, n: number) => among(world.people, n);
+const device = (stage: Stage, n: number) => among(stage.devices, n);
+const person = (stage: Stage, n: number) => among(stage.people, n);
 
 /** A captured packet in another wording, to whom the original was meant, in its form or the other. */
 const forge = (
-  world: World,
+  stage: Stage,
   original: Captured | undefined,
   change: Partial<PacketText>,
   c = 0,
 ) => {
   if (original === undefined || original.to === null) return;
   const text = writePacket({ ...original.packet, ...change });
-  world.relay.deliver(original.to, text, original.enveloped !== (c % 5 === 0));
+  stage.relay.deliver(original.to, text, original.enveloped !== (c % 5 === 0));
 };
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -103,8 +103,8 @@ const LIES = [
 ];
 
 /** The packets of one session in one direction, by the packet that named it. */
-const sessionOf = (world: World, one: Captured): Captured[] =>
-  world.relay.tape.filter(
+const sessionOf = (stage: Stage, one: Captured): Captured[] =>
+  stage.relay.tape.filter(
     (other) => other.packet.first === one.packet.first && other.from === one.from,
   );
 
@@ -114,55 +114,55 @@ export const MOVES = {
   call: {
     does: "a person calls an agent",
     weight: 8,
-    play: (world, a, b, c) => {
+    play: (stage, a, b, c) => {
       const method = c % 4 === 0 ? "slow" : "now";
-      person(world, a).call(device(world, b), method, c % 3 === 0, c % 7 === 0 ? 2_000 : 30_000);
+      person(stage, a).call(device(stage, b), method, c % 3 === 0, c % 7 === 0 ? 2_000 : 30_000);
     },
   },
   listen: {
     does: "a person begins or ends to listen for an agent's events",
     weight: 2,
-    play: (world, a, b, c) => person(world, a).listen(device(world, b), c % 3 !== 0),
+    play: (stage, a, b, c) => person(stage, a).listen(device(stage, b), c % 3 !== 0),
   },
   emit: {
     does: "an agent emits an event",
     weight: 2,
-    play: (world, a) => device(world, a).emit(),
+    play: (stage, a) => device(stage, a).emit(),
   },
   restart: {
     does: "an agent restarts",
     weight: 3,
-    play: (world, a) => device(world, a).restart(),
+    play: (stage, a) => device(stage, a).restart(),
   },
   cutPower: {
     does: "an agent restarts, and its power goes again at some step of its boot-count write",
     weight: 2,
-    play: (world, a, b) => device(world, a).restartWithCut(1 + (b % 300)),
+    play: (stage, a, b) => device(stage, a).restartWithCut(1 + (b % 300)),
   },
   loseMedium: {
     does: "an agent comes back with an empty medium, and is provisioned again if it demands it",
     weight: 1,
-    play: (world, a) => device(world, a).loseMedium(),
+    play: (stage, a) => device(stage, a).loseMedium(),
   },
   damageSlot: {
     does: "an agent comes back with one slot of its boot count damaged or gone",
     weight: 1,
-    play: (world, a, b) => device(world, a).damageSlot(b % 2, b % 4 < 2 ? null : "\xff"),
+    play: (stage, a, b) => device(stage, a).damageSlot(b % 2, b % 4 < 2 ? null : "\xff"),
   },
   moment: {
     does: "up to a second passes",
     weight: 4,
-    play: (world, a) => world.wait(1 + (a % 1_000)),
+    play: (stage, a) => stage.wait(1 + (a % 1_000)),
   },
   while: {
     does: "five to fifty seconds pass",
     weight: 2,
-    play: (world, a) => world.wait(5_000 + (a % 45_000)),
+    play: (stage, a) => stage.wait(5_000 + (a % 45_000)),
   },
   idle: {
     does: "two minutes pass, after which sessions must be forgotten",
     weight: 2,
-    play: (world, a) => world.wait(118_000 + (a % 5_000)),
+    play: (stage, a) => stage.wait(118_000 + (a % 5_000)),
   },
 
   // The relay, honest for a while
@@ -170,19 +170,19 @@ export const MOVES = {
   flow: {
     does: "everything that waits is delivered in order",
     weight: 10,
-    play: (world) => world.relay.flow(),
+    play: (stage) => stage.relay.flow(),
   },
   behave: {
     does: "the relay is honest for one to six seconds",
     weight: 3,
-    play: (world, a) => world.behave(1_000 + (a % 5_000)),
+    play: (stage, a) => stage.behave(1_000 + (a % 5_000)),
   },
   step: {
     does: "the oldest waiting packet is delivered",
     weight: 6,
-    play: (world) => {
-      const oldest = world.relay.waiting[0];
-      if (oldest !== undefined) world.relay.pass(oldest);
+    play: (stage) => {
+      const oldest = stage.relay.waiting[0];
+      if (oldest !== undefined) stage.relay.pass(oldest);
     },
   },
 
@@ -191,100 +191,100 @@ export const MOVES = {
   drop: {
     does: "a waiting packet is dropped",
     weight: 3,
-    play: (world, a) => {
-      const victim = pick(world.relay.waiting, a);
-      if (victim !== undefined) world.relay.drop(victim);
+    play: (stage, a) => {
+      const victim = pick(stage.relay.waiting, a);
+      if (victim !== undefined) stage.relay.drop(victim);
     },
   },
   reorder: {
     does: "a waiting packet is delivered before its turn",
     weight: 4,
-    play: (world, a) => {
-      const early = pick(world.relay.waiting, a);
-      if (early !== undefined) world.relay.pass(early);
+    play: (stage, a) => {
+      const early = pick(stage.relay.waiting, a);
+      if (early !== undefined) stage.relay.pass(early);
     },
   },
   double: {
     does: "a waiting packet is delivered twice in one tick",
     weight: 3,
-    play: (world, a) => {
-      const twice = pick(world.relay.waiting, a);
+    play: (stage, a) => {
+      const twice = pick(stage.relay.waiting, a);
       if (twice === undefined) return;
-      world.relay.pass(twice);
-      world.relay.pass(twice);
+      stage.relay.pass(twice);
+      stage.relay.pass(twice);
     },
   },
   replay: {
     does: "a recorded packet is delivered again, in its own form or the other",
     weight: 6,
-    play: (world, a, b) => forge(world, pick(world.relay.tape, a), {}, b),
+    play: (stage, a, b) => forge(stage, pick(stage.relay.tape, a), {}, b),
   },
   replaySession: {
     does: "all that one side of a session ever sent is delivered again, in order",
     weight: 3,
-    play: (world, a) => {
-      const one = pick(world.relay.tape, a);
+    play: (stage, a) => {
+      const one = pick(stage.relay.tape, a);
       if (one === undefined) return;
-      for (const packet of sessionOf(world, one)) world.relay.pass(packet);
+      for (const packet of sessionOf(stage, one)) stage.relay.pass(packet);
     },
   },
   replayOpening: {
     does: "an opening is delivered again, so that the agent answers it again",
     weight: 4,
-    play: (world, a) => {
-      const openings = world.relay.tape.filter(({ packet }) => packet.sid === packet.first);
+    play: (stage, a) => {
+      const openings = stage.relay.tape.filter(({ packet }) => packet.sid === packet.first);
       const opening = pick(openings, a);
-      if (opening !== undefined) world.relay.pass(opening);
+      if (opening !== undefined) stage.relay.pass(opening);
     },
   },
   replayAnswer: {
     does: "an answer to an opening is delivered again, maybe a second one to the same opening",
     weight: 4,
-    play: (world, a) => {
-      const answers = world.relay.tape.filter(({ from, packet }) => from.isAgent && !packet.seq);
+    play: (stage, a) => {
+      const answers = stage.relay.tape.filter(({ from, packet }) => from.isAgent && !packet.seq);
       const answer = pick(answers, a);
-      if (answer !== undefined) world.relay.pass(answer);
+      if (answer !== undefined) stage.relay.pass(answer);
     },
   },
   reflect: {
     does: "a packet is sent back to its sender",
     weight: 2,
-    play: (world, a) => {
-      const packet = pick(world.relay.tape, a);
-      if (packet !== undefined) world.relay.deliver(packet.from, packet.text, packet.enveloped);
+    play: (stage, a) => {
+      const packet = pick(stage.relay.tape, a);
+      if (packet !== undefined) stage.relay.deliver(packet.from, packet.text, packet.enveloped);
     },
   },
   spliceParty: {
     does: "a packet is delivered to another agent or another person",
     weight: 3,
-    play: (world, a, b) => {
-      const packet = pick(world.relay.tape, a);
-      const others: readonly Party[] = [...world.devices, ...world.people];
-      if (packet !== undefined) world.relay.deliver(among(others, b), packet.text, b % 2 === 0);
+    play: (stage, a, b) => {
+      const packet = pick(stage.relay.tape, a);
+      const others: readonly Party[] = [...stage.devices, ...stage.people];
+      if (packet !== undefined) stage.relay.deliver(among(others, b), packet.text, b % 2 === 0);
     },
   },
   spliceSession: {
     does: "a packet is given the sid of another session",
     weight: 3,
-    play: (world, a, b) => {
-      const other = pick(world.relay.tape, b);
-      forge(world, pick(world.relay.tape, a), { sid: other?.packet.sid ?? "" });
+    play: (stage, a, b) => {
+      const other = pick(stage.relay.tape, b);
+      forge(stage, pick(stage.relay.tape, a), { sid: other?.packet.sid ?? "" });
     },
   },
   spliceHalves: {
     does: "a packet gets the C of one session and the A of another",
     weight: 2,
-    play: (world, a, b, c) => {
-      const [first] = pick(world.relay.tape, b)?.packet.sid.split(".") ?? [];
-      const [, second] = pick(world.relay.tape, c)?.packet.sid.split(".") ?? [];
-      forge(world, pick(world.relay.tape, a), { sid: `${first}.${second}` });
+    play: (stage, a, b, c) => {
+      const [first] = pick(stage.relay.tape, b)?.packet.sid.split(".") ?? [];
+      const [, second] = pick(stage.relay.tape, c)?.packet.sid.split(".") ?? [];
+      forge(stage, pick(stage.relay.tape, a), { sid: `${first}.${second}` });
     },
   },
   changeSeq: {
     does: "a packet's seq is rolled back or forward",
     weight: 4,
-    play: (world, a, b) => {
-      const packet = pick(world.relay.tape, a);
+    play: (stage, a, b) => {
+      const packet = pick(stage.relay.tape, a);
       const seq = packet?.packet.seq ?? 0;
       const others = [
         seq - 1,
@@ -297,66 +297,66 @@ export const MOVES = {
         2 ** 32 - 1,
         2 ** 32,
       ];
-      forge(world, packet, { seq: Math.max(0, among(others, b)) });
+      forge(stage, packet, { seq: Math.max(0, among(others, b)) });
     },
   },
   flip: {
     does: "one bit of a packet is turned over, in its ciphertext, its tag or its sid",
     weight: 3,
-    play: (world, a, b, c) => {
-      const packet = pick(world.relay.tape, a);
+    play: (stage, a, b, c) => {
+      const packet = pick(stage.relay.tape, a);
       if (packet === undefined) return;
       const { p, sid } = packet.packet;
-      if (c % 4 === 0) forge(world, packet, { sid: flipped(sid.replace(".", "A"), b, c) });
-      else forge(world, packet, { p: flipped(p, b, c) });
+      if (c % 4 === 0) forge(stage, packet, { sid: flipped(sid.replace(".", "A"), b, c) });
+      else forge(stage, packet, { p: flipped(p, b, c) });
     },
   },
   rewriteBase64: {
     does: "a packet's base64url is truncated, padded or written another way",
     weight: 3,
-    play: (world, a, b) => {
-      const packet = pick(world.relay.tape, a);
+    play: (stage, a, b) => {
+      const packet = pick(stage.relay.tape, a);
       if (packet !== undefined)
-        forge(world, packet, { p: among(WRONG_BASE64, b)(packet.packet.p) });
+        forge(stage, packet, { p: among(WRONG_BASE64, b)(packet.packet.p) });
     },
   },
   malform: {
     does: "a packet is written so that only a careless parser would take it",
     weight: 3,
-    play: (world, a, b, c) => {
-      const packet = pick(world.relay.tape, a);
+    play: (stage, a, b, c) => {
+      const packet = pick(stage.relay.tape, a);
       if (packet === undefined || packet.to === null) return;
-      world.relay.deliver(packet.to, among(MALFORMED, b)(packet.packet), c % 2 === 0);
+      stage.relay.deliver(packet.to, among(MALFORMED, b)(packet.packet), c % 2 === 0);
     },
   },
   lie: {
     does: "a person is told an error about a packet, delivered or not",
     weight: 3,
-    play: (world, a, b) => {
-      const sent = world.relay.tape.filter(({ from }) => !from.isAgent);
+    play: (stage, a, b) => {
+      const sent = stage.relay.tape.filter(({ from }) => !from.isAgent);
       const about = pick(sent, a);
       if (about === undefined) return;
       const error = { type: "error", error: "so it says", code: among(LIES, b) };
-      world.relay.say(about.from, JSON.stringify({ ...error, sid: about.packet.sid }));
+      stage.relay.say(about.from, JSON.stringify({ ...error, sid: about.packet.sid }));
     },
   },
   presence: {
     does: "people are told that an agent came or went",
     weight: 1,
-    play: (world, a, b) => {
+    play: (stage, a, b) => {
       const status = b % 3 === 0 ? "offline" : "online";
-      const message = { type: "agent_status", agent_id: device(world, a).name, status };
-      for (const one of world.people) {
-        world.relay.say(one, JSON.stringify({ ...message, timestamp: "2026-01-01T00:00:00Z" }));
+      const message = { type: "agent_status", agent_id: device(stage, a).name, status };
+      for (const one of stage.people) {
+        stage.relay.say(one, JSON.stringify({ ...message, timestamp: "2026-01-01T00:00:00Z" }));
       }
     },
   },
   cutLink: {
     does: "the link of an agent or a person is cut",
     weight: 2,
-    play: (world, a) => {
-      const all: readonly Party[] = [...world.devices, ...world.people];
-      world.relay.cut(among(all, a));
+    play: (stage, a) => {
+      const all: readonly Party[] = [...stage.devices, ...stage.people];
+      stage.relay.cut(among(all, a));
     },
   },
 } satisfies { readonly [name: string]: Move };
@@ -366,9 +366,9 @@ export type MoveName = keyof typeof MOVES;
 /** One move with its numbers; a list of them is a history, and can be played again. */
 export type Played = readonly [name: MoveName, a: number, b: number, c: number];
 
-export const play = (world: World, history: readonly Played[]): void => {
+export const play = (stage: Stage, history: readonly Played[]): void => {
   for (const [name, a, b, c] of history) {
-    world.attempt(() => MOVES[name].play(world, a, b, c));
-    if (world.violations.length > 0) return;
+    stage.attempt(() => MOVES[name].play(stage, a, b, c));
+    if (stage.violations.length > 0) return;
   }
 };

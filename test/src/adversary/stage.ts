@@ -1,0 +1,130 @@
+/**
+ * What every world of the attacker has: a virtual clock, the relay, people and boards around it, what
+ * people may rely on, and the end of it all, at which the relay is honest and everybody must be served.
+ * The moves play with this and nothing more, whatever runs the agents.
+ */
+import type { TimerPort } from "@blindrelay/agent-sdk";
+import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { CallOracle } from "./call-oracle.ts";
+import type { Person } from "./person.ts";
+import { type Party, Relay } from "./relay.ts";
+
+/** Timers that one instant may fire; more is a circle. */
+const TIMERS_AT_ONCE = 1_000;
+const PING_EVERY_MS = 30_000;
+/** Longer than any back-off after lost links, so that everybody is back when the relay has reformed. */
+const RECOVERY_MS = 100_000;
+
+/** A device with an agent, and what can happen to it. */
+export interface Board extends Party {
+  readonly version: Version;
+  readonly agentToken: string;
+  /** An event to every session held. */
+  emit(): void;
+  restart(): void;
+  /** Off, then on, with the power going again in the `step`-th step of the boot-count write; then on. */
+  restartWithCut(step: number): void;
+  /** The medium comes back empty, as from a board whose flash was erased. */
+  loseMedium(): void;
+  /** One of the two slots comes back as `text`; null: it is gone. */
+  damageSlot(slot: number, text: string | null): void;
+}
+
+export abstract class Stage {
+  abstract readonly devices: readonly Board[];
+  abstract readonly people: readonly Person[];
+  readonly timer = new ManualTimer();
+  readonly relay = new Relay((act) => this.reach(act));
+  readonly calls = new CallOracle((what) => this.violate(what));
+  private readonly found: string[] = [];
+  private pingedAt = 0;
+  /** The latest instant in which a timer fired, and how many did. */
+  private instant = { at: 0, fired: 0 };
+
+  /** Everything that went wrong, oldest first. */
+  get violations(): readonly string[] {
+    return this.found;
+  }
+
+  violate(what: string): void {
+    this.found.push(what);
+  }
+
+  /** Runs what belongs to a participant: whatever it throws is a violation. */
+  attempt(act: () => void): void {
+    try {
+      act();
+    } catch (thrown) {
+      this.violate(`exception: ${thrown instanceof Error ? thrown.stack : String(thrown)}`);
+    }
+  }
+
+  /** A participant's view of the clock, while it is alive. */
+  makeTimer(alive: () => boolean): TimerPort {
+    return {
+      now: () => this.timer.now(),
+      set: (ms, fn) => {
+        if (this.instant.fired > TIMERS_AT_ONCE) return null;
+        return this.timer.set(ms, () => {
+          if (this.instant.at !== this.timer.now())
+            this.instant = { at: this.timer.now(), fired: 0 };
+          this.instant.fired++;
+          if (this.instant.fired === TIMERS_AT_ONCE) this.violate("timers fire in a circle");
+          if (alive()) this.attempt(fn);
+        });
+      },
+      clear: (handle) => this.timer.clear(handle),
+    };
+  }
+
+  /** Lets time pass; links stay alive, packets stay where they are. */
+  wait(ms: number): void {
+    const end = this.timer.now() + ms;
+    while (this.timer.now() < end) {
+      const step = Math.min(end, this.pingedAt + PING_EVERY_MS) - this.timer.now();
+      this.timer.advance(step);
+      this.relay.pump();
+      if (this.timer.now() - this.pingedAt < PING_EVERY_MS) continue;
+      this.pingedAt = this.timer.now();
+      this.relay.ping();
+    }
+  }
+
+  /** Lets time pass with an honest relay, which looks at its sockets every `stepMs`. */
+  behave(ms: number, stepMs = 250): void {
+    const end = this.timer.now() + ms;
+    this.relay.flow();
+    while (this.timer.now() < end) {
+      this.wait(Math.min(stepMs, end - this.timer.now()));
+      this.relay.flow();
+    }
+  }
+
+  /** A board was given a new secret; its people learn it. */
+  tokenChanged(board: Board): void {
+    for (const person of this.people) person.meet(board);
+  }
+
+  /** The attacker gives up: whoever calls now gets an answer. */
+  mustRecover(): void {
+    for (const held of [...this.relay.waiting]) this.relay.drop(held);
+    this.behave(RECOVERY_MS, 2_000);
+    const calls = this.people.flatMap((person) =>
+      this.devices.map((device) => person.call(device, "now", true, 30_000)),
+    );
+    for (let i = 0; i < 120 && calls.some((call) => call.outcome === null); i++) this.behave(250);
+    for (const call of calls) {
+      if (call.outcome?.ok) continue;
+      const how = call.outcome === null ? "nothing" : call.outcome.error.code;
+      this.violate(`honest again, yet ${call.person} calls ${call.agentId} and gets ${how}`);
+    }
+    this.wait(31_000);
+    for (const call of this.calls.pending) this.violate(`call ${call.marker} never ended`);
+  }
+
+  /** Runs what comes to a participant by its link. */
+  protected reach(act: () => void): void {
+    this.attempt(act);
+  }
+}
