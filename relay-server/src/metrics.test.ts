@@ -1,9 +1,22 @@
-/** `/metrics` while something cannot be collected: an answer, a line in the log, and no dead relay. */
+/** `/metrics`: both kinds of lock-out are counted, and what cannot be collected ends no relay. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { metricsServer } from "./metrics.ts";
+import { NameLockout } from "./auth/names.ts";
+import type { HubStats } from "./core/hub.ts";
+import { Lockout } from "./core/lockout.ts";
+import { metricsServer, relayMetrics } from "./metrics.ts";
+import { newTimings } from "./ops/durations.ts";
+
+test("a name that is guessed from many addresses is counted apart from addresses shut out", async () => {
+  const [lockout, names] = [new Lockout(), new NameLockout()];
+  const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings());
+  for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
+  const shown = (name: string) => registry.getSingleMetricAsString(name);
+  expect(await shown("blindrelay_name_lockouts_total")).toContain("_total 1");
+  expect(await shown("blindrelay_lockouts_total")).toContain("_total 0");
+});
 
 test("what cannot be collected is a 500 and a line in the log, and the next try is free", async () => {
   const registry = new Registry();

@@ -11,16 +11,16 @@ import {
   Registry as Metrics,
   type Registry,
 } from "prom-client";
+import type { ControlContext } from "./auth/context.ts";
 import type { HubStats } from "./core/hub.ts";
-import type { Lockout } from "./core/lockout.ts";
 import { registerDurations, type Timings } from "./ops/durations.ts";
 
 const PATH = "/metrics";
 
-/** The registry over a hub and the failures counter it shares with REST. */
+/** The registry over a hub and the counters of failures that it shares with REST. */
 export const relayMetrics = (
   stats: () => HubStats,
-  lockout: Lockout,
+  { lockout, names }: Pick<ControlContext, "lockout" | "names">,
   timings: Timings,
 ): Registry => {
   const registry = new Metrics();
@@ -88,6 +88,11 @@ export const relayMetrics = (
     () => lockout.failures,
   );
   counter("lockouts", "Addresses shut out.", () => lockout.lockouts);
+  counter(
+    "name_lockouts",
+    "User names shut to all addresses but those that they logged in from.",
+    () => names.lockouts,
+  );
   counter(
     "takeovers",
     "Agents that replaced their own older link.",

@@ -6,7 +6,6 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
 import type { Logger } from "pino";
 import pkg from "../package.json" with { type: "json" };
 import { storeAuthority } from "./auth/authority.ts";
@@ -26,22 +25,17 @@ import { exposedPaths } from "./ops/check.ts";
 import { openTls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
 import { openAlone } from "./setup.ts";
-import { forgetIdempotent } from "./store/idempotency.ts";
 import type { Db } from "./store/open.ts";
 import { disabledUsers } from "./store/people.ts";
-import { forgetSessions } from "./store/sessions.ts";
 import { readSetting } from "./store/settings.ts";
-import { forgetTokens } from "./store/tokens.ts";
-import { forgetUploads } from "./store/uploads.ts";
+import { forgetOld } from "./store/tidy.ts";
 import { runHub } from "./ws/run.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** How often what the hub left behind is written, and what commands did is noticed. */
 const FLUSH_MS = 1000;
-/** How often hashes are looked through for those kept long enough. */
+/** How often the store is looked through for what was kept long enough. */
 const FORGET_MS = 3_600_000;
-/** No upload takes longer; what is older and belongs to no release was left by a crash. */
-const UPLOAD_TIMEOUT_MS = 86_400_000;
 /** Long enough for 10,000 links at the hub's pace, short enough for a supervisor's patience. */
 const DRAIN_TIMEOUT_MS = 15_000;
 
@@ -129,7 +123,7 @@ export const startServer = async (
   await app.ready();
   attachUpgrade(app.server, running, { addressOf, maxMessageBytes });
   const metrics = metricsServer(
-    relayMetrics(() => hub.stats(), lockout, running.timings),
+    relayMetrics(() => hub.stats(), context, running.timings),
     log,
   );
 
@@ -279,12 +273,4 @@ const answers = async (db: Db): Promise<boolean> => {
   } catch {
     return false;
   }
-};
-
-const forgetOld = async (db: Db, nowMs: number): Promise<void> => {
-  const before = nowMs - RETIRED_TOKEN_KEPT_S * 1000;
-  await forgetTokens(db, before);
-  await forgetIdempotent(db, nowMs - IDEMPOTENCY_TTL_S * 1000);
-  await forgetUploads(db, nowMs - UPLOAD_TIMEOUT_MS);
-  await forgetSessions(db, before);
 };

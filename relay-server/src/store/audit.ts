@@ -62,3 +62,26 @@ export const listActs = (
   }
   return query.orderBy("at", "desc").orderBy("id").limit(limit).execute();
 };
+
+/** Forgets entries from before `beforeMs`, and of each actor all that are older than the newest `kept`. */
+export const trimActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
+  await db.deleteFrom("audit").where("at", "<", beforeMs).execute();
+  const busy = await db
+    .selectFrom("audit")
+    .select("actor_id")
+    .groupBy("actor_id")
+    .having((of) => of.fn.countAll<number>(), ">", kept)
+    .execute();
+  for (const { actor_id } of busy) {
+    const is = actor_id === null ? "is" : "=";
+    const { at } = await db
+      .selectFrom("audit")
+      .select("at")
+      .where("actor_id", is, actor_id)
+      .orderBy("at", "desc")
+      .offset(kept - 1)
+      .limit(1)
+      .executeTakeFirstOrThrow();
+    await db.deleteFrom("audit").where("actor_id", is, actor_id).where("at", "<", at).execute();
+  }
+};

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addAgent, listAgents, writeSighting } from "./agents.ts";
-import { listActs, noteAct } from "./audit.ts";
+import { listActs, noteAct, trimActs } from "./audit.ts";
 import { postgres, sqlite } from "./engines.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";
 import { type Db, openStore, type Store } from "./open.ts";
@@ -121,6 +121,31 @@ for (const engine of [sqlite(), postgres()]) {
       await removeUser(db, ada);
       const [entry] = await listActs(db, { subject: act.subject }, null, 10);
       expect(entry).toMatchObject({ actor: ada, actor_id: ada, at: NOW, detail: '{"name":"x"}' });
+    });
+
+    test("the audit log forgets what is old, and of each actor all but the newest", async () => {
+      const [ada, eve] = [await user(), await user()];
+      const subject = randomUUID();
+      const note = (actorId: string | null, at: number) =>
+        noteAct(db, at, { actorId, action: "agent.export", subject });
+      for (const [actor, at] of [
+        [ada, NOW - 1],
+        [ada, NOW],
+        [null, NOW],
+      ] as const) {
+        await note(actor, at);
+      }
+      for (let i = 1; i <= 5; i += 1) await note(eve, NOW + i);
+      await trimActs(db, NOW, 3);
+      const left = (await listActs(db, { subject }, null, 10)).map((row) => [row.actor_id, row.at]);
+      expect(left.filter(([actor]) => actor === eve).map(([, at]) => at)).toEqual([
+        NOW + 5,
+        NOW + 4,
+        NOW + 3,
+      ]);
+      expect(left.filter(([actor]) => actor !== eve)).toHaveLength(2);
+      expect(left).toContainEqual([ada, NOW]);
+      expect(left).toContainEqual([null, NOW]);
     });
 
     test("two admins who demote each other at once: one of the transactions sees it", async () => {
