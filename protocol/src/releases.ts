@@ -13,6 +13,10 @@ export const RELEASE_VERSION_PATTERN =
 export const RELEASE_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]*$";
 export const MAX_RELEASE_NAME_LENGTH = 32;
 
+/** How an artefact is uploaded and downloaded, and the header of an upload that carries its signature. */
+export const ARTIFACT_MEDIA_TYPE = "application/octet-stream";
+export const SIGNATURE_HEADER = "release-signature";
+
 export interface SignedRelease {
   readonly runtime: string;
   readonly channel: string;

@@ -1,13 +1,12 @@
 /** `/releases/{id}/artifact`: the bytes of a release, streamed in once and out in ranges (section 4). */
 import type { Readable } from "node:stream";
+import { ARTIFACT_MEDIA_TYPE, SIGNATURE_HEADER } from "@blindrelay/protocol/releases";
 import {
-  ARTIFACT_MEDIA_TYPE,
   ArtifactBody,
   ArtifactHeaders,
   ArtifactQuery,
   Release,
   ReleaseParams,
-  SIGNATURE_HEADER,
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";

@@ -1,13 +1,16 @@
 /** `blindrelay release`: sign and publish firmware, ask what a device would be told, check a file. */
 import { createReadStream, readFileSync } from "node:fs";
-import { isVersionText, type SignedRelease } from "@blindrelay/protocol/releases";
 import {
   ARTIFACT_MEDIA_TYPE,
-  type CheckAnswer,
-  type Release,
-  type ReleasePage,
-  type ReleasePatch,
+  isVersionText,
   SIGNATURE_HEADER,
+  type SignedRelease,
+} from "@blindrelay/protocol/releases";
+import type {
+  CheckAnswer,
+  Release,
+  ReleasePage,
+  ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Settings } from "../config/settings.ts";

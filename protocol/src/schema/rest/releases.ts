@@ -4,6 +4,7 @@ import {
   MAX_RELEASE_NAME_LENGTH,
   RELEASE_NAME_PATTERN,
   RELEASE_VERSION_PATTERN,
+  SIGNATURE_HEADER,
 } from "../../releases.ts";
 import { MAX_REPORT_LENGTH } from "../../spec.ts";
 import { PageQuery, page, Timestamp } from "./common.ts";
@@ -134,11 +135,9 @@ export type ReleaseQuery = Static<typeof ReleaseQuery>;
 export const ReleasePage = page(Release);
 export type ReleasePage = Static<typeof ReleasePage>;
 
-export const SIGNATURE_HEADER = "release-signature";
 export const ArtifactHeaders = Type.Object({ [SIGNATURE_HEADER]: Signature });
 export type ArtifactHeaders = Static<typeof ArtifactHeaders>;
 
-export const ARTIFACT_MEDIA_TYPE = "application/octet-stream";
 /** The bytes themselves; not checked here, because they are never held together. */
 export const ArtifactBody = Type.Unknown({ description: "The firmware image." });
 export const ArtifactQuery = Type.Object({
