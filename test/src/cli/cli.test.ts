@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./house.ts";
@@ -216,6 +217,33 @@ describe("agents", () => {
     expect(exported.stdout).toMatch(/^BLINDRELAY_RELAY_TOKEN=agt_/m);
     const shown = await house.cli(["agent", "add", "loud", "--id", "loud-1", "--env"]);
     expect(shown.stdout).toMatch(/^BLINDRELAY_AGENT_TOKEN=e2e_/m);
+  });
+
+  it("are exported as each firmware takes it, and as lines that the command itself takes", async () => {
+    const { agent_token, api_token } = await add("made-1");
+    const said = async (...format: string[]) =>
+      (await house.cli(["agent", "export", "made-1", ...format])).stdout;
+    const lines = await said();
+    expect(lines.trim().split("\n")).toEqual([
+      `BLINDRELAY_URL=${house.url}`,
+      "BLINDRELAY_AGENT_ID=made-1",
+      `BLINDRELAY_RELAY_TOKEN=${api_token}`,
+      `BLINDRELAY_AGENT_TOKEN=${agent_token}`,
+      "BLINDRELAY_PACKET_VERSION=1",
+    ]);
+    expect(await said("--env")).toBe(lines);
+    const url = `${house.url.replace("http", "ws")}/wss`;
+    const module: { exports?: unknown } = {};
+    runInNewContext(await said("--format", "espruino"), { module });
+    const board = { url, agent_id: "made-1", relay_token: api_token, agent_token, v: "1" };
+    expect(module.exports).toEqual(board);
+    const manifest = JSON.parse(await said("--format", "moddable"));
+    const identity = { url, agentId: "made-1", relayToken: api_token, agentToken: agent_token };
+    expect(manifest).toEqual({ config: { blindrelay: { ...identity, packetVersion: "1" } } });
+    expect(JSON.parse(await said("--format", "json"))).toMatchObject({ api_token, agent_token });
+    for (const flags of ["--env --json", "--json --format moddable", "--format yaml"]) {
+      expect((await house.cli(["agent", "export", "made-1", ...flags.split(" ")])).code).toBe(2);
+    }
   });
 
   it("are not added where nothing could keep the secret", async () => {

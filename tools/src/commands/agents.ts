@@ -8,10 +8,10 @@ import type {
   AgentPage,
   RotateAgentAnswer,
 } from "@blindrelay/protocol/schema/rest";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
-import type { Key } from "../config/profile.ts";
 import { checkAgentId } from "../config/settings.ts";
+import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import { answer, answerJson, table, tell } from "../output.ts";
 import type { Rest } from "../rest.ts";
@@ -27,19 +27,11 @@ interface AddFlags extends JsonFlag {
   readonly env?: boolean;
 }
 
-/** What goes onto the device, as lines that a shell can read. */
-const asEnvironment = (url: string, agentId: string, relayToken: string, key: Key | null): string =>
-  [
-    `BLINDRELAY_URL=${url}`,
-    `BLINDRELAY_AGENT_ID=${agentId}`,
-    `BLINDRELAY_RELAY_TOKEN=${relayToken}`,
-    ...(key === null
-      ? []
-      : [
-          `BLINDRELAY_AGENT_TOKEN=${key.agent_token}`,
-          `BLINDRELAY_PACKET_VERSION=${key.packet_version}`,
-        ]),
-  ].join("\n");
+interface ExportFlags extends JsonFlag {
+  readonly format?: DeviceFormat | "json";
+}
+
+const FORMATS = [...DEVICE_FORMATS, "json"];
 
 const when = (time: string | null): string => time?.replace(/\.\d+Z$/, "Z") ?? "never";
 
@@ -84,7 +76,8 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
         answerJson({ ...open, ...secrets, packet_version: key.packet_version });
       } else if (flags.env === true) {
-        answer(asEnvironment(settings.httpUrl(), made.agent_id, api_token, key));
+        const url = settings.httpUrl();
+        answer(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
       } else answer(made.agent_id);
     });
 
@@ -179,28 +172,34 @@ needs then: blindrelay agent export pump-7 --env`,
     .command("export")
     .description("print what a device needs to be this agent, secrets included")
     .argument("<agent>", "the agent's id")
-    .option("--env", "lines for a shell, the default")
-    .option("--json", "one JSON document")
+    .addOption(
+      new Option("--format <format>", "env, lines for a shell, where absent").choices(FORMATS),
+    )
+    .addOption(new Option("--env", "the same as --format env").conflicts(["format", "json"]))
+    .addOption(new Option("--json", "the same as --format json").conflicts("format"))
     .addHelpText(
       "after",
       `
 Example:
-  blindrelay agent export pump-7 --env > pump-7.env
+  blindrelay agent export pump-7 > pump-7.env
+  blindrelay agent export pump-7 --format moddable > config.json
 
 The relay token comes from the relay, the end-to-end secret from the keyring; without a keyring that
-holds it, it is left out and told.`,
+holds it, it is left out and told. One device, once: two that share an identity break each other.`,
     )
-    .action(async (agentId: string, flags: JsonFlag & { env?: boolean }) => {
-      if (flags.json === true && flags.env === true) {
-        throw new Failure("usage", "--env or --json, not both");
-      }
+    .action(async (agentId: string, flags: ExportFlags) => {
+      const format = flags.json === true ? "json" : (flags.format ?? "env");
       const settings = context.settings();
       const path = `${agentPath(agentId)}/export`;
       const exported = await accountRest(settings).ask<AgentExport>("GET", path);
       const key = settings.profile?.keyring[agentId] ?? null;
       if (key === null) tell(`the keyring holds no end-to-end secret for ${agentId}`);
-      if (flags.json === true) answerJson({ ...exported, ...key });
-      else answer(asEnvironment(exported.relay_url, agentId, exported.api_token, key));
+      if (format === "json") {
+        answerJson({ ...exported, ...key });
+        return;
+      }
+      const { relay_url: url, api_token: relayToken } = exported;
+      answer(deviceText(format, { url, agentId, relayToken, key }));
     });
 };
 

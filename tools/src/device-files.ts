@@ -1,0 +1,63 @@
+/** What a device needs to be an agent, written as its firmware or a shell takes it. Secrets included. */
+import type { Key } from "./config/profile.ts";
+import { httpBase } from "./config/settings.ts";
+
+export const DEVICE_FORMATS = ["env", "espruino", "moddable"] as const;
+export type DeviceFormat = (typeof DEVICE_FORMATS)[number];
+
+export interface DeviceIdentity {
+  /** The relay: http(s) base or ws(s) address. */
+  readonly url: string;
+  readonly agentId: string;
+  readonly relayToken: string;
+  /** Null where no keyring holds it: then it is left out. */
+  readonly key: Key | null;
+}
+
+/** Lines for a shell, by the names of commands.md. */
+const asEnvironment = ({ url, agentId, relayToken, key }: DeviceIdentity): string =>
+  [
+    `BLINDRELAY_URL=${httpBase(url)}`,
+    `BLINDRELAY_AGENT_ID=${agentId}`,
+    `BLINDRELAY_RELAY_TOKEN=${relayToken}`,
+    ...(key === null
+      ? []
+      : [
+          `BLINDRELAY_AGENT_TOKEN=${key.agent_token}`,
+          `BLINDRELAY_PACKET_VERSION=${key.packet_version}`,
+        ]),
+  ].join("\n");
+
+const FORMATS: { readonly [format in DeviceFormat]: (device: DeviceIdentity) => string } = {
+  env: asEnvironment,
+  /** The members of "blindrelay.json" in a board's Storage. */
+  espruino: ({ url, agentId, relayToken, key }) =>
+    `module.exports = ${JSON.stringify({
+      url,
+      agent_id: agentId,
+      relay_token: relayToken,
+      ...(key === null ? {} : { agent_token: key.agent_token, v: key.packet_version }),
+    })};`,
+  /** A manifest to include; `mc/config` then holds the options of agent-sdk/moddable's start. */
+  moddable: ({ url, agentId, relayToken, key }) =>
+    JSON.stringify(
+      {
+        config: {
+          blindrelay: {
+            url,
+            agentId,
+            relayToken,
+            ...(key === null
+              ? {}
+              : { agentToken: key.agent_token, packetVersion: key.packet_version }),
+          },
+        },
+      },
+      null,
+      2,
+    ),
+};
+
+/** The text for one device; it is for this one alone. */
+export const deviceText = (format: DeviceFormat, device: DeviceIdentity): string =>
+  FORMATS[format](device);
