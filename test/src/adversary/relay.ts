@@ -38,6 +38,8 @@ export class Relay {
   readonly tape: Captured[] = [];
   /** Those that were neither delivered nor dropped. */
   waiting: Captured[] = [];
+  /** Sees every packet when it arrives. */
+  onCaptured: (captured: Captured) => void = () => undefined;
   private readonly attempt: (act: () => void) => void;
   private readonly sockets = new Map<Party, Socket>();
   private readonly jobs: (() => void)[] = [];
@@ -182,6 +184,7 @@ export class Relay {
     const to = (from.isAgent ? route?.client : route?.agent) ?? null;
     const captured: Captured = { number: this.captured, from, to, text, packet, enveloped };
     this.captured++;
+    this.onCaptured(captured);
     this.tape.push(captured);
     this.waiting.push(captured);
     if (this.tape.length > TAPE) this.tape.shift();

@@ -5,10 +5,10 @@ import type { Agent } from "@blindrelay/agent-sdk";
 const SLOW_MS = 700;
 
 export default (agent: Agent): void => {
-  const execute = (params: unknown): object => {
-    const marker = (params as { readonly marker?: unknown } | undefined)?.marker;
-    agent.log("info", "executed", { marker: marker });
-    return { echo: marker, from: agent.id };
+  const execute = (params: { readonly marker?: unknown }): object => {
+    // A warning, because a board prints nothing less.
+    agent.log("warn", "executed", { marker: params.marker });
+    return { echo: params.marker, from: agent.id };
   };
   agent.handle("now", execute);
   agent.handle("slow", (params) => {

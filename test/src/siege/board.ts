@@ -1,0 +1,103 @@
+/** A board in a siege, whatever engine runs its agent. */
+import { makeToken } from "@blindrelay/protocol";
+import type { Version } from "@blindrelay/protocol/crypto";
+import type { Board, Stage } from "../adversary/stage.ts";
+import type { Hardware, Identity, MakeHardware } from "./hardware.ts";
+
+const RELAY_TOKEN = makeToken("agent", new Uint8Array(32));
+
+export interface BoardOptions {
+  readonly name: string;
+  readonly version: Version;
+  readonly seed: number;
+  readonly makeHardware: MakeHardware;
+}
+
+export class BesiegedBoard implements Board {
+  readonly isAgent = true;
+  readonly name: string;
+  readonly version: Version;
+  agentToken = "";
+  private readonly stage: Stage;
+  private readonly seed: number;
+  private readonly hardware: Hardware;
+  private tokens = 0;
+  private emitted = 0;
+
+  constructor(stage: Stage, options: BoardOptions) {
+    this.stage = stage;
+    this.name = options.name;
+    this.version = options.version;
+    this.seed = options.seed;
+    this.hardware = options.makeHardware({
+      timer: stage.makeTimer(() => true),
+      executed: (marker) => stage.calls.executed(this.name, marker),
+    });
+  }
+
+  /** Power on; where the count does not let it start, somebody provisions it with a new secret. */
+  boot(): void {
+    const { hardware } = this;
+    hardware.powerOn(this.stage.relay.port(this));
+    try {
+      if (this.tokens === 0) this.renewToken();
+      hardware.start(this.identity);
+    } catch {
+      this.renewToken();
+      hardware.start(this.identity);
+    }
+    this.stage.relay.pump();
+  }
+
+  powerOff(): void {
+    this.hardware.powerOff();
+    this.stage.relay.vanish(this);
+  }
+
+  restart(): void {
+    this.powerOff();
+    this.boot();
+  }
+
+  restartWithCut(step: number): void {
+    this.powerOff();
+    this.hardware.startWithCut(this.identity, step);
+    this.boot();
+  }
+
+  loseMedium(): void {
+    this.powerOff();
+    this.hardware.eraseFlash();
+    this.boot();
+  }
+
+  damageSlot(slot: number, text: string | null): void {
+    this.powerOff();
+    this.hardware.damageSlot(slot, text === null);
+    this.boot();
+  }
+
+  emit(): void {
+    this.emitted++;
+    this.hardware.emit("tick", { from: this.name, number: this.emitted });
+    this.stage.relay.pump();
+  }
+
+  end(): Promise<void> {
+    return this.hardware.end();
+  }
+
+  private get identity(): Identity {
+    const { name: agentId, agentToken, version } = this;
+    return { agentId, relayToken: RELAY_TOKEN, agentToken, version };
+  }
+
+  private renewToken(): void {
+    this.tokens++;
+    const bytes = new Uint8Array(32).fill(this.tokens);
+    bytes[0] = this.seed;
+    this.agentToken = makeToken("e2e", bytes);
+    this.hardware.provision(this.identity);
+    this.stage.tokenChanged(this);
+  }
+}

@@ -1,0 +1,45 @@
+/** What a besieged board is made of: an engine that runs the agent, and a flash that outlives its lives. */
+import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk";
+import type { Version } from "@blindrelay/protocol/crypto";
+
+/** What the agent is configured with. */
+export interface Identity {
+  readonly agentId: string;
+  readonly relayToken: string;
+  readonly agentToken: string;
+  readonly version: Version;
+}
+
+export interface Surroundings {
+  readonly timer: TimerPort;
+  /** The handler of the device program (program.ts) ran, for a call with this marker. */
+  readonly executed: (marker: unknown) => void;
+}
+
+export interface Hardware {
+  /** Power on; the agent does not run yet. `network`: where its link goes in this life. */
+  powerOn(network: LinkPort): void;
+  /** Writes the first boot count of a new agent_token. Throws what the agent says. */
+  provision(identity: Identity): void;
+  /** Starts the agent with the device program. Throws what the agent says. */
+  start(identity: Identity): void;
+  /** Has the agent send an event to every session held. */
+  emit(event: string, data: object): void;
+  /** At once: nothing of this life runs or is heard again. */
+  powerOff(): void;
+  /** A life whose power goes in the `step`-th step of what it writes at its start, counted from 1. */
+  startWithCut(identity: Identity, step: number): void;
+  /** Both slots of the boot count are gone. */
+  eraseFlash(): void;
+  /** One slot comes back unreadable, or is gone. */
+  damageSlot(slot: number, gone: boolean): void;
+  /** For good; waits for what ends later. */
+  end(): Promise<void>;
+}
+
+export type MakeHardware = (surroundings: Surroundings) => Hardware;
+
+/** A network that nobody answers on, for a life too short to use it. */
+export const DEAD_NETWORK: LinkPort = {
+  connect: () => ({ send: () => undefined, close: () => undefined }),
+};

@@ -1,0 +1,58 @@
+/**
+ * Boards that run an agent as it is built for them, people with the client's SDK, and between them the
+ * malicious relay of ../adversary, on one virtual clock. The sessions inside an engine cannot be looked
+ * into. So what is watched is what people may rely on (call-oracle.ts), and what goes over the wire.
+ */
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { ClientCore } from "../../../client-sdk/src/core/client-core.ts";
+import { Person } from "../adversary/person.ts";
+import type { Captured } from "../adversary/relay.ts";
+import { Stage } from "../adversary/stage.ts";
+import { BesiegedBoard } from "./board.ts";
+import type { MakeHardware } from "./hardware.ts";
+
+export class Siege extends Stage {
+  readonly devices: readonly BesiegedBoard[];
+  readonly people: readonly Person[];
+  /** Texts of the boards' packets, by all that key and nonce are made from. */
+  private readonly sealed = new Map<string, string>();
+
+  constructor(makeHardware: MakeHardware, seed: number) {
+    super();
+    this.relay.onCaptured = (captured) => this.checkNonce(captured);
+    const board = (name: string, version: "1" | "2", i: number): BesiegedBoard =>
+      new BesiegedBoard(this, { name, version, makeHardware, seed: seed * 8 + i });
+    this.devices = [board("pump", "1", 0), board("lamp", "2", 1)];
+    this.people = ["ada", "bob"].map(
+      (name, i) =>
+        new Person(this, { name, seed: seed * 1000 + i, ClientCore, suite: nodeSuite() }),
+    );
+    for (const device of this.devices) {
+      this.relay.addAgent(device);
+      device.boot();
+    }
+  }
+
+  async end(): Promise<void> {
+    for (const device of this.devices) {
+      device.powerOff();
+      await device.end();
+    }
+  }
+
+  /** A board may put off to a turn of its own what it answers; that turn comes at once. */
+  protected override reach(act: () => void): void {
+    super.reach(act);
+    this.timer.advance(0);
+  }
+
+  private checkNonce({ from, packet, text }: Captured): void {
+    if (!from.isAgent) return;
+    const nonce = `${from.name} ${packet.v} ${packet.sid} ${packet.seq}`;
+    const before = this.sealed.get(nonce);
+    if (before !== undefined && before !== text) {
+      this.violate(`${from.name} sealed twice with one nonce: ${before} and ${text}`);
+    }
+    this.sealed.set(nonce, text);
+  }
+}
