@@ -4,7 +4,7 @@
  * tells all there is to mend; the exit code is 1 if any failed.
  */
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { resolve } from "node:path";
 
 /** Steps of one row only read, so they run side by side; `generated` writes, `unit` wants both cores. */
@@ -21,8 +21,32 @@ interface Outcome {
   seconds: number;
 }
 
-// Tests start hundreds of our programs; kept compiled, each start costs half.
-const env = { NODE_COMPILE_CACHE: resolve(root, "node_modules/.cache/compile"), ...process.env };
+const MEMORY_DISK = "/dev/shm";
+const ROOM_BYTES = 2 ** 30;
+
+/** A folder for the tests' temporary files that no disk has to sync; null where there is none with room. */
+function memoryFolder(): string | null {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_DISK);
+    return bavail * bsize < ROOM_BYTES ? null : mkdtempSync(`${MEMORY_DISK}/blindrelay-test-`);
+  } catch {
+    return null;
+  }
+}
+
+const temporary = memoryFolder();
+if (temporary !== null) {
+  process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+}
+
+const env = {
+  // Tests start hundreds of our programs; kept compiled, each start costs half.
+  NODE_COMPILE_CACHE: resolve(root, "node_modules/.cache/compile"),
+  // And they make hundreds of databases: on a disk, its syncs are a third of the time.
+  ...(temporary === null ? {} : { TMPDIR: temporary }),
+  ...process.env,
+};
 
 function runStep(name: string, alone: boolean): Promise<Outcome> {
   const started = performance.now();
