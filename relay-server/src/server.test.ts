@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
-import { createServer } from "node:net";
+import { connect as connectTcp, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -359,4 +359,27 @@ test("a port that is taken is named with its fix", async () => {
     await expect(starting).rejects.toMatchObject({ exitCode: 4 });
   }
   taken.close();
+});
+
+test("a request that has begun when the relay stops is answered, and who only listens is let go", async () => {
+  const { hostname, port } = new URL(server.url);
+  const silent = connectTcp(Number(port), hostname).resume();
+  await once(silent, "connect");
+  const letGo = once(silent, "close");
+  const body = JSON.stringify({ username: "admin", password: PASSWORD });
+  const headers = {
+    "content-type": "application/json",
+    "content-length": body.length,
+    expect: "100-continue", // whose answer says that the relay has begun
+  };
+  const login = request(`${server.url}/api/v1/auth/login`, { method: "POST", headers });
+  login.flushHeaders();
+  await once(login, "continue");
+  const ended = server.stop();
+  stopped = true;
+  login.end(body);
+  const [answer] = await once(login, "response");
+  expect(answer.statusCode).toBe(200);
+  answer.resume();
+  await Promise.all([ended, letGo]);
 });

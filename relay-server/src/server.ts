@@ -19,6 +19,7 @@ import { Failure } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/address.ts";
 import type { Figures } from "./http/admin-stats.ts";
 import { buildApp } from "./http/app.ts";
+import { closeApp } from "./http/close.ts";
 import { createLog } from "./log.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
@@ -131,7 +132,7 @@ export const startServer = async (
     tls?.stop();
     loopDelay.disable();
     running.stop();
-    await app.close();
+    await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
     await ledger.flush();

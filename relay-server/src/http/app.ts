@@ -38,6 +38,10 @@ import { upgradeRoute } from "./wss.ts";
 const BODY_LIMIT_BYTES = 65536;
 /** As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable. */
 const MAX_PARAM_LENGTH = 16384;
+/** A connection on which nothing moves for so long is given up. Links have pings, and no such limit. */
+const IDLE_TIMEOUT_MS = 60_000;
+/** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
+const REQUEST_TIMEOUT_MS = 3_600_000;
 
 export type App = FastifyInstance<
   Server,
@@ -89,9 +93,12 @@ export const buildApp = (
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
     ...(serve === undefined ? {} : { serverFactory: serve }),
-    forceCloseConnections: true,
+    forceCloseConnections: "idle", // who has begun is answered; see close.ts
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  // Not by fastify's options, which a server of one's own does not get.
+  app.server.setTimeout(IDLE_TIMEOUT_MS);
+  app.server.requestTimeout = REQUEST_TIMEOUT_MS;
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler(answerProblems);
   jsonBodies(app);

@@ -1,0 +1,15 @@
+/** Ends the REST server: no new connections, and answers that are under way are waited for, not cut. */
+import type { App } from "./app.ts";
+
+/** A long upload or download is cut by then. */
+const ANSWER_TIMEOUT_MS = 5000;
+/** How often connections are looked for that were kept alive after their answer. */
+const LET_GO_MS = 50;
+
+export const closeApp = async (app: App): Promise<void> => {
+  const lettingGo = setInterval(() => app.server.closeIdleConnections(), LET_GO_MS);
+  const cut = setTimeout(() => app.server.closeAllConnections(), ANSWER_TIMEOUT_MS);
+  await app.close();
+  clearInterval(lettingGo);
+  clearTimeout(cut);
+};
