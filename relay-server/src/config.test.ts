@@ -1,6 +1,6 @@
 /** Where settings come from, which source wins, and that a wrong one names itself. */
 import { expect, test } from "vitest";
-import { CONFIG_KEYS, flagOf, readConfig, variableOf } from "./config.ts";
+import { CONFIG_KEYS, flagOf, maskConfig, readConfig, variableOf } from "./config.ts";
 
 test("every setting has a default but the data folder", () => {
   expect(readConfig({ data: "d" })).toEqual({
@@ -63,4 +63,14 @@ test("each setting has one flag and one variable", () => {
   expect(flagOf("metricsPort")).toBe("--metrics-port");
   expect(variableOf("metricsPort")).toBe("BLINDRELAY_METRICS_PORT");
   expect(new Set(CONFIG_KEYS.map(variableOf)).size).toBe(CONFIG_KEYS.length);
+});
+
+test.each([
+  ["sqlite", "sqlite"],
+  ["postgres://ada@db/relay", "postgres://ada@db/relay"],
+  ["postgres://ada:secret@db/relay", "postgres://ada:***@db/relay"],
+  ["postgres://ada@db/relay?password=secret", "postgres://ada@db/relay?password=***"],
+  ["postgres://ada:sec#ret@db/relay", "postgres://***"],
+])("the store %s is shown as %s", (store, shown) => {
+  expect(maskConfig(readConfig({ data: "d", store })).store).toBe(shown);
 });

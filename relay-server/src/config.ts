@@ -130,7 +130,10 @@ export const readConfig = (
 
 /** The configuration as it may be shown: passwords in addresses are hidden. */
 export const maskConfig = (config: Config): Config => {
-  if (!URL.canParse(config.store)) return config;
+  if (config.store === "sqlite") return config;
+  // A password with a "#" or "/" that was not escaped: who knows where it ends.
+  if (!URL.canParse(config.store))
+    return { ...config, store: config.store.replace(/:.*/s, "://***") };
   const store = new URL(config.store);
   if (store.password !== "") store.password = "***";
   for (const name of store.searchParams.keys()) {

@@ -157,6 +157,14 @@ describe("start", () => {
     await once(child, "exit");
   });
 
+  test("a configuration file that holds a list is refused, though it names no wrong setting", async () => {
+    const file = join(folder, "config.json");
+    writeFileSync(file, "[]");
+    const failed = await run(["start", "--data", data, "--config", file, "--print-config"]);
+    expect(failed.err).toContain("must hold one JSON object");
+    expect([failed.code, failed.out]).toEqual([2, ""]);
+  });
+
   test("there being no store is named with its fix", async () => {
     const failed = await run(["start", "--data", data]);
     expect(failed.err).toContain(`run blindrelay-server init --data ${data}`);

@@ -119,7 +119,9 @@ start.action(async (flags: StartFlags) => {
 const readFile = (path: string): Record<string, unknown> => {
   try {
     const value: unknown = JSON.parse(readFileSync(path, "utf8"));
-    if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      return value as Record<string, unknown>;
+    }
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error);
     throw new Failure("usage", `cannot read the configuration file: ${cause}`, error);

@@ -49,10 +49,10 @@ const addressIn = (hop: string): string => {
 const proxyList = (trusted: readonly string[]): BlockList => {
   const list = new BlockList();
   for (const text of trusted) {
-    const [address = "", bits] = text.split("/");
+    const [, address = "", bits] = /^([^/]*)(?:\/(\d+))?$/.exec(text) ?? [];
     const family = isIP(address);
     const prefix = bits === undefined ? (family === 6 ? 128 : 32) : Number(bits);
-    if (family === 0 || !Number.isInteger(prefix)) {
+    if (family === 0) {
       throw new TypeError(`${text} is neither an address nor a range like 10.0.0.0/8`);
     }
     list.addSubnet(address, prefix, family === 6 ? "ipv6" : "ipv4");
