@@ -64,6 +64,10 @@ it.each([
   [["agent", "add", "x", "--id", "a b"]],
   [["agent", "add", "x", "--packet-version", "3"]],
   [["agent", "run", "x.mjs"]],
+  [["shell", "pump-7", "--baud", "9600"]],
+  [["shell", "pump-7", "--dtr", "off"]],
+  [["shell", "pump-7", "--serial", "--json"]],
+  [["shell", "--serial"]],
   [["--profile", "../x", "call", "pump-7", "echo"]],
 ])("ends with 2 for %j", async (args) => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);

@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { recordingEnvironment } from "../nonces/environment.ts";
+import { Terminal } from "./terminal.ts";
 
 const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
 const RELAY = fileURLToPath(new URL("../../../relay-server/src/main.ts", import.meta.url));
@@ -85,6 +86,7 @@ export class House {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-tools-"));
   url = "";
   private readonly running: Running[] = [];
+  private readonly terminals: Terminal[] = [];
 
   /** `more`: flags of the relay beyond where it is. */
   async open(more: readonly string[] = []): Promise<void> {
@@ -98,6 +100,7 @@ export class House {
   }
 
   async close(): Promise<void> {
+    for (const terminal of this.terminals) terminal.kill();
     await Promise.all(this.running.map((process) => process.stop("SIGKILL")));
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -119,6 +122,14 @@ export class House {
   /** Starts a command that goes on until it is stopped, at the latest by `close`. */
   start(args: readonly string[], env: Environment = {}, input?: string): Running {
     return this.keep(new Running(CLI, args, this.surrounding(env), input));
+  }
+
+  /** The command on a terminal of its own; ended by `close` at the latest. Needs socat. */
+  terminal(args: readonly string[], env: Environment = {}): Terminal {
+    const command = [process.execPath, CLI, ...args];
+    const terminal = new Terminal(command, environment(this.surrounding({ TERM: "dumb", ...env })));
+    this.terminals.push(terminal);
+    return terminal;
   }
 
   private surrounding(env: Environment): Environment {

@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Said, Terminal } from "../cli/terminal.ts";
 import { recordingEnvironment } from "../nonces/environment.ts";
 import { type Block, lineSource, readTurn } from "./document.ts";
 
@@ -12,52 +13,6 @@ const COMMANDS = {
   blindrelay: new URL("../../../tools/src/main.ts", import.meta.url),
   "blindrelay-server": new URL("../../../relay-server/src/main.ts", import.meta.url),
 };
-
-/** Longer than any step takes on a busy machine; who waits in vain wants to see what came instead. */
-const WAIT_MS = 45_000;
-
-/** What a process said so far, and a wait for more of it. */
-class Said {
-  text = "";
-  ended = false;
-  private wake: () => void = () => undefined;
-
-  constructor(child: ChildProcess) {
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding("utf8").on("data", (text: string) => {
-        this.text += text;
-        this.wake();
-      });
-    }
-    child.on("close", () => {
-      this.ended = true;
-      this.wake();
-    });
-  }
-
-  /** Resolves to what `find` found; rejects with all that was said where it cannot come any more. */
-  async until<Found>(find: (text: string) => Found | null, what: () => string): Promise<Found> {
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      this.wake();
-    }, WAIT_MS);
-    try {
-      for (;;) {
-        const found = find(this.text);
-        if (found !== null) return found;
-        if (this.ended || late) {
-          throw new Error(`${what()} did not come. What came:\n${this.text}`);
-        }
-        await new Promise<void>((resolve) => {
-          this.wake = resolve;
-        });
-      }
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-}
 
 /** The first of these lines that is missing, others between them or not; null where all are there. */
 const missingLine = (said: string, expected: readonly string[]): string | null => {
@@ -160,29 +115,13 @@ export class Reader {
   /** The first line is the command; it runs on a terminal of its own. */
   private async talk(text: string, where: string): Promise<void> {
     const [first = "", ...lines] = text.split("\n");
-    const address = `EXEC:${readTurn(first).typed},pty,setsid,ctty,stderr`;
-    const terminal = spawn("socat", ["-", address], {
-      cwd: this.work,
-      env: this.env,
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    const said = new Said(terminal);
-    let at = 0;
+    const terminal = new Terminal([readTurn(first).typed ?? ""], this.env, this.work);
     for (const line of lines) {
       const { shown, typed } = readTurn(line);
-      const pattern = new RegExp(lineSource(shown));
-      at = await said.until(
-        (all) => {
-          const found = pattern.exec(all.slice(at));
-          return found === null ? null : at + found.index + found[0].length;
-        },
-        () => `${where}: "${shown}"`,
-      );
-      if (typed !== null) terminal.stdin?.write(typed === "^]" ? "\x1d" : `${typed}\r`);
+      await terminal.sees(new RegExp(lineSource(shown)), `${where}: "${shown}"`);
+      if (typed !== null) terminal.type(typed === "^]" ? "\x1d" : `${typed}\r`);
     }
-    if (!said.ended) await once(terminal, "close");
-    if (terminal.exitCode !== 0) {
-      throw new Error(`${where}: exit code ${terminal.exitCode}: ${said.text}`);
-    }
+    const code = await terminal.ended();
+    if (code !== 0) throw new Error(`${where}: exit code ${code}: ${terminal.said.text}`);
   }
 }

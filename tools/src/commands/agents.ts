@@ -1,5 +1,4 @@
 /** `blindrelay agent add, list, show, rm, rotate, export`: the agents of one's account, over REST. */
-import { createInterface } from "node:readline/promises";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import type {
   Agent,
@@ -10,6 +9,7 @@ import type {
 } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
 import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
+import { questions } from "../ask.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
@@ -225,9 +225,11 @@ const listFields = (shown: Agent): string =>
     .join("\n");
 
 const confirm = async (question: string): Promise<void> => {
-  if (!process.stdin.isTTY) throw new Failure("usage", "nobody to ask: say --yes");
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
-  const reply = await prompt.question(`${question} [y/N] `);
-  prompt.close();
-  if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
+  const person = questions("say --yes");
+  try {
+    const reply = await person.ask(`${question} [y/N] `);
+    if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
+  } finally {
+    person.close();
+  }
 };

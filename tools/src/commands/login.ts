@@ -1,9 +1,8 @@
 /** `blindrelay login`: password and one-time code once, then a profile that holds the account token. */
-import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
+import { questions } from "../ask.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { answer, answerJson } from "../output.ts";
@@ -86,23 +85,14 @@ const readGiven = async (flags: LoginFlags): Promise<Given> => {
 };
 
 const askFor = async (flags: LoginFlags, config: AuthConfig): Promise<Given> => {
-  if (!process.stdin.isTTY) throw new Failure("usage", "nobody to ask: use --password-stdin");
-  let hidden = false;
-  const output = new Writable({
-    write: (chunk, _encoding, done) => {
-      if (!hidden) process.stderr.write(chunk);
-      done();
-    },
-  });
-  const prompt = createInterface({ input: process.stdin, output, terminal: true });
-  const username = flags.username ?? (await prompt.question("User name: "));
-  process.stderr.write("Password: ");
-  hidden = true;
-  const password = await prompt.question("");
-  hidden = false;
-  process.stderr.write("\n");
-  const optional = config.totp === "required" ? "" : " (empty if you have none)";
-  const code = await prompt.question(`One-time code${optional}: `);
-  prompt.close();
-  return { username, password, code: code.trim() };
+  const person = questions("use --password-stdin");
+  try {
+    const username = flags.username ?? (await person.ask("User name: "));
+    const password = await person.askHidden("Password: ");
+    const optional = config.totp === "required" ? "" : " (empty if you have none)";
+    const code = await person.ask(`One-time code${optional}: `);
+    return { username, password, code: code.trim() };
+  } finally {
+    person.close();
+  }
 };

@@ -31,7 +31,11 @@ const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
 .agents         agents of the keyring
 .methods        what this agent answers
 .help           this
-.exit           leave; Ctrl-D too`;
+.exit           leave; Ctrl-D too
+Ctrl-C          give up the call under way, else leave`;
+
+/** What an agent calls its methods is shown at Tab and must not steer the terminal. */
+const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
 
 const DOT_COMMANDS = [".agent", ".agents", ".methods", ".help", ".exit"];
 
@@ -49,6 +53,12 @@ export const readLine = (line: string): { readonly method: string; readonly para
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };
 
+/** The methods that an agent names and that can be typed. */
+export const typeable = (methods: unknown): string[] =>
+  (Array.isArray(methods) ? methods : []).filter(
+    (method) => typeof method === "string" && METHOD_NAME.test(method),
+  );
+
 /** What may follow what was typed, and the part of it that the offers replace. */
 export const complete = (
   line: string,
@@ -61,7 +71,9 @@ export const complete = (
     return [agents.filter((id) => id.startsWith(part)), part];
   }
   if (/\s/.test(line)) return [[], line];
-  return [[...methods, ...DOT_COMMANDS].filter((word) => word.startsWith(line)), line];
+  const offers = [...methods, ...DOT_COMMANDS].filter((word) => word.startsWith(line));
+  // The only one is whole: parameters follow.
+  return [offers.length === 1 ? [`${offers[0]} `] : offers, line];
 };
 
 const historyOf = (
@@ -119,19 +131,19 @@ class Shell {
       else tell(`${agentId} ${event} ${JSON.stringify(data ?? null)}`);
     });
     try {
-      const info = await agent.call<{ methods?: string[] }>("system.info", undefined, {
+      const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
         timeoutMs: INFO_LIMIT_MS,
         idempotent: true,
       });
-      this.methods = (info.methods ?? []).filter((method) => typeof method === "string");
+      this.methods = typeable(info?.methods);
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       tell(`${agentId}: ${error.message}`);
     }
   }
 
-  /** One line; true where it ends the shell. Rejects with a Failure or CallError. */
-  async run(line: string): Promise<boolean> {
+  /** One line; true where it ends the shell. `signal` gives up a call. Rejects with a Failure or CallError. */
+  async run(line: string, signal: AbortSignal): Promise<boolean> {
     const [command = "", argument = ""] = line.trim().split(/\s+/);
     if (command === "") return false;
     if (command === ".exit") return true;
@@ -141,14 +153,14 @@ class Shell {
     else if (command === ".agent") await this.use(argument);
     else if (command.startsWith("."))
       throw new Failure("usage", `there is no ${command}: see .help`);
-    else await this.call(line);
+    else await this.call(line, signal);
     return false;
   }
 
-  private async call(line: string): Promise<void> {
+  private async call(line: string, signal: AbortSignal): Promise<void> {
     if (this.agent === null) throw new Failure("usage", "name an agent first: .agent ID");
     const { method, params } = readLine(line);
-    const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS });
+    const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS, signal });
     if (this.json || !process.stdout.isTTY) answerJson(result);
     else {
       // Colours are ours, and what the agent says is quoted by inspect.
@@ -182,20 +194,36 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
     prompt.setPrompt(shell.prompt);
     prompt.prompt();
   };
+  let underWay: AbortController | null = null;
+  // Ctrl-C gives up the call under way, else it leaves.
+  prompt.on("SIGINT", () => (underWay === null ? prompt.close() : underWay.abort()));
   if (interactive) tell(".help tells what can be typed");
   ask();
   for await (const line of prompt) {
+    underWay = new AbortController();
     try {
-      if (await shell.run(line)) break;
+      if (await shell.run(line, underWay.signal)) break;
     } catch (error) {
       const failure = error instanceof CallError ? callFailure(error) : error;
       // A script ends at its first failure; a person goes on.
       if (!interactive || !(failure instanceof Failure)) throw failure;
       tell(failure.message);
+    } finally {
+      underWay = null;
     }
     ask();
   }
   prompt.close();
+};
+
+const checkFlags = (agentId: string | undefined, flags: ShellFlags): void => {
+  if (flags.serial === true) {
+    if (agentId === undefined) throw new Failure("usage", "--serial wants an agent");
+    if (flags.json === true) throw new Failure("usage", "--json does not go with --serial");
+    return;
+  }
+  const alone = (["baud", "dtr", "rts"] as const).find((name) => flags[name] !== undefined);
+  if (alone !== undefined) throw new Failure("usage", `--${alone} goes with --serial`);
 };
 
 export const addShell = (program: Command, context: Context): void => {
@@ -206,7 +234,7 @@ export const addShell = (program: Command, context: Context): void => {
       .argument("[agent]", "the agent's id")
       .option("--serial", "a terminal on the serial port of a bridged agent; Ctrl-] ends"),
   )
-    .option("--json", "results and events as one JSON document per line")
+    .option("--json", "results and events as one JSON document per line; not with --serial")
     .addHelpText(
       "after",
       `
@@ -219,11 +247,9 @@ What can be typed:
 ${HELP}`,
     )
     .action(async (agentId: string | undefined, flags: ShellFlags) => {
+      checkFlags(agentId, flags);
       const settings = context.settings();
       if (agentId !== undefined) settings.secretOf(checkAgentId(agentId));
-      if (flags.serial === true && agentId === undefined) {
-        throw new Failure("usage", "--serial wants an agent");
-      }
       const client = await connectClient(settings, CONNECT_LIMIT_MS);
       try {
         if (flags.serial === true) {

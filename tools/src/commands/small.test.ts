@@ -4,7 +4,7 @@ import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol"
 import { describe, expect, it } from "vitest";
 import { makeProgram } from "../program.ts";
 import { places } from "./completion.ts";
-import { complete, readLine } from "./shell.ts";
+import { complete, readLine, typeable } from "./shell.ts";
 import { describeToken } from "./token.ts";
 
 describe("token", () => {
@@ -43,7 +43,24 @@ describe("shell", () => {
     expect(complete("val", methods, [])[0]).toEqual(["valve.open", "valve.close"]);
     expect(complete(".ag", methods, [])[0]).toEqual([".agent", ".agents"]);
     expect(complete(".agent pu", methods, ["pump-7", "tank-1"])).toEqual([["pump-7"], "pu"]);
+    expect(complete("ech", methods, [])).toEqual([["echo "], "ech"]);
     expect(complete("echo ", methods, ["x"])[0]).toEqual([]);
+  });
+
+  it("offers no method whose name would steer the terminal or cannot be typed", () => {
+    const hostile = [
+      "a\u001b[2J",
+      "b\u009bc",
+      "c d",
+      "e\nf",
+      "\u202eg",
+      "",
+      "h".repeat(200),
+      5,
+      null,
+    ];
+    expect(typeable([...hostile, "valve.öffnen"])).toEqual(["valve.öffnen"]);
+    expect(typeable("valve.open")).toEqual([]);
   });
 });
 

@@ -1,9 +1,8 @@
 /** `blindrelay token`: what is this string, and is its checksum right; it is never printed, nor taken as an argument. */
-import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
+import { questions } from "../ask.ts";
 import { Failure } from "../failure.ts";
 import { answer, answerJson } from "../output.ts";
 import type { Context } from "./context.ts";
@@ -46,13 +45,12 @@ export const describeToken = (given: string): TokenReport => {
 };
 
 const ask = async (): Promise<string> => {
-  process.stderr.write("Token (not shown): ");
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const prompt = createInterface({ input: process.stdin, output: silent, terminal: true });
-  const given = await prompt.question("");
-  prompt.close();
-  process.stderr.write("\n");
-  return given;
+  const person = questions("pipe it in");
+  try {
+    return await person.askHidden("Token (not shown): ");
+  } finally {
+    person.close();
+  }
 };
 
 export const addToken = (program: Command, _context: Context): void => {

@@ -1,0 +1,61 @@
+/** What a person at a terminal can do at any time: not answer, and leave. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
+import { House, PASSWORD } from "./house.ts";
+
+const CTRL_C = "\x03";
+const CTRL_D = "\x04";
+const PROGRAM = `
+export default (agent) => {
+  agent.handle("never", () => new Promise(() => {}));
+  agent.handle("echo", (params) => params);
+};
+`;
+
+describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
+  const house = new House();
+
+  beforeAll(async () => {
+    await house.open();
+    const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+    await house.cli(login, {}, PASSWORD);
+    await house.cli(["agent", "add", "Pump", "--id", "pump-7"]);
+    const program = house.write("pump.mjs", PROGRAM);
+    await house.start(["agent", "run", program, "--agent", "pump-7", "--json"]).json();
+  });
+  afterAll(() => house.close());
+
+  it.each([
+    ["a password", ["login"], "User name: ", "ada\r", "Password: ", CTRL_C],
+    ["a name", ["login"], "User name: ", "", "", CTRL_D],
+    ["a token", ["token"], "not shown", "acct_", "", CTRL_C],
+    ["a question", ["agent", "rm", "pump-7"], "for good", "", "", CTRL_C],
+  ])(
+    "need not give %s: nothing is done, and nobody is told of a fault",
+    async (_what, args, first, typed, second, key) => {
+      const terminal = house.terminal(args);
+      await terminal.sees(new RegExp(first));
+      terminal.type(typed);
+      if (second !== "") await terminal.sees(new RegExp(second));
+      terminal.type(key);
+      expect(await terminal.ended()).toBe(2);
+      expect(terminal.said.text).toContain("not answered; nothing was done");
+      expect(terminal.said.text).not.toContain("fault");
+    },
+  );
+
+  it("gives up a call with Ctrl-C, goes on, and leaves with Ctrl-C", async () => {
+    const terminal = house.terminal(["shell", "pump-7"]);
+    await terminal.sees(/pump-7> /);
+    terminal.type("never\r");
+    await terminal.sees(/never/);
+    // Until it is under way, Ctrl-C would leave.
+    await terminal.sees(/\n/);
+    terminal.type(CTRL_C);
+    await terminal.sees(/aborted/);
+    terminal.type('echo {"n":1}\r');
+    await terminal.sees(/n: .*1/);
+    terminal.type(CTRL_C);
+    expect(await terminal.ended()).toBe(0);
+  });
+});

@@ -1,0 +1,96 @@
+/** What a process says, waited for; and a process on a terminal of its own, with somebody who types. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** Longer than any step takes on a busy machine; who waits in vain wants to see what came instead. */
+const WAIT_MS = 45_000;
+
+/** All that a process said so far, on both of its outputs, and a wait for more of it. */
+export class Said {
+  text = "";
+  ended = false;
+  private wake: () => void = () => undefined;
+
+  constructor(child: ChildProcess) {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (text: string) => {
+        this.text += text;
+        this.wake();
+      });
+    }
+    child.on("close", () => {
+      this.ended = true;
+      this.wake();
+    });
+  }
+
+  /** Resolves to what `find` found; rejects with all that was said where it cannot come any more. */
+  async until<Found>(find: (text: string) => Found | null, what: () => string): Promise<Found> {
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.wake();
+    }, WAIT_MS);
+    try {
+      for (;;) {
+        const found = find(this.text);
+        if (found !== null) return found;
+        if (this.ended || late) {
+          throw new Error(`${what()} did not come. What came:\n${this.text}`);
+        }
+        await new Promise<void>((resolve) => {
+          this.wake = resolve;
+        });
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Needs socat. */
+export class Terminal {
+  readonly said: Said;
+  private readonly child: ChildProcess;
+  private at = 0;
+
+  /** `command`: words without blanks, quotes, colons and commas in them. */
+  constructor(command: readonly string[], env: Readonly<Record<string, string>>, cwd?: string) {
+    const address = `EXEC:${command.join(" ")},pty,setsid,ctty,stderr`;
+    this.child = spawn("socat", ["-d", "-", address], {
+      env: { ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+    this.child.stdin?.on("error", () => undefined); // a command that ended does not read
+    this.said = new Said(this.child);
+  }
+
+  /** Waits for the next text that fits. */
+  async sees(pattern: RegExp, what = String(pattern)): Promise<void> {
+    this.at = await this.said.until(
+      (all) => {
+        const found = pattern.exec(all.slice(this.at));
+        return found === null ? null : this.at + found.index + found[0].length;
+      },
+      () => what,
+    );
+  }
+
+  type(keys: string): void {
+    this.child.stdin?.write(keys);
+  }
+
+  /** The command's exit code, when it ended. */
+  async ended(): Promise<number | null> {
+    if (!this.said.ended) await once(this.child, "close");
+    if (this.child.exitCode === 0) return 0;
+    // socat's own code says no more than that it was another one.
+    const [, code] = /exited with status (\d+)/.exec(this.said.text) ?? [];
+    return code === undefined ? null : Number(code);
+  }
+
+  kill(): void {
+    this.child.kill("SIGKILL");
+  }
+}

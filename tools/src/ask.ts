@@ -1,0 +1,48 @@
+/** Questions to the person at the terminal. They go to standard error, like all that is no answer. */
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import { Failure } from "./failure.ts";
+
+export interface Questions {
+  /** What is typed until Enter. Rejects with a Failure (usage) for Ctrl-C and Ctrl-D. */
+  ask(question: string): Promise<string>;
+  /** The same, not shown. */
+  askHidden(question: string): Promise<string>;
+  close(): void;
+}
+
+/** Close it: until then the terminal is held. Throws a Failure (usage) where nobody is there; `instead` says what to do then. */
+export const questions = (instead: string): Questions => {
+  if (!process.stdin.isTTY) throw new Failure("usage", `nobody to ask: ${instead}`);
+  let hidden = false;
+  const output = new Writable({
+    write: (chunk, _encoding, done) => {
+      if (!hidden) process.stderr.write(chunk);
+      done();
+    },
+  });
+  const prompt = createInterface({ input: process.stdin, output, terminal: true });
+  const ask = async (question: string): Promise<string> => {
+    try {
+      return await prompt.question(question);
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") throw error;
+      process.stderr.write("\n");
+      throw new Failure("usage", "not answered; nothing was done", error);
+    }
+  };
+  return {
+    ask,
+    askHidden: async (question) => {
+      process.stderr.write(question);
+      hidden = true;
+      try {
+        return await ask("");
+      } finally {
+        hidden = false;
+        process.stderr.write("\n");
+      }
+    },
+    close: () => prompt.close(),
+  };
+};
