@@ -202,6 +202,22 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     writer.abort();
   });
 
+  it("lets a person leave a terminal whose device takes nothing", async () => {
+    const added = await world.add("mute");
+    const cable = world.cable();
+    const socket = await cable.plug();
+    socket.pause();
+    // Longer than the test: the port is not given up meanwhile.
+    const port = { port: cable.path, mode: "raw", write_timeout_ms: 600_000 };
+    await newsOf(world.bridge(added, port), "agent", "online");
+    const terminal = world.house.terminal(["shell", "mute", "--serial"]);
+    await terminal.sees(/Ctrl-] ends/);
+    // More than the bridge grants and the cable holds.
+    for (let at = 0; at < 300_000; at += 3_000) terminal.type("x".repeat(3_000));
+    terminal.type("\x1d");
+    expect(await terminal.ended()).toBe(0);
+  });
+
   it("changes the rate, tells the newest reader alone, and says what a terminal has not", async () => {
     const { agent, socket } = await start("console");
     const first = await agent.readStream("serial.read");

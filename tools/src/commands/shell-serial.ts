@@ -13,6 +13,8 @@ export interface SerialFlags {
 
 /** Ctrl-] leaves; Ctrl-C goes to the device. */
 const ESCAPE = 0x1d;
+/** Of keys that wait for the device: a whole page pasted, and not more than a person's patience. */
+const MAX_WAITING_BYTES = 1_048_576;
 
 const baudRate = (value: string): number => {
   const number = Number(value);
@@ -56,19 +58,36 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
     }
     throw new Failure("device", `${agent.id}: its port is closed`);
   };
+  let waiting = 0;
+  // Keys do not wait for the device: Ctrl-] has to be heard when it takes nothing. A pipe waits.
+  const send = async (typed: Uint8Array): Promise<void> => {
+    const written = writer.write(typed);
+    if (!raw) return written;
+    waiting += typed.length;
+    if (waiting > MAX_WAITING_BYTES) {
+      throw new Failure("device", `${agent.id}: its device takes nothing of what was typed`);
+    }
+    written.then(
+      () => {
+        waiting -= typed.length;
+      },
+      () => undefined, // told by onBroken
+    );
+  };
   const type = async (): Promise<void> => {
     for await (const bytes of stdin as AsyncIterable<Buffer>) {
       const end = raw ? bytes.indexOf(ESCAPE) : -1;
       const typed = end < 0 ? bytes : bytes.subarray(0, end);
-      if (typed.length > 0) await writer.write(typed);
+      if (typed.length > 0) await send(typed);
       if (end >= 0) return;
     }
     // A pipe is at its end: what it said goes out, and what comes is shown until a signal.
     await writer.end();
     if (!raw) await interrupted();
   };
+  const broken = new Promise<never>((_resolve, reject) => writer.onBroken(reject));
   try {
-    await Promise.race([show(), type(), interrupted()]);
+    await Promise.race([show(), type(), broken, interrupted()]);
   } finally {
     if (raw) stdin.setRawMode(false);
     reader.cancel();

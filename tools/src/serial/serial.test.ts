@@ -1,6 +1,5 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { afterEach, describe, expect, it } from "vitest";
@@ -10,8 +9,9 @@ import { DEFAULT_SETTINGS, type OpenPort, PortError, type PortEvents } from "./p
 import { rfc2217Opener } from "./rfc2217.ts";
 import { PortSupervisor } from "./supervise.ts";
 import { tcpOpener } from "./tcp.ts";
-import { escapeData, TelnetReader } from "./telnet.ts";
+import { TelnetReader } from "./telnet.ts";
 import { Cable, HAS_SOCAT } from "./testing/pty.ts";
+import { portServer, serve } from "./testing/server.ts";
 
 const until = async (done: () => boolean): Promise<void> => {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 2));
@@ -147,15 +147,6 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
   });
 });
 
-/** A server on loopback whose connections the test plays. */
-const serve = async (play: (socket: Socket) => void): Promise<{ server: Server; port: number }> => {
-  const server = createServer(play);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
-};
-
 describe("a port over TCP", () => {
   it("carries bytes as they are and has no settings", async () => {
     const { server, port } = await serve((socket) => socket.pipe(socket));
@@ -176,34 +167,6 @@ describe("a port over TCP", () => {
     ).rejects.toMatchObject({ problem: "gone" });
   });
 });
-
-/** A port server of a few lines: RFC 2217, with what it was told, and data echoed. */
-const portServer = (told: number[][], behaviour: { refuses?: boolean; maxRate?: number } = {}) =>
-  serve((socket) => {
-    const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
-    const reader = new TelnetReader({
-      data: (bytes) => socket.write(escapeData(bytes)),
-      asked: (verb, option) => {
-        if (verb === "will") say(255, behaviour.refuses && option === 44 ? 254 : 253, option);
-        if (verb === "do") say(255, 251, option);
-      },
-      told: (option, body) => {
-        const [command = 0, ...values] = body;
-        told.push([command, ...values]);
-        if (command === 5 && values[0] === 8) {
-          // DTR on: here it also suspends the flow, until a break.
-          say(255, 250, option, 108, 255, 240);
-        }
-        let answer = values;
-        if (command === 1 && behaviour.maxRate !== undefined) answer = [0, 0, 0x25, 0x80];
-        say(255, 250, option, command + 100, ...escapeData(Uint8Array.from(answer)), 255, 240);
-        if (command === 11) say(255, 250, option, 107, 0xb0, 255, 240);
-        if (command === 5 && values[0] === 5) say(255, 250, option, 109, 255, 240);
-      },
-    });
-    socket.on("data", (bytes: Buffer) => reader.receive(bytes));
-    socket.on("error", () => undefined);
-  });
 
 describe("a port over RFC 2217", () => {
   it("is set up, carries every byte, drives and reads the lines, and obeys the server's flow control", async () => {

@@ -1,0 +1,49 @@
+/** A port server far away, and a terminal farther: rate and control lines go the whole way. */
+import type { Server } from "node:net";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { portServer } from "../../../tools/src/serial/testing/server.ts";
+import { BridgeHouse, newsOf } from "./world.ts";
+
+/** RFC 2217 section 3. */
+const SET_BAUD_RATE = 1;
+const SET_CONTROL = 5;
+const [BREAK_ON, DTR_OFF, RTS_ON] = [5, 9, 11];
+
+const world = new BridgeHouse();
+const told: number[][] = [];
+let server: Server;
+
+beforeAll(async () => {
+  await world.open();
+  const listening = await portServer(told);
+  server = listening.server;
+  const added = await world.add("plc");
+  const port = { port: `rfc2217://127.0.0.1:${listening.port}`, mode: "raw" };
+  await newsOf(world.bridge(added, port), "agent", "online");
+});
+afterAll(async () => {
+  await world.close();
+  server.close();
+});
+
+it("a remote terminal sets them first, and what was piped in before it was open arrives", async () => {
+  told.length = 0;
+  const flags = ["--serial", "--baud", "9600", "--dtr", "off", "--rts", "on"];
+  const terminal = world.house.start(["shell", "plc", ...flags], {}, "hello\n");
+  expect(await terminal.line()).toBe("hello"); // the server echoes
+  expect(told.filter(([command]) => command === SET_BAUD_RATE)).toEqual([[1, 0, 0, 0x25, 0x80]]);
+  const lines = told.filter(([command, value = 0]) => command === SET_CONTROL && value >= BREAK_ON);
+  expect(lines).toEqual([
+    [SET_CONTROL, DTR_OFF],
+    [SET_CONTROL, RTS_ON],
+  ]);
+  const status = await world.house.cli(["call", "plc", "serial.status"]);
+  // The server said that all three are on.
+  expect(JSON.parse(status.stdout)).toMatchObject({
+    baud_rate: 9600,
+    cts: true,
+    dsr: true,
+    dcd: true,
+  });
+  expect((await terminal.stop("SIGINT")).code).toBe(0);
+});

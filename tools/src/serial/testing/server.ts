@@ -1,0 +1,46 @@
+/** Devices behind TCP that a test plays: any at all, and a port server. */
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { escapeData, TelnetReader } from "../telnet.ts";
+
+/** A server on loopback whose connections the test plays. */
+export const serve = async (
+  play: (socket: Socket) => void,
+): Promise<{ server: Server; port: number }> => {
+  const server = createServer(play);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
+};
+
+/** A port server of a few lines: RFC 2217, with what it was told, and data echoed. */
+export const portServer = (
+  told: number[][],
+  behaviour: { refuses?: boolean; maxRate?: number } = {},
+) =>
+  serve((socket) => {
+    const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
+    const reader = new TelnetReader({
+      data: (bytes) => socket.write(escapeData(bytes)),
+      asked: (verb, option) => {
+        if (verb === "will") say(255, behaviour.refuses && option === 44 ? 254 : 253, option);
+        if (verb === "do") say(255, 251, option);
+      },
+      told: (option, body) => {
+        const [command = 0, ...values] = body;
+        told.push([command, ...values]);
+        if (command === 5 && values[0] === 8) {
+          // DTR on: here it also suspends the flow, until a break.
+          say(255, 250, option, 108, 255, 240);
+        }
+        let answer = values;
+        if (command === 1 && behaviour.maxRate !== undefined) answer = [0, 0, 0x25, 0x80];
+        say(255, 250, option, command + 100, ...escapeData(Uint8Array.from(answer)), 255, 240);
+        if (command === 11) say(255, 250, option, 107, 0xb0, 255, 240);
+        if (command === 5 && values[0] === 5) say(255, 250, option, 109, 255, 240);
+      },
+    });
+    socket.on("data", (bytes: Buffer) => reader.receive(bytes));
+    socket.on("error", () => undefined);
+  });
