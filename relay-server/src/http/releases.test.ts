@@ -1,5 +1,8 @@
 /** Releases from draft to yank, and what devices are offered of them (section 4). */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { once } from "node:events";
+import { request } from "node:http";
+import { json } from "node:stream/consumers";
 import { releaseText } from "@blindrelay/protocol/releases";
 import {
   CheckAnswer,
@@ -7,7 +10,7 @@ import {
   Release as ReleaseSchema,
 } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { storeLedger } from "../auth/ledger.ts";
 import { PART_BYTES } from "../store/uploads.ts";
 import { type Rest, startRest } from "./harness.ts";
@@ -206,6 +209,43 @@ describe("an upload", () => {
     expect(json.statusCode).toBe(415);
     const { db } = rest.context.store;
     expect(await db.selectFrom("upload_parts").select("part").execute()).toEqual([]);
+  });
+
+  test("of unknown length is refused at the limit, with an answer, and whoever leaves leaves nothing", async () => {
+    const id = await create();
+    const url = new URL(await rest.app.listen({ port: 0, host: "127.0.0.1" }));
+    const send = () => {
+      const headers = {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/octet-stream",
+        "release-signature": signatureOf(DRAFT, Buffer.alloc(1)),
+      };
+      const path = `/api/v1/releases/${id}/artifact`;
+      return request({ host: url.hostname, port: url.port, method: "PUT", path, headers });
+    };
+    // The socket was once destroyed first, and the answer came only where it was quicker.
+    const wasSent = new Promise<boolean>((resolve) => {
+      rest.app.server.once("request", (_request, response) => {
+        response.once("close", () => resolve(response.writableFinished));
+      });
+    });
+    const endless = send().on("error", () => undefined);
+    endless.write(Buffer.alloc(1_000_001));
+    const [answer] = await once(endless, "response");
+    expect([answer.statusCode, (await json(answer)) as object]).toMatchObject([
+      413,
+      { code: "TOO_LARGE" },
+    ]);
+    expect(await wasSent).toBe(true);
+    endless.destroy();
+
+    const { db } = rest.context.store;
+    const uploads = () => db.selectFrom("uploads").selectAll().execute();
+    const leaving = send().on("error", () => undefined);
+    leaving.write(Buffer.alloc(PART_BYTES));
+    await vi.waitUntil(async () => (await uploads()).length > 0);
+    leaving.destroy();
+    await vi.waitUntil(async () => (await uploads()).length === 0);
   });
 
   test("may be replaced until it is published", async () => {

@@ -78,7 +78,9 @@ const receiveParts = async (
     parts += 1;
     filled = 0;
   };
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+  // Not destroyed where it is too long: its socket is the one that the sender is told on.
+  const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  for await (const chunk of chunks) {
     size += chunk.length;
     if (size > maxBytes) return null;
     hash.update(chunk);
