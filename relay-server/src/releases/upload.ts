@@ -78,7 +78,7 @@ const receiveParts = async (
     parts += 1;
     filled = 0;
   };
-  // Not destroyed where it is too long: its socket is the one that the sender is told on.
+  // Left as it is where it is too long: a request that was destroyed has no address to be logged with.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   for await (const chunk of chunks) {
     size += chunk.length;
