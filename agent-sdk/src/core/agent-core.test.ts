@@ -173,6 +173,13 @@ describe("configuration", () => {
   it.each(["", "a b", "ä", "x".repeat(65), "a/b"])("refuses the agent_id %j", (agentId) => {
     expect(make({ agentId })).toThrow("agentId");
   });
+
+  it.each(["", "1.4\n", "1.4.0-ä", "x".repeat(65), 1.4])(
+    "refuses the firmwareVersion %j, which the relay would not take",
+    (firmwareVersion) => {
+      expect(make({ firmwareVersion })).toThrow("firmwareVersion");
+    },
+  );
 });
 
 describe("a link that breaks", () => {
@@ -589,7 +596,7 @@ describe("system.info", () => {
     world.timer.advance(12345);
     expect(client.call("system.info").result).toEqual({
       name: "Lamp",
-      sdk_version: "0.1.0",
+      sdk_version: "9.9.9",
       runtime: "test",
       free_memory: 4096,
       uptime_s: 12,

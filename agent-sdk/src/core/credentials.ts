@@ -4,7 +4,7 @@
  *
  * [portable]
  */
-import { MIN_FOREIGN_SECRET_LENGTH, tokenProblem } from "@blindrelay/protocol";
+import { MAX_REPORT_LENGTH, MIN_FOREIGN_SECRET_LENGTH, tokenProblem } from "@blindrelay/protocol";
 
 export interface Credentials {
   readonly agentId: string;
@@ -14,6 +14,8 @@ export interface Credentials {
   readonly agentToken: string;
   /** Take any agentToken of 32 characters and more. */
   readonly foreignAgentToken?: boolean;
+  /** Said at login, where the relay takes no other form (section 3). */
+  readonly firmwareVersion?: string;
 }
 
 const ID_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -28,10 +30,17 @@ const isAgentId = (text: string): boolean => {
   return true;
 };
 
+const isReport = (text: string): boolean =>
+  text.length > 0 && text.length <= MAX_REPORT_LENGTH && !/[^ -~]/.test(text);
+
 /** What is wrong with a configuration, as a sentence without secrets; null where nothing is. */
 export const credentialsProblem = (credentials: Credentials): string | null => {
   if (typeof credentials.agentId !== "string" || !isAgentId(credentials.agentId)) {
     return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";
+  }
+  const firmware = credentials.firmwareVersion;
+  if (firmware !== undefined && !isReport(firmware)) {
+    return `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters`;
   }
   if (typeof credentials.relayToken !== "string") return "relayToken is missing";
   const relayProblem = tokenProblem(credentials.relayToken, "agent");

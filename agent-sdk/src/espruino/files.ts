@@ -17,6 +17,14 @@ export interface BoardConfig {
   /** "2" where the board has AES. */
   readonly v: "1" | "2";
   readonly name?: string;
+  /** The UART at whose other end a bridge runs, on a board without a network; see serial.ts. */
+  readonly serial?: {
+    /** Such as "Serial1". */
+    readonly port: string;
+    readonly baud: number;
+    /** As the second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
+    readonly options?: object;
+  };
 }
 
 /** The configuration; throws where it is missing or has holes. */

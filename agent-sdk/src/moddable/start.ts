@@ -9,6 +9,7 @@ import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
 import type { AgentCore as AgentCoreType } from "../core/agent-core.ts";
 import type { Log, Random } from "../ports.ts";
+import { SDK_VERSION } from "../version.ts";
 import { AgentCore, provisionBootCount, raiseBootCount } from "./core.ts";
 import { ecmaLinks } from "./link.ts";
 import type {
@@ -23,8 +24,6 @@ import { preferenceStorage } from "./storage.ts";
 import { moddableSuite } from "./suite.ts";
 import { moddableTimer } from "./timer.ts";
 import { parseAddress } from "./url.ts";
-
-const SDK_VERSION = "0.1.0";
 
 export interface ModdableSdk {
   readonly Timer: ModdableTimer;
@@ -46,6 +45,8 @@ export interface StartOptions {
   readonly packetVersion?: Version;
   /** For people; the agentId where absent. */
   readonly name?: string;
+  /** Of the program that runs now, as SemVer; the relay is told at every login. */
+  readonly firmwareVersion?: string;
   readonly program: Program;
   /** How to open ws:// and wss:// addresses; what the address needs must be there. */
   readonly network: { readonly ws?: EcmaNetwork; readonly wss?: EcmaNetwork };
@@ -101,6 +102,7 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
     version: options.packetVersion ?? "1",
     name: options.name,
     runtime: options.device === undefined ? "moddable" : `moddable ${options.device}`,
+    firmwareVersion: options.firmwareVersion,
     sdkVersion: SDK_VERSION,
     bootCount: count.count,
     deviceRandom: mathRandom(16),

@@ -4,7 +4,6 @@
  */
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
-import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
@@ -12,6 +11,7 @@ import { AgentCore, type AgentStatus } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import type { LinkPort, Log } from "../ports.ts";
+import { SDK_VERSION } from "../version.ts";
 import { type BootConfirmedListener, watchBoot } from "./booted.ts";
 import { ConfigError, StateError } from "./errors.ts";
 import { relayUrl, webSocketLinks } from "./link.ts";
@@ -19,7 +19,6 @@ import { lockState, type StateLock } from "./lock.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 import { systemTimer } from "./timer.ts";
-import { SDK_VERSION } from "./version.ts";
 
 /** How releases for this runtime are called. */
 const RUNTIME = "node";
@@ -76,9 +75,6 @@ const logToStderr: Log = (level, message, fields) => {
   if (level === "debug" || level === "info") return;
   process.stderr.write(`${level}: ${message}${fields ? ` ${JSON.stringify(fields)}` : ""}\n`);
 };
-
-const isReport = (text: string): boolean =>
-  text.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(text);
 
 const countOf = (result: BootCountResult): number => {
   if (result.ok) return result.count;
@@ -165,12 +161,6 @@ const running = (core: AgentCore, lock: StateLock, options: StartOptions): Runni
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
-  const { firmwareVersion } = options;
-  if (firmwareVersion !== undefined && !isReport(firmwareVersion)) {
-    throw new ConfigError(
-      `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters, such as 1.4.0`,
-    );
-  }
   let url: string;
   try {
     url = relayUrl(options.url);
@@ -188,7 +178,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       version: options.packetVersion ?? "1",
       name: options.name,
       runtime: `${RUNTIME} ${process.versions.node}`,
-      ...(firmwareVersion === undefined ? {} : { firmwareVersion }),
+      firmwareVersion: options.firmwareVersion,
       sdkVersion: SDK_VERSION,
       bootCount: claimBootCount(options.stateDir, options.agentToken, suite),
       deviceRandom: randomBytes(16),

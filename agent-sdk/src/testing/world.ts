@@ -87,7 +87,7 @@ export class World {
       version: "1",
       runtime: "test",
       firmwareVersion: "1.2.3",
-      sdkVersion: "0.1.0",
+      sdkVersion: "9.9.9",
       bootCount: options.bootCount ?? 2,
       deviceRandom: this.random(16),
       serialNumber: null,

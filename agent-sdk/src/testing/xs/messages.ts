@@ -6,7 +6,14 @@ import type { LogLevel } from "../../ports.ts";
 /** What a project says of itself; the rest of StartOptions is the host's. */
 export type XsStart = Pick<
   StartOptions,
-  "url" | "agentId" | "relayToken" | "agentToken" | "packetVersion" | "name" | "serialNumber"
+  | "url"
+  | "agentId"
+  | "relayToken"
+  | "agentToken"
+  | "packetVersion"
+  | "name"
+  | "firmwareVersion"
+  | "serialNumber"
 >;
 
 /** XS asks, and waits for the answer. */

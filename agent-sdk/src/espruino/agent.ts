@@ -1,0 +1,117 @@
+/**
+ * An agent on Espruino, whatever carries its messages: main.ts gives it WebSockets, serial.ts a UART.
+ * The configuration that `blindrelay provision` wrote lies in Storage under "blindrelay.json".
+ *
+ * A start raises the boot count in Storage before anything is sent. `save()` keeps RAM: so before it
+ * (and before any reset) the agent is stopped and forgotten, and after it a new one is made.
+ *
+ * [portable]
+ */
+import type { Program } from "../core/agent.ts";
+import type { AgentStatus } from "../core/agent-core.ts";
+import { AgentCore } from "../core/agent-core.ts";
+import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import type { LinkPort } from "../ports.ts";
+import { SDK_VERSION } from "../version.ts";
+import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
+import type { BoardConfig } from "./files.ts";
+import { readConfig, storageFiles } from "./files.ts";
+import { boardLog, boardRandom, boardTimer } from "./ports.ts";
+import { EspruinoSuite } from "./suite.ts";
+
+declare const require: (name: string) => unknown;
+declare const process: {
+  env: { BOARD: string; VERSION: string };
+  memory(collect?: boolean): { free: number; total: number; blocksize: number };
+};
+declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
+declare const getSerial: () => string;
+
+const BOARD_MAX_SESSIONS = 4;
+/** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
+const ROOMY_VARIABLES = 4000;
+/** Twice what a call of 256 B takes at its peak. */
+const TIGHT_VARIABLES = 800;
+
+const boardStorage = require("Storage") as EspruinoStorage;
+export const boardCrypto = require("crypto") as EspruinoCrypto;
+
+/** A board that is nearly full has its free variables strewn about. */
+const makeRoom = (): void => {
+  if (process.memory(false).free < TIGHT_VARIABLES) E.defrag();
+};
+
+const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
+
+let core: AgentCore | null = null;
+
+const freeBytes = (): number => process.memory().free * process.memory().blocksize;
+
+/** The way to the relay; `maxMessage`: bytes of the longest message that the board has room for. */
+export type BoardLinks = (config: BoardConfig, bootCount: number, maxMessage: number) => LinkPort;
+
+const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): AgentCore => {
+  const config = readConfig(boardStorage);
+  const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
+  if (!count.ok) throw new Error(count.advice);
+  const roomy = process.memory().total > ROOMY_VARIABLES;
+  return new AgentCore({
+    url: config.url,
+    agentId: config.agent_id,
+    relayToken: config.relay_token,
+    agentToken: config.agent_token,
+    version: config.v,
+    name: config.name === undefined ? config.agent_id : config.name,
+    runtime: `espruino ${process.env.VERSION} ${process.env.BOARD}`,
+    firmwareVersion: firmwareVersion,
+    sdkVersion: SDK_VERSION,
+    bootCount: count.count,
+    deviceRandom: boardRandom(16),
+    serialNumber: getSerial(),
+    freeMemory: freeBytes,
+    freshStack: true,
+    maxPlaintext: roomy ? 2048 : 384,
+    limits: { maxSessions: BOARD_MAX_SESSIONS, unheldPerSecond: 2, unheldBurst: 8 },
+    ports: {
+      link: links(config, count.count, roomy ? 4096 : 1536),
+      timer: boardTimer,
+      random: boardRandom,
+      suite: boardSuite,
+      log: boardLog,
+    },
+  });
+};
+
+/**
+ * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; the relay is
+ * told at every login. Throws where the board is not provisioned.
+ */
+export const startOver = (
+  links: BoardLinks,
+  program: Program,
+  firmwareVersion: string | undefined,
+): void => {
+  if (core !== null) throw new Error("the agent runs already");
+  core = makeCore(firmwareVersion, links);
+  program(core.agent);
+  core.start();
+};
+
+/** Ends the agent; `start` makes a new one. */
+export const stopAgent = (): void => {
+  if (core !== null) core.stop();
+  core = null;
+};
+
+/** How the agent is; null while none runs. */
+export const agentStatus = (): AgentStatus | null => (core === null ? null : core.currentStatus());
+
+/** Writes the boot count of a new agent_token; `blindrelay provision` calls it once. */
+export const provisionAgent = (): void => {
+  const token = readConfig(boardStorage).agent_token;
+  const result = provisionBootCount(storageFiles(boardStorage), boardSuite, token);
+  if (!result.ok) throw new Error(result.advice);
+};
+
+// Before save(), load() and reset(): no session or epoch may get into a saved image.
+E.on("kill", stopAgent);
