@@ -4,7 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "kysely";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   addAgent,
   changeAgent,
@@ -316,9 +317,33 @@ test("a SQLite store is for its owner's eyes, flushes every commit, and is not m
   await expect(openStore(location, false)).rejects.toThrow(StoreMissing);
   const { db, close } = await openStore(location, true);
   if (location.engine === "sqlite") expect(statSync(location.path).mode & 0o777).toBe(0o600);
-  const { sql } = await import("kysely");
   expect((await sql`pragma journal_mode`.execute(db)).rows).toEqual([{ journal_mode: "wal" }]);
   expect((await sql`pragma synchronous`.execute(db)).rows).toEqual([{ synchronous: 2 }]);
   await close();
   await engine.remove();
 });
+
+const server = postgres();
+test.skipIf(server.skipped)(
+  "PostgreSQL that ends idle connections, as at its restart, ends no relay",
+  async () => {
+    const location = await server.prepare();
+    const { db, close } = await openStore(location, true);
+    const { sql } = await import("kysely");
+    const ended = sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where pid = any(${await backends(db)}) and pid <> pg_backend_pid()`;
+    await ended.execute(db);
+    await vi.waitUntil(async () => (await readSetting(db, "totp").catch(() => "away")) === null, {
+      timeout: 30_000,
+    });
+    await close();
+    await server.remove();
+  },
+);
+
+/** The processes behind two connections of a store's pool. */
+const backends = async (db: Db): Promise<number[]> => {
+  const pid = sql<{ pid: number }>`select pg_backend_pid() as pid from pg_sleep(0.05)`;
+  const both = await Promise.all([pid.execute(db), pid.execute(db)]);
+  return both.map(({ rows }) => (rows[0] as { pid: number }).pid);
+};
