@@ -98,6 +98,7 @@ it.each<[string, string, string]>([
   ],
   ["__proto__", "exports.a = {}.__proto__;", "member .__proto__"],
   ["Date", "exports.a = new Date();", "unknown or later defined name Date"],
+  ["a global by a fixed name", "exports.a = global.Date;", "global.Date"],
   // Built-ins that are missing
   ...[
     ..."Map Set Symbol Proxy Reflect BigInt TextEncoder TextDecoder RangeError queueMicrotask structuredClone crypto globalThis Buffer".split(
@@ -146,6 +147,7 @@ it.each([
   "const b = new Uint8Array(4); b.set([1], 1); b.fill(0); exports.c = b.subarray(1, 2); exports.d = new Int32Array(b.buffer);",
   "class Box { constructor() { this.length = 0; } clear() { this.length = 0; } } exports.Box = Box;",
   "switch (exports.a) { case 1: break; default: exports.b = 2; }",
+  "const name = 'Serial1'; exports.a = global[name];",
   "let i = 0; do { i++; } while (i < 3); while (i > 0) i--;",
 ])("lets pass what Espruino runs: %s", (code) => {
   expect(rules(code)).toEqual([]);

@@ -62,6 +62,8 @@ const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   console: ["log"],
   getTime: [],
   getSerial: [],
+  // By a name from the configuration, such as "Serial1".
+  global: [],
 };
 
 /** Members that are missing there, or give something else, as `slice` of a typed array does. */

@@ -1,35 +1,47 @@
-/** The file for Espruino: the same at every build, in the dialect, and guarded where built-ins are lenient. */
+/** The files for Espruino: the same at every build, in the dialect, and guarded where built-ins are lenient. */
 import { readFileSync } from "node:fs";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { espruinoFile } from "./budgets.ts";
 import { checkDialect } from "./dialect.ts";
-import { buildEspruino, GUARDED } from "./espruino.ts";
+import { buildEspruino, buildEspruinoSerial, GUARDED } from "./espruino.ts";
 
-const { code, modules } = buildEspruino();
-const naming = (word: RegExp): string[] =>
-  modules
-    .filter((path) => word.test(readFileSync(path, "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, "")))
-    .map((path) => path.split("/").at(-1) as string);
+describe.each([
+  ["over WebSockets", buildEspruino],
+  ["over a UART", buildEspruinoSerial],
+])("the file %s", (_what, build) => {
+  const { code, modules } = build();
+  const naming = (word: RegExp): string[] =>
+    modules
+      .filter((path) =>
+        word.test(readFileSync(path, "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, "")),
+      )
+      .map((path) => path.split("/").at(-1) as string);
 
-it("is the same at every build", () => {
-  expect(buildEspruino().code).toBe(code);
-});
+  it("is the same at every build", () => {
+    expect(build().code).toBe(code);
+  });
 
-it("stays within what Espruino runs", () => {
-  expect(checkDialect(code, GUARDED)).toEqual([]);
-});
+  it("stays within what Espruino runs", () => {
+    expect(checkDialect(code, GUARDED)).toEqual([]);
+  });
 
-it("decodes leniently in one place only, where the result is compared", () => {
-  expect(naming(/\batob\(/)).toEqual(["natives.ts"]);
-  expect(naming(/JSON\.parse\(/).sort()).toEqual(["json.ts", "natives.ts", "strict-json.ts"]);
-  expect(code.match(/JSON\.parse\(/g)).toHaveLength(2);
-});
+  it("stays within its bytes", () => {
+    expect(espruinoFile(code.length).verdict).toBe("ok");
+  });
 
-it("is ASCII, of a few lines, and exports the door", () => {
-  expect(code).toMatch(/^[\n -~]*$/);
-  for (const name of ["start", "stop", "status", "provision"])
-    expect(code).toContain(`exports.${name}=`);
-});
+  it("decodes leniently in one place only, where the result is compared", () => {
+    expect(naming(/\batob\(/)).toEqual(["natives.ts"]);
+    expect(naming(/JSON\.parse\(/).sort()).toEqual(["json.ts", "natives.ts", "strict-json.ts"]);
+    expect(code.match(/JSON\.parse\(/g)).toHaveLength(2);
+  });
 
-it("holds no member's long name", () => {
-  expect(code).not.toMatch(/\.(receiveUnheld|epochSecret|linkOpened)\b/);
+  it("is ASCII, of a few lines, and exports the door", () => {
+    expect(code).toMatch(/^[\n -~]*$/);
+    for (const name of ["start", "stop", "status", "provision"])
+      expect(code).toContain(`exports.${name}=`);
+  });
+
+  it("holds no member's long name", () => {
+    expect(code).not.toMatch(/\.(receiveUnheld|epochSecret|linkOpened)\b/);
+  });
 });

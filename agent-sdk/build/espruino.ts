@@ -18,8 +18,12 @@ const LAZY = [
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",
+  "src/espruino/numbers.ts",
   "src/espruino/sha256.ts",
   "src/espruino/strict-json.ts",
+  "src/serial/frames.ts",
+  "src/serial/wire.ts",
+  "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/hkdf.ts",
   "protocol/src/crypto/literal.ts",
@@ -41,6 +45,9 @@ const BOARD = {
 
 /** The file that a board keeps in Storage as "blindrelay". */
 export const buildEspruino = (): Bundle => bundle(at("../src/espruino/main.ts"), BOARD);
+
+/** The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets. */
+export const buildEspruinoSerial = (): Bundle => bundle(at("../src/espruino/serial.ts"), BOARD);
 
 /** Another portable module, made in the same way with a board's natives: tests on the engine use it. */
 export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);

@@ -11,7 +11,8 @@
 import { asciiBytes } from "@blindrelay/protocol/crypto";
 import type { Link, LinkEvents, Log, Random, TimerPort } from "../ports.ts";
 import { ReceiveWindow, SendWindow } from "./flow.ts";
-import { type Checksum, encodeFrame, FrameReader } from "./frames.ts";
+import { type Checksum, encodeFrame } from "./frames.ts";
+import { FrameReader } from "./reader.ts";
 import {
   decodeHello,
   encodeClose,
@@ -29,6 +30,7 @@ import {
   get16,
   get32,
   type Hello,
+  maxBody,
   ROLE_BRIDGE,
   ROLE_DEVICE,
   SERIAL_VERSION,
@@ -108,10 +110,8 @@ export class SerialCarrier {
   constructor(options: CarrierOptions) {
     this.options = options;
     this.life = get32(options.random(4), 0);
-    this.reader = new FrameReader(
-      Math.max(options.maxMessage, 64) + TEXT_HEAD_BYTES,
-      options.checksum,
-      (type, body) => this.receiveFrame(type, body),
+    this.reader = new FrameReader(maxBody(options.maxMessage), options.checksum, (type, body) =>
+      this.receiveFrame(type, body),
     );
     this.greetUntilKnown();
   }

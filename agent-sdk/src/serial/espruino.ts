@@ -1,41 +1,66 @@
 /**
- * The device's side on Espruino: `serialLinksOf(Serial1, …)` in place of WebSocket links, for a
- * board without Wi-Fi. The console must not be on that port: `Serial1.setConsole(false)` or
- * `E.setConsole(null)` first, and XON/XOFF must be off, as frames use every byte.
+ * The device's side on Espruino: links over a UART in place of WebSockets, for a board without a
+ * network. The console must not be on it, and XON/XOFF must be off, as frames use every byte.
  *
  * [portable]
  */
-import type { Random, TimerPort } from "../ports.ts";
+import type { LinkPort, TimerPort } from "../ports.ts";
 import type { Checksum } from "./frames.ts";
+import { decodeFrame, frameBytes } from "./frames.ts";
 import { SerialLinks } from "./links.ts";
+import { maxBody } from "./wire.ts";
 
 /** `Serial1` and its kin. */
 export interface EspruinoSerial {
+  setup(baud: number, options: object): void;
   on(event: "data", fn: (text: string) => void): void;
+  removeAllListeners(event: "data"): void;
   write(bytes: Uint8Array): void;
 }
 
-/** Links over a UART. `checksum`: `E.CRC32` where the board has it, else plainChecksum. */
+declare const E: { toUint8Array(text: string): Uint8Array };
+
+/**
+ * Links over a UART that is set up. `life`: see SerialLinksOptions. `maxMessage`: bytes.
+ *
+ * What came is held as text until its border, as a buffer for the longest frame would be held always.
+ */
 export const serialLinksOf = (
   port: EspruinoSerial,
   timer: TimerPort,
-  random: Random,
+  life: number,
   checksum: Checksum,
   maxMessage: number,
-): SerialLinks => {
+): LinkPort => {
   const links = new SerialLinks({
     write: (bytes) => port.write(bytes),
     timer: timer,
-    random: random,
+    life: life,
     checksum: checksum,
     maxMessage: maxMessage,
     window: maxMessage,
   });
-  port.on("data", (text) => {
-    // Strings are 8-bit there: one character a byte.
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-    links.receive(bytes);
-  });
-  return links;
+  const longest = frameBytes(maxBody(maxMessage));
+  let held = "";
+  const hear = (text: string): void => {
+    const pieces = text.split("\0");
+    for (let i = 0; i < pieces.length; i++) {
+      if (i > 0 && held !== "") {
+        // Strings are 8-bit there: one character a byte.
+        const frame = decodeFrame(E.toUint8Array(held), checksum);
+        held = "";
+        if (frame !== null) links.receiveFrame(frame[0] as number, frame.subarray(1));
+      }
+      // What is too long is cut, and its checksum wrong.
+      if (held.length <= longest) held += pieces[i] as string;
+    }
+  };
+  return {
+    connect: (url, events) => {
+      // A board takes a listener away in which it ran out of memory; a stopped agent leaves its own.
+      port.removeAllListeners("data");
+      port.on("data", hear);
+      return links.connect(url, events);
+    },
+  };
 };

@@ -1,7 +1,8 @@
 /** Frames: their bytes as they lie on the line, and the property that resynchronisation rests on. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeFrame, FrameReader, frameBytes, plainChecksum } from "./frames.ts";
+import { encodeFrame, frameBytes, plainChecksum } from "./frames.ts";
+import { FrameReader } from "./reader.ts";
 
 interface Found {
   readonly type: number;

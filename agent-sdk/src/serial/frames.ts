@@ -33,23 +33,20 @@ export const encodeFrame = (type: number, body: Uint8Array, checksum: Checksum):
   const crc = checksum(inside.subarray(0, end));
   for (let i = 0; i < CRC_BYTES; i++) inside[end + i] = (crc >>> (24 - 8 * i)) & 255;
   const line = new Uint8Array(frameBytes(body.length));
-  // line[0] is the border; each run is led by its length plus one.
-  let lead = 1;
-  let at = 2;
-  for (let i = 0; i < inside.length; i++) {
-    const byte = inside[i] as number;
-    if (byte !== 0) {
-      line[at] = byte;
-      at++;
-    }
-    if (byte === 0 || at - lead > LONGEST_RUN) {
-      line[lead] = at - lead;
-      lead = at;
-      at++;
-    }
+  // line[0] is the border. By runs, because a board's own loops are slower than the line.
+  let from = 0;
+  let to = 1;
+  for (;;) {
+    const zero = inside.indexOf(0, from);
+    const run = Math.min((zero < 0 ? inside.length : zero) - from, LONGEST_RUN);
+    line[to] = run + 1;
+    line.set(inside.subarray(from, from + run), to + 1);
+    from += run;
+    to += run + 1;
+    if (run === LONGEST_RUN) continue;
+    if (from === inside.length) return line.subarray(0, to + 1);
+    from++; // the zero that the next run's lead stands for
   }
-  line[lead] = at - lead;
-  return line.subarray(0, at + 1);
 };
 
 /** What COBS made of `inside`, in place; -1 where it is none. Returns the length. */
@@ -59,11 +56,9 @@ const unstuff = (bytes: Uint8Array, length: number): number => {
   while (from < length) {
     const lead = bytes[from] as number;
     if (from + lead > length) return -1;
-    for (let i = 1; i < lead; i++) {
-      bytes[to] = bytes[from + i] as number;
-      to++;
-    }
+    bytes.set(bytes.subarray(from + 1, from + lead), to);
     from += lead;
+    to += lead - 1;
     if (lead <= LONGEST_RUN && from < length) {
       bytes[to] = 0;
       to++;
@@ -72,66 +67,15 @@ const unstuff = (bytes: Uint8Array, length: number): number => {
   return to;
 };
 
-export interface FrameCounters {
-  frames: number;
-  /** What lay between two zeros and was no frame: noise, a damaged frame, a console's text. */
-  garbage: number;
-}
-
-/** Finds the frames in what comes off a line, in whatever pieces. */
-export class FrameReader {
-  declare readonly counters: FrameCounters;
-  declare private readonly buffer: Uint8Array;
-  declare private readonly checksum: Checksum;
-  declare private readonly found: (type: number, body: Uint8Array) => void;
-  private length = 0;
-  private skipping = false;
-
-  /** `maxBody`: bytes; longer frames are garbage. `found`: the body is lent until it returns. */
-  constructor(
-    maxBody: number,
-    checksum: Checksum,
-    found: (type: number, body: Uint8Array) => void,
-  ) {
-    this.counters = { frames: 0, garbage: 0 };
-    this.buffer = new Uint8Array(frameBytes(maxBody));
-    this.checksum = checksum;
-    this.found = found;
-  }
-
-  receive(bytes: Uint8Array): void {
-    for (let i = 0; i < bytes.length; i++) {
-      const byte = bytes[i] as number;
-      if (byte === 0) this.border();
-      else if (this.length < this.buffer.length) {
-        this.buffer[this.length] = byte;
-        this.length++;
-      } else this.skipping = true;
-    }
-  }
-
-  private border(): void {
-    const stuffed = this.length;
-    const skipped = this.skipping;
-    this.length = 0;
-    this.skipping = false;
-    if (stuffed === 0) return;
-    const length = skipped ? -1 : unstuff(this.buffer, stuffed);
-    if (length <= CRC_BYTES || !this.sound(length)) {
-      this.counters.garbage++;
-      return;
-    }
-    this.counters.frames++;
-    this.found(this.buffer[0] as number, this.buffer.subarray(1, length - CRC_BYTES));
-  }
-
-  private sound(length: number): boolean {
-    const end = length - CRC_BYTES;
-    let crc = 0;
-    for (let i = end; i < length; i++) crc = ((crc << 8) | (this.buffer[i] as number)) >>> 0;
-    return crc === this.checksum(this.buffer.subarray(0, end));
-  }
-}
+/** Type and body of what lay between two zeros, decoded in place; null where it is no frame. */
+export const decodeFrame = (stuffed: Uint8Array, checksum: Checksum): Uint8Array | null => {
+  const end = unstuff(stuffed, stuffed.length) - CRC_BYTES;
+  if (end < 1) return null;
+  let crc = 0;
+  for (let i = 0; i < CRC_BYTES; i++) crc = ((crc << 8) | (stuffed[end + i] as number)) >>> 0;
+  const frame = stuffed.subarray(0, end);
+  return crc === checksum(frame) ? frame : null;
+};
 
 /** The checksum where the board has none of its own. */
 export const plainChecksum: Checksum = (bytes) => crc32(bytes);

@@ -7,9 +7,17 @@ import { linkConformance, type RelaySide } from "../conformance/index.ts";
 import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
 import type { LinkEvents } from "../ports.ts";
 import { SerialCarrier } from "./carrier.ts";
-import { encodeFrame, FrameReader, plainChecksum } from "./frames.ts";
+import { encodeFrame, plainChecksum } from "./frames.ts";
 import { SerialLinks } from "./links.ts";
-import { encodeHello, FRAME_HELLO, FRAME_OPENED, FRAME_TEXT, ROLE_BRIDGE } from "./wire.ts";
+import { FrameReader } from "./reader.ts";
+import {
+  encodeHello,
+  FRAME_HELLO,
+  FRAME_OPENED,
+  FRAME_TEXT,
+  maxBody,
+  ROLE_BRIDGE,
+} from "./wire.ts";
 
 type Damage = (bytes: Uint8Array) => Uint8Array;
 const UNHARMED: Damage = (bytes) => bytes;
@@ -29,6 +37,8 @@ class Line {
   toBridge: Damage = UNHARMED;
   maxMessage = 65536;
   links: SerialLinks;
+  /** What the device reads its line with. */
+  declare reader: FrameReader;
   carrier: SerialCarrier;
   private seed = 1;
 
@@ -47,12 +57,15 @@ class Line {
         timer.set(1, () => this.carrier.receive(damaged));
       },
       timer,
-      random: seededRandom(this.seed++),
+      life: this.seed++,
       checksum: plainChecksum,
       maxMessage,
       window: maxMessage * 2,
     });
     this.links = links;
+    this.reader = new FrameReader(maxBody(maxMessage), plainChecksum, (type, body) =>
+      links.receiveFrame(type, body),
+    );
     return links;
   }
 
@@ -80,7 +93,7 @@ class Line {
     const carrier = new SerialCarrier({
       write: (bytes) => {
         const damaged = this.toDevice(bytes.slice());
-        timer.set(1, () => this.links.receive(damaged));
+        timer.set(1, () => this.reader.receive(damaged));
       },
       ready: () => this.carrierReady,
       connect: (events) => {
@@ -242,7 +255,7 @@ describe("a device behind a serial line", () => {
       maxMessage: 9,
       window: 9,
     };
-    line.links.receive(encodeFrame(FRAME_HELLO, encodeHello(hello), plainChecksum));
+    line.reader.receive(encodeFrame(FRAME_HELLO, encodeHello(hello), plainChecksum));
     line.timer.advance(10);
     expect(sent.length).toBeGreaterThan(0);
     expect(log).toEqual(["closed 1008 the bridge speaks version 9"]);

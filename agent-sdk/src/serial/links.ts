@@ -8,10 +8,10 @@
  * [portable]
  */
 import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
-import type { Link, LinkEvents, LinkPort, Random, TimerPort } from "../ports.ts";
+import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 import { ReceiveWindow, SendWindow } from "./flow.ts";
 import type { Checksum } from "./frames.ts";
-import { encodeFrame, FrameReader } from "./frames.ts";
+import { encodeFrame } from "./frames.ts";
 import type { Hello } from "./wire.ts";
 import {
   decodeHello,
@@ -47,7 +47,11 @@ export interface SerialLinksOptions {
   /** Bytes that `write` took and the line did not yet, where the runtime knows. */
   queued?(): number;
   readonly timer: TimerPort;
-  readonly random: Random;
+  /**
+   * 32 bits that the last start did not have. Not drawn from a board's randomness, which may be the
+   * same after every reset: a boot count is right.
+   */
+  readonly life: number;
   readonly checksum: Checksum;
   /** Bytes of the longest message that this device takes. */
   readonly maxMessage: number;
@@ -68,8 +72,6 @@ interface SerialLink {
 
 export class SerialLinks implements LinkPort {
   declare private readonly options: SerialLinksOptions;
-  declare private readonly reader: FrameReader;
-  declare private readonly life: number;
   private bridge: Hello | null = null;
   private link: SerialLink | null = null;
   private lastId = 0;
@@ -77,25 +79,8 @@ export class SerialLinks implements LinkPort {
 
   constructor(options: SerialLinksOptions) {
     this.options = options;
-    const seed = options.random(6);
-    this.life = get32(seed, 0);
-    // A bridge that outlived us may still speak of our last links.
-    this.lastId = get16(seed, 4);
-    this.reader = new FrameReader(
-      Math.max(options.maxMessage, 64) + TEXT_HEAD_BYTES,
-      options.checksum,
-      (type, body) => this.receiveFrame(type, body),
-    );
-  }
-
-  /** Bytes from the line, in whatever pieces. */
-  receive(bytes: Uint8Array): void {
-    this.reader.receive(bytes);
-  }
-
-  /** Frames that were read and pieces that were none. */
-  counters(): { readonly frames: number; readonly garbage: number } {
-    return this.reader.counters;
+    // A bridge that outlived us may still speak of our last links: each start has 256 of its own.
+    this.lastId = (options.life << 8) & 65535;
   }
 
   /** One link at a time, as the core does it; an earlier one is dropped in silence. */
@@ -129,7 +114,7 @@ export class SerialLinks implements LinkPort {
       version: SERIAL_VERSION,
       role: ROLE_DEVICE,
       wantsAnswer: wantsAnswer,
-      life: this.life,
+      life: this.options.life,
       maxMessage: this.options.maxMessage,
       window: this.options.window,
     };
@@ -193,7 +178,8 @@ export class SerialLinks implements LinkPort {
     this.options.timer.set(0, () => link.events.closed(code, reason));
   }
 
-  private receiveFrame(type: number, body: Uint8Array): void {
+  /** A frame off the line; the body is lent until it returns. */
+  receiveFrame(type: number, body: Uint8Array): void {
     if (type === FRAME_HELLO) {
       this.receiveHello(body);
       return;

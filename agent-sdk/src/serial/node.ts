@@ -9,12 +9,15 @@ import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { systemTimer } from "../node/timer.ts";
 import type { LinkPort } from "../ports.ts";
 import { SerialLinks } from "./links.ts";
+import { FrameReader } from "./reader.ts";
+import { maxBody } from "./wire.ts";
 
 /** Two of the longest messages, so that one is under way while another is being handled. */
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
 
 /** Links over an open line. The line's own errors and end are the caller's; a silent one is the core's to notice. */
 export const serialLinks = (line: Duplex): LinkPort => {
+  const checksum = (bytes: Uint8Array): number => crc32(bytes);
   const links = new SerialLinks({
     write: (bytes) => {
       // Its answer reaches the SDK through `queued`.
@@ -22,11 +25,14 @@ export const serialLinks = (line: Duplex): LinkPort => {
     },
     queued: () => line.writableLength,
     timer: systemTimer(),
-    random: (length) => randomBytes(length),
-    checksum: (bytes) => crc32(bytes),
+    life: randomBytes(4).readUInt32BE(),
+    checksum,
     maxMessage: MAX_MESSAGE_BYTES,
     window: WINDOW_BYTES,
   });
-  line.on("data", (bytes: Uint8Array) => links.receive(bytes));
+  const reader = new FrameReader(maxBody(MAX_MESSAGE_BYTES), checksum, (type, body) =>
+    links.receiveFrame(type, body),
+  );
+  line.on("data", (bytes: Uint8Array) => reader.receive(bytes));
   return links;
 };

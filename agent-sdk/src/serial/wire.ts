@@ -35,6 +35,9 @@ export const FRAME_PROBE = 7;
 /** Link and offset before a text. */
 export const TEXT_HEAD_BYTES = 6;
 
+/** Of any frame, where the longest text has `maxMessage` bytes. */
+export const maxBody = (maxMessage: number): number => Math.max(maxMessage, 64) + TEXT_HEAD_BYTES;
+
 export interface Hello {
   readonly version: number;
   readonly role: number;

@@ -1,0 +1,46 @@
+/**
+ * The door on an Espruino without a network: the same `require("blindrelay")`, over a UART at whose
+ * other end `blindrelay bridge --mode sealed` runs. Which UART says "serial" in the configuration.
+ *
+ * The console leaves that line before anything else: frames use every byte, and what comes in there is
+ * not the person's. It goes to where a person still finds it; where nothing is left, to nowhere.
+ *
+ * [portable]
+ */
+import type { Program } from "../core/agent.ts";
+import type { EspruinoSerial } from "../serial/espruino.ts";
+import { serialLinksOf } from "../serial/espruino.ts";
+import type { BoardLinks } from "./agent.ts";
+import { agentStatus, provisionAgent, startOver, stopAgent } from "./agent.ts";
+import { crc32 } from "./natives.ts";
+import { boardTimer } from "./ports.ts";
+
+declare const E: { setConsole(device: string | null, options: { force: boolean }): void };
+declare const global: { readonly [name: string]: EspruinoSerial | undefined };
+
+const consoleFor = (line: string): string | null => {
+  for (const name of ["USB", "Bluetooth", "Serial1"])
+    if (name !== line && global[name] !== undefined) return name;
+  return null;
+};
+
+const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
+  const serial = config.serial;
+  if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
+  const port = global[serial.port];
+  if (port === undefined) throw new Error(`this board has no ${serial.port}`);
+  // Forced: a plug that is pulled would move it to a UART otherwise.
+  E.setConsole(consoleFor(serial.port), { force: true });
+  port.setup(serial.baud, serial.options === undefined ? {} : serial.options);
+  return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);
+};
+
+const startAgent = (program: Program, firmwareVersion?: string): void =>
+  startOver(uartLinks, program, firmwareVersion);
+
+export {
+  agentStatus as status,
+  provisionAgent as provision,
+  startAgent as start,
+  stopAgent as stop,
+};

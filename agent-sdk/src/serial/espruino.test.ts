@@ -1,0 +1,126 @@
+/** A board's way of reading its UART: strings in pieces, and a listener that the board may take away. */
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { ManualTimer } from "../memory/index.ts";
+import { type EspruinoSerial, serialLinksOf } from "./espruino.ts";
+import { encodeFrame, plainChecksum } from "./frames.ts";
+import {
+  encodeHello,
+  encodeLink,
+  encodeText,
+  FRAME_HELLO,
+  FRAME_OPENED,
+  FRAME_TEXT,
+  ROLE_BRIDGE,
+} from "./wire.ts";
+
+beforeAll(() => {
+  vi.stubGlobal("E", { toUint8Array: (text: string) => Buffer.from(text, "latin1") });
+});
+afterAll(() => {
+  vi.unstubAllGlobals();
+});
+
+const MAX_MESSAGE = 1536;
+const LIFE = 7;
+
+class Uart implements EspruinoSerial {
+  listeners: ((text: string) => void)[] = [];
+  written = 0;
+
+  setup(): void {}
+
+  on(_event: "data", fn: (text: string) => void): void {
+    this.listeners.push(fn);
+  }
+
+  removeAllListeners(): void {
+    this.listeners = [];
+  }
+
+  write(): void {
+    this.written++;
+  }
+
+  /** What comes off the line, in pieces of `size`. */
+  come(bytes: Uint8Array, size: number): void {
+    const text = Buffer.from(bytes).toString("latin1");
+    for (let at = 0; at < text.length; at += size) {
+      for (const listener of this.listeners) listener(text.slice(at, at + size));
+    }
+  }
+}
+
+const frame = (type: number, body: Uint8Array): Uint8Array =>
+  encodeFrame(type, body, plainChecksum);
+
+const hello = frame(
+  FRAME_HELLO,
+  encodeHello({
+    version: 1,
+    role: ROLE_BRIDGE,
+    wantsAnswer: false,
+    life: 9,
+    maxMessage: 65536,
+    window: 65536,
+  }),
+);
+
+/** A device that is linked, and what it hears. */
+const linked = (size: number) => {
+  const uart = new Uart();
+  const timer = new ManualTimer();
+  const links = serialLinksOf(uart, timer, LIFE, plainChecksum, MAX_MESSAGE);
+  const heard: string[] = [];
+  let id = LIFE << 8;
+  const connect = () => {
+    id++;
+    links.connect("", {
+      opened: () => heard.push("opened"),
+      received: (text) => heard.push(text),
+      closed: () => heard.push("closed"),
+    });
+    uart.come(hello, size);
+    uart.come(frame(FRAME_OPENED, encodeLink(id)), size);
+  };
+  connect();
+  let sent = 0;
+  const text = (value: string) => {
+    const bytes = Buffer.from(value);
+    const made = frame(FRAME_TEXT, encodeText(id, sent, bytes));
+    sent += bytes.length;
+    return made;
+  };
+  return {
+    ...{ uart, heard, text },
+    connect: () => {
+      sent = 0;
+      connect();
+    },
+  };
+};
+
+it.each([1, 7, 64, 4096])("reads frames in pieces of %i, and what lies between", (size) => {
+  const { uart, heard, text } = linked(size);
+  const garbage = Buffer.from("\x00>\xff\x00\x00noise");
+  const long = "x".repeat(1000);
+  const line = Buffer.concat([garbage, text("one"), text(long), garbage, text("three")]);
+  uart.come(line, size);
+  expect(heard).toEqual(["opened", "one", long, "three"]);
+});
+
+it("keeps no more of noise than the longest frame takes, and reads the next", () => {
+  const { uart, heard, text } = linked(64);
+  uart.come(new Uint8Array(100_000).fill(7), 64);
+  uart.come(text("after"), 64);
+  expect(heard).toEqual(["opened", "after"]);
+});
+
+it("listens anew at every connect, and once", () => {
+  const { uart, heard, text, connect } = linked(64);
+  uart.removeAllListeners(); // as Espruino, out of memory
+  connect();
+  connect();
+  uart.come(text("again"), 64);
+  expect(heard).toEqual(["opened", "opened", "opened", "again"]);
+  expect(uart.listeners).toHaveLength(1);
+});
