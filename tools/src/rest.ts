@@ -3,29 +3,32 @@ import { Readable } from "node:stream";
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import { Failure, type FailureKind } from "./failure.ts";
 
-const LIMIT_MS = 30_000;
-/** An image over a slow line. */
-const UPLOAD_LIMIT_MS = 3_600_000;
+export const REST_LIMITS = {
+  answerMs: 30_000,
+  /** An image over a slow line. */
+  uploadMs: 3_600_000,
+};
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 export class Rest {
   private readonly base: string;
   private readonly token: string | null;
+  private readonly limits: typeof REST_LIMITS;
 
   /** `base`: the relay's http(s) base. `token`: null before logging in. */
-  constructor(base: string, token: string | null) {
+  constructor(base: string, token: string | null, limits = REST_LIMITS) {
     this.base = base;
     this.token = token;
+    this.limits = limits;
   }
 
   /** The answer's JSON; undefined for 204. Rejects with a Failure. */
   async ask<Answer>(method: Method, path: string, body?: object): Promise<Answer> {
-    const response = await this.send(method, path, LIMIT_MS, {
+    return this.send(method, path, this.limits.answerMs, {
       headers: body === undefined ? {} : { "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    return readAnswer<Answer>(response);
   }
 
   /** PUTs bytes as they are read. The answer's JSON; rejects with a Failure. */
@@ -36,40 +39,81 @@ export class Rest {
   ): Promise<Answer> {
     const body = Readable.toWeb(bytes) as unknown as BodyInit;
     const init = { headers: { ...headers }, body, duplex: "half" as const };
-    return readAnswer<Answer>(await this.send("PUT", path, UPLOAD_LIMIT_MS, init));
+    return this.send("PUT", path, this.limits.uploadMs, init);
   }
 
-  private async send(
+  private async send<Answer>(
     method: Method | "PUT",
     path: string,
     limitMs: number,
     init: RequestInit & { headers: Record<string, string> },
-  ): Promise<Response> {
+  ): Promise<Answer> {
+    let response: Response;
+    let text: string;
     try {
-      return await fetch(`${this.base}/api/v1${path}`, {
+      response = await fetch(`${this.base}/api/v1${path}`, {
         ...init,
         method,
         // A token must not follow where somebody else points.
-        redirect: "error",
+        redirect: "manual",
         signal: AbortSignal.timeout(limitMs),
         headers: {
           ...init.headers,
           ...(this.token === null ? {} : { authorization: `Bearer ${this.token}` }),
         },
       });
+      text = await response.text();
     } catch (error) {
-      const { message, cause } = error as Error;
-      const why = cause instanceof Error ? cause.message : message;
-      throw new Failure("unreachable", `the relay ${this.base} cannot be reached: ${why}`, error);
+      throw this.networkFailure(error as Error, limitMs);
     }
+    return this.read<Answer>(response, text);
+  }
+
+  private read<Answer>(response: Response, text: string): Answer {
+    if (response.status === 204) return undefined as Answer;
+    const value = parse(text);
+    if (response.ok && value !== undefined) return value as Answer;
+    const problem = asProblem(value);
+    if (problem === null) throw this.strangeFailure(response);
+    const failure = problemFailure(response, problem);
+    if (response.status !== 401 || this.token === null) throw failure;
+    const fix = "blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
+    throw new RestFailure("refused", `${failure.message} ${fix}`, failure.code);
+  }
+
+  private networkFailure(error: Error, limitMs: number): Failure {
+    if (error.name === "TimeoutError") {
+      const text = `the relay ${this.base} did not answer in ${limitMs / 1000} s`;
+      return new Failure("timeout", text, error);
+    }
+    const cause = error.cause as (Error & { readonly code?: string }) | undefined;
+    // A name with several addresses fails with an error that has no message.
+    const why = cause?.message || cause?.code || error.message;
+    return new Failure("unreachable", `the relay ${this.base} cannot be reached: ${why}`, error);
+  }
+
+  /** Whoever answered so is no relay. */
+  private strangeFailure({ status, headers }: Response): Failure {
+    const location = headers.get("location");
+    if (location !== null) {
+      const text = `${this.base} points to ${location}: give that address, a token does not follow`;
+      return new Failure("unreachable", text);
+    }
+    const type = headers.get("content-type")?.split(";")[0] ?? "nothing";
+    return new Failure(
+      "unreachable",
+      `${this.base} answered ${status} with ${type}, and not as a relay does: is the address right, or a proxy between?${retryText(headers.get("retry-after"))}`,
+    );
   }
 }
 
-const readAnswer = async <Answer>(response: Response): Promise<Answer> => {
-  if (response.status === 204) return undefined as Answer;
-  const value: unknown = await response.json().catch(() => null);
-  if (response.ok && value !== null) return value as Answer;
-  throw problemFailure(response, value as Partial<Problem> | null);
+/** undefined for what is no JSON, such as what a proxy says or an answer that broke off. */
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 };
 
 const KINDS: { readonly [status: number]: FailureKind } = {
@@ -92,11 +136,33 @@ export class RestFailure extends Failure {
   }
 }
 
-const problemFailure = (response: Response, problem: Partial<Problem> | null): RestFailure => {
-  const kind = KINDS[response.status] ?? "unreachable";
-  const text = problem?.detail ?? problem?.title ?? `the relay answered ${response.status}`;
-  const places = (problem?.errors ?? []).map(({ path, message }) => `; ${path}: ${message}`);
-  const retry = response.headers.get("retry-after");
-  const wait = retry === null ? "" : ` (try again in ${retry} s)`;
-  return new RestFailure(kind, `${text}${places.join("")}${wait}`, problem?.code);
+/** A problem document, of which nothing is believed that another server may have written. */
+const asProblem = (value: unknown): Partial<Problem> | null => {
+  if (typeof value !== "object" || value === null) return null;
+  const { code, title, detail, errors, request_id } = value as Record<string, unknown>;
+  if (typeof code !== "string") return null;
+  return {
+    code,
+    ...(typeof title === "string" ? { title } : {}),
+    ...(typeof detail === "string" ? { detail } : {}),
+    ...(typeof request_id === "string" ? { request_id } : {}),
+    ...(Array.isArray(errors) ? { errors } : {}),
+  };
+};
+
+/** In seconds, or as a date, which only proxies send. */
+const retryText = (header: string | null): string => {
+  if (header === null) return "";
+  return /^\d+$/.test(header) ? ` (try again in ${header} s)` : ` (try again after ${header})`;
+};
+
+const problemFailure = (response: Response, problem: Partial<Problem>): RestFailure => {
+  const { status, headers } = response;
+  const text = problem.detail ?? problem.title ?? `the relay answered ${status}`;
+  const places = (problem.errors ?? []).map((error) => `; ${error?.path}: ${error?.message}`);
+  // The relay's operator finds it in the log by this.
+  const trace = status >= 500 && problem.request_id ? ` (request ${problem.request_id})` : "";
+  const wait = retryText(headers.get("retry-after"));
+  const message = `${text}${places.join("")}${trace}${wait}`;
+  return new RestFailure(KINDS[status] ?? "unreachable", message, problem.code);
 };

@@ -1,0 +1,171 @@
+/** What a person is told, and a script gets as exit code, whatever stands where the relay should be. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { delay, HttpResponse, http } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { EXIT, Failure } from "./failure.ts";
+import { Rest, type RestFailure } from "./rest.ts";
+
+const BASE = "https://relay.example";
+const ANY = `${BASE}/api/v1/*`;
+const TOKEN = "acct_of-no-meaning";
+
+const server = setupServer();
+beforeAll(() => server.listen({ onUnhandledFrame: "bypass" }));
+afterEach(() => server.resetHandlers());
+afterAll(() => server.close());
+
+const listen = async (play: Server): Promise<number> => {
+  play.listen(0, "127.0.0.1");
+  await once(play, "listening");
+  return (play.address() as AddressInfo).port;
+};
+
+const problem = (status: number, fields: object, headers: Record<string, string> = {}) =>
+  HttpResponse.json(
+    { type: "about:blank", title: "Title", status, ...fields },
+    { status, headers: { "content-type": "application/problem+json", ...headers } },
+  );
+
+const answered = (answer: () => Response | Promise<Response>): void =>
+  server.use(http.all(ANY, answer));
+
+const failureOf = async (asked: Promise<unknown>): Promise<Failure> => {
+  const error = await asked.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(Failure);
+  expect((error as Failure).message).not.toContain(TOKEN);
+  return error as Failure;
+};
+
+const ask = (token: string | null = TOKEN, base = BASE) =>
+  failureOf(new Rest(base, token).ask("GET", "/agents"));
+
+it("a fault of the relay is told with what its operator finds it by", async () => {
+  answered(() =>
+    problem(500, { code: "INTERNAL", detail: "Something failed here.", request_id: "req-9" }),
+  );
+  const failure = await ask();
+  expect([failure.exitCode, failure.message]).toEqual([
+    EXIT.unreachable,
+    "Something failed here. (request req-9)",
+  ]);
+});
+
+it.each([
+  ["an error page", 502, "<h1>Bad Gateway</h1>", "text/html; charset=utf-8"],
+  ["a page in place of an answer", 200, "<title>Log in to the guest network</title>", "text/html"],
+  [
+    "JSON of another server",
+    404,
+    '{"detail":[{"loc":["x"]}],"errors":{"a":1}}',
+    "application/json",
+  ],
+  ["an answer that broke off", 200, '{"items":[{"agent_id":"pu', "application/json"],
+  ["nothing at all", 200, "", "application/json"],
+])("%s is told as no relay's", async (_what, status, body, type) => {
+  answered(() => new HttpResponse(body, { status, headers: { "content-type": type } }));
+  const failure = await ask();
+  expect(failure.exitCode).toBe(EXIT.unreachable);
+  expect(failure.message).toContain(`answered ${status} with ${type.split(";")[0]}`);
+  expect(failure.message).toContain("is the address right");
+});
+
+it("an expired token is told with its fix, a wrong password without that", async () => {
+  answered(() => problem(401, { code: "INVALID_TOKEN", detail: "This token has expired." }));
+  const failure = await ask();
+  expect([failure.exitCode, (failure as RestFailure).code]).toEqual([
+    EXIT.refused,
+    "INVALID_TOKEN",
+  ]);
+  expect(failure.message).toMatch(/^This token has expired\. blindrelay login /);
+  expect((await ask(null)).message).toBe("This token has expired.");
+});
+
+it.each([
+  ["600", "Locked out. (try again in 600 s)"],
+  ["Sat, 21 Nov 2026 15:00:00 GMT", "Locked out. (try again after Sat, 21 Nov 2026 15:00:00 GMT)"],
+])("Retry-After %s says when", async (after, message) => {
+  answered(() =>
+    problem(429, { code: "RATE_LIMITED", detail: "Locked out." }, { "retry-after": after }),
+  );
+  const failure = await ask();
+  expect([failure.exitCode, failure.message]).toEqual([EXIT.refused, message]);
+});
+
+it("what was wrong in a body is told by its place", async () => {
+  const errors = [{ path: "/name", in: "body", message: "must not be empty" }];
+  answered(() => problem(422, { code: "VALIDATION_FAILED", detail: "Wrong shape.", errors }));
+  const failure = await failureOf(new Rest(BASE, TOKEN).ask("POST", "/agents", { name: "" }));
+  expect([failure.exitCode, failure.message]).toEqual([
+    EXIT.usage,
+    "Wrong shape.; /name: must not be empty",
+  ]);
+});
+
+it("a redirection is told, and the token does not follow it", async () => {
+  const followed: string[] = [];
+  server.use(
+    http.all("https://elsewhere.example/*", ({ request }) => {
+      followed.push(request.url);
+      return HttpResponse.json({ items: [] });
+    }),
+  );
+  answered(() => HttpResponse.redirect("https://elsewhere.example/api/v1/agents", 301));
+  const failure = await ask();
+  expect(failure.exitCode).toBe(EXIT.unreachable);
+  expect(failure.message).toContain("points to https://elsewhere.example/api/v1/agents");
+  expect(followed).toEqual([]);
+});
+
+it("an answer that does not come, or not to its end, ends at its deadline with 6", async () => {
+  const limits = { answerMs: 50, uploadMs: 60 };
+  const rest = new Rest(BASE, TOKEN, limits);
+  answered(async () => {
+    await delay("infinite");
+    return HttpResponse.json({});
+  });
+  const slow = await failureOf(rest.ask("GET", "/agents"));
+  expect([slow.exitCode, slow.message]).toEqual([
+    EXIT.timeout,
+    `the relay ${BASE} did not answer in 0.05 s`,
+  ]);
+  const upload = await failureOf(rest.upload("/releases/1/artifact", Readable.from(["x"]), {}));
+  expect(upload.exitCode).toBe(EXIT.timeout);
+  expect(upload.message).toContain("in 0.06 s");
+});
+
+it("an answer that begins and never ends is given up at its deadline too", async () => {
+  const begun = createServer((_request, response) => response.write("["));
+  const port = await listen(begun);
+  const rest = new Rest(`http://127.0.0.1:${port}`, TOKEN, { answerMs: 200, uploadMs: 200 });
+  expect((await failureOf(rest.ask("GET", "/agents"))).exitCode).toBe(EXIT.timeout);
+  begun.closeAllConnections();
+  begun.close();
+});
+
+it("a relay that is not there is told by address and reason, one with two addresses too", async () => {
+  const closed = createServer();
+  const port = await listen(closed);
+  closed.close();
+  await once(closed, "close");
+  for (const host of ["127.0.0.1", "localhost"]) {
+    const failure = await ask(TOKEN, `http://${host}:${port}`);
+    expect(failure.exitCode).toBe(EXIT.unreachable);
+    expect(failure.message).toMatch(
+      new RegExp(`http://${host}:${port} cannot be reached: .*ECONNREFUSED`),
+    );
+  }
+});
+
+it("an answer is read, and 204 is none", async () => {
+  answered(() => HttpResponse.json({ items: [] }));
+  expect(await new Rest(BASE, TOKEN).ask("GET", "/agents")).toEqual({ items: [] });
+  answered(() => new HttpResponse(null, { status: 204 }));
+  expect(await new Rest(BASE, TOKEN).ask("DELETE", "/agents/x")).toBeUndefined();
+});
