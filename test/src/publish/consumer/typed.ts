@@ -1,0 +1,21 @@
+/** Compiled against the packages' types, strictly and with nothing of the workspace. */
+import type { Program } from "@blindrelay/agent-sdk";
+import { startAgent } from "@blindrelay/agent-sdk/node";
+import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
+import { Streams } from "@blindrelay/agent-sdk/streams";
+import { CallError } from "@blindrelay/client-sdk";
+import { connect } from "@blindrelay/client-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+
+export const program: Program = (agent) => agent.handle("echo", (params) => params);
+
+export const ask = async (): Promise<unknown> => {
+  const client = await connect({ url: "http://127.0.0.1", accountToken: "acct_" });
+  return client.agent("pump-7", "e2e_").call("echo", { percent: 40 });
+};
+
+// @ts-expect-error: had the types not resolved, all would be `any` and this no error.
+export const wrong = connect({ url: 1, accountToken: "acct_" });
+
+export { CallError, makeToken, nodeSuite, Streams, serialLinks, startAgent };

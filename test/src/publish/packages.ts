@@ -1,0 +1,163 @@
+/**
+ * The packages as others get them: packed from a copy of the workspace by what publishes them
+ * (`prepack`, pnpm), unpacked into a folder in which nothing of the workspace can be found.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
+
+export const PACKAGES = ["protocol", "agent-sdk", "client-sdk", "relay-server", "tools"] as const;
+export type Name = (typeof PACKAGES)[number];
+
+export const WORKSPACE = resolve(import.meta.dirname, "../../..");
+const WORKSPACE_FILES = ["package.json", "pnpm-workspace.yaml", "tsconfig.base.json", "LICENSE"];
+const SCOPE = "@blindrelay";
+const LEFT_OUT = ["node_modules", "dist"];
+
+export interface Manifest {
+  readonly engines: { readonly node: string };
+  readonly bin?: { readonly [command: string]: string };
+  readonly exports?: unknown;
+  readonly dependencies: { readonly [name: string]: string };
+  readonly optionalDependencies?: { readonly [name: string]: string };
+}
+
+/** Runs a program to its end; rejects with what it printed where it fails. */
+export const run = async (
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> => {
+  // Without the recording of nonces: it is for our sources, not for npm's.
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...env, NODE_OPTIONS: "" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "close");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")}: ${code}\n${out}${err}`);
+  return out;
+};
+
+const readManifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+
+/** Links what a folder of node_modules holds, scopes included; what `instead` names leads elsewhere. */
+const linkModules = (from: string, to: string, instead: (name: string) => string | null): void => {
+  mkdirSync(to, { recursive: true });
+  for (const entry of readdirSync(from)) {
+    if (entry.startsWith(".")) continue;
+    const path = join(from, entry);
+    if (!entry.startsWith("@")) {
+      symlinkSync(realpathSync(path), join(to, entry));
+      continue;
+    }
+    mkdirSync(join(to, entry));
+    for (const name of readdirSync(path)) {
+      const target = instead(`${entry}/${name}`) ?? realpathSync(join(path, name));
+      symlinkSync(target, join(to, entry, name));
+    }
+  }
+};
+
+/** A copy, because packing removes `dist` first, and others use the workspace's. */
+const copyWorkspace = (copy: string): void => {
+  for (const file of WORKSPACE_FILES) copyFileSync(join(WORKSPACE, file), join(copy, file));
+  symlinkSync(join(WORKSPACE, "node_modules"), join(copy, "node_modules"));
+  for (const name of PACKAGES) {
+    cpSync(join(WORKSPACE, name), join(copy, name), {
+      recursive: true,
+      filter: (path) => !LEFT_OUT.includes(basename(path)),
+    });
+    linkModules(join(WORKSPACE, name, "node_modules"), join(copy, name, "node_modules"), (found) =>
+      dirname(found) === SCOPE ? join(copy, basename(found)) : null,
+    );
+  }
+};
+
+export class Packages {
+  readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-publish-"));
+  /** Where all of them are installed together. */
+  readonly consumer = join(this.folder, "consumer");
+
+  /** Packs, and installs as `npm install ./*.tgz` would, but without asking the registry. */
+  async make(): Promise<void> {
+    const copy = join(this.folder, "workspace");
+    mkdirSync(copy);
+    copyWorkspace(copy);
+    const { packageManager } = JSON.parse(readFileSync(join(WORKSPACE, "package.json"), "utf8"));
+    const pack = ["-r", "pack", "--pack-destination", join(this.folder, "packs")];
+    await run("npx", ["-y", "--prefer-offline", packageManager, ...pack], copy);
+    for (const name of PACKAGES) {
+      const folder = this.path(name);
+      mkdirSync(folder, { recursive: true });
+      await run("tar", ["-xzf", this.tarball(name), "--strip-components=1"], folder);
+      this.linkDependencies(name);
+    }
+  }
+
+  path(name: Name, ...parts: string[]): string {
+    return join(this.consumer, "node_modules", SCOPE, name, ...parts);
+  }
+
+  manifest(name: Name): Manifest {
+    return readManifest(this.path(name));
+  }
+
+  /** The file of a package's command. */
+  command(name: Name): string {
+    const [file] = Object.values(this.manifest(name).bin ?? {});
+    if (file === undefined) throw new Error(`${name} has no command`);
+    return this.path(name, file);
+  }
+
+  /** Paths of all files in the tarball. */
+  async files(name: Name): Promise<string[]> {
+    const list = await run("tar", ["-tzf", this.tarball(name)], this.folder);
+    return list
+      .trim()
+      .split("\n")
+      .map((path) => path.replace(/^package\//, ""));
+  }
+
+  private tarball(name: Name): string {
+    const packs = join(this.folder, "packs");
+    const found = readdirSync(packs).find((file) => file.startsWith(`blindrelay-${name}-`));
+    if (found === undefined) throw new Error(`${name} was not packed`);
+    return join(packs, found);
+  }
+
+  /** What the package itself declares, and nothing else, so that what it forgot is missed. */
+  private linkDependencies(name: Name): void {
+    const { dependencies, optionalDependencies } = this.manifest(name);
+    for (const dependency of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      if (dirname(dependency) === SCOPE) continue;
+      const link = this.path(name, "node_modules", dependency);
+      mkdirSync(dirname(link), { recursive: true });
+      symlinkSync(realpathSync(join(WORKSPACE, name, "node_modules", dependency)), link);
+    }
+  }
+}
+
+/** A Node outside of the workspace: the one that `npm test` was typed with. Null where there is none. */
+export const nodeOfMachine = (): string | null => {
+  const folders = (process.env.PATH ?? "").split(":");
+  const outside = folders.filter((folder) => folder !== "" && !folder.includes("node_modules"));
+  return outside.map((folder) => join(folder, "node")).find((path) => existsSync(path)) ?? null;
+};

@@ -1,0 +1,186 @@
+/**
+ * What is published works where nothing of the workspace is: each package is packed, unpacked into an
+ * empty folder, and used from there as its README says.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
+import { Cable } from "../../../tools/src/console/testing/pty.ts";
+import { type Ended, Running } from "../cli/house.ts";
+import { nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
+
+/** Five builds, beside other tests. */
+const PACK_MS = 300_000;
+vi.setConfig({ testTimeout: 120_000 });
+
+/** What a person wrote who uses the packages. */
+const PROGRAMS = join(import.meta.dirname, "consumer");
+const PASSWORD = "a long password of one's own";
+
+const packages = new Packages();
+const at = (...parts: string[]): string => join(packages.consumer, ...parts);
+const started: Running[] = [];
+let relay = "";
+
+const start = (name: "tools" | "relay-server", args: string[], input = ""): Running => {
+  const settings = { BLINDRELAY_CONFIG_DIR: at("config") };
+  const running = new Running(packages.command(name), args, settings, input);
+  started.push(running);
+  return running;
+};
+
+const blindrelay = async (...args: string[]): Promise<Ended> => {
+  const ended = await start("tools", args, `${PASSWORD}\n`).ended;
+  expect(ended).toMatchObject({ code: 0 });
+  return ended;
+};
+
+const readJson = (...path: string[]) => JSON.parse(readFileSync(at(...path), "utf8"));
+
+beforeAll(async () => {
+  await packages.make();
+  for (const file of readdirSync(PROGRAMS)) copyFileSync(join(PROGRAMS, file), at(file));
+  writeFileSync(at("package.json"), JSON.stringify({ type: "module" }));
+  const data = ["--data", at("relay")];
+  const who = ["--username", "ada", "--password-stdin", "--no-totp"];
+  expect(await start("relay-server", ["init", ...data, ...who], PASSWORD).ended).toMatchObject({
+    code: 0,
+  });
+  const ports = ["--port", "0", "--metrics-port", "0"];
+  const server = start("relay-server", ["start", ...data, ...ports]);
+  relay = (await server.json<{ url: string }>()).url;
+  await blindrelay("login", "--url", relay, "--username", "ada", "--password-stdin");
+}, PACK_MS);
+
+afterAll(async () => {
+  await Promise.all(started.map((process) => process.stop("SIGKILL")));
+  rmSync(packages.folder, { recursive: true, force: true });
+});
+
+/** Every path that a part of package.json names. */
+const pathsIn = (value: unknown): string[] =>
+  typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
+
+describe.each(PACKAGES)("the tarball of %s", (name) => {
+  it("holds what its package.json promises", () => {
+    const { bin, exports } = packages.manifest(name);
+    const paths = [...pathsIn(bin), ...pathsIn(exports)];
+    const missing = paths.filter((path) => !existsSync(packages.path(name, path.replace("*", ""))));
+    expect([paths.length > 0, missing]).toEqual([true, []]);
+  });
+
+  it("has a README, the changes and a licence, and no tests or sources", async () => {
+    const files = await packages.files(name);
+    for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
+    const wanted =
+      /^((dist|vectors|moddable|examples|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
+    const unwanted = /(?<!\.d)\.ts$|\.test\.|harness|double|tsbuildinfo|\.env|\.log$/;
+    const strange = files.filter((file) => !wanted.test(file) || unwanted.test(file));
+    expect(strange).toEqual([]);
+  });
+});
+
+it("both commands explain themselves", async () => {
+  expect((await blindrelay("--help")).stdout).toContain("Example:");
+  const { code, stdout } = await start("relay-server", ["--help"]).ended;
+  expect([code, stdout]).toEqual([0, expect.stringContaining("Usage: blindrelay-server")]);
+});
+
+/** Run by the workspace's Node and by the machine's own, which may be as old as 20. */
+const nodes = [...new Set([process.execPath, nodeOfMachine() ?? process.execPath])].map((path) => ({
+  path,
+  version: `${spawnSync(path, ["--version"]).stdout}`.trim(),
+}));
+
+it.each(nodes)("an agent and a client in a few lines talk, on Node $version", async ({ path }) => {
+  const id = `pump-${nodes.findIndex((node) => node.path === path)}`;
+  await blindrelay("agent", "add", "Pump", "--id", id);
+  const exported = JSON.parse((await blindrelay("agent", "export", id, "--json")).stdout);
+  const env = {
+    ...process.env,
+    BLINDRELAY_URL: relay,
+    BLINDRELAY_AGENT_ID: id,
+    BLINDRELAY_RELAY_TOKEN: exported.api_token,
+    BLINDRELAY_AGENT_TOKEN: exported.agent_token,
+    BLINDRELAY_ACCOUNT_TOKEN: readJson("config", "default.json").account_token,
+    BLINDRELAY_STATE_DIR: at(`state-${id}`),
+  };
+  const agent = spawn(path, [at("agent.js")], { env, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    expect(await once(createInterface(agent.stdout), "line")).toEqual(["online"]);
+    expect(await run(path, [at("client.js")], packages.consumer, env)).toBe('{"percent":40}\n');
+  } finally {
+    agent.kill();
+  }
+});
+
+const old = nodes.find(({ version }) => Number.parseInt(version.slice(1), 10) < 26);
+const which = old?.version ?? "an older Node (skipped: the machine has none)";
+
+it.skipIf(old === undefined)(`on ${which} both commands say which they want`, () => {
+  for (const name of ["tools", "relay-server"] as const) {
+    const { status, stderr } = spawnSync(old?.path as string, [packages.command(name), "--help"]);
+    expect([status, `${stderr}`]).toEqual([70, expect.stringContaining("needs Node 26 or newer")]);
+  }
+});
+
+it("flash --target moddable writes a whole project", async () => {
+  await blindrelay("provision", "--id", "lamp-1", "--out", at("lamp-1"));
+  await blindrelay(
+    ...["flash", "--target", "moddable", "--program", at("program.js")],
+    ...["--config", at("lamp-1"), "--out", at("project")],
+  );
+  const modules = Object.values<string>(readJson("project/blindrelay/manifest.json").modules);
+  const own = modules.filter((path) => path.startsWith("./"));
+  for (const path of own) expect(existsSync(at("project/blindrelay", `${path}.js`))).toBe(true);
+  expect(own).toHaveLength(3);
+  expect(readJson("project/manifest.json").include).toContain("./blindrelay/manifest.json");
+  expect(readJson("project/agent.json").config.agent_id).toBe("lamp-1");
+  expect(existsSync(at("project/main.js"))).toBe(true);
+});
+
+it("flash --dry-run takes the SDK and the check of programs from the package", async () => {
+  const double = new EspruinoDouble({});
+  const cable = new Cable(double, at("tty"));
+  try {
+    await cable.plugIn();
+    const port = [at("tty"), "--baud", "921600"];
+    await blindrelay("provision", ...port, "--id", "lamp-2");
+    const flags = ["flash", ...port, "--dry-run", "--json", "--program"];
+    const tried = await blindrelay(...flags, at("program.js"));
+    const sdk = readFileSync(packages.path("agent-sdk", "dist/espruino/blindrelay.js"));
+    expect(JSON.parse(tried.stdout)).toMatchObject({
+      dry_run: true,
+      files: [{ name: "blindrelay", bytes: sdk.length }, { name: "program" }],
+    });
+
+    writeFileSync(at("wrong.js"), "export default async (agent) => {};\n");
+    const wrong = await start("tools", [...flags, at("wrong.js")]).ended;
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("return a promise")]);
+  } finally {
+    await cable.end();
+    double.end();
+  }
+});
+
+it("types resolve for a strict TypeScript program", async () => {
+  const types = at("node_modules/@types");
+  mkdirSync(types);
+  symlinkSync(resolve(WORKSPACE, "node_modules/@types/node"), join(types, "node"));
+  const compilerOptions = { module: "nodenext", strict: true, noEmit: true, types: ["node"] };
+  writeFileSync(at("tsconfig.json"), JSON.stringify({ compilerOptions, files: ["typed.ts"] }));
+  await run(resolve(WORKSPACE, "node_modules/.bin/tsc"), ["-p", "."], packages.consumer);
+});
