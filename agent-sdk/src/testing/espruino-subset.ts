@@ -1,10 +1,14 @@
 /**
  * The subset check: the built file in a `node:vm` from which built-ins that Espruino lacks are gone
- * and in which lenient ones are as lenient, over real sockets and Node's ciphers. It catches what
- * the file must not rely on. It is not a test on Espruino: most of what that engine does wrongly in
- * silence (docs/runtimes.md) cannot be imitated; dialect.ts and the tests on the real engine see to it.
+ * and in which lenient ones are as lenient, with Node's ciphers, and over real
+ * sockets unless it is given others. It catches what the file must not rely on. It is not a test on
+ * Espruino: most of what that engine does wrongly in silence (docs/runtimes.md) cannot be imitated;
+ * dialect.ts and the tests on the real engine see to it.
  */
-import { type Context, createContext, runInContext } from "node:vm";
+import { type Context, createContext, runInContext, Script } from "node:vm";
+import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
+import type { TimerPort } from "../ports.ts";
+import { EspruinoFlash } from "./espruino-flash.ts";
 import { espruinoCrypto, espruinoGlobals } from "./espruino-natives.ts";
 import { espruinoNet } from "./espruino-net.ts";
 import { parseLeniently } from "./lenient-json.ts";
@@ -43,33 +47,70 @@ const IMITATE = `
 
 type Exports = Record<string, (...given: never[]) => unknown>;
 
+/** What lies around a board. */
+export interface Surroundings {
+  readonly timer: TimerPort;
+  readonly net: EspruinoSockets;
+  /** In the place of a flash that is never cut off. */
+  readonly storage: EspruinoStorage;
+  /** Lines on its console. */
+  readonly print: (line: string) => void;
+}
+
+/** Where nothing else is given. */
+const REAL: Omit<Surroundings, "storage"> = {
+  timer: {
+    now: () => Date.now(),
+    set: (ms, fn) => setTimeout(fn, ms),
+    clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+  },
+  net: espruinoNet(),
+  print: () => {},
+};
+
+/** The engine's TIMER_MIN_INTERVAL. */
+const MIN_DELAY_MS = 0.1;
+
+/** Evaluating anything runs the promise jobs that wait in the context. */
+const JOBS = new Script("0");
+
 /** One life of a board: from power-up to `powerOff`. */
 export class SubsetBoard {
   private readonly context: Context;
-  private readonly files: Map<string, string>;
-  private readonly timers = new Set<NodeJS.Timeout>();
+  private readonly surroundings: Surroundings;
+  private readonly timers = new Set<unknown>();
   private readonly loaded = new Map<string, unknown>();
-  private readonly sockets = new Set<{ end(): void }>();
+  private readonly sockets = new Set<EspruinoSocket>();
+  private isOff = false;
 
-  /** `files`: the board's Storage, which outlives it. */
-  constructor(files: Map<string, string>) {
-    this.files = files;
+  /** `files`: the board's flash, which outlives it. */
+  constructor(files: Map<string, string>, surroundings: Partial<Surroundings> = {}) {
+    this.surroundings = { ...REAL, storage: new EspruinoFlash(files), ...surroundings };
     const globals = espruinoGlobals();
-    this.context = createContext({
-      ...globals,
-      hostParse: parseLeniently,
-      E: { ...globals.E, hwRand: () => 0x12345678, on: () => {}, defrag: () => {} },
-      process: {
-        env: { BOARD: "SUBSET", VERSION: "2v29" },
-        memory: () => ({ free: 4000, total: 5000, blocksize: 16 }),
+    this.context = createContext(
+      {
+        ...globals,
+        hostParse: parseLeniently,
+        E: {
+          ...globals.E,
+          hwRand: () => 0x12345678,
+          on: () => {},
+          defrag: () => {},
+        },
+        process: {
+          env: { BOARD: "SUBSET", VERSION: "2v29" },
+          memory: () => ({ free: 4000, total: 5000, blocksize: 16 }),
+        },
+        console: { log: (line: string) => this.surroundings.print(line) },
+        getTime: () => this.surroundings.timer.now() / 1000,
+        getSerial: () => "subset",
+        setTimeout: (fn: () => void, ms: number) => this.setTimer(fn, ms),
+        clearTimeout: (handle: unknown) => this.clearTimer(handle),
+        require: (name: string) => this.require(name),
       },
-      console: { log: () => {} },
-      getTime: () => Date.now() / 1000,
-      getSerial: () => "subset",
-      setTimeout: (fn: () => void, ms: number) => this.setTimer(fn, ms),
-      clearTimeout: (timer: NodeJS.Timeout | undefined) => this.clearTimer(timer),
-      require: (name: string) => this.require(name),
-    });
+      // Promise jobs run when the board's turn ends, as on Espruino, and not when Node's does.
+      { microtaskMode: "afterEvaluate" },
+    );
     runInContext(IMITATE, this.context);
     for (const path of MISSING) runInContext(`delete ${path}`, this.context);
   }
@@ -86,9 +127,10 @@ export class SubsetBoard {
     return runInContext(code, this.context);
   }
 
-  /** As a power cut: no timer and no socket goes on. */
+  /** As a power cut: no timer and no socket goes on, nothing is heard any more. */
   powerOff(): void {
-    for (const timer of this.timers) clearTimeout(timer);
+    this.isOff = true;
+    for (const handle of this.timers) this.surroundings.timer.clear(handle);
     for (const socket of this.sockets) {
       try {
         socket.end();
@@ -98,16 +140,21 @@ export class SubsetBoard {
     }
   }
 
-  private load(name: string): unknown {
-    if (name === "Storage") {
-      return {
-        read: (file: string) => this.files.get(file),
-        write: (file: string, text: string) => this.files.set(file, String(text)) !== undefined,
-      };
+  /** A turn of the board: what comes from outside, and the promise jobs that it leaves. */
+  private turn(act: () => void): void {
+    if (this.isOff) return;
+    try {
+      act();
+    } finally {
+      JOBS.runInContext(this.context);
     }
+  }
+
+  private load(name: string): unknown {
+    if (name === "Storage") return this.surroundings.storage;
     if (name === "crypto") return espruinoCrypto();
     if (name === "net") return this.net();
-    const code = this.files.get(name);
+    const code = this.surroundings.storage.read(name);
     if (code === undefined) throw new Error(`Module "${name}" not found`);
     const exports: Exports = {};
     const run = runInContext(`(function (exports, module) {${code}\n})`, this.context);
@@ -115,29 +162,33 @@ export class SubsetBoard {
     return exports;
   }
 
-  private net() {
-    const net = espruinoNet();
+  private net(): EspruinoSockets {
     return {
-      connect: (target: { host: string; port: number }, connected: () => void) => {
-        const socket = net.connect(target, connected);
+      connect: (target, connected) => {
+        const socket = this.surroundings.net.connect(target, () => this.turn(connected));
         this.sockets.add(socket);
-        return socket;
+        return {
+          on: (event: string, listener: (value: never) => void) =>
+            socket.on(event as "data", (value) => this.turn(() => listener(value as never))),
+          write: (data) => socket.write(data),
+          end: () => socket.end(),
+        };
       },
     };
   }
 
-  private setTimer(fn: () => void, ms: number): NodeJS.Timeout {
-    const timer = setTimeout(() => {
-      this.timers.delete(timer);
-      fn();
-    }, ms);
-    this.timers.add(timer);
-    return timer;
+  private setTimer(fn: () => void, ms: number): unknown {
+    const handle = this.surroundings.timer.set(Math.max(ms, MIN_DELAY_MS), () => {
+      this.timers.delete(handle);
+      this.turn(fn);
+    });
+    this.timers.add(handle);
+    return handle;
   }
 
-  private clearTimer(timer: NodeJS.Timeout | undefined): void {
-    if (timer === undefined) throw new Error("clearTimeout(undefined) not allowed");
-    this.timers.delete(timer);
-    clearTimeout(timer);
+  private clearTimer(handle: unknown): void {
+    if (handle === undefined) throw new Error("clearTimeout(undefined) not allowed");
+    this.timers.delete(handle);
+    this.surroundings.timer.clear(handle);
   }
 }

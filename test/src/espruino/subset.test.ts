@@ -40,6 +40,11 @@ describe("subset check", () => {
     ["the first of two members", 'JSON.parse("{\\"a\\": 1, \\"a\\": 2}").a', 1],
     ["single quotes, hexadecimals, a trailing comma", "JSON.parse(\"{'a': 0x10,}\").a", 16],
     ["broken base64", 'atob("-").length', 0],
+    [
+      "jobs of promises at the end of a turn",
+      "var late = 0; Promise.resolve().then(() => late++); late",
+      0,
+    ],
     ["8-bit characters", "String.fromCharCode(256 + 65)", "A"],
     ["a slice that is an Array", "Array.isArray(new Uint8Array(2).slice(0))", true],
     ["escapes from 0x7f on", 'JSON.stringify("\\u007f\\u4e2d")', '"\\u007f\\u4e2d"'],

@@ -11,6 +11,9 @@ import { Stage } from "../adversary/stage.ts";
 import { BesiegedBoard } from "./board.ts";
 import type { MakeHardware } from "./hardware.ts";
 
+/** For all that a board does about one message. */
+const TURNS_MS = 1;
+
 export class Siege extends Stage {
   readonly devices: readonly BesiegedBoard[];
   readonly people: readonly Person[];
@@ -40,10 +43,10 @@ export class Siege extends Stage {
     }
   }
 
-  /** A board may put off to a turn of its own what it answers; that turn comes at once. */
+  /** A board answers in turns of its own, so it is given the time for them. */
   protected override reach(act: () => void): void {
     super.reach(act);
-    this.timer.advance(0);
+    this.timer.advance(TURNS_MS);
   }
 
   private checkNonce({ from, packet, text }: Captured): void {

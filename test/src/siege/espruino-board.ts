@@ -1,0 +1,39 @@
+/** What a besieged Espruino has in its Storage, and what is run on it, whatever its engine. */
+import { fileURLToPath } from "node:url";
+import { buildProgram } from "../../../agent-sdk/build/espruino.ts";
+import type { Identity } from "./hardware.ts";
+
+/** Files by their name in Storage, which holds them beside the boot count and the configuration. */
+export type EspruinoFiles = { readonly [name in "blindrelay" | "program"]: string };
+
+export const SLOTS = ["boot.0", "boot.1"];
+
+/** `blindrelay`: code of buildEspruino. */
+export const espruinoFiles = (blindrelay: string): EspruinoFiles => ({
+  blindrelay,
+  program: buildProgram(fileURLToPath(new URL("program.ts", import.meta.url))).code,
+});
+
+/** Text of blindrelay.json. */
+export const configOf = ({ agentId, relayToken, agentToken, version }: Identity): string =>
+  JSON.stringify({
+    url: "ws://relay.test/wss",
+    agent_id: agentId,
+    relay_token: relayToken,
+    agent_token: agentToken,
+    v: version,
+  });
+
+/** Starts the agent; afterwards the global `agent` is there to emit events. */
+export const START = `
+  require("blindrelay").start(function (given) {
+    agent = given;
+    require("program").program(given);
+  });
+`;
+
+const EXECUTED = "blindrelay warn: executed ";
+
+/** The marker of a call in a line that program.ts printed; null for any other line. */
+export const markerOf = (line: string): unknown =>
+  line.startsWith(EXECUTED) ? JSON.parse(line.slice(EXECUTED.length)).marker : null;
