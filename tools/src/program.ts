@@ -44,14 +44,14 @@ Environment, before the profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLIND
 BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLINDRELAY_STATE_DIR.
 BLINDRELAY_PASSPHRASE opens a profile that is under one.
 
-Exit codes: 0 done, 2 usage, 3 the agent answered with an error, 4 relay or agent not reachable,
-5 refused, 6 timed out, 7 device or port, 70 a fault of ours.`,
+Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
+agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a fault of ours.`,
     );
 
   const context: Context = {
     settings: () => {
       const name = program.opts<{ profile?: string }>().profile ?? env.BLINDRELAY_PROFILE;
-      return new Settings(env, name ?? DEFAULT_PROFILE);
+      return new Settings(env, name || DEFAULT_PROFILE);
     },
   };
 

@@ -40,6 +40,10 @@ export const addLogin = (program: Command, context: Context): void => {
       const url = flags.url === undefined ? settings.httpUrl() : httpBase(flags.url);
       const rest = new Rest(url, null);
       const config = await rest.ask<AuthConfig>("GET", "/auth/config");
+      // Before it gets a password.
+      if (!Array.isArray(config.packet_versions)) {
+        throw new Failure("unreachable", `${url} answers and is no relay: is the address right?`);
+      }
       const given =
         flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags, config);
       const { user } = await rest.ask<LoginAnswer>("POST", "/auth/login", {

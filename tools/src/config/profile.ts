@@ -32,8 +32,8 @@ const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 export const profilePath = (name: string, env: Environment): string => {
   if (!NAME_PATTERN.test(name)) throw new Failure("usage", `not a profile's name: ${name}`);
   const base =
-    env.BLINDRELAY_CONFIG_DIR ??
-    join(env.XDG_CONFIG_HOME ?? join(homedir(), ".config"), "blindrelay");
+    env.BLINDRELAY_CONFIG_DIR ||
+    join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "blindrelay");
   return join(base, `${name}.json`);
 };
 

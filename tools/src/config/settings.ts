@@ -1,7 +1,7 @@
 /** What the commands are set up with: the environment first, then the profile (commands.md). */
 import { dirname, join } from "node:path";
 import { relayUrl } from "@blindrelay/client-sdk";
-import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
+import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { Failure } from "../failure.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
@@ -35,7 +35,7 @@ export class Settings {
 
   /** Whether reading the profile would ask a person. */
   get isLocked(): boolean {
-    return this.env[PASSPHRASE_VARIABLE] === undefined && isSealed(this.profilePath);
+    return this.given(PASSPHRASE_VARIABLE) === null && isSealed(this.profilePath);
   }
 
   /** Writes the profile, under the passphrase that it was under. */
@@ -52,20 +52,19 @@ export class Settings {
 
   /** The relay's http(s) base, without a slash at its end. */
   httpUrl(): string {
-    const url = this.env.BLINDRELAY_URL ?? this.profile?.url;
-    if (url === undefined) {
-      throw new Failure("usage", "which relay? Set BLINDRELAY_URL, or run: blindrelay login");
-    }
-    return httpBase(url);
+    const url = this.given("BLINDRELAY_URL") ?? this.profile?.url;
+    if (url !== undefined) return httpBase(url);
+    const fix = "set BLINDRELAY_URL, or run: blindrelay login --url https://relay.example";
+    throw new Failure("usage", `which relay? ${fix}`);
   }
 
   /** The relay's WebSocket address. */
   socketUrl(): string {
-    return socketAddress(this.env.BLINDRELAY_URL ?? this.httpUrl());
+    return socketAddress(this.given("BLINDRELAY_URL") ?? this.httpUrl());
   }
 
   accountToken(): string {
-    const token = this.env.BLINDRELAY_ACCOUNT_TOKEN ?? this.profile?.account_token;
+    const token = this.given("BLINDRELAY_ACCOUNT_TOKEN") ?? this.profile?.account_token;
     if (token !== undefined) return token;
     throw new Failure(
       "usage",
@@ -85,8 +84,8 @@ export class Settings {
 
   /** The same, or null where there is none. */
   secretAtHand(agentId: string): Secret | null {
-    const given = this.env.BLINDRELAY_AGENT_TOKEN;
-    if (given !== undefined) return { agentToken: given, version: this.version() };
+    const given = this.given("BLINDRELAY_AGENT_TOKEN");
+    if (given !== null) return { agentToken: given, version: this.version() };
     return this.keptSecretOf(agentId);
   }
 
@@ -99,56 +98,72 @@ export class Settings {
 
   /** The relay token of the agent that the environment names; null where it names none. */
   relayToken(): string | null {
-    return this.env.BLINDRELAY_RELAY_TOKEN || null;
+    return this.given("BLINDRELAY_RELAY_TOKEN");
   }
 
   /** An agent's own folder: the environment's, else one beside the profile. */
   stateDirOf(agentId: string): string {
-    return this.env.BLINDRELAY_STATE_DIR || join(this.statePath, checkAgentId(agentId));
+    return this.given("BLINDRELAY_STATE_DIR") ?? join(this.statePath, checkAgentId(agentId));
   }
 
   /** A variable that the command cannot do without. */
   demand(name: string, what: string): string {
-    const value = this.env[name];
-    if (value !== undefined && value !== "") return value;
+    const value = this.given(name);
+    if (value !== null) return value;
     throw new Failure("usage", `${name} is missing: set it to ${what}`);
+  }
+
+  /** A variable of the environment; an empty one is none, as CI systems set those. */
+  private given(name: string): string | null {
+    return this.env[name] || null;
   }
 
   private passphrase(): string {
     this.passphraseGiven ??=
-      this.env[PASSPHRASE_VARIABLE] ?? askPassphrase(`Passphrase of ${this.profilePath}`);
+      this.given(PASSPHRASE_VARIABLE) ?? askPassphrase(`Passphrase of ${this.profilePath}`);
     return this.passphraseGiven;
   }
 
   private version(kept = "1"): Version {
-    const version = this.env.BLINDRELAY_PACKET_VERSION ?? kept;
+    const version = this.given("BLINDRELAY_PACKET_VERSION") ?? kept;
     if (isVersion(version)) return version;
     throw new Failure("usage", `BLINDRELAY_PACKET_VERSION must be "1" or "2", not ${version}`);
   }
 }
 
-/** The WebSocket address of a relay's. Throws a Failure (usage) for other texts. */
-export const socketAddress = (text: string): string => {
-  try {
-    return relayUrl(text);
-  } catch (error) {
-    throw new Failure("usage", `the relay's address: ${(error as Error).message}`, error);
+/** Of what is taken for a secret; a whole one is longer. */
+const SECRET_LENGTH = 40;
+
+/** Throws a Failure (usage), without the text: a secret may stand in the wrong place. */
+const checkAddress = (text: string): string => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^(http|ws)s?:$/.test(url.protocol)) {
+    const form = "expected an http, https, ws or wss URL, such as https://relay.example";
+    throw new Failure("usage", `the relay's address: ${form}`);
   }
+  if (url.username !== "" || url.password !== "") {
+    const text = "the relay's address must hold no user name and no password: login asks for them";
+    throw new Failure("usage", text);
+  }
+  return text;
 };
+
+/** The WebSocket address of a relay's. Throws a Failure (usage) for other texts. */
+export const socketAddress = (text: string): string => relayUrl(checkAddress(text));
 
 /** The http(s) base of a relay's address. Throws a Failure (usage) for other texts. */
 export const httpBase = (text: string): string => {
-  let url: URL;
-  try {
-    url = new URL(relayUrl(text));
-  } catch (error) {
-    throw new Failure("usage", `the relay's address: ${(error as Error).message}`, error);
-  }
+  const url = new URL(socketAddress(text));
   url.protocol = url.protocol.replace("ws", "http");
   return url.href.replace(/\/wss$/, "");
 };
 
+/** An agent's id, which goes to the relay. Throws a Failure for others, and for a secret in its place. */
 export const checkAgentId = (text: string): string => {
+  const { kind } = readToken(text.trim());
+  // An id may begin like a secret, and a mistyped secret is one all the same.
+  if (kind !== null && text.length >= SECRET_LENGTH)
+    throw new Failure("refused", `${TOKEN_NAMES[kind]} in place of an agent id`);
   if (new RegExp(AGENT_ID_PATTERN).test(text)) return text;
   throw new Failure("usage", `not an agent id (letters, digits, "_", "-", up to 64): ${text}`);
 };
