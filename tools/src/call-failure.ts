@@ -1,6 +1,7 @@
 /** What a CallError of the client SDK means to a script: one exit code each. */
 import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "./failure.ts";
+import { jsonText } from "./output.ts";
 
 const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   REMOTE: "agentError",
@@ -22,6 +23,6 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
 export const callFailure = (error: CallError): Failure =>
   new Failure(
     KINDS[error.code],
-    error.remote === undefined ? error.message : JSON.stringify(error.remote),
+    error.remote === undefined ? error.message : jsonText(error.remote),
     error,
   );

@@ -1,9 +1,24 @@
 /** Standard output is for answers, standard error for all else (commands.md). */
 
-/** What agents and relays say must not steer the terminal it is printed on. */
-const harmless = (text: string): string =>
+/**
+ * What agents and relays say must not steer the terminal it is printed on, nor turn the order of its
+ * characters (Unicode's bidirectional controls): all control characters but the line end.
+ */
+const STEERING =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
+
+/** For names that somebody else chose: they must not begin a line of their own. */
+export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
+
+/** JSON.stringify leaves some of them as they are; escaped, they mean the same. */
+export const jsonText = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    STEERING,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 
 /** Lines of answer for a person or a shell. */
 export const answer = (text: string): void => {
@@ -12,7 +27,7 @@ export const answer = (text: string): void => {
 
 /** One JSON document on one line. */
 export const answerJson = (value: unknown): void => {
-  process.stdout.write(`${JSON.stringify(value)}\n`);
+  process.stdout.write(`${jsonText(value)}\n`);
 };
 
 /** Lines for the person who watches. */
@@ -22,7 +37,7 @@ export const tell = (text: string): void => {
 
 /** Rows under a header, in columns as wide as their widest cell. */
 export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
-  const all = [header, ...rows];
+  const all = [header, ...rows.map((row) => row.map(oneLine))];
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   return all
     .map((row) =>

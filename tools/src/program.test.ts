@@ -8,9 +8,9 @@ import type { Command } from "commander";
 import { afterAll, expect, it, vi } from "vitest";
 import { callFailure } from "./call-failure.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
-import { httpBase, Settings } from "./config/settings.ts";
-import { Failure } from "./failure.ts";
-import { table, tell } from "./output.ts";
+import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
+import { EXIT, Failure } from "./failure.ts";
+import { jsonText, table, tell } from "./output.ts";
 import { exitCodeOf, makeProgram } from "./program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-program-"));
@@ -21,6 +21,15 @@ const ENV = {
   BLINDRELAY_URL: "http://127.0.0.1:1",
   BLINDRELAY_ACCOUNT_TOKEN: makeToken("account", new Uint8Array(32)),
   BLINDRELAY_AGENT_TOKEN: makeToken("e2e", new Uint8Array(32)),
+};
+
+const failureOf = (attempt: () => unknown): Failure => {
+  try {
+    attempt();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+  }
+  throw new Error("no Failure");
 };
 
 const everyCommand = (command: Command): Command[] => [
@@ -128,13 +137,48 @@ it.each([
   expect(httpBase(given)).toBe(base);
 });
 
+it("takes an empty variable for none, as CI systems set them", () => {
+  const env = Object.fromEntries(Object.keys(ENV).map((name) => [name, ""]));
+  const none = new Settings({ ...env, BLINDRELAY_CONFIG_DIR: join(folder, "none") }, "default");
+  expect(() => none.httpUrl()).toThrow("which relay?");
+  expect(() => none.accountToken()).toThrow("which account?");
+  expect(none.secretAtHand("pump-7")).toBeNull();
+  // Not the folder that one happens to be in.
+  expect(profilePath("work", { BLINDRELAY_CONFIG_DIR: "", XDG_CONFIG_HOME: "/x" })).toBe(
+    "/x/blindrelay/work.json",
+  );
+});
+
+it("prints no secret that stands in the wrong place, and sends none", () => {
+  const secret = makeToken("e2e", new Uint8Array(32).fill(7));
+  const mistyped = `${secret.slice(0, -3)}x`;
+  for (const text of [secret, ` ${secret}\n`, mistyped]) {
+    const failure = failureOf(() => checkAgentId(text));
+    expect([failure.exitCode, failure.message]).toEqual([
+      EXIT.refused,
+      "an end-to-end secret (e2e_) in place of an agent id",
+    ]);
+  }
+  expect(checkAgentId("login_pump-7")).toBe("login_pump-7");
+  for (const address of [secret, "ftp://hidden", "https://ada:hidden@relay.example", ""]) {
+    const { exitCode, message } = failureOf(() => httpBase(address));
+    expect(exitCode).toBe(2);
+    expect(message).not.toMatch(/e2e_|hidden/);
+  }
+});
+
 it("does not let what others say steer the terminal", () => {
   let written = "";
   vi.spyOn(process.stderr, "write").mockImplementation((text) => {
     written += text;
     return true;
   });
-  tell("a\u001b[2Jb\u009bc\nd");
-  expect(written).toBe("a\ufffd[2Jb\ufffdc\nd\n");
+  tell("a\u001b[2Jb\u009bc\u202ed\ne");
+  expect(written).toBe("a\ufffd[2Jb\ufffdc\ufffdd\ne\n");
+  // An agent that is called so must not make a line of the table, nor one of events.
+  expect(table(["A"], [["x\npump-8 is offline"]])).toBe("A\nx\ufffdpump-8 is offline");
+  const hostile = { a: "\u001b[2J\u009b2J\u007f\u2028\u202e" };
+  expect(jsonText(hostile)).toBe('{"a":"\\u001b[2J\\u009b2J\\u007f\\u2028\\u202e"}');
+  expect(JSON.parse(jsonText(hostile))).toEqual(hostile);
   expect(table(["A", "B"], [["long", "x"]])).toBe("A     B\nlong  x");
 });

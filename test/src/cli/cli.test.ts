@@ -1,7 +1,8 @@
 /** The command as its users have it: real processes, a real relay, exit codes and both outputs. */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
@@ -22,6 +23,7 @@ export default (agent) => {
   agent.handle("nothing", () => null);
   agent.handle("fail", () => { throw new Error("stuck"); });
   agent.handle("never", () => new Promise(() => {}));
+  agent.handle("forge", () => agent.emit("x\\npump-8 is offline", { a: "\\u009b2J" }));
   agent.every(50, () => agent.emit("tick", { level: 4 }));
 };
 `;
@@ -163,6 +165,16 @@ describe("events", () => {
     expect(lines.filter(({ kind }) => kind === "event")).toEqual([tick, tick]);
   });
 
+  it("are one line each, whatever an agent calls them", async () => {
+    const events = house.start(["events", "pump-7"]);
+    await events.line();
+    await house.cli(["call", "pump-7", "forge"]);
+    let line = "";
+    while (!line.includes("x")) line = await events.line();
+    expect(line).toBe('pump-7 x\ufffdpump-8 is offline {"a":"\\u009b2J"}');
+    expect((await events.stop("SIGINT")).code).toBe(0);
+  });
+
   it("listens to all in the keyring, and ends with 0 on SIGINT", async () => {
     const events = house.start(["events", "--json"]);
     for (let seen = ""; seen !== "event"; seen = (await events.json<{ kind: string }>()).kind);
@@ -271,6 +283,23 @@ describe("login", () => {
     expect([code, stdout]).toEqual([5, ""]);
     expect(stderr).not.toContain("wrong\n");
     expect(() => statSync(house.path("config/other.json"))).toThrow();
+  });
+});
+
+describe("what answers and is no relay", () => {
+  it("gets no password", async () => {
+    const asked: (string | undefined)[] = [];
+    const other = createHttpServer((request, response) => {
+      asked.push(request.url);
+      response.setHeader("content-type", "application/json").end("{}");
+    });
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const { port } = other.address() as AddressInfo;
+    const flags = ["--url", `http://127.0.0.1:${port}`, "--username", "ada", "--password-stdin"];
+    const { code, stderr } = await house.cli(["login", ...flags], {}, PASSWORD);
+    other.close();
+    expect([code, stderr]).toEqual([4, expect.stringContaining("is no relay")]);
+    expect(asked).toEqual(["/api/v1/auth/config"]);
   });
 });
 

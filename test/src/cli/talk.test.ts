@@ -74,6 +74,10 @@ it("a packet is opened with the keyring's secret, and a changed one is told", as
   ]);
   const none = await house.cli(["inspect"], {}, "nothing here\n");
   expect([none.code, none.stdout]).toEqual([1, ""]);
+  for (const file of [house.folder, house.path("no-such.log")]) {
+    const unread = await house.cli(["inspect", file]);
+    expect([unread.code, unread.stderr]).toEqual([2, expect.stringContaining("cannot read")]);
+  }
 });
 
 it("the doctor finds nothing bad, then what was broken, with its fix", async () => {

@@ -3,7 +3,7 @@ import type { CallError, Client } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
 import { checkToken, connectClient, interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
@@ -33,7 +33,7 @@ const positive = (value: string): number => {
 const asText = (line: Line): string => {
   if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
   if (line.kind === "gap") return `${line.agent_id}: ${line.packets} packets were lost`;
-  return `${line.agent_id} ${line.event} ${JSON.stringify(line.data ?? null)}`;
+  return `${line.agent_id} ${oneLine(line.event)} ${jsonText(line.data ?? null)}`;
 };
 
 interface Listened extends Secret {

@@ -1,10 +1,11 @@
 /** `blindrelay inspect`: a packet or a capture file, every field, why it fails, opened where the secret is at hand. */
-import { createReadStream, existsSync } from "node:fs";
+import type { ReadStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { checkAgentId } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answer, answerJson, jsonText, tell } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
 
@@ -27,12 +28,23 @@ const asText = (report: PacketReport, line: number): string => {
   if (report.agent_part !== null) rows.push(["agent's part", report.agent_part]);
   if (report.plaintext_bytes !== null) rows.push(["plaintext", `${report.plaintext_bytes} bytes`]);
   if (report.direction !== null) rows.push(["direction", report.direction]);
-  if (report.opened === true) rows.push(["content", JSON.stringify(report.content)]);
+  if (report.opened === true) rows.push(["content", jsonText(report.content)]);
   else if (report.opened === null && report.kind !== null) {
     rows.push(["content", "sealed: no secret at hand for this agent"]);
   }
   if (report.problem !== null) rows.push(["problem", report.problem]);
   return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}`).join("\n");
+};
+
+/** Rejects with a Failure (usage) for what is no file or may not be read. */
+const openFile = async (path: string): Promise<ReadStream> => {
+  try {
+    const file = await open(path);
+    if ((await file.stat()).isDirectory()) throw new Error("it is a folder");
+    return file.createReadStream();
+  } catch (error) {
+    throw new Failure("usage", `cannot read ${path}: ${(error as Error).message}`, error);
+  }
 };
 
 export const addInspect = (program: Command, context: Context): void => {
@@ -54,11 +66,8 @@ where there is none.`,
     )
     .action(async (file: string | undefined, flags: { agent?: string; json?: boolean }) => {
       if (flags.agent !== undefined) checkAgentId(flags.agent);
-      if (file !== undefined && file !== "-" && !existsSync(file)) {
-        throw new Failure("usage", `there is no file ${file}`);
-      }
       const settings = context.settings();
-      const input = file === undefined || file === "-" ? process.stdin : createReadStream(file);
+      const input = file === undefined || file === "-" ? process.stdin : await openFile(file);
       let line = 0;
       let packets = 0;
       let wrong = 0;

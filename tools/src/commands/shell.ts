@@ -11,7 +11,7 @@ import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
 import { checkToken, connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
@@ -128,7 +128,7 @@ class Shell {
     this.methods = [];
     this.stopListening = agent.on("event", (event, data) => {
       if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
-      else tell(`${agentId} ${event} ${JSON.stringify(data ?? null)}`);
+      else tell(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
     });
     try {
       const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
