@@ -7,10 +7,11 @@
  * this process can, also under a virtual clock. Always give a computation limit, or an endless loop in
  * the script is an endless loop here.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdtempSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makePipe } from "./pipe.ts";
 
 /** What one crank (a command with all promise jobs it leaves) cost. */
 export interface Meter {
@@ -42,16 +43,6 @@ export const XS_TOO_MUCH_COMPUTATION = 17;
 
 const METER_END = 1;
 const CHUNK_BYTES = 65536;
-
-/** One direction: the child's end and ours. Neither open waits, because `both` is there first. */
-const makePipe = (path: string, childReads: boolean): { child: number; ours: number } => {
-  execFileSync("mkfifo", [path]);
-  const both = openSync(path, "r+");
-  const child = openSync(path, childReads ? "r" : "w");
-  const ours = openSync(path, childReads ? "w" : "r");
-  closeSync(both);
-  return { child, ours };
-};
 
 export class XsWorker {
   /** How the process ended: its exit code, or the signal's name. */

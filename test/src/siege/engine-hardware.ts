@@ -1,0 +1,149 @@
+/** A board whose agent is the built Espruino file on a real Espruino. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LinkPort } from "@blindrelay/agent-sdk";
+import { EspruinoDevice, FLASH_FILE } from "../../../agent-sdk/src/testing/espruino-device.ts";
+import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
+import { wireNet } from "../../../agent-sdk/src/testing/wire-net.ts";
+import { configOf, type EspruinoFiles, markerOf, SLOTS, START } from "./espruino-board.ts";
+import {
+  DEAD_NETWORK,
+  type Hardware,
+  type Identity,
+  type MakeHardware,
+  type Surroundings,
+} from "./hardware.ts";
+
+const CHUNK_BYTES = 4000;
+
+/** Code that writes a file into Storage, in pieces that a board can hold. */
+const writeFile = (name: string, content: string): string[] => {
+  const { length } = content;
+  return Array.from({ length: Math.ceil(length / CHUNK_BYTES) }, (_, i) => {
+    const at = i * CHUNK_BYTES;
+    const chunk = JSON.stringify(content.slice(at, at + CHUNK_BYTES));
+    return `require("Storage").write("${name}", ${chunk}, ${at}, ${length})`;
+  });
+};
+
+const eraseFile = (name: string): string => `require("Storage").erase("${name}")`;
+
+/**
+ * A flash in the middle of what was written to it, after `bytes` changed ones. Espruino appends to a log
+ * until it is full: what is at a lower address was written first.
+ */
+const torn = (before: Buffer, after: Buffer, bytes: number): Buffer => {
+  const flash = Buffer.from(before);
+  let left = bytes;
+  for (let at = 0; at < flash.length && left > 0; at++) {
+    if (flash[at] === after[at]) continue;
+    flash[at] = after[at] as number;
+    left--;
+  }
+  return flash;
+};
+
+class EngineHardware implements Hardware {
+  private readonly binary: string;
+  private readonly surroundings: Surroundings;
+  private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-siege-"));
+  private readonly flash = join(this.folder, FLASH_FILE);
+  private life: EspruinoDevice | null = null;
+  /** Of lives that ended, to be waited for. */
+  private readonly ends: Promise<void>[] = [];
+
+  constructor(binary: string, flash: Uint8Array | null, surroundings: Surroundings) {
+    this.binary = binary;
+    this.surroundings = surroundings;
+    if (flash !== null) writeFileSync(this.flash, flash);
+  }
+
+  powerOn(network: LinkPort): void {
+    const { timer, executed } = this.surroundings;
+    this.life = new EspruinoDevice({
+      binary: this.binary,
+      folder: this.folder,
+      timer,
+      net: wireNet(linkWire(network), timer),
+      print: (line) => {
+        const marker = markerOf(line);
+        if (marker !== null) executed(marker);
+      },
+    });
+  }
+
+  provision(identity: Identity): void {
+    this.run(writeFile("blindrelay.json", configOf(identity)));
+    this.life?.run('require("blindrelay").provision()');
+  }
+
+  start(identity: Identity): void {
+    this.run(writeFile("blindrelay.json", configOf(identity)));
+    this.life?.run(START);
+  }
+
+  emit(event: string, data: object): void {
+    this.life?.run(`agent.emit(${JSON.stringify(event)}, ${JSON.stringify(data)})`);
+  }
+
+  powerOff(): void {
+    if (this.life !== null) this.ends.push(this.life.powerOff());
+    this.life = null;
+  }
+
+  startWithCut(identity: Identity, step: number): void {
+    const before = readFileSync(this.flash);
+    this.powerOn(DEAD_NETWORK);
+    this.start(identity);
+    this.powerOff();
+    writeFileSync(this.flash, torn(before, readFileSync(this.flash), step));
+  }
+
+  eraseFlash(): void {
+    this.alone(SLOTS.map(eraseFile));
+  }
+
+  damageSlot(slot: number, gone: boolean): void {
+    const name = SLOTS[slot] as string;
+    this.alone(gone ? [eraseFile(name)] : writeFile(name, "\xff"));
+  }
+
+  /** Writes the files into an empty flash, and returns that. */
+  install(files: EspruinoFiles): Uint8Array {
+    this.alone(Object.entries(files).flatMap(([name, content]) => writeFile(name, content)));
+    return readFileSync(this.flash);
+  }
+
+  async end(): Promise<void> {
+    this.powerOff();
+    await Promise.all(this.ends);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** A life in which nothing but this runs. */
+  private alone(codes: readonly string[]): void {
+    this.powerOn(DEAD_NETWORK);
+    this.run(codes);
+    this.powerOff();
+  }
+
+  private run(codes: readonly string[]): void {
+    for (const code of codes) this.life?.run(code);
+  }
+}
+
+/** `binary`: path of a real Espruino. */
+export const engineHardware = async (
+  binary: string,
+  files: EspruinoFiles,
+): Promise<MakeHardware> => {
+  const nowhere: Surroundings = {
+    timer: { now: () => 0, set: () => null, clear: () => undefined },
+    executed: () => undefined,
+  };
+  const first = new EngineHardware(binary, null, nowhere);
+  const flash = first.install(files);
+  await first.end();
+  return (surroundings) => new EngineHardware(binary, flash, surroundings);
+};
