@@ -1,14 +1,9 @@
 /** The malicious relay's attacks, one at a time and at random, on boards of one kind. */
 import { afterEach, expect, it } from "vitest";
-import { seeded } from "../../../simulator/src/seeded.ts";
-import { MOVES, type MoveName, type Played, play } from "../adversary/moves.ts";
+import { type Played, play } from "../adversary/moves.ts";
 import type { MakeHardware } from "./hardware.ts";
+import { attackHistory, attacks, randomHistory } from "./histories.ts";
 import { Siege } from "./siege.ts";
-
-const names = Object.keys(MOVES) as MoveName[];
-/** What people and an honest relay do is in every history already, and a lie or presence reaches people only. */
-const HARMLESS = "call listen emit moment while flow behave step lie presence".split(" ");
-const attacks = names.filter((name) => !HARMLESS.includes(name));
 
 export interface SiegeOptions {
   /** Called when the first test begins. */
@@ -16,29 +11,6 @@ export interface SiegeOptions {
   readonly seeds: readonly number[];
   readonly movesAtRandom: number;
 }
-
-/** Moves in the proportions of their weights. */
-export const randomHistory = (seed: number, length: number): Played[] => {
-  const draw = seeded(`siege ${seed}`);
-  const urn = names.flatMap((name) => new Array<MoveName>(MOVES[name].weight).fill(name));
-  return Array.from(
-    { length },
-    (): Played => [urn[draw(urn.length)] as MoveName, draw(1000), draw(1000), draw(1000)],
-  );
-};
-
-/** People call and listen, then an attack is tried a few times, again and again. */
-export const attackHistory = (name: MoveName): Played[] => {
-  const draw = seeded(name);
-  const history: Played[] = [];
-  for (let round = 0; round < 4; round++) {
-    for (let i = 0; i < 4; i++) history.push(["call", draw(1000), draw(1000), draw(1000)]);
-    history.push(["listen", draw(1000), draw(1000), 1], ["flow", 0, 0, 0], ["emit", round, 0, 0]);
-    for (let i = 0; i < 4; i++) history.push([name, draw(1000), draw(1000), draw(1000)]);
-    history.push(["behave", draw(1000), 0, 0]);
-  }
-  return history;
-};
 
 export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions): void => {
   let siege: Siege;
