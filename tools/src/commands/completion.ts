@@ -9,70 +9,101 @@ type Shell = (typeof SHELLS)[number];
 interface Place {
   /** Such as "agent add"; "" for the program itself. */
   readonly path: string;
+  /** Commands that may follow. */
+  readonly commands: readonly string[];
+  /** What may follow: commands, options, and what the first argument may be. */
   readonly words: readonly string[];
   /** Its first argument is an agent. */
   readonly wantsAgent: boolean;
+  /** Its first argument may be a file. */
+  readonly wantsFile: boolean;
 }
 
+/** Asked by the scripts; a person does not. */
+const AGENTS_QUESTION = "agents";
+
 const longOptions = (command: Command): string[] =>
-  command.options.flatMap(({ long }) => (long ? [long] : []));
+  command.options.flatMap(({ long, hidden }) => (long && !hidden ? [long] : []));
 
 /** Every command with what may follow it. */
-export const places = (command: Command, path = ""): Place[] => [
-  {
-    path,
-    words: [...command.commands.map((inner) => inner.name()), ...longOptions(command), "--help"],
-    wantsAgent: command.registeredArguments[0]?.name() === "agent",
-  },
-  ...command.commands.flatMap((inner) => places(inner, `${path} ${inner.name()}`.trim())),
-];
+export const places = (command: Command, path = ""): Place[] => {
+  const commands = command.commands.map((inner) => inner.name());
+  const [first] = command.registeredArguments;
+  const choices = (first?.argChoices ?? []).filter((choice) => choice !== AGENTS_QUESTION);
+  const wantsAgent = first?.name() === "agent";
+  const wantsFile = first !== undefined && !wantsAgent && choices.length === 0;
+  return [
+    {
+      path,
+      commands,
+      words: [...commands, ...choices, ...longOptions(command), "--help"],
+      wantsAgent,
+      wantsFile,
+    },
+    ...command.commands.flatMap((inner) => places(inner, `${path} ${inner.name()}`.trim())),
+  ];
+};
 
-const AGENTS = "blindrelay completion agents 2>/dev/null";
+const AGENTS = `blindrelay completion ${AGENTS_QUESTION} 2>/dev/null`;
 
-/** Both shells find the longest path of commands that was typed; options in between are passed over. */
+/**
+ * The longest path of commands among the words typed before, options in between passed over; and
+ * what may follow it, as `offers`. For bash and zsh alike: in zsh `path` is the search path.
+ */
+const findOffers = (all: readonly Place[], typed: string): string => `  local place="" word
+  local -a offers
+  for word in ${typed}; do
+    case " $place $word " in
+${all
+  .filter(({ path }) => path !== "")
+  .map(({ path }) => `      " ${path.includes(" ") ? path : ` ${path}`} ") place="${path}" ;;`)
+  .join("\n")}
+    esac
+  done
+  case "$place" in
+${all
+  .map(({ path, words, wantsAgent }) => {
+    const agents = wantsAgent ? ` $(${AGENTS})` : "";
+    return `    "${path}") offers=(${words.join(" ")}${agents}) ;;`;
+  })
+  .join("\n")}
+  esac`;
+
 const bash = (
   all: readonly Place[],
 ): string => `# blindrelay completion bash > /etc/bash_completion.d/blindrelay
 _blindrelay() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" path="" word words="" agents=""
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case " $path $word " in
-${all
-  .filter(({ path }) => path !== "")
-  .map(({ path }) => `      " ${path.includes(" ") ? path : ` ${path}`} ") path="${path}" ;;`)
-  .join("\n")}
-    esac
-  done
-  case "$path" in
-${all
-  .map(({ path, words, wantsAgent }) => {
-    const agents = wantsAgent ? ` agents="$(${AGENTS})"` : "";
-    return `    "${path}") words="${words.join(" ")}"${agents} ;;`;
-  })
-  .join("\n")}
-  esac
-  COMPREPLY=($(compgen -W "$words $agents" -- "$cur"))
+  local cur="\${COMP_WORDS[COMP_CWORD]}"
+${findOffers(all, '"$' + '{COMP_WORDS[@]:1:COMP_CWORD-1}"')}
+  COMPREPLY=($(compgen -W "\${offers[*]}" -- "$cur"))
   [ "\${#COMPREPLY[@]}" -gt 0 ] || COMPREPLY=($(compgen -f -- "$cur"))
 }
 complete -F _blindrelay blindrelay
 `;
 
-const zsh = (all: readonly Place[]): string =>
-  `#compdef blindrelay\n# blindrelay completion zsh > ~/.zfunc/_blindrelay\nautoload -U +X bashcompinit && bashcompinit\n${bash(all).replace(/^#.*\n/, "")}`;
+/** As a file of fpath it is the function's body at the first Tab; from `eval` it has to be announced. */
+const zsh = (all: readonly Place[]): string => `#compdef blindrelay
+# blindrelay completion zsh > ~/.zfunc/_blindrelay
+_blindrelay() {
+${findOffers(all, '"$' + '{(@)words[2,CURRENT-1]}"')}
+  compadd -- "\${offers[@]}" || _files
+}
+if [ "\${funcstack[1]}" = _blindrelay ]; then _blindrelay "$@"; else compdef _blindrelay blindrelay; fi
+`;
 
 const fish = (all: readonly Place[]): string => {
-  const top = all[0]?.words.filter((word) => !word.startsWith("-")) ?? [];
-  const lines = [`# blindrelay completion fish > ~/.config/fish/completions/blindrelay.fish`];
-  const none = `not __fish_seen_subcommand_from ${top.join(" ")}`;
-  lines.push(`complete -c blindrelay -f -n '${none}' -a '${top.join(" ")}'`);
-  for (const { path, words, wantsAgent } of all.slice(1)) {
-    const seen = path.split(" ").map((word) => `__fish_seen_subcommand_from ${word}`);
-    const condition = seen.join("; and ");
+  const lines = ["# blindrelay completion fish > ~/.config/fish/completions/blindrelay.fish"];
+  for (const { path, commands, words, wantsAgent, wantsFile } of all) {
+    const seen =
+      path === "" ? [] : path.split(" ").map((word) => `__fish_seen_subcommand_from ${word}`);
+    const unseen =
+      commands.length === 0 ? [] : [`not __fish_seen_subcommand_from ${commands.join(" ")}`];
+    const complete = `complete -c blindrelay -n '${[...seen, ...unseen].join("; and ")}'`;
+    if (!wantsFile) lines.push(`${complete} -f`);
     for (const word of words) {
-      const what = word.startsWith("--") ? `-l ${word.slice(2)}` : `-a ${word}`;
-      lines.push(`complete -c blindrelay -n '${condition}' ${what}`);
+      lines.push(`${complete} ${word.startsWith("--") ? `-l ${word.slice(2)}` : `-a ${word}`}`);
     }
-    if (wantsAgent) lines.push(`complete -c blindrelay -n '${condition}' -f -a '(${AGENTS})'`);
+    if (wantsAgent) lines.push(`${complete} -a '(${AGENTS})'`);
   }
   return `${lines.join("\n")}\n`;
 };
@@ -87,12 +118,18 @@ export const addCompletion = (program: Command, context: Context): void => {
   program
     .command("completion")
     .description("print a script that completes blindrelay's commands in a shell")
-    .addArgument(new Argument("<shell>", "which shell").choices([...SHELLS, "agents"]))
+    .addArgument(new Argument("<shell>", "which shell").choices([...SHELLS, AGENTS_QUESTION]))
     .addOption(new Option("--json", "no difference here").hideHelp())
-    .addHelpText("after", '\nExample:\n  eval "$(blindrelay completion bash)"')
-    .action((shell: Shell | "agents") => {
+    .addHelpText(
+      "after",
+      `
+Example:
+  eval "$(blindrelay completion bash)"      # in ~/.bashrc; zsh likewise, after compinit
+  blindrelay completion fish > ~/.config/fish/completions/blindrelay.fish`,
+    )
+    .action((shell: Shell | typeof AGENTS_QUESTION) => {
       // Asked by the scripts at each Tab: nothing goes over the network, and no person is asked.
-      if (shell === "agents") {
+      if (shell === AGENTS_QUESTION) {
         const settings = context.settings();
         if (!settings.isLocked) answer(Object.keys(settings.profile?.keyring ?? {}).join("\n"));
       } else answer(SCRIPTS[shell](places(program)).trimEnd());

@@ -64,6 +64,9 @@ describe("shell", () => {
   });
 });
 
+/** Whether a shell is on this machine; where not, its test is skipped, visibly. */
+const has = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
+
 describe("completion", () => {
   it("knows every command with its options", () => {
     const all = places(makeProgram({}));
@@ -106,10 +109,45 @@ describe("completion", () => {
     expect(completeInBash("agent", "exp")).toEqual(["export"]);
     expect(completeInBash("flash", "/dev/ttyUSB0", "--dry")).toEqual(["--dry-run"]);
     expect(completeInBash("call", "pu")).toEqual(["pump-7"]);
+    expect(completeInBash("completion", "")).toEqual(["bash", "zsh", "fish", "--help"]);
   });
 
-  it("prints scripts for zsh and fish", () => {
-    expect(script("zsh")).toMatch(/^#compdef blindrelay\n/);
-    expect(script("fish")).toContain("complete -c blindrelay");
+  it.skipIf(!has("zsh"))("works in a real zsh", () => {
+    const completeInZsh = (...typed: string[]): string[] => {
+      const list = typed.map((word) => `'${word}'`).join(" ");
+      const lines = [
+        "compdef() { true; }; _files() { print -r -- FILES; }",
+        // As compadd does: what begins as the current word does; false where nothing is left.
+        `compadd() { shift; local found=($\{(M)@:#$words[CURRENT]*}); print -rl -- $found; (( $#found )); }`,
+        script("zsh"),
+        "blindrelay() { echo pump-7; }",
+        `words=(blindrelay ${list}); CURRENT=${typed.length + 1}; _blindrelay`,
+      ];
+      const ran = spawnSync("zsh", ["-fc", lines.join("\n")], { encoding: "utf8" });
+      expect(ran.stderr).toBe("");
+      return ran.stdout.trim().split("\n");
+    };
+    expect(completeInZsh("doc")).toEqual(["doctor"]);
+    expect(completeInZsh("agent", "exp")).toEqual(["export"]);
+    expect(completeInZsh("agent", "export", "--fo")).toEqual(["--format"]);
+    expect(completeInZsh("call", "pu")).toEqual(["pump-7"]);
+    expect(completeInZsh("flash", "./x").at(-1)).toBe("FILES");
+  });
+
+  it.skipIf(!has("fish"))("works in a real fish", () => {
+    const completeInFish = (typed: string): string[] => {
+      const lines = [
+        "function blindrelay; echo pump-7; end",
+        script("fish"),
+        `complete -C '${typed}'`,
+      ];
+      const ran = spawnSync("fish", ["--no-config", "-c", lines.join("\n")], { encoding: "utf8" });
+      expect(ran.stderr).toBe("");
+      return ran.stdout.trim().split("\n");
+    };
+    expect(completeInFish("blindrelay doc")).toEqual(["doctor"]);
+    expect(completeInFish("blindrelay agent exp")).toEqual(["export"]);
+    expect(completeInFish("blindrelay agent export ")).toEqual(["pump-7"]);
+    expect(completeInFish("blindrelay completion ")).toEqual(["bash", "fish", "zsh"]);
   });
 });
