@@ -11,7 +11,7 @@ import type { EspruinoSizes } from "./espruino-sizes.ts";
 const { limit } = espruinoFile(1);
 
 const sizes = (given: Partial<EspruinoSizes>): EspruinoSizes => ({
-  ...{ bytes: limit, empty: 100, loaded: 1400, online: 1800, twoSessions: 1900, peak: 2200 },
+  ...{ empty: 100, loaded: 1400, online: 1800, twoSessions: 1900, peak: 2200 },
   msPerCall: { 64: 1, 256: 1, 1024: 1 },
   ...given,
 });

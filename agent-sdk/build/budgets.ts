@@ -49,8 +49,9 @@ const time = (name: string, value: number, limit: number): Figure => ({
   verdict: value <= limit ? "ok" : "over",
 });
 
-export const espruinoFile = (bytes: number): Figure =>
-  size("Espruino file", "bytes", bytes, espruino.bytes);
+/** Either of the two, as a board has room for one. `over`: what it reaches a relay by. */
+export const espruinoFile = (bytes: number, over = "WebSockets"): Figure =>
+  size(`Espruino file, over ${over}`, "bytes", bytes, espruino.bytes);
 
 /** `sizes`: of an engine with 2,630 variables. */
 export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {

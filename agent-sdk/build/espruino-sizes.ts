@@ -22,8 +22,6 @@ import { cpuMs } from "./cpu-ms.ts";
 import { buildEspruino } from "./espruino.ts";
 
 export interface EspruinoSizes {
-  /** Of dist/espruino/blindrelay.js. */
-  readonly bytes: number;
   /** Of the interpreter alone, with this measurement in it. */
   readonly empty: number;
   /** After `require("blindrelay")`. */
@@ -35,8 +33,6 @@ export interface EspruinoSizes {
   /** Of the engine's processor, for a call of so many bytes that is answered with as many. */
   readonly msPerCall: { readonly [bytes: number]: number };
 }
-
-export const espruinoBytes = (): number => buildEspruino().code.length;
 
 const AGENT_ID = "sizes";
 const AGENT_TOKEN = makeToken("e2e", new Uint8Array(32).fill(1));
@@ -187,7 +183,7 @@ export const measureEspruino = async (
     await life.told();
     await rig.call(sessions[0] as ClientSession, CALL_BYTES);
     const [, peak] = await usageNow(life);
-    return { bytes: code.length, empty, loaded, online, twoSessions, peak, msPerCall };
+    return { empty, loaded, online, twoSessions, peak, msPerCall };
   } finally {
     await engine.close();
     for (const client of rig.server.clients) client.terminate();
