@@ -9,11 +9,18 @@ const seqBytes = (length: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);
 
 /** An agent whose "log.read" sends `content` and whose "log.write" keeps what it gets. */
-const house = async (content = seqBytes(100_000)) => {
+const house = async (content = seqBytes(100_000), sessionTtlS?: number) => {
   const world = new World();
+  if (sessionTtlS !== undefined) world.relay.sessionTtlS = sessionTtlS;
   const agent = world.agent();
   const kept: number[] = [];
-  const state = { table: null as StreamTable | null, heldBack: 0, ended: [] as (string | null)[] };
+  const state = {
+    table: null as StreamTable | null,
+    heldBack: 0,
+    /** A byte of "log.read" each time; 0: all at once. */
+    everyMs: 0,
+    ended: [] as (string | null)[],
+  };
   const receive = agent.receive.bind(agent);
   const { relay } = world;
   const tableFor = (sid: string): StreamTable => {
@@ -35,11 +42,19 @@ const house = async (content = seqBytes(100_000)) => {
     let at = 0;
     const stream = tableFor(sid).outgoing((params as { stream: number }).stream, {
       writable: () => {
+        if (state.everyMs > 0) return dribble();
         at += stream.write(content.subarray(at));
         if (at === content.length) stream.end();
       },
       ended: (error) => state.ended.push(error),
     });
+    let dribbling = false;
+    const dribble = (goesOn = false) => {
+      if (dribbling && !goesOn) return;
+      dribbling = true;
+      at += stream.write(content.subarray(at, at + 1));
+      if (!stream.over) world.clock.set(state.everyMs, () => dribble(true));
+    };
     answer({ size: content.length });
   });
   agent.handlers.set("log.write", ({ params, answer }) => {
@@ -203,6 +218,64 @@ describe("a writer", () => {
     await world.run(20_000);
     expect(follow.times).toBe(1);
     expect(kept).toHaveLength(6_000);
+  });
+});
+
+describe("streams that live longer than the session token", () => {
+  const auths = (relay: { received: string[] }) =>
+    relay.received.filter((text) => JSON.parse(text).type === "auth").length;
+
+  it("are written on, over the next link", async () => {
+    const { world, pump, relay, kept } = await house(undefined, 700);
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    for (let i = 0; i < 200; i++) {
+      await settle(world, writer.write(seqBytes(10)), 5_000);
+    }
+    await settle(world, writer.end(), 1_000);
+    expect(kept).toHaveLength(2_000);
+    expect(auths(relay)).toBeGreaterThan(2);
+  });
+
+  it("are written on at full speed, when its requests are used up", async () => {
+    const { world, pump, relay, kept } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    const all = Promise.all(Array.from({ length: 12_000 }, () => writer.write(new Uint8Array(1))));
+    await settle(
+      world,
+      all.then(() => writer.end()),
+    );
+    expect(kept).toHaveLength(12_000);
+    expect(auths(relay)).toBe(2);
+  });
+
+  it("are read on, over the next link", async () => {
+    const content = seqBytes(100_000);
+    const { world, pump, relay } = await house(content, 700);
+    const reader = (await settle(
+      world,
+      pump.readStream("log.read", {}, { windowBytes: 500 }),
+      1_000,
+    )) as ReadStream;
+    const all: number[] = [];
+    for (let chunk = await reader.read(); chunk !== null; ) {
+      all.push(...chunk);
+      await world.run(5_000);
+      chunk = (await settle(world, reader.read(), 2_000)) as Uint8Array | null;
+    }
+    expect(all).toEqual([...content]);
+    expect(auths(relay)).toBeGreaterThan(2);
+  });
+
+  it("end with an error where the agent does not pause and a packet is lost", async () => {
+    const { world, pump, state } = await house(undefined, 610);
+    state.everyMs = 400;
+    const reader = (await settle(world, pump.readStream("log.read"), 1_000)) as ReadStream;
+    const reading = world.follow(collect(reader));
+    await world.run(580_000);
+    expect(reading.times).toBe(0);
+    state.everyMs = 10;
+    await world.run(80_000);
+    expect(reading.error).toMatchObject({ code: "OUTCOME_UNKNOWN" });
   });
 });
 

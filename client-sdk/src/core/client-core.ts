@@ -13,11 +13,13 @@ import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
 import { type Call, failed } from "./call.ts";
 import {
+  HANDOVER_RETRY_MS,
   KNOWN_BINDINGS,
   MAX_IN_FLIGHT,
   MAX_QUEUED,
   PACE_BURST,
   PACE_PER_SECOND,
+  STREAM_QUIET_MS,
   TOKEN_DRAIN_MS,
 } from "./defaults.ts";
 import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
@@ -91,6 +93,9 @@ export class ClientCore {
   private readonly ready = new Set<Peer>();
   private paceTimer: unknown = null;
   private drainTimer: unknown = null;
+  /** Runs while streams are held. */
+  private quietTimer: unknown = null;
+  private nextHandoverAt = 0;
   private pumping = false;
   private streamNumbers = 0;
   private ended: CallError | null = null;
@@ -270,9 +275,13 @@ export class ClientCore {
    */
   private renewToken(): boolean {
     const due = this.link.renewal();
-    const engaged = this.inFlight.size > 0 || this.streaming();
-    if (due === "no" || (due === "soon" && engaged)) return false;
-    if (!engaged) {
+    if (due === "no") return false;
+    if (this.streaming()) {
+      this.handOver(due);
+      return due === "now";
+    }
+    if (due === "soon" && this.inFlight.size > 0) return false;
+    if (this.inFlight.size === 0) {
       this.link.renew();
     } else if (this.drainTimer === null) {
       this.drainTimer = this.ports.timer.set(TOKEN_DRAIN_MS, () => {
@@ -283,17 +292,48 @@ export class ClientCore {
     return true;
   }
 
+  /**
+   * A fresh session token means another link, and a packet that is lost between the two ends a stream.
+   * So streams are held, and the links change once both sides of them have fallen quiet.
+   */
+  private handOver(due: "soon" | "now"): void {
+    const now = this.ports.timer.now();
+    if (this.quietTimer !== null || (due === "soon" && now < this.nextHandoverAt)) return;
+    this.awaitQuiet(now);
+  }
+
+  private awaitQuiet(sinceMs: number): void {
+    for (const peer of this.peers) peer.hold();
+    this.quietTimer = this.ports.timer.set(STREAM_QUIET_MS, () => {
+      this.quietTimer = null;
+      const now = this.ports.timer.now();
+      const quiet =
+        this.inFlight.size === 0 &&
+        [...this.peers].every((peer) => peer.quietSince(now - STREAM_QUIET_MS));
+      const late = now - sinceMs >= TOKEN_DRAIN_MS;
+      if (quiet || (late && this.link.renewal() === "now")) this.link.renew();
+      else if (!late) this.awaitQuiet(sinceMs);
+      else {
+        this.nextHandoverAt = now + HANDOVER_RETRY_MS;
+        for (const peer of this.peers) peer.release();
+      }
+    });
+  }
+
   private sendPacket(peer: Peer, session: PeerSession, text: string): void {
     if (this.link.state !== "online") return;
     const first = session.first as string;
     this.pacer.spend(this.ports.timer.now());
     if (this.bindings.use(first) && !session.unbound) {
       this.link.sendRequest(text);
-      return;
+    } else {
+      this.bindings.add(first);
+      const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
+      this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
     }
-    this.bindings.add(first);
-    const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
-    this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
+    // Streams need no turn of the pump, and keep-alives at least come by here.
+    const due = this.link.renewal();
+    if (due !== "no" && this.streaming()) this.handOver(due);
   }
 
   private receive(message: Received): void {
@@ -374,5 +414,7 @@ export class ClientCore {
   private stopDraining(): void {
     if (this.drainTimer !== null) this.ports.timer.clear(this.drainTimer);
     this.drainTimer = null;
+    if (this.quietTimer !== null) this.ports.timer.clear(this.quietTimer);
+    this.quietTimer = null;
   }
 }

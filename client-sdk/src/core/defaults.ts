@@ -44,6 +44,10 @@ export const TOKEN_LAST_REQUESTS = 200;
 export const TOKEN_LAST_MS = 20_000;
 /** How long they wait before those in flight are cut off. */
 export const TOKEN_DRAIN_MS = 10_000;
+/** Streams change links once nothing of them came for this long: longer than a round trip. */
+export const STREAM_QUIET_MS = 500;
+/** Where they did not fall quiet within the time of a drain, and the token still has some: again after this. */
+export const HANDOVER_RETRY_MS = 60_000;
 
 /** Well before the agent forgets an idle session (120 s), whatever the clocks do. */
 export const SESSION_LAPSE_MS = 90_000;

@@ -148,11 +148,19 @@ export class Peer {
     this.leaveIfIdle();
   }
 
-  /** `fresh`: under another session token, so bindings of before are not ours to take over. */
+  /**
+   * `fresh`: under another session token, so bindings of before are not ours to take over; those of
+   * movable sessions ended with the link that we left ourselves.
+   */
   linkOnline(fresh: boolean): void {
     this.linkUp = true;
-    if (fresh) this.current.giveUp("the link is a new one");
-    this.current.setLink(true);
+    if (fresh && !this.current.movable) this.current.giveUp("the link is a new one");
+    for (const session of this.sessions()) {
+      session.setLink(true);
+      // It binds the sid, and its answer tells whether a packet was lost.
+      if (session.movable) session.ping();
+      session.release();
+    }
     this.wakeSubscriber();
     this.host.ready(this);
   }
@@ -161,6 +169,7 @@ export class Peer {
     this.linkUp = false;
     for (const session of this.sessions()) {
       session.setLink(false);
+      if (session.movable) continue;
       // The keys stay good over a lost link; what was in flight is answered to nobody.
       if (session.state !== "open" || session.engaged > 0) session.giveUp("the link was lost");
     }
@@ -218,6 +227,25 @@ export class Peer {
   /** Streams that are not over. */
   get streams(): number {
     return this.sessions().reduce((sum, session) => sum + session.streams.count, 0);
+  }
+
+  /** Keeps back what its streams send. */
+  hold(): void {
+    for (const session of this.streaming()) session.hold();
+  }
+
+  /** Lets it go where the link did not change after all. */
+  release(): void {
+    for (const session of this.sessions()) session.release();
+  }
+
+  /** Whether nothing of its streams is on its way, as far as one can know. */
+  quietSince(ms: number): boolean {
+    return this.streaming().every((session) => session.quietSince(ms));
+  }
+
+  private streaming(): PeerSession[] {
+    return this.sessions().filter((session) => session.streams.count > 0);
   }
 
   private sessions(): PeerSession[] {

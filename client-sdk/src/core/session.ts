@@ -69,6 +69,9 @@ export class PeerSession {
   private name: string | null = null;
   private subscribed = false;
   private linkUp = true;
+  /** Of streams, kept back while the link changes; null: they go out. The agent's credit bounds them. */
+  private held: string[] | null = null;
+  private heardAt = 0;
   private pinging = false;
   /** When the latest packet was sent, and the latest that the agent is known to have accepted. */
   private sentAt = 0;
@@ -173,6 +176,31 @@ export class PeerSession {
     return this.pinging;
   }
 
+  /** Keeps back what streams send, so that both sides fall quiet. */
+  hold(): void {
+    this.held ??= [];
+  }
+
+  /** Sends what was kept back. */
+  release(): void {
+    const { held } = this;
+    if (held === null) return;
+    this.held = null;
+    for (const text of held) {
+      if (!this.notify(text)) this.streams.fail("the session does not carry it any more");
+    }
+  }
+
+  /** Whether it may go over to another link: nothing of it is on its way, as far as one can know. */
+  get movable(): boolean {
+    return this.held !== null && this.state === "open" && this.outstanding.size === 0;
+  }
+
+  /** The same, and nothing came since. */
+  quietSince(ms: number): boolean {
+    return this.movable && this.heardAt <= ms;
+  }
+
   /** Whether the session is to be kept alive while it is idle. */
   keep(subscribed: boolean): void {
     this.subscribed = subscribed;
@@ -188,6 +216,7 @@ export class PeerSession {
   /** A packet whose sid has our `C` as first part. */
   receive(text: string): void {
     const now = this.ports.timer.now();
+    this.heardAt = now;
     this.apply(this.session.receive(text, now), now);
   }
 
@@ -247,6 +276,10 @@ export class PeerSession {
 
   /** A notification: nobody answers it, and it is not sent again. */
   private notify(text: string): boolean {
+    if (this.held !== null) {
+      this.held.push(text);
+      return true;
+    }
     // What waits to be sent again has lower numbers, and would be refused behind this one.
     if (!this.linkUp || this.state !== "open" || this.holding) return false;
     const packet = this.session.seal(asciiBytes(text));
@@ -309,6 +342,7 @@ export class PeerSession {
     this.bytesInFlight = 0;
     this.nextId = FIRST_PING_ID + 1;
     this.pinging = false;
+    this.held = null;
     this.holding = false;
     this.rebinding = false;
     this.resends = 0;
