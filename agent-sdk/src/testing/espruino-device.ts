@@ -41,8 +41,9 @@ outside.act = {
     if (fn) fn();
   },
   hear: function (id, event, text) {
-    var fn = outside.sockets[id][event];
-    if (fn) fn(text);
+    var socket = outside.sockets[id];
+    if (event === "close") delete outside.sockets[id];
+    if (socket && socket[event]) socket[event](text);
   }
 };
 outside.answer = function () {
@@ -80,12 +81,16 @@ global.console = { log: function (line) { outside.did.push(["print", line]); } }
 outside.net = {
   connect: function (target, connected) {
     var id = ++outside.ids;
-    outside.sockets[id] = { connected: connected };
+    var socket = { connected: connected };
+    outside.sockets[id] = socket;
     outside.did.push(["connect", id, target.host, target.port]);
     return {
-      on: function (event, fn) { outside.sockets[id][event] = fn; },
+      on: function (event, fn) { socket[event] = fn; },
       write: function (data) { outside.did.push(["write", id, data]); return true; },
-      end: function () { outside.did.push(["end", id]); }
+      end: function () {
+        delete outside.sockets[id];
+        outside.did.push(["end", id]);
+      }
     };
   }
 };

@@ -7,13 +7,7 @@ import { EspruinoDevice, FLASH_FILE } from "../../../agent-sdk/src/testing/espru
 import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
 import { wireNet } from "../../../agent-sdk/src/testing/wire-net.ts";
 import { configOf, type EspruinoFiles, markerOf, SLOTS, START } from "./espruino-board.ts";
-import {
-  DEAD_NETWORK,
-  type Hardware,
-  type Identity,
-  type MakeHardware,
-  type Surroundings,
-} from "./hardware.ts";
+import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from "./hardware.ts";
 
 const CHUNK_BYTES = 4000;
 
@@ -44,7 +38,7 @@ const torn = (before: Buffer, after: Buffer, bytes: number): Buffer => {
   return flash;
 };
 
-class EngineHardware implements Hardware {
+export class EngineHardware implements Hardware {
   private readonly binary: string;
   private readonly surroundings: Surroundings;
   private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-siege-"));
@@ -109,6 +103,11 @@ class EngineHardware implements Hardware {
     this.alone(gone ? [eraseFile(name)] : writeFile(name, "\xff"));
   }
 
+  /** Of its memory. */
+  variablesInUse(): number {
+    return this.life?.run("process.memory().usage") as number;
+  }
+
   /** Writes the files into an empty flash, and returns that. */
   install(files: EspruinoFiles): Uint8Array {
     this.alone(Object.entries(files).flatMap(([name, content]) => writeFile(name, content)));
@@ -137,7 +136,7 @@ class EngineHardware implements Hardware {
 export const engineHardware = async (
   binary: string,
   files: EspruinoFiles,
-): Promise<MakeHardware> => {
+): Promise<(surroundings: Surroundings) => EngineHardware> => {
   const nowhere: Surroundings = {
     timer: { now: () => 0, set: () => null, clear: () => undefined },
     executed: () => undefined,
