@@ -77,6 +77,13 @@ it.each([
   [["shell", "pump-7", "--dtr", "off"]],
   [["shell", "pump-7", "--serial", "--json"]],
   [["shell", "--serial"]],
+  [["bridge"]],
+  [["bridge", "/dev/x", "--config", "x.json"]],
+  [["bridge", "--config", "x.json", "--baud", "9600"]],
+  [["bridge", "--config", "x.json", "--flow-control", "xon"]],
+  [["bridge", "/dev/x", "--agent", "pump-7"]],
+  [["bridge", "/dev/x", "--mode", "raw"]],
+  [["bridge", "/dev/x", "--mode", "raw", "--mapping", "x.json"]],
   [["--profile", "../x", "call", "pump-7", "echo"]],
 ])("ends with 2 for %j", async (args) => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);

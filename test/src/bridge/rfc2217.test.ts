@@ -17,9 +17,11 @@ beforeAll(async () => {
   await world.open();
   const listening = await portServer(told);
   server = listening.server;
-  const added = await world.add("plc");
-  const port = { port: `rfc2217://127.0.0.1:${listening.port}`, mode: "raw" };
-  await newsOf(world.bridge(added, port), "agent", "online");
+  await world.add("plc");
+  const port = `rfc2217://127.0.0.1:${listening.port}`;
+  // Its secrets come from the profile.
+  const flags = ["--mode", "raw", "--agent", "plc", "--json"];
+  await newsOf(world.house.start(["bridge", port, ...flags]), "agent", "online");
 });
 afterAll(async () => {
   await world.close();

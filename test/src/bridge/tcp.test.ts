@@ -1,6 +1,6 @@
 /** A device behind TCP, named on the command line with its secrets in the environment: real sockets only. */
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Agent, CallError } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Running } from "../cli/house.ts";
@@ -86,6 +86,38 @@ it("ends with 0 when it is stopped, and 5 where the relay refuses its agent", as
       BLINDRELAY_AGENT_TOKEN: other.agent_token,
     },
   );
-  expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining("api_token")]);
+  expect([refused.code, refused.stderr]).toEqual([5, expect.stringContaining("RELAY_TOKEN")]);
   expect(refused.stderr).not.toContain(other.agent_token);
+});
+
+it("says once that the relay is away, and why, however often it tries", async () => {
+  let tries = 0;
+  const away = createServer((socket) => {
+    tries++;
+    socket.destroy();
+  });
+  const thrice = new Promise<void>((resolve) => {
+    away.on("connection", () => {
+      if (tries >= 3) resolve();
+    });
+  });
+  away.listen(0, "127.0.0.1");
+  await once(away, "listening");
+  const { port } = away.address() as AddressInfo;
+  await world.add("lonely");
+  const device = (server.address() as AddressInfo).port;
+  const { api_token: relayToken } = JSON.parse(
+    (await world.house.cli(["agent", "export", "lonely", "--json"])).stdout,
+  );
+  const lonely = world.house.start(
+    ["bridge", `tcp://127.0.0.1:${device}`, "--mode", "raw", "--agent", "lonely", "--json"],
+    { BLINDRELAY_URL: `http://127.0.0.1:${port}`, BLINDRELAY_RELAY_TOKEN: relayToken },
+  );
+  await thrice;
+  const { code, stdout } = await lonely.stop();
+  away.close();
+  expect(code).toBe(0);
+  const offline = stdout.split("\n").filter((line) => line.includes('"offline"'));
+  expect(offline).toHaveLength(1);
+  expect(JSON.parse(offline[0] as string).advice).toContain("check that the relay is up");
 });

@@ -14,10 +14,11 @@ import {
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { openFailure } from "../console/port.ts";
 import { Failure } from "../failure.ts";
+import type { Identity } from "../identity.ts";
 import { openerFor } from "../serial/open.ts";
 import type { OpenPort } from "../serial/port.ts";
 import { PortSupervisor, type PortUser } from "../serial/supervise.ts";
-import type { Identity, PortPlan } from "./config.ts";
+import type { PortPlan } from "./config.ts";
 import { linesProgram } from "./lines.ts";
 import { type PortProgram, rawProgram } from "./raw.ts";
 import { carrySealed } from "./sealed.ts";
@@ -39,6 +40,8 @@ export type BridgeNews =
       readonly agent_id: string;
       readonly state: "online" | "offline";
       readonly code: string | null;
+      /** What a person can do about it; null where nothing is wrong. */
+      readonly advice: string | null;
     };
 
 export interface BridgeOptions {
@@ -65,6 +68,8 @@ export class Bridge {
   private readonly timer: TimerPort = systemTimer();
   private readonly supervisor: PortSupervisor;
   private wasOnline = false;
+  /** The last news of the agent: the same is told once, not at every try. */
+  private told = "";
 
   constructor(options: BridgeOptions) {
     this.options = options;
@@ -137,18 +142,25 @@ export class Bridge {
   }
 
   private follow(agentId: string, { state, code, advice }: AgentStatus): void {
-    const { plan, news, failed } = this.options;
-    const base = { event: "agent", name: plan.name, agent_id: agentId, code } as const;
+    const { plan, failed } = this.options;
+    const tellOnce = (online: boolean): void => {
+      const said = `${online} ${code}`;
+      if (said === this.told) return;
+      this.told = said;
+      const { name } = plan;
+      const state = online ? "online" : "offline";
+      this.options.news({ event: "agent", name, agent_id: agentId, state, code, advice });
+    };
     if (state === "online") {
       this.wasOnline = true;
-      news({ ...base, state });
+      tellOnce(true);
       return;
     }
     const refused = code !== null && CREDENTIALS.includes(code) && !this.wasOnline;
     if (state === "final" || (state === "waiting" && refused)) {
       failed(new Failure("refused", `${plan.name}: ${advice ?? "the relay refuses this agent"}`));
     } else if (state === "waiting" || state === "stopped") {
-      news({ ...base, state: "offline" });
+      tellOnce(false);
     }
   }
 }

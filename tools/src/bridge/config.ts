@@ -5,10 +5,11 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
-import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { isVersion } from "@blindrelay/protocol/crypto";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { Failure } from "../failure.ts";
+import type { Identity } from "../identity.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
 import { DEFAULT_SETTINGS, type LineSettings, messageOf } from "../serial/port.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
@@ -54,13 +55,6 @@ export const BridgeConfig = Type.Object(
 
 export type PortFile = Static<typeof Port>;
 export type BridgeFile = Static<typeof BridgeConfig>;
-
-export interface Identity {
-  readonly agentId: string;
-  readonly relayToken: string;
-  readonly agentToken: string;
-  readonly version: Version;
-}
 
 export type PortMode =
   | { readonly kind: "sealed" }
@@ -111,7 +105,7 @@ export const readMappingFile = (path: string): LineMapping => {
 };
 
 /** What makes an agent, checked before anything is sent. `where` names the source in errors. */
-export const checkIdentity = (
+const checkIdentity = (
   given: {
     readonly [field in "agent_id" | "api_token" | "agent_token" | "packet_version"]?: unknown;
   },
@@ -211,7 +205,9 @@ export const readBridgeConfig = (
   const value = readJson(path, "the configuration");
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
-    const what = `${first?.instancePath || "the file"} ${first?.message ?? "is none"}`;
+    // What a member that nobody knows is told by.
+    const message = first?.message === "schema is false" ? "is no setting" : first?.message;
+    const what = `${first?.instancePath || "the file"} ${message ?? "is none"}`;
     throw new Failure("usage", `the configuration ${path}: ${what}`);
   }
   const file = value as BridgeFile;

@@ -15,14 +15,12 @@ import {
   StateError,
   startAgent,
 } from "@blindrelay/agent-sdk/node";
-import type { Version } from "@blindrelay/protocol/crypto";
-import type { AgentExport } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
-import { accountRest, agentPath } from "../account.ts";
-import { checkAgentId, type Settings } from "../config/settings.ts";
+import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
+import { identify } from "../identity.ts";
 import { answerJson, tell } from "../output.ts";
-import { checkToken, interrupted } from "./connect.ts";
+import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
@@ -72,39 +70,9 @@ const startFailure = (error: unknown): unknown => {
   return error;
 };
 
-interface Identity {
-  readonly agentId: string;
-  readonly relayToken: string;
-  readonly agentToken: string;
-  readonly version: Version;
-  readonly stateDir: string;
-  readonly url: string;
-}
-
-/** The relay token comes from the environment, else, for an agent of the profile's account, from the relay. */
-const relayTokenOf = async (settings: Settings, agentId: string): Promise<string> => {
-  const given = settings.relayToken();
-  if (given !== null) return given;
-  const path = `${agentPath(agentId)}/export`;
-  return (await accountRest(settings).ask<AgentExport>("GET", path)).api_token;
-};
-
-/** Who the agent is: flags, then the environment, then the profile and its keyring. */
-const identify = async (settings: Settings, flags: RunFlags): Promise<Identity> => {
-  const agentId = checkAgentId(
-    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or say --agent ID"),
-  );
-  const url = settings.socketUrl();
-  const secret = settings.secretOf(agentId);
-  checkToken(secret.agentToken, "e2e", "agent token");
-  const relayToken = await relayTokenOf(settings, agentId);
-  checkToken(relayToken, "agent", "BLINDRELAY_RELAY_TOKEN");
-  const stateDir = flags.stateDir ?? settings.stateDirOf(agentId);
-  return { agentId, url, relayToken, stateDir, ...secret };
-};
-
 const start = async (settings: Settings, path: string, flags: RunFlags): Promise<RunningAgent> => {
-  const { agentId, relayToken, stateDir, url, ...secret } = await identify(settings, flags);
+  const url = settings.socketUrl();
+  const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
   const program = await loadProgram(path);
   try {
     if (flags.provision === true) await provision(stateDir, secret);

@@ -3,7 +3,6 @@
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
-  checkIdentity,
   DEFAULT_WRITE_TIMEOUT_MS,
   type PortMode,
   type PortPlan,
@@ -14,49 +13,38 @@ import {
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
+import { identify } from "../identity.ts";
 import { answer, answerJson, tell } from "../output.ts";
 import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
 import type { BridgeFlags } from "./bridge.ts";
 import { interrupted } from "./connect.ts";
 
-const identityOf = (settings: Settings) => {
-  const agentId = settings.demand("BLINDRELAY_AGENT_ID", "the agent's id");
-  const secret = settings.secretOf(agentId);
-  const given = {
-    agent_id: agentId,
-    api_token: settings.demand("BLINDRELAY_RELAY_TOKEN", "the agent's relay token (agt_)"),
-    agent_token: secret.agentToken,
-    packet_version: secret.version,
-  };
-  return checkIdentity(given, "the environment");
-};
-
-const modeOf = (settings: Settings, flags: BridgeFlags): PortMode => {
+const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode> => {
   const kind = flags.mode ?? "sealed";
   if (kind !== "lines" && flags.mapping !== undefined) {
     throw new Failure("usage", "--mapping goes with --mode lines");
   }
-  if (kind === "sealed") return { kind };
+  if (kind === "sealed") {
+    if (flags.agent === undefined && flags.stateDir === undefined) return { kind };
+    const whose = "in sealed mode the board says which agent it is";
+    throw new Failure("usage", `--agent and --state-dir go with lines and raw: ${whose}`);
+  }
   if (kind === "lines" && flags.mapping === undefined) {
     throw new Failure(
       "usage",
       "--mode lines needs --mapping FILE (blindrelay bridge --schema mapping)",
     );
   }
-  const stateDir =
-    flags.stateDir ?? settings.demand("BLINDRELAY_STATE_DIR", "this agent's own folder");
-  if (kind === "raw") return { kind, identity: identityOf(settings), stateDir };
-  return {
-    kind,
-    mapping: readMappingFile(flags.mapping as string),
-    identity: identityOf(settings),
-    stateDir,
-  };
+  const mapping = kind === "lines" ? readMappingFile(flags.mapping as string) : null;
+  const { stateDir, ...identity } = await identify(settings, flags);
+  return mapping === null
+    ? { kind: "raw", identity, stateDir }
+    : { kind: "lines", identity, stateDir, mapping };
 };
 
-const planOf = (settings: Settings, port: string, flags: BridgeFlags): PortPlan => {
+const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Promise<PortPlan> => {
   const address = readAddress(port);
-  const mode = modeOf(settings, flags);
+  const mode = await modeOf(settings, flags);
   return {
     name: mode.kind === "sealed" ? port : mode.identity.agentId,
     port,
@@ -73,7 +61,7 @@ const planOf = (settings: Settings, port: string, flags: BridgeFlags): PortPlan 
 
 const asText = (news: BridgeNews): string => {
   if (news.event === "agent") {
-    const why = news.code === null ? "" : ` (${news.code})`;
+    const why = news.advice === null ? "" : ` (${news.advice})`;
     return `${news.name}: ${news.agent_id} is ${news.state}${why}`;
   }
   if (news.state === "open") return `${news.name}: ${news.port} is open`;
@@ -115,6 +103,18 @@ const run = async (plans: readonly PortPlan[], url: string, json: boolean): Prom
   }
 };
 
+const FLAGS_OF_ONE_PORT = [
+  "mode",
+  "mapping",
+  "baud",
+  "flowControl",
+  "agent",
+  "stateDir",
+] as const satisfies readonly (keyof BridgeFlags)[];
+
+const flagOf = (name: string): string =>
+  `--${name.replace(/[A-Z]/g, (big) => `-${big.toLowerCase()}`)}`;
+
 export const bridge = async (
   settings: () => Settings,
   port: string | undefined,
@@ -127,8 +127,12 @@ export const bridge = async (
   if ((port === undefined) === (flags.config === undefined)) {
     throw new Failure("usage", "give one port, or --config FILE for many");
   }
+  const alone = FLAGS_OF_ONE_PORT.find((name) => flags[name] !== undefined);
+  if (flags.config !== undefined && alone !== undefined) {
+    throw new Failure("usage", `--config says all of its ports: leave out ${flagOf(alone)}`);
+  }
   const file = flags.config === undefined ? null : readBridgeConfig(flags.config);
-  const plans = file?.ports ?? [planOf(settings(), port as string, flags)];
+  const plans = file?.ports ?? [await planOf(settings(), port as string, flags)];
   const relay = file?.relay ?? null;
   const url =
     relay === null ? settings().socketUrl() : `${httpBase(relay)}/wss`.replace(/^http/, "ws");

@@ -8,6 +8,7 @@ export interface BridgeFlags {
   readonly mapping?: string;
   readonly baud?: number;
   readonly flowControl?: FlowControl;
+  readonly agent?: string;
   readonly stateDir?: string;
   readonly config?: string;
   readonly check?: boolean;
@@ -34,7 +35,11 @@ export const addBridge = (program: Command, context: Context): void => {
     .addOption(
       new Option("--flow-control <kind>", "none where absent").choices(["none", "rts", "xon"]),
     )
-    .option("--state-dir <dir>", "the agent's own folder (lines, raw); BLINDRELAY_STATE_DIR")
+    .option("--agent <agent-id>", "an agent of your account (lines, raw); BLINDRELAY_AGENT_ID")
+    .option(
+      "--state-dir <dir>",
+      "this agent's own folder (lines, raw); BLINDRELAY_STATE_DIR, or beside the profile",
+    )
     .option("--config <file>", "many ports, each its own agent, in one file")
     .option("--check", "check the configuration and end")
     .addOption(
@@ -51,10 +56,10 @@ Modes:
 
 Example:
   blindrelay bridge /dev/ttyACM0
-  blindrelay bridge /dev/ttyUSB0 --mode lines --mapping printer.json --state-dir ./printer
+  blindrelay bridge /dev/ttyUSB0 --mode lines --mapping printer.json --agent printer-1
   blindrelay bridge --config /etc/blindrelay/bridge.json
 
-lines and raw read BLINDRELAY_AGENT_ID, BLINDRELAY_RELAY_TOKEN and BLINDRELAY_AGENT_TOKEN; with
+Without a profile, lines and raw want BLINDRELAY_AGENT_ID, _RELAY_TOKEN and _AGENT_TOKEN; with
 --config each port names a file as \`blindrelay agent export AGENT --json\` prints it. A port that
 vanishes is opened again when it is back, and its agent is offline meanwhile. Exit codes: 2 usage,
 5 the relay refuses an agent, 7 a state folder does not let an agent start.`,
