@@ -1,4 +1,4 @@
-/** The project: who the agent is comes from agent.json, what it does from program.js. */
+/** The project: who the agent is comes from agent.json, what it does from program.js, its version from manifest.json. */
 import { provisionAgent, startAgent } from "blindrelay";
 import { BlockCipher, Digest, Mode } from "crypt";
 import HMAC from "hmac";
@@ -17,6 +17,7 @@ if (config.provision) {
     relayToken: config.relay_token,
     agentToken: config.agent_token,
     packetVersion: config.packet_version,
+    firmwareVersion: config.firmware_version,
     program,
     network: { ws: device.network.ws },
     crypt,

@@ -47,6 +47,9 @@ const RELAY_HIGH_BYTES = 131072;
 const DEVICE_HIGH_BYTES = 262144;
 const CLOSE_GIVEN_UP = 4000;
 const CLOSED_BY_LOSS = 1006;
+const CTRL_C = 3;
+/** One in ten has a Ctrl-C. */
+const MAX_DRAWS = 50;
 
 /** A link that can be kept from reading. */
 export interface PausableLink extends Link {
@@ -109,7 +112,7 @@ export class SerialCarrier {
 
   constructor(options: CarrierOptions) {
     this.options = options;
-    this.life = get32(options.random(4), 0);
+    this.life = this.drawLife();
     this.reader = new FrameReader(maxBody(options.maxMessage), options.checksum, (type, body) =>
       this.receiveFrame(type, body),
     );
@@ -157,11 +160,26 @@ export class SerialCarrier {
     if (!this.ended) this.options.write(encodeFrame(type, body, this.options.checksum));
   }
 
-  private greet(wantsAnswer: boolean): void {
+  private helloOf(life: number, wantsAnswer: boolean): Uint8Array {
     const { maxMessage, window } = this.options;
-    const version = SERIAL_VERSION;
-    const hello = { version, role: ROLE_BRIDGE, wantsAnswer, life: this.life, maxMessage, window };
-    this.put(FRAME_HELLO, encodeHello(hello));
+    const hello = { version: SERIAL_VERSION, role: ROLE_BRIDGE, wantsAnswer };
+    return encodeHello({ ...hello, life, maxMessage, window });
+  }
+
+  /**
+   * The console of a board that boots may still be on this line, where 3 is Ctrl-C and ends what
+   * starts: so the greeting that goes out unasked has none.
+   */
+  private drawLife(): number {
+    for (let tries = 1; ; tries++) {
+      const life = get32(this.options.random(4), 0);
+      const frame = encodeFrame(FRAME_HELLO, this.helloOf(life, true), this.options.checksum);
+      if (!frame.includes(CTRL_C) || tries === MAX_DRAWS) return life;
+    }
+  }
+
+  private greet(wantsAnswer: boolean): void {
+    this.put(FRAME_HELLO, this.helloOf(this.life, wantsAnswer));
   }
 
   private greetUntilKnown(): void {

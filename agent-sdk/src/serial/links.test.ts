@@ -218,6 +218,20 @@ describe("a device behind a serial line", () => {
     expect(log.at(-1)).toBe("closed 1012 restart");
   });
 
+  it("is greeted without a Ctrl-C, which its console would obey while it boots", () => {
+    const greetings: number[] = [];
+    const line = new Line();
+    for (let starts = 0; starts < 100; starts++) {
+      line.toDevice = (bytes) => {
+        greetings.push(...bytes);
+        return new Uint8Array();
+      };
+      line.bridge();
+    }
+    expect(greetings.length).toBeGreaterThan(2000);
+    expect(greetings).not.toContain(3);
+  });
+
   it("learns that the bridge restarted, and the relay that the device did", () => {
     const line = new Line();
     const first = line.connect();

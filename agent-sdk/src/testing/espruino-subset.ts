@@ -8,9 +8,11 @@
 import { type Context, createContext, runInContext, Script } from "node:vm";
 import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
+import type { EspruinoSerial } from "../serial/espruino.ts";
 import { EspruinoFlash } from "./espruino-flash.ts";
 import { espruinoCrypto, espruinoGlobals } from "./espruino-natives.ts";
 import { espruinoNet } from "./espruino-net.ts";
+import type { SubsetUart } from "./espruino-uart.ts";
 import { parseLeniently } from "./lenient-json.ts";
 
 const MISSING = `Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt
@@ -53,12 +55,15 @@ export interface Surroundings {
   readonly net: EspruinoSockets;
   /** In the place of a flash that is never cut off. */
   readonly storage: EspruinoStorage;
+  /** Its Serial1. */
+  readonly uart: SubsetUart | null;
   /** Lines on its console. */
   readonly print: (line: string) => void;
 }
 
 /** Where nothing else is given. */
 const REAL: Omit<Surroundings, "storage"> = {
+  uart: null,
   timer: {
     now: () => Date.now(),
     set: (ms, fn) => setTimeout(fn, ms),
@@ -87,6 +92,7 @@ export class SubsetBoard {
   constructor(files: Map<string, string>, surroundings: Partial<Surroundings> = {}) {
     this.surroundings = { ...REAL, storage: new EspruinoFlash(files), ...surroundings };
     const globals = espruinoGlobals();
+    const { uart } = this.surroundings;
     this.context = createContext(
       {
         ...globals,
@@ -96,7 +102,9 @@ export class SubsetBoard {
           hwRand: () => 0x12345678,
           on: () => {},
           defrag: () => {},
+          setConsole: (device: string | null) => uart?.moveConsole(device),
         },
+        global: uart === null ? {} : { Serial1: this.serial(uart) },
         process: {
           env: { BOARD: "SUBSET", VERSION: "2v29" },
           memory: () => ({ free: 4000, total: 5000, blocksize: 16 }),
@@ -160,6 +168,15 @@ export class SubsetBoard {
     const run = runInContext(`(function (exports, module) {${code}\n})`, this.context);
     (run as (exports: Exports, module: object) => void)(exports, {});
     return exports;
+  }
+
+  private serial(uart: SubsetUart): EspruinoSerial {
+    return {
+      setup: () => uart.setup(),
+      on: (event, listener) => uart.on(event, (text) => this.turn(() => listener(text))),
+      removeAllListeners: () => uart.removeAllListeners(),
+      write: (bytes) => uart.write(bytes),
+    };
   }
 
   private net(): EspruinoSockets {

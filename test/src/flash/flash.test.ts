@@ -10,6 +10,7 @@ import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
 import type { DoubleOptions } from "../../../tools/src/console/testing/options.ts";
 import { Cable, RealEspruino } from "../../../tools/src/console/testing/pty.ts";
 import { type Ended, House, PASSWORD } from "../cli/house.ts";
+import { Terminals } from "../espruino/terminals.ts";
 
 const PROGRAM = `
 /** A lamp. */
@@ -157,6 +158,71 @@ describe("a board's double", () => {
     expect([code, sameToken, before === after]).toEqual([0, relayToken, false]);
     expect(double.storage.read("blindrelay.json")).toContain(after);
     expect((await flash(port)).code).toBe(0);
+  });
+});
+
+describe("a board without a network", () => {
+  const SERIAL = ["--serial", "Serial1", "--serial-setup", '{"rx":"D8","tx":"D6"}'];
+
+  it("is seen online over its own UART, and answers through a bridge from then on", async () => {
+    const { double, port } = await plugIn({ uart: true });
+    const made = await provision(port, "wired", SERIAL);
+    expect([made.code, made.stderr]).toEqual([0, expect.not.stringContaining("--relay-url")]);
+    expect(JSON.parse(double.storage.read("blindrelay.json") as string).serial).toEqual({
+      port: "Serial1",
+      baud: 115_200,
+      options: { rx: "D8", tx: "D6" },
+    });
+    const flashed = await flash(port);
+    expect(JSON.parse(flashed.stdout)).toMatchObject({ agent_id: "wired", online: true });
+    expect(flashed.stderr).toContain(`blindrelay bridge ${port} --mode sealed`);
+    for (const secret of await secretsOf("wired")) expect(flashed.stderr).not.toContain(secret);
+
+    double.restart();
+    const again = await flash(port);
+    expect([again.code, again.stderr]).toEqual([7, expect.stringContaining("hold its button")]);
+
+    const bridge = house.start(["bridge", port, "--mode", "sealed", "--json"]);
+    const call = () => house.cli(["call", "wired", "echo", "[1]", "--timeout", "20"]);
+    let called = await call();
+    for (let tries = 0; called.code === 4 && tries < 20; tries++) called = await call();
+    expect(called.stdout).toBe("[1]\n");
+    await bridge.stop();
+  });
+
+  it("says itself that the UART of its configuration is not there: 7", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "elsewhere");
+    const config = JSON.parse(double.storage.read("blindrelay.json") as string);
+    const serial = { port: "Serial2", baud: 9600 };
+    double.storage.write("blindrelay.json", JSON.stringify({ ...config, serial }));
+    const { code, stderr } = await flash(port, ["--timeout", "1"]);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("this board has no Serial2")]);
+  });
+
+  it("has the UART that it is provisioned for, or: 7", async () => {
+    const { port } = await plugIn({ uart: true });
+    const { code, stderr } = await provision(port, "no-uart", ["--serial", "Serial4"]);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("no UART Serial4")]);
+  });
+});
+
+describe("the version of a program", () => {
+  it("is what the board says at every login, until another is flashed", async () => {
+    const { port } = await plugIn();
+    await provision(port, "versioned");
+    const shown = async (): Promise<string | null> => {
+      const { stdout } = await house.cli(["agent", "show", "versioned", "--json"]);
+      return JSON.parse(stdout).firmware_version;
+    };
+    expect((await flash(port, ["--firmware-version", "1.4.0"])).code).toBe(0);
+    await expect.poll(shown, { timeout: 15_000 }).toBe("1.4.0");
+    expect((await flash(port, ["--firmware-version", "1.5.0-ä"])).code).toBe(2);
+    const next = await flash(port, ["--firmware-version", "1.5.0"]);
+    expect(JSON.parse(next.stdout).files[1]).toMatchObject({ name: "program", unchanged: true });
+    await expect.poll(shown, { timeout: 15_000 }).toBe("1.5.0");
+    expect((await flash(port)).code).toBe(0);
+    await expect.poll(shown, { timeout: 15_000 }).toBeNull();
   });
 });
 
@@ -336,7 +402,7 @@ describe("files in place of a board", () => {
 
   it("make a project for Moddable that says how to build it", async () => {
     const out = house.path("xs-files");
-    await house.cli(["provision", "--out", out, "--id", "xs-1"]);
+    await house.cli(["provision", "--out", out, "--id", "xs-1", "--packet-version", "2"]);
     const project = house.path("xs-project");
     const args = [
       "flash",
@@ -358,8 +424,12 @@ describe("files in place of a board", () => {
     for (const path of Object.values<string>(modules)) {
       if (path.startsWith(".")) expect(existsSync(`${project}/blindrelay/${path}.js`)).toBe(true);
     }
-    expect(JSON.parse(readFileSync(`${project}/agent.json`, "utf8")).config.agent_id).toBe("xs-1");
-    expect((await house.cli(args)).code).toBe(0);
+    const inProject = (name: string) =>
+      JSON.parse(readFileSync(`${project}/${name}`, "utf8")).config;
+    expect(inProject("agent.json")).toMatchObject({ agent_id: "xs-1", packet_version: "2" });
+    expect(inProject("manifest.json")).toEqual({});
+    expect((await house.cli([...args, "--firmware-version", "1.4.0"])).code).toBe(0);
+    expect(inProject("manifest.json")).toEqual({ firmware_version: "1.4.0" });
   });
 
   it("are built by mcconfig where it is there: the boot count first, once for each secret", async () => {
@@ -425,6 +495,27 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     await espruino.end();
     await espruino.start();
     expect((await echoes("espruino-1")).stdout).toBe("[1]\n");
+  });
+
+  it("answers over its UART and a bridge, with its console on the port it was flashed by", async () => {
+    const { port } = await plugInReal();
+    const uart = new Terminals();
+    ends.push(() => uart.end());
+    await uart.ready();
+    const bridge = house.start(["bridge", uart.bridge, "--mode", "sealed", "--json"]);
+    const setup = JSON.stringify({ path: uart.board });
+    const made = await provision(port, "espruino-3", [
+      ...["--serial", "Serial1", "--serial-setup", setup],
+    ]);
+    expect(made.code).toBe(0);
+    const flashed = await flash(port, ["--firmware-version", "1.4.0"]);
+    expect(JSON.parse(flashed.stdout)).toMatchObject({ agent_id: "espruino-3", online: true });
+    expect((await echoes("espruino-3")).stdout).toBe("[1]\n");
+    const { stdout } = await house.cli(["agent", "show", "espruino-3", "--json"]);
+    expect(JSON.parse(stdout).firmware_version).toBe("1.4.0");
+    // Its console is where it was: it is flashed again.
+    expect((await flash(port)).code).toBe(0);
+    await bridge.stop();
   });
 
   it("unplugged in the middle: 7, nothing starts, and the next time it works", async () => {

@@ -26,7 +26,7 @@ export interface SealedOptions {
 }
 
 /** Carries for an open port. */
-export const carrySealed = (port: OpenPort, options: SealedOptions): PortUser => {
+export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOptions): PortUser => {
   const links = webSocketLinks();
   const queue: Uint8Array[] = [];
   let queued = 0;

@@ -6,7 +6,7 @@ import { ADDRESS_FORMS } from "../serial/address.ts";
 
 export const PORT_HELP = ADDRESS_FORMS;
 
-const baudRate = (value: string): number => {
+export const baudRate = (value: string): number => {
   const number = Number(value);
   if (Number.isSafeInteger(number) && number >= 300 && number <= 4_000_000) return number;
   throw new InvalidArgumentError("a whole number from 300 to 4000000");

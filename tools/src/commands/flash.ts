@@ -2,14 +2,16 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { readBoard } from "../console/board.ts";
+import { type Board, readBoard } from "../console/board.ts";
 import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
 import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
+import { carryOwnLine } from "../flash/own-line.ts";
 import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk } from "../flash/sdk.ts";
@@ -20,6 +22,7 @@ import type { Context } from "./context.ts";
 
 interface FlashFlags {
   readonly program: string;
+  readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
   readonly dryRun?: boolean;
   readonly watch?: boolean;
@@ -45,27 +48,47 @@ const seconds = (value: string): number => {
   throw new InvalidArgumentError("seconds, more than 0 and at most 3600");
 };
 
+const report = (value: string): string => {
+  if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
+  throw new InvalidArgumentError(`1 to ${MAX_REPORT_LENGTH} printable ASCII characters`);
+};
+
+/** Whether the console that flashed it is on the UART that its agent takes over. */
+const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
+  uart !== null && uart.port === console;
+
 /** Waits for the agent; what the board complains of meanwhile ends the waiting. */
 const checkOnline = async (
   board: EspruinoConsole,
   settings: Settings,
-  agentId: string,
+  { agentId, uart, console }: Board,
   limitMs: number,
 ): Promise<AgentInfo> => {
   const abort = new AbortController();
+  const onOwnLine = isOnOwnLine({ uart, console });
+  const letGo = onOwnLine ? carryOwnLine(board.port, settings.socketUrl()) : null;
+  const hint =
+    uart === null
+      ? "has the board a network, and does it reach the relay's address? `blindrelay monitor` shows what it says"
+      : onOwnLine
+        ? "is its UART set up with the right pins and rate?"
+        : `does \`blindrelay bridge PORT --mode sealed\` run at the other end of ${uart.port}?`;
   let told = 0;
   const broken = new Promise<never>((_resolve, reject) => {
     board.onLine = (line) => {
-      if (told++ < MAX_LINES) tell(`board: ${line}`);
+      // On its own line there is a login among what it says.
+      if (!onOwnLine && told++ < MAX_LINES) tell(`board: ${line}`);
       if (!line.startsWith("Uncaught ")) return;
       reject(new Failure("device", `the board could not start it: ${line}`));
     };
     board.onGone = reject;
   });
   try {
-    return await Promise.race([waitUntilOnline(settings, agentId, limitMs, abort.signal), broken]);
+    const online = waitUntilOnline(settings, agentId as string, limitMs, abort.signal, hint);
+    return await Promise.race([online, broken]);
   } finally {
     abort.abort();
+    await letGo?.();
     board.onLine = () => undefined;
     board.onGone = () => undefined;
   }
@@ -96,23 +119,25 @@ const flashOnce = async (
     line.clear();
     tell(text);
   };
-  const options = { sdk: await espruinoSdk(), program, save: flags.save, dryRun };
   await board.attach(true);
   // Before anything is touched, so that a missing secret does not look like a missing network.
-  const known = (await readBoard(board)).agentId;
-  if (known !== null && flags.check && !dryRun) settings.secretOf(known);
-  const report = await flashEspruino(
-    board,
-    { ...options, slowCrypto: flags.slowCrypto ?? false },
-    line.show,
-    notice,
-  ).finally(() => line.clear());
+  const before = await readBoard(board);
+  if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
+  const options = {
+    sdk: await espruinoSdk(before.uart !== null),
+    program,
+    firmwareVersion: flags.firmwareVersion,
+    save: flags.save,
+    dryRun,
+    slowCrypto: flags.slowCrypto ?? false,
+  };
+  const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
   let info: AgentInfo | null = null;
   if (!dryRun) {
-    await startEspruino(board, flags.save);
-    if (flags.check) info = await checkOnline(board, settings, agentId, flags.timeout * 1000);
+    await startEspruino(board, options);
+    if (flags.check) info = await checkOnline(board, settings, before, flags.timeout * 1000);
   }
   if (flags.json === true) {
     const { files } = report;
@@ -130,6 +155,11 @@ const flashOnce = async (
   } else if (dryRun) answer(`${agentId}: nothing was written`);
   else if (info === null) answer(`${agentId} was flashed and started`);
   else answer(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  if (!dryRun && isOnOwnLine(before)) {
+    tell(
+      `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,
+    );
+  }
 };
 
 /** Flashes now and at every change of the file, until Ctrl-C. A failure is told and waited out. */
@@ -190,6 +220,7 @@ export const addFlash = (
       .argument("[port]", PORT_HELP),
   )
     .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
+    .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it", report)
     .addOption(
       new Option("--target <runtime>", "what runs on the board")
         .choices(["espruino", "moddable"])
@@ -215,7 +246,8 @@ Example:
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
 
 What the board holds already is not written again. What is written is read back (length and CRC-32).
-The board must be on its network by itself, or by the program. Exit codes: 2 usage, or a program that
+The board must be on its network by itself, or by the program; one without (provision --serial) on a
+bridge, which this command is until it has seen the board online where its console shares the UART. Exit codes: 2 usage, or a program that
 Espruino would not run as written; 4 it did not come online; 5 refused; 7 device or port (no
 permission, nothing answers, another runtime, no SHA-256, no space, unplugged).`,
     )

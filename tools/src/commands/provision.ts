@@ -1,17 +1,18 @@
 /** `blindrelay provision`: a board becomes an agent of one's account. */
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated, AgentExport } from "@blindrelay/protocol/schema/rest";
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
 import { readBoard } from "../console/board.ts";
 import type { EspruinoConsole } from "../console/console.ts";
+import { DEFAULT_BAUD_RATE } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
 import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
 import { answer, answerJson, tell } from "../output.ts";
-import { PORT_HELP, withBaud, withConsole } from "./board.ts";
+import { baudRate, PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
 interface ProvisionFlags {
@@ -22,6 +23,9 @@ interface ProvisionFlags {
   readonly packetVersion?: string;
   readonly relayUrl?: string;
   readonly slowCrypto?: boolean;
+  readonly serial?: string;
+  readonly serialBaud: number;
+  readonly serialSetup?: object;
   readonly baud: number;
   readonly json?: boolean;
 }
@@ -88,6 +92,7 @@ const provisionOne = async (
     agent_token: key.agent_token,
     v: version,
     name: made.name,
+    ...serialOf(flags),
   };
   try {
     await write(config);
@@ -100,8 +105,26 @@ const provisionOne = async (
   return config;
 };
 
-/** Loopback is the board itself. */
-const warnOfAddress = (url: string): void => {
+const serialOf = (flags: ProvisionFlags): Pick<BoardConfig, "serial"> => {
+  if (flags.serial === undefined) return {};
+  const serial = { port: flags.serial, baud: flags.serialBaud };
+  const { serialSetup: options } = flags;
+  return { serial: options === undefined ? serial : { ...serial, options } };
+};
+
+const setup = (text: string): object => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Said below.
+  }
+  throw new InvalidArgumentError('an object in JSON, such as \'{"rx":"D8","tx":"D6"}\'');
+};
+
+/** Loopback is the board itself; what a bridge carries has the bridge's address and TLS. */
+const warnOfAddress = ({ url, serial }: BoardConfig): void => {
+  if (serial !== undefined) return;
   if (/^wss?:\/\/(127\.|localhost|\[::1\])/.test(url)) {
     tell(`${url} is this machine's own: a board elsewhere needs --relay-url`);
   }
@@ -113,8 +136,12 @@ const warnOfAddress = (url: string): void => {
 const onBoard = async (board: EspruinoConsole, settings: Settings, flags: ProvisionFlags) => {
   await board.attach(true);
   const found = await readBoard(board);
-  const problem = boardProblem(found, flags.slowCrypto ?? false);
+  const problem = boardProblem(found, flags.slowCrypto ?? false, flags.serial !== undefined);
   if (problem !== null) throw new Failure("device", problem);
+  if (flags.serial !== undefined) {
+    const kind = await board.evaluate(`typeof global[${JSON.stringify(flags.serial)}]`);
+    if (kind !== "object") throw new Failure("device", `this board has no UART ${flags.serial}`);
+  }
   const version = chosenVersion(flags, found.aes);
   if (version === "2" && !found.aes) {
     throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
@@ -136,6 +163,9 @@ export const addProvision = (program: Command, context: Context): void => {
     .option("--out <dir>", "write the board's files into a folder in place of a board")
     .option("--relay-url <url>", "the relay as the board reaches it, where that differs")
     .option("--packet-version <v>", '"1", or "2" for boards with AES; found out where absent')
+    .option("--serial <uart>", "no network: the UART that a bridge carries, such as Serial1")
+    .option("--serial-baud <rate>", "of that UART", baudRate, DEFAULT_BAUD_RATE)
+    .option("--serial-setup <json>", "as Espruino's Serial.setup takes it, such as pins", setup)
     .option("--slow-crypto", "take a board without native SHA-256")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
@@ -143,6 +173,7 @@ export const addProvision = (program: Command, context: Context): void => {
       `
 Example:
   blindrelay provision /dev/ttyUSB0 --name "Pump in hall 7" --id pump-7
+  blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
 
 Shows no secret. The end-to-end secret is made here and kept in the profile's keyring, so that
@@ -172,7 +203,7 @@ count that must never be written twice. Exit codes: 2 usage, 4 relay not reachab
           : await provisionOne(settings, flags, version, async (made) => {
               provisionFolder(flags.out as string, made);
             });
-      warnOfAddress(config.url);
+      warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {
         answerJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });

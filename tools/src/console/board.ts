@@ -18,18 +18,23 @@ export interface Board {
   readonly files: readonly string[];
   /** Of the configuration in its Storage; null where it was not provisioned. */
   readonly agentId: string | null;
+  /** Of the same: the UART that a bridge carries; null where it has a network. */
+  readonly uart: { readonly port: string; readonly baud: number } | null;
+  /** Where its console is, such as "USB"; null where the firmware cannot tell. */
+  readonly console: string | null;
 }
 
 export const CONFIG_FILE = "blindrelay.json";
 
 const QUESTION = `(function(){
-var s=require("Storage"),c,g,e=process.env;
+var s=require("Storage"),c,g={},e=process.env;
 try{c=require("crypto")}catch(x){}
-try{g=JSON.parse(s.read("${CONFIG_FILE}")).agent_id}catch(x){}
+try{g=JSON.parse(s.read("${CONFIG_FILE}"))||{}}catch(x){}
 return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODULES||"").split(","),
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
-variables:process.memory().total,files:s.list(),agentId:g||null}
+variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,
+uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
 export const readBoard = async (board: EspruinoConsole): Promise<Board> =>

@@ -70,7 +70,7 @@ describe("the console", () => {
   });
 
   it("leaves a running program alone unless it may break it", async () => {
-    const { double, board } = await onPty({}, { attachMs: 700 });
+    const { double, board } = await onPty({}, { attachMs: 2_500 });
     double.hang();
     await expect(board.attach(false)).rejects.toThrow(/nothing answers/);
     await board.attach(true);

@@ -297,11 +297,17 @@ export class EspruinoConsole {
 
   private unknown(): Failure {
     const { name } = this.port;
+    if (this.heard.includes("\0")) {
+      return new Failure(
+        "device",
+        `${name}: an agent speaks to its bridge here, and no console answers: use the board's other port, or hold its button while you reset it, which starts Espruino without the program`,
+      );
+    }
     const said = this.heard.trim();
     if (said === "") {
       return new Failure(
         "device",
-        `nothing answers on ${name}: is it the board's port, is --baud right, does its console use another one?`,
+        `nothing answers on ${name}: is it the board's port, is --baud right, is its console elsewhere (an agent of \`provision --serial\` takes it off its line: hold the board's button while you reset it)?`,
       );
     }
     return new Failure("device", `${name}: no Espruino answers here; ${runtimeOf(said)}`);

@@ -23,13 +23,19 @@ const PROGRAM_FILE = "program";
 const START_FILE = ".bootcde";
 /** The image that save() keeps; it would start in place of what is flashed. */
 const IMAGE_FILE = ".varimg";
-const START = 'require("blindrelay").start(require("program"))';
+
+const startOf = (firmwareVersion: string | undefined): string => {
+  const more = firmwareVersion === undefined ? "" : `,${JSON.stringify(firmwareVersion)}`;
+  return `require("blindrelay").start(require("program")${more})`;
+};
 /** From the restart to the program's first lines. */
 const RESTART_MS = 500;
 
 export interface FlashOptions {
   readonly sdk: string;
   readonly program: DeviceProgram;
+  /** Of the program; said at every login. */
+  readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
   readonly save: boolean;
   readonly dryRun: boolean;
@@ -51,11 +57,18 @@ export interface FlashReport {
 export type Notice = (text: string) => void;
 
 /** What the board lacks for an agent, with what to do about it; null where it lacks nothing. */
-export const boardProblem = (board: Board, slowCrypto: boolean): string | null => {
-  if (!board.modules.includes("net") && !board.modules.includes("crypto")) {
-    return `this Espruino (${board.board} ${board.version}) has neither sockets nor crypto: use a build with them, or bridge it (\`blindrelay bridge --help\`)`;
+export const boardProblem = (
+  board: Board,
+  slowCrypto: boolean,
+  overSerial: boolean,
+): string | null => {
+  if (!board.modules.includes("crypto")) {
+    return `this Espruino (${board.board} ${board.version}) has no crypto: use a build with it, or let a bridge be the agent (\`blindrelay bridge --help\`, mode lines)`;
   }
-  if (!board.sha1) {
+  if (!overSerial && !board.modules.includes("net")) {
+    return `this Espruino (${board.board} ${board.version}) has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
+  }
+  if (!overSerial && !board.sha1) {
     return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket starts with: use a build with the crypto library`;
   }
   if (!board.sha256 && !slowCrypto) {
@@ -88,7 +101,7 @@ export const flashEspruino = async (
 ): Promise<FlashReport> => {
   const { program, save, dryRun } = options;
   const found = await readBoard(board);
-  const problem = boardProblem(found, options.slowCrypto);
+  const problem = boardProblem(found, options.slowCrypto, found.uart !== null);
   if (problem !== null) throw new Failure("device", problem);
   if (found.agentId === null) {
     throw new Failure(
@@ -102,7 +115,7 @@ export const flashEspruino = async (
     { name: SDK_FILE, content: options.sdk },
     { name: PROGRAM_FILE, content: program.code },
   ];
-  const start: BoardFile = { name: START_FILE, content: START };
+  const start: BoardFile = { name: START_FILE, content: startOf(options.firmwareVersion) };
   const missing: BoardFile[] = [];
   for (const file of wanted) if (!(await isOnBoard(board, file))) missing.push(file);
   const startIsThere = await isOnBoard(board, start);
@@ -154,10 +167,13 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
     .reduce((sum, file) => sum + sizeOnBoard(file), 0);
 
 /** Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it. */
-export const startEspruino = async (board: EspruinoConsole, save: boolean): Promise<void> => {
+export const startEspruino = async (
+  board: EspruinoConsole,
+  { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,
+): Promise<void> => {
   await board.type("load()");
   if (save) return;
   await wait(RESTART_MS);
   await board.attach(true);
-  await board.type(START);
+  await board.type(startOf(firmwareVersion));
 };

@@ -17,6 +17,7 @@ import { SDK_ROOT } from "./sdk.ts";
 
 export interface ModdableOptions {
   readonly program: string;
+  readonly firmwareVersion?: string;
   readonly out?: string;
   readonly config?: string;
   readonly platform?: string;
@@ -79,8 +80,9 @@ const readXsProgram = (path: string): string => {
 
 const readConfig = (folder: string): BoardConfig => {
   const path = join(folder, CONFIG_FILE);
+  let config: BoardConfig;
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as BoardConfig;
+    config = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new Failure(
       "usage",
@@ -88,12 +90,15 @@ const readConfig = (folder: string): BoardConfig => {
       error,
     );
   }
+  if (config.serial === undefined) return config;
+  throw new Failure("usage", `${path} is for an Espruino on a bridge: provision without --serial`);
 };
 
 /** All files of the project. `config`: null leaves agent.json as a form to fill in. */
 export const moddableProject = async (
   program: string,
   config: BoardConfig | null,
+  firmwareVersion: string | undefined,
 ): Promise<Project> => {
   const files = new Map<string, string>();
   const sdk = readManifest("moddable/manifest.json");
@@ -114,7 +119,9 @@ export const moddableProject = async (
       ? `./${SDK_FOLDER}/manifest.json`
       : path,
   );
-  files.set("manifest.json", pretty({ ...example, include }));
+  // Of the program, so beside it: agent.json keeps what was once in it.
+  const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
+  files.set("manifest.json", pretty({ ...example, include, config: versions }));
   files.set("main.js", readFileSync(inSdk("examples/moddable/main.js"), "utf8"));
   files.set("program.js", readXsProgram(program));
   const form = readFileSync(inSdk("examples/moddable/agent.example.json"), "utf8");
@@ -189,7 +196,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
   const folder = resolve(options.out);
   const config = options.config === undefined ? null : readConfig(options.config);
-  const project = await moddableProject(options.program, config);
+  const project = await moddableProject(options.program, config, options.firmwareVersion);
   const platform = options.platform ?? "esp32";
   const args = ["-m", "-p", platform];
   const first = ["mcconfig", ...args, "provision=1"].join(" ");

@@ -18,12 +18,13 @@ export interface AgentInfo {
   readonly free_memory?: number;
 }
 
-/** Rejects with a Failure where a client of this account and secret gets no verified answer in time. */
+/** `hint`: where to look if it does not come. Rejects with a Failure where a client of this account and secret gets no verified answer in time. */
 export const waitUntilOnline = async (
   settings: Settings,
   agentId: string,
   limitMs: number,
   signal: AbortSignal,
+  hint: string,
 ): Promise<AgentInfo> => {
   const deadline = performance.now() + limitMs;
   const secret = settings.secretOf(agentId);
@@ -44,7 +45,7 @@ export const waitUntilOnline = async (
         if (!(error instanceof CallError)) throw error;
         if (!PASSING.includes(error.code)) throw callFailure(error);
         if (deadline - performance.now() > POLL_MS) await wait(POLL_MS);
-        else throw late(agentId, limitMs, error);
+        else throw late(agentId, limitMs, error, hint);
       }
     }
   } finally {
@@ -52,9 +53,9 @@ export const waitUntilOnline = async (
   }
 };
 
-const late = (agentId: string, limitMs: number, error: CallError): Failure =>
+const late = (agentId: string, limitMs: number, error: CallError, hint: string): Failure =>
   new Failure(
     "unreachable",
-    `${agentId} is flashed and did not come online in ${limitMs / 1000} s (${error.message}): has the board a network, and does it reach the relay's address? \`blindrelay monitor\` shows what it says`,
+    `${agentId} is flashed and did not come online in ${limitMs / 1000} s (${error.message}): ${hint}`,
     error,
   );

@@ -21,6 +21,11 @@ export interface BoardConfig {
   readonly agent_token: string;
   readonly v: Version;
   readonly name?: string;
+  readonly serial?: {
+    readonly port: string;
+    readonly baud: number;
+    readonly options?: object;
+  };
 }
 
 const BOOT_FILES = ["boot.0", "boot.1"];

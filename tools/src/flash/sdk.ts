@@ -53,16 +53,22 @@ const keepBuilt = (built: URL, code: string): void => {
   }
 };
 
-/** The SDK's one file for Espruino. */
-export const espruinoSdk = async (): Promise<string> => {
-  const built = new URL("dist/espruino/blindrelay.js", SDK_ROOT);
+interface Builds {
+  buildEspruino(): { readonly code: string };
+  buildEspruinoSerial(): { readonly code: string };
+}
+
+/** The SDK's one file for Espruino; `overSerial`: the one for a board that hangs on a bridge. */
+export const espruinoSdk = async (overSerial: boolean): Promise<string> => {
+  const name = overSerial ? "blindrelay-serial.js" : "blindrelay.js";
+  const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
   if (!existsSync(source) || isFresh(built)) {
     if (existsSync(built)) return readFileSync(built, "latin1");
     throw new Failure("fault", `the SDK's file is missing: ${fileURLToPath(built)}`);
   }
-  const { buildEspruino } = (await import(source.href)) as { buildEspruino(): { code: string } };
-  const { code } = buildEspruino();
+  const builds = (await import(source.href)) as Builds;
+  const { code } = overSerial ? builds.buildEspruinoSerial() : builds.buildEspruino();
   keepBuilt(built, code);
   return code;
 };

@@ -10,12 +10,18 @@ export interface BoardContext {
   run(code: string): unknown;
   /** Ends timers and sockets, after telling those who listen for "kill". */
   kill(): void;
+  /** Bytes at Serial1 while the console is elsewhere. */
+  hear(text: string): void;
 }
 
 interface Wiring {
   readonly options: DoubleOptions;
   readonly storage: DoubleStorage;
   print(text: string): void;
+  /** Bytes that a program writes to Serial1. */
+  write(bytes: Uint8Array): void;
+  /** The console leaves Serial1. */
+  leaveConsole(): void;
   restart(how: "load" | "reset"): void;
 }
 
@@ -60,7 +66,17 @@ const makeNet = (sockets: Set<Socket>) => ({
   },
 });
 
-export const makeContext = ({ options, storage, print, restart }: Wiring): BoardContext => {
+export const makeContext = (wiring: Wiring): BoardContext => {
+  const { options, storage, print, restart } = wiring;
+  let listeners: ((text: string) => void)[] = [];
+  const serial = {
+    setup: () => undefined,
+    on: (_event: string, fn: (text: string) => void) => listeners.push(fn),
+    removeAllListeners: () => {
+      listeners = [];
+    },
+    write: (bytes: unknown) => wiring.write(bytesOf(bytes)),
+  };
   const sockets = new Set<Socket>();
   const timers = new Set<NodeJS.Timeout>();
   const killed: (() => void)[] = [];
@@ -111,7 +127,12 @@ export const makeContext = ({ options, storage, print, restart }: Wiring): Board
       on: (event: string, fn: () => void) => {
         if (event === "kill") killed.push(fn);
       },
+      getConsole: () => (options.uart ? "Serial1" : "USB"),
+      setConsole: (device: string | null) => {
+        if (options.uart && device !== "Serial1") wiring.leaveConsole();
+      },
     },
+    global: options.uart ? { Serial1: serial } : {},
     atob: (text: string) => Buffer.from(text, "base64").toString("latin1"),
     btoa: (data: unknown) => bytesOf(data).toString("base64"),
     getTime: () => performance.now() / 1000,
@@ -140,6 +161,9 @@ export const makeContext = ({ options, storage, print, restart }: Wiring): Board
   const context = createContext(globals);
   return {
     run: (code) => runInContext(code, context),
+    hear: (text) => {
+      for (const fn of listeners) guard(() => fn(text))();
+    },
     kill: () => {
       for (const fn of killed) guard(fn)();
       for (const timer of timers) clearTimeout(timer);

@@ -52,6 +52,8 @@ export class EspruinoDouble {
   private escaped = false;
   private held = false;
   private hung = false;
+  /** On Serial1, which is the stream; else what comes there is the program's. */
+  private hasConsole = true;
   private next: "load" | "reset" | null = null;
   private context: BoardContext;
   private readonly ticker: NodeJS.Timeout;
@@ -104,6 +106,10 @@ export class EspruinoDouble {
   }
 
   private receive(text: string): void {
+    if (!this.hasConsole) {
+      this.context.hear(text);
+      return;
+    }
     for (const char of text) {
       if (char === CTRL_C) this.interrupt();
       else if (this.buffer.length >= this.options.bufferBytes) this.lost++;
@@ -181,6 +187,7 @@ export class EspruinoDouble {
 
   private start(boots: boolean): void {
     this.starts++;
+    this.hasConsole = true;
     this.context.kill();
     this.context = this.makeContext();
     const code = boots ? this.storage.read(".bootcde") : undefined;
@@ -201,6 +208,10 @@ export class EspruinoDouble {
       options: this.options,
       storage: this.storage,
       print: (text) => this.send(`${text}\r\n`),
+      write: (bytes) => this.stream?.write(bytes),
+      leaveConsole: () => {
+        this.hasConsole = false;
+      },
       restart: (how) => {
         this.next = how;
       },
@@ -208,6 +219,6 @@ export class EspruinoDouble {
   }
 
   private send(text: string): void {
-    this.stream?.write(Buffer.from(text, "latin1"));
+    if (this.hasConsole) this.stream?.write(Buffer.from(text, "latin1"));
   }
 }

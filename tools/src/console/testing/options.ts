@@ -3,6 +3,8 @@ export interface DoubleOptions {
   readonly board: string;
   readonly sha256: boolean;
   readonly aes: boolean;
+  /** Its console is on Serial1, and gone for who moves it from there. */
+  readonly uart: boolean;
   readonly storageBytes: number;
   /** What its console holds before bytes are lost. */
   readonly bufferBytes: number;
@@ -17,6 +19,7 @@ export const OPTIONS: DoubleOptions = {
   board: "DOUBLE",
   sha256: true,
   aes: true,
+  uart: false,
   storageBytes: 262_144,
   bufferBytes: 1_024,
   xoffBytes: 896,

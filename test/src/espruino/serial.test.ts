@@ -1,0 +1,178 @@
+/**
+ * The same conversations with boards that have no network and hang on a bridge: the file for them in
+ * the subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
+ */
+import { randomBytes } from "node:crypto";
+import { type Duplex, duplexPair, PassThrough } from "node:stream";
+import { setTimeout as wait } from "node:timers/promises";
+import { crc32 } from "node:zlib";
+import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
+import { SerialCarrier } from "@blindrelay/agent-sdk/serial";
+import { MAX_MESSAGE_BYTES, makeToken } from "@blindrelay/protocol";
+import { describe, expect, it } from "vitest";
+import { buildEspruinoSerial } from "../../../agent-sdk/build/espruino.ts";
+import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
+import { SubsetUart } from "../../../agent-sdk/src/testing/espruino-uart.ts";
+import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
+import { House, type Running } from "../cli/house.ts";
+import { type Board, conversationTests } from "./conversation.ts";
+import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
+import { Terminals } from "./terminals.ts";
+
+const built = buildEspruinoSerial().code;
+
+interface Config {
+  readonly url: string;
+  readonly serial: object;
+}
+
+/** The board of a conversation, given the file and the configuration of one on a line. */
+const onALine = (
+  board: Board,
+  options: object,
+  wired: (config: Config) => Promise<void>,
+): Board => ({
+  ...board,
+  async install(name, content) {
+    if (name === "blindrelay") return board.install(name, built);
+    if (name !== "blindrelay.json") return board.install(name, content);
+    const config: Config = {
+      ...JSON.parse(content),
+      serial: { port: "Serial1", baud: 115_200, options },
+    };
+    await board.install(name, JSON.stringify(config));
+    await wired(config);
+  },
+});
+
+/** The bridge's end of a line, in this process. */
+const carry = (line: Duplex, url: string): SerialCarrier => {
+  const carrier: SerialCarrier = new SerialCarrier({
+    write: (bytes) => line.write(bytes),
+    ready: () => true,
+    connect: (events) => webSocketLinks().connect(url, events),
+    timer: systemTimer(),
+    random: (length) => randomBytes(length),
+    checksum: (bytes) => crc32(bytes),
+    log: () => {},
+    maxMessage: MAX_MESSAGE_BYTES,
+    window: 2 * MAX_MESSAGE_BYTES,
+  });
+  line.on("data", (bytes: Buffer) => carrier.receive(bytes));
+  return carrier;
+};
+
+const subsetBoard = (): Board => {
+  const files = new Map<string, string>();
+  const [near, far] = duplexPair();
+  let life: SubsetBoard | null = null;
+  let carrier: SerialCarrier | null = null;
+  const powerOff = async (): Promise<void> => {
+    life?.powerOff();
+    near.removeAllListeners("data");
+    life = null;
+  };
+  const board: Board = {
+    async install(name, content) {
+      files.set(name, content);
+    },
+    async provision() {
+      new SubsetBoard(files).evaluate('require("blindrelay").provision()');
+    },
+    async powerOn() {
+      const board = new SubsetBoard(files, { uart: new SubsetUart(near) });
+      life = board;
+      board.evaluate('require("blindrelay").start(require("program").program)');
+      while (board.evaluate('require("blindrelay").status().state') !== "online") await wait(2);
+    },
+    powerOff,
+    async end() {
+      await powerOff();
+      carrier?.end("the test is over");
+    },
+  };
+  return onALine(board, {}, async ({ url }) => {
+    carrier = carry(far, url);
+  });
+};
+
+/** The command that carries for a board, at the other end of its UART. */
+class Bridged {
+  readonly terminals = new Terminals();
+  private readonly house = new House();
+  private running: Running | null = null;
+
+  async start(url: string): Promise<void> {
+    await this.terminals.ready();
+    const env = { BLINDRELAY_URL: url.replace(/^ws/, "http").replace(/\/wss$/, "") };
+    const args = ["bridge", this.terminals.bridge, "--mode", "sealed", "--json"];
+    this.running = this.house.start(args, env);
+    expect(await this.running.json()).toMatchObject({ event: "port", state: "open" });
+  }
+
+  async end(): Promise<void> {
+    await this.running?.stop();
+    await this.house.close();
+    await this.terminals.end();
+  }
+}
+
+const engineBoard = (path: string): Board => {
+  const engine = new EngineBoard(path);
+  const bridged = new Bridged();
+  const board: Board = {
+    install: (name, content) => engine.install(name, content),
+    provision: () => engine.provision(),
+    powerOn: () => engine.powerOn(),
+    powerOff: () => engine.powerOff(),
+    async end() {
+      await engine.end();
+      await bridged.end();
+    },
+  };
+  return onALine(board, { path: bridged.terminals.board }, ({ url }) => bridged.start(url));
+};
+
+describe("subset check of the file for a UART", () => {
+  conversationTests({ makeBoard: subsetBoard, runtime: /^espruino 2v29 SUBSET$/, small: false });
+
+  it("takes the console off the line before it says anything there", () => {
+    const said: (string | null)[] = [];
+    const line = new PassThrough();
+    const uart = new SubsetUart(line);
+    line.on("data", () => said.push(uart.console));
+    const config = {
+      url: "ws://bridged",
+      agent_id: "board",
+      relay_token: makeToken("agent", randomBytes(32)),
+      agent_token: makeToken("e2e", randomBytes(32)),
+      v: "2",
+      serial: { port: "Serial1", baud: 9600 },
+    };
+    const files = new Map([
+      ["blindrelay", built],
+      ["blindrelay.json", JSON.stringify(config)],
+    ]);
+    const board = new SubsetBoard(files, { uart });
+    board.evaluate('require("blindrelay").provision(); require("blindrelay").start(() => {});');
+    board.powerOff();
+    expect(new Set(said)).toEqual(new Set([null]));
+  });
+});
+
+for (const [path, variable, small] of [
+  [binary, "ESPRUINO_BIN", false],
+  [smallBinary, "ESPRUINO_BIN_2630", true],
+] as const) {
+  const why = HAS_SOCAT ? whySkipped(path, variable) : " (skipped: there is no socat)";
+  describe.skipIf(path === null || !HAS_SOCAT)(
+    `on a real Espruino behind a bridge${small ? ", with 2,630 variables" : ""}${why}`,
+    { timeout: 60_000 },
+    () =>
+      conversationTests({
+        makeBoard: () => engineBoard(path as string),
+        runtime: /^espruino 2v/,
+        small,
+      }),
+  );
+}
