@@ -17,6 +17,7 @@ import {
 } from "./agents.ts";
 import { postgres, sqlite } from "./engines.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
+import { changeUser } from "./people.ts";
 import {
   addSession,
   endLogin,
@@ -265,6 +266,13 @@ for (const engine of [sqlite(), postgres()]) {
         const admitted = (await Promise.all(both)).includes(true);
         expect((await findSession(db, `race-${ada}`))?.ended_at).toBe(admitted ? NOW : undefined);
       }
+    });
+
+    test("a login that passes a disabling is not let in, and so not good again once enabled", async () => {
+      const ada = await user();
+      expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(true);
+      await changeUser(db, ada, { disabled_at: NOW });
+      expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(false);
     });
 
     test("a transaction that fails leaves nothing, and those beside it wait for it", async () => {

@@ -36,8 +36,8 @@ export const setPassword = async (db: Db, id: string, passwordHash: string): Pro
 };
 
 /**
- * Inside a transaction: whether the password is still the one that was checked, and it stays so
- * until the commit, because the row is written and so locked.
+ * Inside a transaction: whether the password is still the one that was checked and its user not
+ * disabled; it stays so until the commit, because the row is written and so locked.
  */
 export const holdPassword = async (tx: Db, id: string, passwordHash: string): Promise<boolean> => {
   const held = await tx
@@ -45,6 +45,7 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
     .set({ password_hash: passwordHash })
     .where("id", "=", id)
     .where("password_hash", "=", passwordHash)
+    .where("disabled_at", "is", null)
     .returning("id")
     .executeTakeFirst();
   return held !== undefined;
