@@ -141,6 +141,7 @@ describe("the console", () => {
     ["MicroPython v1.22 on 2024-01-05; ESP32 module\r\n>>> ", /MicroPython.*espruino\.com/],
     ["rst:0x1 (POWERON_RESET),boot:0x13\r\n", /boot loader/],
     ["login: ", /it says "login:"/],
+    ["\0\x05\x01\x01\x01\x01\0", /an agent speaks to its bridge/],
   ])("names another runtime by its words: %j", async (words, message) => {
     const { double, board } = await onPty({}, { attachMs: 400 });
     double.stuck = true;

@@ -297,12 +297,6 @@ export class EspruinoConsole {
 
   private unknown(): Failure {
     const { name } = this.port;
-    if (this.heard.includes("\0")) {
-      return new Failure(
-        "device",
-        `${name}: an agent speaks to its bridge here, and no console answers: use the board's other port, or hold its button while you reset it, which starts Espruino without the program`,
-      );
-    }
     const said = this.heard.trim();
     if (said === "") {
       return new Failure(
@@ -323,6 +317,9 @@ const RUNTIMES: readonly (readonly [RegExp, string])[] = [
 
 /** What another runtime's words are known for, and how to get Espruino there. */
 export const runtimeOf = (said: string): string => {
+  if (said.includes("\0")) {
+    return "an agent speaks to its bridge on this line: use the board's other port, or hold its button while you reset it, which starts Espruino without the program";
+  }
   const known = RUNTIMES.find(([pattern]) => pattern.test(said))?.[1];
   const line = said.split(/[\r\n]+/)[0]?.slice(0, 60) ?? "";
   const what = known ?? `it says ${JSON.stringify(line)}`;
