@@ -344,6 +344,15 @@ test("a key that others may read is warned of at the start", async () => {
   ]);
 });
 
+test("a host that is none of this machine's is named with its fix", async () => {
+  await server.stop();
+  stopped = true;
+  for (const settings of [{ host: "192.0.2.1" }, { metricsHost: "192.0.2.1" }]) {
+    const starting = startServer({ data, port: 0, metricsPort: 0, ...settings }, { log: LOG });
+    await expect(starting).rejects.toThrow(/EADDRNOTAVAIL.* as --(metrics-)?host$/);
+  }
+});
+
 test("a port that is taken is named with its fix", async () => {
   await server.stop();
   stopped = true;

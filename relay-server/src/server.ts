@@ -139,9 +139,9 @@ export const startServer = async (
     await store.close();
   };
   try {
-    await listening("--port", app.listen({ host: config.host, port: config.port }));
+    await listening("", app.listen({ host: config.host, port: config.port }));
     metrics.listen(config.metricsPort, config.metricsHost);
-    await listening("--metrics-port", once(metrics, "listening"));
+    await listening("metrics-", once(metrics, "listening"));
   } catch (error) {
     await end();
     throw error;
@@ -253,11 +253,19 @@ const links = (hub: Hub, nowMs: () => number): Links => ({
   endSession: (sessionHash) => hub.endSession(sessionHash, "REVOKED", nowMs()),
 });
 
-const listening = async (flag: string, started: Promise<unknown>): Promise<void> => {
+/** What node says where it is the address that cannot be listened on, and no other port would help. */
+const WRONG_HOST = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
+
+/** `which`: how the flags of the listener begin. */
+const listening = async (which: "" | "metrics-", started: Promise<unknown>): Promise<void> => {
   try {
     await started;
   } catch (error) {
-    const message = `cannot listen: ${(error as Error).message}; choose another ${flag}, or 0`;
+    const { message: cause, code = "" } = error as NodeJS.ErrnoException;
+    const fix = WRONG_HOST.includes(code)
+      ? `give an address of this machine as --${which}host`
+      : `choose another --${which}port, or 0`;
+    const message = `cannot listen: ${cause}; ${fix}`;
     throw new Failure("unreachable", message, error);
   }
 };

@@ -10,7 +10,7 @@ import { storePath } from "../setup.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
-import { sqliteDialect } from "../store/sqlite.ts";
+import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
 
 /** Less than this, or than the store itself, and a backup or a busy day may fill the disk. */
@@ -71,7 +71,7 @@ const storeFindings = async (
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
   const db = new Kysely<Tables>({
-    dialect: embedded ? sqliteDialect(storePath(data)) : postgresDialect(store),
+    dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store),
   });
   try {
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");

@@ -133,6 +133,17 @@ describe("check", () => {
     ]);
   });
 
+  test("of a backup that was put back changes not a byte of it", async () => {
+    const copy = join(folder, "copy.sqlite");
+    backupStore(data, undefined, copy);
+    renameSync(copy, storePath(data));
+    const before = readFileSync(storePath(data));
+    expect(await checkRelay({ data, store: "sqlite" }, undefined, Date.now())).not.toContainEqual(
+      expect.objectContaining({ ok: false }),
+    );
+    expect(readFileSync(storePath(data)).equals(before)).toBe(true);
+  });
+
   test("each trouble has a fix, and makes the exit code 1", async () => {
     chmodSync(storePath(data), 0o644);
     const open = await run(["check"]);

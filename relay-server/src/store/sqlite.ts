@@ -17,6 +17,12 @@ export const sqliteDialect = (path: string): Dialect => {
   return new SqliteDialect({ database: prepared(database) });
 };
 
+/** The same for looking only: not a byte of the file changes, whatever journal it was left with. */
+export const readOnlySqliteDialect = (path: string): Dialect => {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+  return new SqliteDialect({ database: prepared(database) });
+};
+
 /** What Kysely asks of better-sqlite3, told by node:sqlite. */
 const prepared = (database: DatabaseSync): SqliteDatabase => {
   const statements = new Map<string, SqliteStatement>();
