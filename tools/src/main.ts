@@ -10,6 +10,8 @@ process.removeAllListeners("warning");
 process.stdout.on("error", () => process.exit(0));
 
 const { exitCodeOf, makeProgram } = await import("./program.ts");
+// What throws outside of every command's own code, such as a device program's timer.
+process.on("uncaughtException", (error) => process.exit(exitCodeOf(error)));
 let exitCode = 0;
 try {
   await makeProgram(process.env).parseAsync();

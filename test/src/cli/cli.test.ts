@@ -371,6 +371,16 @@ describe("agent run", () => {
     expect(ends.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
   });
 
+  it("ends with 70 where the program throws at nobody, and not with what an expectation ends with", async () => {
+    const wild = house.write(
+      "wild.mjs",
+      "export default () => { setTimeout(() => { throw new Error('wild'); }); };",
+    );
+    await add("wild-1");
+    const { code, stderr } = await house.cli(["agent", "run", wild, "--agent", "wild-1"]);
+    expect([code, stderr]).toEqual([70, expect.stringContaining("wild")]);
+  });
+
   it("waits for a relay that is away", async () => {
     const agent = await add("patient-1");
     const away = house.start(["agent", "run", program, "--json"], {

@@ -1,4 +1,5 @@
 /** What a person at a terminal can do at any time: not answer, and leave. */
+import { readFileSync, statSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import { House, PASSWORD } from "./house.ts";
@@ -56,6 +57,51 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     terminal.type('echo {"n":1}\r');
     await terminal.sees(/n: .*1/);
     terminal.type(CTRL_C);
+    expect(await terminal.ended()).toBe(0);
+  });
+
+  it("completes methods and agents at Tab, and remembers what was typed, for its owner alone", async () => {
+    const env = { TERM: "xterm" };
+    const first = house.terminal(["shell", "pump-7"], env);
+    await first.sees(/pump-7> /);
+    // Tab by itself: within what is pasted it is a character.
+    first.type("ec");
+    await first.sees(/ec/);
+    first.type("\t");
+    await first.sees(/ho/);
+    first.type('{"n":2}\r');
+    await first.sees(/n: .*2/);
+    first.type(".agent pu");
+    await first.sees(/agent pu/);
+    first.type("\t");
+    await first.sees(/mp-7/);
+    first.type("\r");
+    await first.sees(/pump-7> /);
+    first.type("\x04");
+    expect(await first.ended()).toBe(0);
+    expect(statSync(house.path("config/shell-history")).mode & 0o777).toBe(0o600);
+    const second = house.terminal(["shell", "pump-7"], env);
+    await second.sees(/pump-7> /);
+    second.type("\x1b[A\x1b[A\r"); // up, twice
+    await second.sees(/n: .*2/);
+    second.type("\x04");
+    expect(await second.ended()).toBe(0);
+  });
+
+  it("talks without a folder to remember in", async () => {
+    const { account_token, keyring } = JSON.parse(
+      readFileSync(house.path("config/default.json"), "utf8"),
+    );
+    const terminal = house.terminal(["shell", "pump-7"], {
+      BLINDRELAY_CONFIG_DIR: "/sys/blindrelay",
+      BLINDRELAY_URL: house.url,
+      BLINDRELAY_ACCOUNT_TOKEN: account_token,
+      BLINDRELAY_AGENT_TOKEN: keyring["pump-7"].agent_token,
+    });
+    await terminal.sees(/pump-7> /);
+    terminal.type('echo {"n":3}\r');
+    await terminal.sees(/n: .*3/);
+    terminal.type("\x04");
     expect(await terminal.ended()).toBe(0);
   });
 });

@@ -90,9 +90,13 @@ const historyOf = (
     },
     // Parameters may be secret: nobody else reads them.
     save(lines) {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      writeFileSync(path, `${lines.slice(0, MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
-      chmodSync(path, 0o600);
+      try {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        writeFileSync(path, `${lines.slice(0, MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
+        chmodSync(path, 0o600);
+      } catch {
+        // Who has no folder of their own talks all the same.
+      }
     },
   };
 };
