@@ -3,7 +3,7 @@
  * other end `blindrelay bridge --mode sealed` runs. Which UART says "serial" in the configuration.
  *
  * The console leaves that line before anything else: frames use every byte, and what comes in there is
- * not the person's. It goes to where a person still finds it; where nothing is left, to nowhere.
+ * not the person's. Elsewhere it stays; else it goes to where a person finds it, or to nowhere.
  *
  * [portable]
  */
@@ -15,10 +15,16 @@ import { agentStatus, provisionAgent, startOver, stopAgent } from "./agent.ts";
 import { crc32 } from "./natives.ts";
 import { boardTimer } from "./ports.ts";
 
-declare const E: { setConsole(device: string | null, options: { force: boolean }): void };
+declare const E: {
+  /** "Limbo" in the first second of boards with USB. */
+  getConsole(): string | null;
+  setConsole(device: string | null, options: { force: boolean }): void;
+};
 declare const global: { readonly [name: string]: EspruinoSerial | undefined };
 
 const consoleFor = (line: string): string | null => {
+  const now = E.getConsole();
+  if (now !== null && now !== line && now !== "Limbo") return now;
   for (const name of ["USB", "Bluetooth", "Serial1"])
     if (name !== line && global[name] !== undefined) return name;
   return null;
@@ -29,7 +35,7 @@ const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
   if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
   const port = global[serial.port];
   if (port === undefined) throw new Error(`this board has no ${serial.port}`);
-  // Forced: a plug that is pulled would move it to a UART otherwise.
+  // Forced: where USB or Bluetooth goes away, Espruino moves it to a UART otherwise.
   E.setConsole(consoleFor(serial.port), { force: true });
   port.setup(serial.baud, serial.options === undefined ? {} : serial.options);
   return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);

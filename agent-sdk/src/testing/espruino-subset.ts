@@ -13,7 +13,7 @@ import { EspruinoFlash } from "./espruino-flash.ts";
 import { espruinoCrypto, espruinoGlobals } from "./espruino-natives.ts";
 import { espruinoNet } from "./espruino-net.ts";
 import type { SubsetUart } from "./espruino-uart.ts";
-import { parseLeniently } from "./lenient-json.ts";
+import { parseLeniently, stringifyLeniently } from "./lenient-json.ts";
 
 const MISSING = `Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt
   BigInt64Array BigUint64Array SharedArrayBuffer Atomics RangeError URIError AggregateError
@@ -36,9 +36,8 @@ const IMITATE = `
     for (const code of arguments) text += fromCharCode(code & 255);
     return text;
   };
-  const stringify = JSON.stringify;
   JSON.stringify = function (value) {
-    const text = stringify(value);
+    const text = hostStringify(value);
     return text && text.replace(/[\\u007f-\\uffff]/g, (c) => "\\\\u" + ("000" + c.charCodeAt(0).toString(16)).slice(-4));
   };
   const parse = hostParse, plain = JSON.parse;
@@ -97,11 +96,13 @@ export class SubsetBoard {
       {
         ...globals,
         hostParse: parseLeniently,
+        hostStringify: stringifyLeniently,
         E: {
           ...globals.E,
           hwRand: () => 0x12345678,
           on: () => {},
           defrag: () => {},
+          getConsole: () => uart?.console ?? null,
           setConsole: (device: string | null) => uart?.moveConsole(device),
         },
         global: uart === null ? {} : { Serial1: this.serial(uart) },
