@@ -1,6 +1,8 @@
 /** shell, inspect, doctor, token and completion as a person uses them, with a real relay and agent. */
 import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
 import {
   deriveSessionKeys,
@@ -84,7 +86,7 @@ it("the doctor finds nothing bad, then what was broken, with its fix", async () 
   const well = await house.cli(["doctor", "pump-7", "--json"]);
   const names = JSON.parse(well.stdout).checks.map(({ name }: { name: string }) => name);
   expect(names).toEqual(
-    expect.arrayContaining(["profile", "relay", "clock", "account", "agent", "secret"]),
+    expect.arrayContaining(["profile", "relay", "clock", "account", "link", "agent", "secret"]),
   );
   expect([well.code, JSON.parse(well.stdout).ok]).toEqual([0, true]);
   chmodSync(house.path("config/default.json"), 0o644);
@@ -99,6 +101,25 @@ it("the doctor finds nothing bad, then what was broken, with its fix", async () 
   expect(JSON.parse(away.stdout).checks).toContainEqual(
     expect.objectContaining({ name: "relay", ok: false, fix: expect.stringContaining("running") }),
   );
+});
+
+it("the doctor finds a proxy that lets REST through and no WebSocket, and blames no secret", async () => {
+  const proxy = createServer(async ({ url, headers }, response) => {
+    const { authorization = "" } = headers;
+    const answer = await fetch(`${house.url}${url}`, { headers: { authorization } });
+    response.setHeader("content-type", "application/json").end(await answer.text());
+  });
+  proxy.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { port } = proxy.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const { code, stdout } = await house.cli(["doctor", "pump-7"], { BLINDRELAY_URL: url });
+  proxy.close();
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/ok {2}account/);
+  expect(stdout).toMatch(/BAD link.*\n +fix: a proxy between must pass WebSocket/);
+  expect(stdout).toMatch(/ok {2}agent/);
+  expect(stdout).not.toContain("secret  ");
 });
 
 it("a token is named and never printed", async () => {

@@ -1,7 +1,7 @@
 /** `blindrelay doctor`: from the profile to the agent, what works and what does not, each with its fix. */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { CallError } from "@blindrelay/client-sdk";
+import { CallError, type Client } from "@blindrelay/client-sdk";
 import { tokenProblem } from "@blindrelay/protocol";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
@@ -139,51 +139,70 @@ const checkAccount = async (settings: Settings): Promise<Check> => {
   }
 };
 
-const checkAgent = async (settings: Settings, agentId: string): Promise<Check[]> => {
+/** The connection that calls go over; a proxy that lets REST through need not let it. */
+const checkLink = async (
+  settings: Settings,
+): Promise<{ readonly check: Check; readonly client: Client | null }> => {
+  try {
+    const client = await connectClient(settings, LIMIT_MS);
+    return { check: good("link", "WebSocket is open"), client };
+  } catch (error) {
+    const fix = "a proxy between must pass WebSocket upgrades (docs/operations.md)";
+    return { check: bad("link", (error as Error).message, fix), client: null };
+  }
+};
+
+const checkAgent = async (settings: Settings, agentId: string): Promise<Check> => {
   let agent: Agent;
   try {
     agent = await accountRest(settings).ask<Agent>("GET", agentPath(agentId));
   } catch (error) {
-    return [bad("agent", (error as Error).message, "blindrelay agent list shows yours")];
+    return bad("agent", (error as Error).message, "blindrelay agent list shows yours");
   }
-  if (!agent.online) {
-    const seen = agent.last_seen === null ? "never seen" : `last seen ${agent.last_seen}`;
-    return [
-      bad(
-        "agent",
-        `${agentId} is offline, ${seen}`,
-        "its power and network; blindrelay monitor PORT",
-      ),
-    ];
+  if (agent.online) {
+    return good("agent", `${agentId} is online${agent.runtime ? `: ${agent.runtime}` : ""}`);
   }
-  const checks = [
-    good("agent", `${agentId} is online${agent.runtime ? `: ${agent.runtime}` : ""}`),
-  ];
+  const seen = agent.last_seen === null ? "never seen" : `last seen ${agent.last_seen}`;
+  const fix = "its power and network; blindrelay monitor PORT";
+  return bad("agent", `${agentId} is offline, ${seen}`, fix);
+};
+
+const checkSecret = async (settings: Settings, client: Client, agentId: string): Promise<Check> => {
   const secret = settings.secretAtHand(agentId);
   if (secret === null) {
     const fix = "take the profile that added it, or set BLINDRELAY_AGENT_TOKEN";
-    return [...checks, bad("secret", `none at hand for ${agentId}`, fix)];
+    return bad("secret", `none at hand for ${agentId}`, fix);
   }
   const problem = tokenProblem(secret.agentToken, "e2e");
-  if (problem !== null)
-    return [...checks, bad("secret", problem, "set the end-to-end secret (e2e_)")];
+  if (problem !== null) return bad("secret", problem, "set the end-to-end secret (e2e_)");
   try {
-    const client = await connectClient(settings, LIMIT_MS);
-    try {
-      await client
-        .agent(agentId, secret.agentToken, { version: secret.version })
-        .call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
-      return [...checks, good("secret", `right, packet version ${secret.version}`)];
-    } finally {
-      client.close();
-    }
+    await client
+      .agent(agentId, secret.agentToken, { version: secret.version })
+      .call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
+    return good("secret", `right, packet version ${secret.version}`);
   } catch (error) {
     if (error instanceof CallError && error.code !== "TIMED_OUT") {
-      return [...checks, bad("secret", error.message, "try again")];
+      return bad("secret", error.message, "try again");
     }
     const fix =
       "it runs with another secret or packet version: provision it anew, or find its secret";
-    return [...checks, bad("secret", `no verified answer in ${CALL_MS / 1000} s`, fix)];
+    return bad("secret", `no verified answer in ${CALL_MS / 1000} s`, fix);
+  }
+};
+
+/** What rests on an account that the relay knows. */
+const checkBeyondAccount = async (
+  settings: Settings,
+  agentId: string | undefined,
+): Promise<Check[]> => {
+  const link = await checkLink(settings);
+  try {
+    if (agentId === undefined) return [link.check];
+    const agent = await checkAgent(settings, agentId);
+    if (link.client === null || agent.ok !== true) return [link.check, agent];
+    return [link.check, agent, await checkSecret(settings, link.client, agentId)];
+  } finally {
+    link.client?.close();
   }
 };
 
@@ -240,9 +259,7 @@ export const diagnose = async (
     if (relay[0]?.name === "relay" && relay[0].ok === true) {
       const account = await checkAccount(settings);
       checks.push(account);
-      if (agentId !== undefined && account.ok === true) {
-        checks.push(...(await checkAgent(settings, agentId)));
-      }
+      if (account.ok === true) checks.push(...(await checkBeyondAccount(settings, agentId)));
     }
   }
   return [...checks, ...(await checkPorts()), ...checkTools()];

@@ -13,12 +13,11 @@ import type {
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Settings } from "../config/settings.ts";
+import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
 import { answer, answerJson, table, tell } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
-import { Rest, RestFailure } from "../rest.ts";
-import { checkToken } from "./connect.ts";
+import { type Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 
 interface JsonFlag {
@@ -37,12 +36,6 @@ interface PublishFlags extends NameFlags {
   readonly percent?: number;
   readonly draft?: boolean;
 }
-
-const restOf = (settings: Settings): Rest => {
-  const token = settings.accountToken();
-  checkToken(token, "account", "account token");
-  return new Rest(settings.httpUrl(), token);
-};
 
 const percentage = (text: string): number => {
   const value = Number(text);
@@ -96,7 +89,7 @@ Example:
 A draft that an interrupted publish left is taken up again. Needs the admin role.`,
     )
     .action(async (file: string, flags: PublishFlags) => {
-      const rest = restOf(context.settings());
+      const rest = accountRest(context.settings());
       const published = await publish(rest, file, flags);
       if (flags.json === true) answerJson(published);
       else answer(`${published.id} ${describe(published)}`);
@@ -119,7 +112,7 @@ A draft that an interrupted publish left is taken up again. Needs the admin role
         version: flags.firmwareVersion,
         ...(flags.runtime === undefined ? {} : { runtime: flags.runtime }),
       });
-      const rest = restOf(context.settings());
+      const rest = accountRest(context.settings());
       const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
       if (flags.json === true) answerJson(checked);
       else answer(checked.latest === null ? "nothing newer" : checked.latest.version);
@@ -156,7 +149,7 @@ Asks nobody. Exit code 1 where something does not match.`,
     .action(async (flags: JsonFlag & { channel?: string }) => {
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
-      const items = await listReleases(restOf(context.settings()), query);
+      const items = await listReleases(accountRest(context.settings()), query);
       if (flags.json === true) answerJson({ items });
       else answer(table(HEADER, items.map(row)));
     });
@@ -174,7 +167,11 @@ Asks nobody. Exit code 1 where something does not match.`,
     .addHelpText("after", "\nExample:\n  blindrelay release set 0d9c0c3e-... --percent 50")
     .action(async (id: string, flags: SetFlags) => {
       const path = `/releases/${encodeURIComponent(id)}`;
-      const changed = await restOf(context.settings()).ask<Release>("PATCH", path, patchOf(flags));
+      const changed = await accountRest(context.settings()).ask<Release>(
+        "PATCH",
+        path,
+        patchOf(flags),
+      );
       if (flags.json === true) answerJson(changed);
       else answer(`${changed.id} ${describe(changed)}`);
     });
