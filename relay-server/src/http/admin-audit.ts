@@ -6,7 +6,7 @@ import { listActs } from "../store/audit.ts";
 import type { AuditRow } from "../store/tables.ts";
 import { ADMINS, requires } from "./access.ts";
 import type { App, HttpContext } from "./app.ts";
-import { readPosition, writePosition } from "./position.ts";
+import { cutPage, readPosition } from "./position.ts";
 import { timestamp } from "./time.ts";
 
 export const adminAuditRoute = (app: App, context: HttpContext): void => {
@@ -28,15 +28,10 @@ export const adminAuditRoute = (app: App, context: HttpContext): void => {
         actor_id: actorId,
         subject,
       } = request.query;
-      const after = cursor === undefined ? null : readPosition(cursor);
       const filter = { action, actorId, subject };
-      const found = await listActs(context.store.db, filter, after, limit + 1);
-      const rows = found.slice(0, limit);
-      const last = found.length > limit ? rows.at(-1) : undefined;
-      return {
-        items: rows.map(entryAnswer),
-        next_cursor: last === undefined ? null : writePosition(last.at, last.id),
-      };
+      const found = await listActs(context.store.db, filter, readPosition(cursor), limit + 1);
+      const { rows, nextCursor } = cutPage(found, limit, (row) => row.at);
+      return { items: rows.map(entryAnswer), next_cursor: nextCursor };
     },
   );
 };

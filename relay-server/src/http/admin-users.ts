@@ -18,7 +18,7 @@ import { ADMINS, credentialOf, requires } from "./access.ts";
 import { userAnswer } from "./account.ts";
 import type { App, HttpContext } from "./app.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
-import { readPosition, writePosition } from "./position.ts";
+import { cutPage, readPosition } from "./position.ts";
 import { HttpProblem, notFound } from "./problem.ts";
 
 export const adminUserRoutes = (app: App, context: HttpContext): void => {
@@ -36,14 +36,9 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
     },
     async (request) => {
       const { cursor, limit = PAGE_LIMIT_DEFAULT } = request.query;
-      const after = cursor === undefined ? null : readPosition(cursor);
-      const found = await listUsers(context.store.db, after, limit + 1);
-      const rows = found.slice(0, limit);
-      const last = found.length > limit ? rows.at(-1) : undefined;
-      return {
-        items: rows.map(adminUser),
-        next_cursor: last === undefined ? null : writePosition(last.created_at, last.id),
-      };
+      const found = await listUsers(context.store.db, readPosition(cursor), limit + 1);
+      const { rows, nextCursor } = cutPage(found, limit, (row) => row.created_at);
+      return { items: rows.map(adminUser), next_cursor: nextCursor };
     },
   );
 

@@ -1,16 +1,13 @@
-/** Cursors of lists in order of time: opaque to callers, inside them where a page ended. */
+/** Pages of lists in order of time, and their cursors: opaque to callers, inside them where a page ended. */
+import type { Position } from "../store/position.ts";
 import { HttpProblem } from "./problem.ts";
 
-export interface Position {
-  readonly at: number;
-  readonly id: string;
-}
-
-export const writePosition = (at: number, id: string): string =>
+export const writePosition = ({ at, id }: Position): string =>
   Buffer.from(`${at}/${id}`).toString("base64url");
 
-/** Throws a 422 for what is no cursor. */
-export const readPosition = (cursor: string): Position => {
+/** Null where there is no cursor. Throws a 422 for what is none. */
+export const readPosition = (cursor: string | undefined): Position | null => {
+  if (cursor === undefined) return null;
   const match = /^([0-9]{1,15})\/([A-Za-z0-9_-]{1,64})$/.exec(
     Buffer.from(cursor, "base64url").toString(),
   );
@@ -20,4 +17,16 @@ export const readPosition = (cursor: string): Position => {
     });
   }
   return { at: Number(match[1]), id: match[2] as string };
+};
+
+/** A page of up to `limit` rows; one more than that was asked for, to see whether more follow. */
+export const cutPage = <Row extends { readonly id: string }>(
+  found: readonly Row[],
+  limit: number,
+  timeOf: (row: Row) => number,
+): { rows: Row[]; nextCursor: string | null } => {
+  const rows = found.slice(0, limit);
+  const last = found.length > limit ? rows.at(-1) : undefined;
+  const nextCursor = last === undefined ? null : writePosition({ at: timeOf(last), id: last.id });
+  return { rows, nextCursor };
 };

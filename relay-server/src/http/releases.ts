@@ -28,7 +28,7 @@ import type { ReleaseRow } from "../store/tables.ts";
 import { ADMINS, credentialOf, isAdmin, READERS, requires } from "./access.ts";
 import type { App, HttpContext } from "./app.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
-import { readPosition, writePosition } from "./position.ts";
+import { cutPage, readPosition } from "./position.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";
 import { timestamp } from "./time.ts";
 
@@ -83,20 +83,16 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
     },
     async (request) => {
       const { cursor, limit = PAGE_LIMIT_DEFAULT, ...filter } = request.query;
-      const position = cursor === undefined ? null : readPosition(cursor);
-      const after = position === null ? null : { createdAt: position.at, id: position.id };
+      const after = readPosition(cursor);
       const drafts = await isAdmin(context, request);
       const found = await listReleases(store.db, { ...filter, drafts }, after, limit + 1);
-      const rows = found.slice(0, limit);
+      const { rows, nextCursor } = cutPage(found, limit, (row) => row.created_at);
       const counts = await rolloutCounts(
         store.db,
         rows.map(({ id }) => id),
       );
-      const last = found.length > limit ? rows.at(-1) : undefined;
-      return {
-        items: rows.map((row) => releaseAnswer(row, counts.get(row.id))),
-        next_cursor: last === undefined ? null : writePosition(last.created_at, last.id),
-      };
+      const items = rows.map((row) => releaseAnswer(row, counts.get(row.id)));
+      return { items, next_cursor: nextCursor };
     },
   );
 

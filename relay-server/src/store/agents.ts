@@ -1,6 +1,7 @@
 /** Agents and who owns them. */
 import { sql } from "kysely";
 import type { Db } from "./open.ts";
+import type { Position } from "./position.ts";
 import type { AgentRow } from "./tables.ts";
 
 /** Adds an agent; false where the identifier is taken, whoever has it. */
@@ -36,12 +37,6 @@ export const ownerOf = async (db: Db, agentId: string): Promise<string | null> =
   return row?.user_id ?? null;
 };
 
-/** Where a page begins: after this agent, in order of creation. */
-export interface AgentPosition {
-  readonly createdAt: number;
-  readonly agentId: string;
-}
-
 /** Which agents; what is absent does not matter. */
 export interface AgentFilter {
   /** How the name begins, to the letter. */
@@ -55,7 +50,7 @@ export interface AgentFilter {
 export const listAgents = (
   db: Db,
   userId: string,
-  after: AgentPosition | null,
+  after: Position | null,
   limit: number,
   filter: AgentFilter = {},
 ): Promise<AgentRow[]> => {
@@ -75,8 +70,8 @@ export const listAgents = (
   if (after !== null) {
     query = query.where((is) =>
       is.or([
-        is("created_at", ">", after.createdAt),
-        is.and([is("created_at", "=", after.createdAt), is("agent_id", ">", after.agentId)]),
+        is("created_at", ">", after.at),
+        is.and([is("created_at", "=", after.at), is("agent_id", ">", after.id)]),
       ]),
     );
   }

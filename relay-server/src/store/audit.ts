@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
 import type { Db } from "./open.ts";
+import type { Position } from "./position.ts";
 import type { AuditRow } from "./tables.ts";
 
 export interface Act {
@@ -48,7 +49,7 @@ export interface AuditFilter {
 export const listActs = (
   db: Db,
   filter: AuditFilter,
-  after: { readonly at: number; readonly id: string } | null,
+  after: Position | null,
   limit: number,
 ): Promise<AuditRow[]> => {
   let query = db.selectFrom("audit").selectAll();

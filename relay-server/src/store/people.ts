@@ -1,13 +1,10 @@
 /** Users as an administrator sees them: all of them, their roles, and whether they may come in. */
 import type { Db } from "./open.ts";
+import type { Position } from "./position.ts";
 import type { UserRow } from "./tables.ts";
 
 /** Up to `limit` users, oldest first, from after a position. */
-export const listUsers = (
-  db: Db,
-  after: { readonly at: number; readonly id: string } | null,
-  limit: number,
-): Promise<UserRow[]> => {
+export const listUsers = (db: Db, after: Position | null, limit: number): Promise<UserRow[]> => {
   let query = db.selectFrom("users").selectAll();
   if (after !== null) {
     query = query.where((is) =>

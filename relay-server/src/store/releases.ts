@@ -1,5 +1,6 @@
 /** Releases, and which agents were offered and confirmed them. */
 import type { Db } from "./open.ts";
+import type { Position } from "./position.ts";
 import type { ReleaseRow } from "./tables.ts";
 
 /** Adds a draft; false where runtime, channel and version are taken together. */
@@ -22,12 +23,6 @@ export const addRelease = async (
 export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined> =>
   db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
 
-/** Where a page begins: after this release, newest first. */
-export interface ReleasePosition {
-  readonly createdAt: number;
-  readonly id: string;
-}
-
 /** Which releases; what is absent does not matter. */
 export interface ReleaseFilter {
   readonly runtime?: string | undefined;
@@ -40,7 +35,7 @@ export interface ReleaseFilter {
 export const listReleases = (
   db: Db,
   filter: ReleaseFilter,
-  after: ReleasePosition | null,
+  after: Position | null,
   limit: number,
 ): Promise<ReleaseRow[]> => {
   let query = db.selectFrom("releases").selectAll();
@@ -52,8 +47,8 @@ export const listReleases = (
   if (after !== null) {
     query = query.where((is) =>
       is.or([
-        is("created_at", "<", after.createdAt),
-        is.and([is("created_at", "=", after.createdAt), is("id", ">", after.id)]),
+        is("created_at", "<", after.at),
+        is.and([is("created_at", "=", after.at), is("id", ">", after.id)]),
       ]),
     );
   }

@@ -157,12 +157,7 @@ for (const engine of [sqlite(), postgres()]) {
       await agent(ada, "p-c", NOW - 1);
       const first = await listAgents(db, ada, null, 2);
       const last = first.at(-1)!;
-      const rest = await listAgents(
-        db,
-        ada,
-        { createdAt: last.created_at, agentId: last.agent_id },
-        2,
-      );
+      const rest = await listAgents(db, ada, { at: last.created_at, id: last.agent_id }, 2);
       expect([...first, ...rest].map((row) => row.agent_id)).toEqual(["p-c", "p-a", "p-b"]);
     });
 

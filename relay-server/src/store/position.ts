@@ -1,0 +1,7 @@
+/** Where a page of a list begins: after this row, in the list's order of time. */
+export interface Position {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Tells apart what came in the same millisecond. */
+  readonly id: string;
+}
