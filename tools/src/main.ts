@@ -6,10 +6,12 @@ import { enableCompileCache } from "node:module";
 enableCompileCache();
 // Node's remarks on its own features (erasing types is one) are nothing to who flashes a board.
 process.removeAllListeners("warning");
-// A reader that went away (`… | head`) ends the command as it would any other.
-process.stdout.on("error", () => process.exit(0));
 
 const { exitCodeOf, makeProgram } = await import("./program.ts");
+// A reader that went away (`… | head`) ends the command as it would any other; a full disk does not.
+const endUnwritten = (error: NodeJS.ErrnoException): never =>
+  process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
+process.stdout.on("error", endUnwritten);
 // What throws outside of every command's own code, such as a device program's timer.
 process.on("uncaughtException", (error) => process.exit(exitCodeOf(error)));
 let exitCode = 0;
@@ -19,4 +21,8 @@ try {
   exitCode = exitCodeOf(error);
 }
 // Device programs may hold timers of their own; what was written goes out first.
-process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));
+process.stdout.write("", () => {
+  const { errored } = process.stdout;
+  if (errored !== null) endUnwritten(errored);
+  process.stderr.write("", () => process.exit(exitCode));
+});

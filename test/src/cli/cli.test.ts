@@ -1,4 +1,5 @@
 /** The command as its users have it: real processes, a real relay, exit codes and both outputs. */
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -7,7 +8,7 @@ import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { House, PASSWORD, type Running } from "./house.ts";
+import { CLI, House, PASSWORD, type Running } from "./house.ts";
 
 interface Added {
   readonly agent_id: string;
@@ -284,6 +285,15 @@ describe("login", () => {
     expect(stderr).not.toContain("wrong\n");
     expect(() => statSync(house.path("config/other.json"))).toThrow();
   });
+});
+
+it("ends with 0 where its reader left, and with 70 where its answer could not be written", async () => {
+  const cli = `'${process.execPath}' '${CLI}'`;
+  const shell = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8" });
+  const left = shell(`${cli} bridge --schema config | true; echo "\${PIPESTATUS[0]}"`);
+  expect([left.stdout, left.stderr]).toEqual(["0\n", ""]);
+  const full = shell(`${cli} bridge --schema config > /dev/full`);
+  expect([full.status, full.stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 
 describe("what answers and is no relay", () => {

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { recordingEnvironment } from "../nonces/environment.ts";
 import { Terminal } from "./terminal.ts";
 
-const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
+export const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
 const RELAY = fileURLToPath(new URL("../../../relay-server/src/main.ts", import.meta.url));
 
 export type Environment = Record<string, string>;
