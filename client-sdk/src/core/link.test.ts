@@ -130,6 +130,22 @@ describe("credentials", () => {
     expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
   });
 
+  it("are renewed in time, and not in a circle, where session tokens live for a minute", async () => {
+    const world = new World();
+    world.relay.sessionTtlS = 60;
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    for (let n = 0; n < 60; n++) {
+      const call = world.follow(pump.call("echo", [n]));
+      await world.run(10_000);
+      expect(call.result).toEqual([n]);
+    }
+    // In ten minutes: one every 30 to 60 s.
+    expect(authsOf(world).length).toBeLessThanOrEqual(20);
+    expect(authsOf(world).length).toBeGreaterThanOrEqual(10);
+  });
+
   it("are renewed at once when the relay says the session token is used up", async () => {
     const world = new World();
     world.agent();

@@ -95,6 +95,8 @@ export class RelayLink {
 
   private sessionToken: string | null;
   private tokenExpiresAt = Number.POSITIVE_INFINITY;
+  /** Of a token that this link fetched, when it was new. */
+  private tokenLifeMs = Number.POSITIVE_INFINITY;
   private tokenRequests = 0;
   /** The session token that the last `online` was under. */
   private lastToken: string | null = null;
@@ -144,8 +146,11 @@ export class RelayLink {
     if (this.state !== "online" || this.accountToken === null) return "no";
     const requestsLeft = SESSION_MAX_REQUESTS - this.tokenRequests;
     const msLeft = this.tokenExpiresAt - this.ports.timer.now();
-    if (requestsLeft <= TOKEN_LAST_REQUESTS || msLeft <= TOKEN_LAST_MS) return "now";
-    return requestsLeft <= TOKEN_RESERVE_REQUESTS || msLeft <= TOKEN_RESERVE_MS ? "soon" : "no";
+    // Of a short-lived token less is kept in reserve, or a new one would be due at once, for ever.
+    const lastMs = Math.min(TOKEN_LAST_MS, this.tokenLifeMs / 4);
+    const reserveMs = Math.min(TOKEN_RESERVE_MS, this.tokenLifeMs / 2);
+    if (requestsLeft <= TOKEN_LAST_REQUESTS || msLeft <= lastMs) return "now";
+    return requestsLeft <= TOKEN_RESERVE_REQUESTS || msLeft <= reserveMs ? "soon" : "no";
   }
 
   /** Connects again at once, with the account token. */
@@ -225,6 +230,7 @@ export class RelayLink {
     if (fresh) this.tokenRequests = 0;
     const expiresIn = ownCount(fields, "expires_in");
     this.tokenExpiresAt = expiresIn > 0 ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY;
+    if (fresh) this.tokenLifeMs = this.tokenExpiresAt - now;
     this.sessionToken = token;
     this.lastToken = token;
     this.move("accepted");
