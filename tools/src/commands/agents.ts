@@ -65,12 +65,19 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
           "there is no profile to keep the end-to-end secret in: run blindrelay login, or say --env to have it printed",
         );
       }
-      const made = await accountRest(settings).ask<AgentCreated>("POST", "/agents", {
+      const rest = accountRest(settings);
+      const made = await rest.ask<AgentCreated>("POST", "/agents", {
         name,
         ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
       });
       const key = makeKey(flags.packetVersion);
-      keepKey(settings, made.agent_id, key);
+      try {
+        keepKey(settings, made.agent_id, key);
+      } catch (error) {
+        // Without its secret nobody could ever call it.
+        await rest.ask("DELETE", agentPath(made.agent_id));
+        throw error;
+      }
       const { api_token, ...open } = made;
       if (flags.json === true) {
         const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
@@ -92,14 +99,15 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         answerJson({ items });
         return;
       }
-      const rows = items.map(({ agent_id, name, online, last_seen, runtime }) => [
+      const rows = items.map(({ agent_id, name, online, last_seen, runtime, firmware_version }) => [
         agent_id,
         online ? "online" : "offline",
         when(last_seen),
         runtime ?? "",
+        firmware_version ?? "",
         name,
       ]);
-      answer(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "NAME"], rows));
+      answer(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
     });
 
   agent

@@ -134,10 +134,12 @@ const flashOnce = async (
   const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
+  const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
   let info: AgentInfo | null = null;
   if (!dryRun) {
     await startEspruino(board, options);
-    if (flags.check) info = await checkOnline(board, settings, before, flags.timeout * 1000);
+    if (isMute) tell(`its line speaks at ${before.uart?.baud} baud now: nobody saw it online here`);
+    else if (flags.check) info = await checkOnline(board, settings, before, flags.timeout * 1000);
   }
   if (flags.json === true) {
     const { files } = report;
@@ -246,10 +248,11 @@ Example:
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
 
 What the board holds already is not written again. What is written is read back (length and CRC-32).
-The board must be on its network by itself, or by the program; one without (provision --serial) on a
-bridge, which this command is until it has seen the board online where its console shares the UART. Exit codes: 2 usage, or a program that
-Espruino would not run as written; 4 it did not come online; 5 refused; 7 device or port (no
-permission, nothing answers, another runtime, no SHA-256, no space, unplugged).`,
+The board must be on its network by itself, or by the program. One without (provision --serial) must
+be on a bridge; where its console shares the UART, this command is the bridge until it saw it online.
+Exit codes: 2 usage, or a program that Espruino would not run as written; 4 it did not come online;
+5 refused; 7 device or port (no permission, nothing answers, another runtime, no SHA-256, no space,
+unplugged).`,
     )
     .action(async (port: string | undefined, flags: FlashFlags) => {
       const settings = context.settings();

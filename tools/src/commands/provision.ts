@@ -188,6 +188,9 @@ count that must never be written twice. Exit codes: 2 usage, 4 relay not reachab
       if (flags.agent !== undefined && (flags.id !== undefined || flags.name !== undefined)) {
         throw new Failure("usage", "--agent is an agent you have: leave out --id and --name");
       }
+      if (flags.serial === undefined && flags.serialSetup !== undefined) {
+        throw new Failure("usage", "--serial-setup goes with --serial, such as --serial Serial1");
+      }
       if (flags.id !== undefined) checkAgentId(flags.id);
       const version = chosenVersion(flags, false);
       const settings = context.settings();
