@@ -1,12 +1,17 @@
-/** How bodies are read: JSON only, and an empty one is no body, whatever its declared type. */
+/** How bodies are read: JSON in UTF-8 only, and an empty one is no body, whatever its declared type. */
+import { isUtf8 } from "node:buffer";
 import type { App } from "./app.ts";
+import { HttpProblem } from "./problem.ts";
 
 export const jsonBodies = (app: App): void => {
   // Both refuse with 400: a body that sets a prototype is an attack, not a mistake.
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
-    if (body === "") done(null, undefined);
-    else parse(request, body as string, done);
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const bytes = body as Buffer;
+    if (bytes.length === 0) done(null, undefined);
+    // Decoded all the same it would hold replacement characters, and two passwords be one.
+    else if (!isUtf8(bytes)) done(new HttpProblem("BAD_REQUEST", "The body is not UTF-8."));
+    else parse(request, bytes.toString(), done);
   });
 };
