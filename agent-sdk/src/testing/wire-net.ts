@@ -24,8 +24,11 @@ const upgraded = (key: string): string =>
 const frameOf = (opcode: number, final: boolean, payload: Uint8Array): string => {
   const { length } = payload;
   const head =
-    length < 126 ? [length] : length < 65_536 ? [126, length >> 8, length & 255] : undefined;
-  if (head === undefined) throw new Error("a frame of more than 65,535 bytes");
+    length < 126
+      ? [length]
+      : length < 65_536
+        ? [126, length >> 8, length & 255]
+        : [127, 0, 0, 0, 0, length >> 24, (length >> 16) & 255, (length >> 8) & 255, length & 255];
   return Buffer.from([(final ? 0x80 : 0) | opcode, ...head, ...payload]).toString("latin1");
 };
 

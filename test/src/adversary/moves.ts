@@ -91,6 +91,37 @@ const MALFORMED: readonly ((packet: PacketText) => string)[] = [
   (packet) => `${writePacket(packet)} `.repeat(2),
 ];
 
+/** Messages to an agent around a packet, that are none, or that careless readers take for different ones. */
+export const MUDDLED: readonly ((packet: string) => string)[] = [
+  () => "",
+  () => "{",
+  () => "null",
+  () => "[".repeat(3_000),
+  () => '{"a":'.repeat(600),
+  () => `{"type":"relay","payload":${"[".repeat(2_000)}`,
+  () => '{"type":"ping"}{"type":"ping"}',
+  () => "{'type':'ping',}",
+  () => '{"type":"__proto__"}',
+  () => '{"type":["relay"],"payload":{}}',
+  () => '{"type":"relay"}',
+  () => '{"type":"relay","payload":7,"request_id":{}}',
+  () => '{"type":"error","code":{"toString":1},"sid":[]}',
+  () => '{"type":"auth_response","status":"success","session_token":1}',
+  () => `{"type":"ping","x":"${"x".repeat(70_000)}"}`,
+  () => '{"type":"ping","x":1e999,"y":-0,"\u0000":"\ud800"}',
+  (packet) => packet.replace("{", '{"__proto__":{"type":"ping"},"constructor":1,'),
+  (packet) => packet.replace("{", '{"seq":0,"sid":"","p":"",'),
+  (packet) => packet.replace(/}$/, ',"seq":4294967295}'),
+  (packet) => `{"type":"relay","payload":"","payload":${JSON.stringify(packet)}}`,
+  (packet) => `{"type":"relay","payload":${packet}}`,
+  (packet) => `{"type":"relay","payload":{"v":"9"},"payload":${packet}}`,
+  (packet) => `{"type":"relay","p\\u0061yload":${packet},"payload":"{}"}`,
+  (packet) => `{"type":"relay","x":"{\\"payload\\":{}","payload":[${packet}]}`,
+  (packet) => `{"payload":${JSON.stringify(packet)},"__proto__":{"type":"relay"}}`,
+  (packet) => JSON.stringify({ type: "relay", payload: packet, request_id: "r".repeat(900) }),
+  (packet) => JSON.stringify({ type: "relay", payload: packet, signature: "A".repeat(43) }),
+];
+
 /** What a relay may say about a packet, truly or not. */
 const LIES = [
   "UNKNOWN_SESSION",
@@ -327,6 +358,15 @@ export const MOVES = {
       const packet = pick(stage.relay.tape, a);
       if (packet === undefined || packet.to === null) return;
       stage.relay.deliver(packet.to, among(MALFORMED, b)(packet.packet), c % 2 === 0);
+    },
+  },
+  muddle: {
+    does: "an agent is told what only a careless reader would take for a message",
+    weight: 3,
+    play: (stage, a, b) => {
+      const toAgents = stage.relay.tape.filter(({ to }) => to?.isAgent);
+      const packet = pick(toAgents, a);
+      if (packet?.to) stage.relay.say(packet.to, among(MUDDLED, b)(packet.text));
     },
   },
   lie: {

@@ -157,10 +157,13 @@ export class Relay {
 
   private received(socket: Socket, text: string): void {
     if (!socket.open) return;
-    const message = JSON.parse(text) as { type?: string; payload?: string; agent_id?: string };
+    const message = JSON.parse(text) as { type?: string; payload?: unknown; agent_id?: string };
     if (message.type === "auth") this.admit(socket);
     else if (message.type === "relay") {
-      this.capture(socket.party, message.payload ?? "", true, message.agent_id ?? "");
+      const { payload, agent_id = "" } = message;
+      // An agent answers in the form in which it was addressed: the packet itself, or its text.
+      const packet = typeof payload === "string" ? payload : JSON.stringify(payload);
+      this.capture(socket.party, packet, true, agent_id);
     } else if (message.type === undefined) this.capture(socket.party, text, false, null);
   }
 

@@ -18,13 +18,15 @@ const report = ({ failure }: Found): string => {
   ].join("\n");
 };
 
-test("what the search finds is shrunk, printed and found again from its seed and path", async () => {
+test("what the search finds is shrunk, printed and found again from its seed and path", {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const build = await loadBuild(REPOSITORY);
   const raiseBootCount = () => ({ ok: true, count: 2 }) as const;
   const forgetful = { ...build, agent: { ...build.agent, raiseBootCount } };
-  const options = { seed: 1, runs: 100, maxMoves: 40, budgetMs: 20_000 };
+  const options = { seed: 2, runs: 100, maxMoves: 40, budgetMs: TIMEOUT_MS };
   const found = search(forgetful, options);
-  expect(report(found)).toMatch(/replay: ADVERSARY_SEED=1 ADVERSARY_PATH=/);
+  expect(report(found)).toMatch(/replay: ADVERSARY_SEED=2 ADVERSARY_PATH=/);
   expect(found.failure?.history.length).toBeLessThan(10);
   const again = search(forgetful, { ...options, path: found.failure?.path ?? "" });
   expect(again.runs).toBe(1);

@@ -9,7 +9,7 @@ describe("agents in the subset check behind a malicious relay", () => {
   const files = espruinoFiles(buildEspruino().code);
   siegeTests({
     makeHardware: () => subsetHardware(files),
-    seeds: [1, 2, 3],
-    movesAtRandom: 150,
+    seeds: [1, 2, 3, 4, 5, 6, 7, 8],
+    movesAtRandom: 250,
   });
 });

@@ -1,16 +1,26 @@
 /** What is tried in a siege, as lists of moves. */
 import { seeded } from "../../../simulator/src/seeded.ts";
-import { MOVES, type MoveName, type Played } from "../adversary/moves.ts";
+import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
 const names = Object.keys(MOVES) as MoveName[];
 /** What people and an honest relay do is in every history already, and a lie or presence reaches people only. */
 const HARMLESS = "call listen emit moment while flow behave step lie presence".split(" ");
 export const attacks = names.filter((name) => !HARMLESS.includes(name));
 
-/** Moves in the proportions of their weights. */
-export const randomHistory = (seed: number, length: number): Played[] => {
+/** How much more often moves come that are asked for. */
+const RATHER = 8;
+
+/** Moves in the proportions of their weights; those in `rather` more often. */
+export const randomHistory = (
+  seed: number,
+  length: number,
+  rather: readonly MoveName[] = [],
+): Played[] => {
   const draw = seeded(`siege ${seed}`);
-  const urn = names.flatMap((name) => new Array<MoveName>(MOVES[name].weight).fill(name));
+  const urn = names.flatMap((name) => {
+    const weight = MOVES[name].weight * (rather.includes(name) ? RATHER : 1);
+    return new Array<MoveName>(weight).fill(name);
+  });
   return Array.from(
     { length },
     (): Played => [urn[draw(urn.length)] as MoveName, draw(1000), draw(1000), draw(1000)],
@@ -28,4 +38,15 @@ export const attackHistory = (name: MoveName): Played[] => {
     history.push(["behave", draw(1000), 0, 0]);
   }
   return history;
+};
+
+/** Every message that is none, to an agent that somebody talks to. */
+export const muddledHistory = (): Played[] => {
+  const draw = seeded("muddled");
+  return MUDDLED.flatMap((_text, i): Played[] => [
+    ["call", i, i, 0],
+    ["flow", 0, 0, 0],
+    ["muddle", draw(1000), i, 0],
+    ["behave", draw(1000), 0, 0],
+  ]);
 };

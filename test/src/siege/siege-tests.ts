@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from "vitest";
 import { type Played, play } from "../adversary/moves.ts";
 import type { MakeHardware } from "./hardware.ts";
-import { attackHistory, attacks, randomHistory } from "./histories.ts";
+import { attackHistory, attacks, muddledHistory, randomHistory } from "./histories.ts";
 import { Siege } from "./siege.ts";
 
 export interface SiegeOptions {
@@ -39,6 +39,11 @@ export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions)
   it.each(attacks)("stand %s", (name) => {
     begin(7);
     stand(attackHistory(name));
+  });
+
+  it("stand every message that is none", () => {
+    begin(9);
+    stand(muddledHistory());
   });
 
   it.each(seeds)("stand whatever it does at random, seed %i", (seed) => {
