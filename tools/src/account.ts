@@ -24,10 +24,12 @@ export const makeKey = (version: Version): Key => ({
 
 /** Keeps an agent's secret in the keyring, or forgets it (null); without a profile nothing is kept. */
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
-  const { profile } = settings;
-  if (profile === null) return;
-  const keyring: Record<string, Key> = Object.assign(Object.create(null), profile.keyring);
-  if (key === null) delete keyring[agentId];
-  else keyring[agentId] = key;
-  settings.save({ ...profile, keyring });
+  if (settings.profile === null) return;
+  settings.update((profile) => {
+    if (profile === null) return null;
+    const keyring: Record<string, Key> = Object.assign(Object.create(null), profile.keyring);
+    if (key === null) delete keyring[agentId];
+    else keyring[agentId] = key;
+    return { ...profile, keyring };
+  });
 };

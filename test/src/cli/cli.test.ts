@@ -271,6 +271,16 @@ describe("agents", () => {
     expect((await house.cli(["agent", "add", "x", "--id", "kept-1", "--env"], env)).code).toBe(0);
   });
 
+  it("lose no secret when many are added at once", async () => {
+    const ids = ["batch-1", "batch-2", "batch-3", "batch-4", "batch-5"];
+    await Promise.all(ids.map((id) => house.cli(["agent", "add", "one of many", "--id", id])));
+    const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    expect(Object.keys(keyring)).toEqual(expect.arrayContaining([...ids, "pump-7"]));
+    await Promise.all(ids.map((id) => house.cli(["agent", "rm", id, "--yes"])));
+    const after = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    expect(Object.keys(after.keyring).filter((id) => ids.includes(id))).toEqual([]);
+  });
+
   it("are kept with their secrets where nobody else reads them", () => {
     expect(statSync(house.path("config/default.json")).mode & 0o777).toBe(0o600);
     expect(statSync(house.path("config")).mode & 0o777).toBe(0o700);

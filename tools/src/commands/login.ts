@@ -68,18 +68,17 @@ export const addLogin = (program: Command, context: Context): void => {
 
 /** The keyring stays when the same account logs in again, and goes when it is another one. */
 const keep = (settings: Settings, url: string, username: string, accountToken: string): void => {
-  const { profile } = settings;
-  if (profile !== null && (profile.url !== url || profile.username !== username)) {
-    const keys = Object.keys(profile.keyring).length;
-    if (keys > 0) {
+  settings.update((profile) => {
+    const keys = Object.keys(profile?.keyring ?? {}).length;
+    const isAnother = profile !== null && (profile.url !== url || profile.username !== username);
+    if (isAnother && keys > 0) {
       throw new Failure(
         "usage",
         `this profile holds ${keys} secrets of ${profile.username} at ${profile.url}; use --profile NAME`,
       );
     }
-  }
-  const keyring = profile?.keyring ?? {};
-  settings.save({ url, username, account_token: accountToken, keyring });
+    return { url, username, account_token: accountToken, keyring: profile?.keyring ?? {} };
+  });
 };
 
 const readGiven = async (flags: LoginFlags): Promise<Given> => {

@@ -98,9 +98,11 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
     )
     .action(async (flags: PassphraseFlags) => {
       const settings = context.settings();
-      const kept = settings.profile;
-      if (kept === null) throw new Failure("usage", "there is no profile yet: blindrelay login");
-      settings.saveUnder(kept, flags.remove === true ? null : await readNew(flags));
+      if (settings.profile === null) {
+        throw new Failure("usage", "there is no profile yet: blindrelay login");
+      }
+      const under = flags.remove === true ? null : await readNew(flags);
+      settings.update((kept) => kept, under);
       answer(flags.remove === true ? "the passphrase is gone" : "the secrets are under it now");
     });
 };

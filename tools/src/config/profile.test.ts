@@ -1,8 +1,17 @@
 /** Profiles under a passphrase: nothing readable is left, and only the right one opens them. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
+import { keepKey } from "../account.ts";
 import { makeProgram } from "../program.ts";
 import { isSealed, type Profile, readProfile, writeProfile } from "./profile.ts";
 import { Settings } from "./settings.ts";
@@ -25,13 +34,13 @@ const settings = (passphrase?: string) =>
 
 it("keeps secrets under a passphrase, in a file of mode 0600, and keeps them so when it is written again", () => {
   writeProfile(path, PROFILE);
-  settings().saveUnder(PROFILE, "eight or more");
+  settings().update(() => PROFILE, "eight or more");
   const file = readFileSync(path, "utf8");
   expect(file).not.toMatch(/acct_|e2e_|pump-7/);
   expect([isSealed(path), statSync(path).mode & 0o777]).toEqual([true, 0o600]);
   const opened = settings("eight or more");
   expect(opened.profile).toEqual({ ...PROFILE, keyring: expect.objectContaining(PROFILE.keyring) });
-  opened.save({ ...PROFILE, keyring: {} });
+  opened.update((profile) => profile && { ...profile, keyring: {} });
   expect(isSealed(path)).toBe(true);
   expect(readFileSync(path, "utf8")).not.toBe(file);
   expect(settings("eight or more").profile?.keyring).toEqual({});
@@ -58,4 +67,24 @@ it("asks nobody where it is not needed", () => {
     "completion",
     "agents",
   ]);
+});
+
+it("changes what is in the file, and not what was read before", () => {
+  writeProfile(path, PROFILE);
+  const [first, second] = [settings(), settings()];
+  expect(Object.keys(first.profile?.keyring ?? {})).toEqual(["pump-7"]);
+  const key = { agent_token: "e2e_other", packet_version: "1" };
+  keepKey(second, "tank-1", key);
+  keepKey(first, "valve-1", key);
+  expect(Object.keys(settings().profile?.keyring ?? {})).toEqual(["pump-7", "tank-1", "valve-1"]);
+  expect(readdirSync(folder)).toEqual(["default.json"]);
+});
+
+it("takes over from a process that died in the middle of a change", () => {
+  writeProfile(path, PROFILE);
+  writeFileSync(`${path}.lock`, "");
+  const longAgo = Date.now() / 1000 - 60;
+  utimesSync(`${path}.lock`, longAgo, longAgo);
+  keepKey(settings(), "pump-7", null);
+  expect(settings().profile?.keyring).toEqual({});
 });

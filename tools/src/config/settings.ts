@@ -4,6 +4,7 @@ import { relayUrl } from "@blindrelay/client-sdk";
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { Failure } from "../failure.ts";
+import { withLock } from "./lock.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
 import { isSealed, type Profile, profilePath, readProfile, writeProfile } from "./profile.ts";
 
@@ -38,16 +39,21 @@ export class Settings {
     return this.given(PASSPHRASE_VARIABLE) === null && isSealed(this.profilePath);
   }
 
-  /** Writes the profile, under the passphrase that it was under. */
-  save(profile: Profile): void {
-    this.saveUnder(profile, isSealed(this.profilePath) ? this.passphrase() : null);
-  }
-
-  /** Writes the profile under another passphrase, or (null) under none. */
-  saveUnder(profile: Profile, passphrase: string | null): void {
-    writeProfile(this.profilePath, profile, passphrase);
-    this.profileRead = profile;
-    this.passphraseGiven = passphrase ?? undefined;
+  /**
+   * Reads the profile anew, changes and writes it; no other process does so meanwhile. `change`: null
+   * leaves it as it is. `under`: another passphrase from now on, or (null) none.
+   */
+  update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
+    const path = this.profilePath;
+    const before = isSealed(path) ? this.passphrase() : null;
+    withLock(path, () => {
+      const changed = change(readProfile(path, () => before ?? ""));
+      if (changed === null) return;
+      const passphrase = under === undefined ? before : under;
+      writeProfile(path, changed, passphrase);
+      this.profileRead = changed;
+      this.passphraseGiven = passphrase ?? undefined;
+    });
   }
 
   /** The relay's http(s) base, without a slash at its end. */
