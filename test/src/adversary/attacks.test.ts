@@ -7,7 +7,7 @@ import { MEDIA } from "@blindrelay/agent-sdk/memory";
 import { describe, expect, test } from "vitest";
 import { loadBuild, REPOSITORY } from "./build.ts";
 import type { Device } from "./device.ts";
-import { flipped, WRONG_BASE64 } from "./moves.ts";
+import { flipped, MUDDLED, WRONG_BASE64 } from "./moves.ts";
 import { writePacket } from "./packet-text.ts";
 import type { Person } from "./person.ts";
 import type { Captured } from "./relay.ts";
@@ -226,6 +226,15 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
         if (p !== packet.packet.p) scene.refused(packet, writePacket({ ...packet.packet, p }));
       }
     }
+    scene.recovered();
+  });
+
+  test("says what only a careless reader would take for a message", () => {
+    const scene = new Scene(version);
+    const [call] = scene.latest();
+    const { accepted } = scene.world.sessions.counters;
+    for (const muddled of MUDDLED) scene.world.relay.say(scene.agent, muddled(call.text));
+    expect(scene.world.sessions.counters.accepted).toBe(accepted);
     scene.recovered();
   });
 
