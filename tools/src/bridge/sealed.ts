@@ -17,6 +17,8 @@ const WRITE_HIGH_BYTES = 16_384;
 /** Answers that a device provokes without reading them are dropped beyond this. */
 const WRITE_MAX_BYTES = 262_144;
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
+/** A board that runs the SDK asks for its link sooner, also one that boots. */
+const PATIENCE_MS = 15_000;
 
 export interface SealedOptions {
   /** The relay's WebSocket address: the bridge's own choice, never the board's. */
@@ -32,6 +34,8 @@ export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOption
   let queued = 0;
   let writing = false;
   let over = false;
+  let heard = 0;
+  let asked = false;
 
   const pump = async (): Promise<void> => {
     if (writing) return;
@@ -57,7 +61,10 @@ export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOption
       void pump();
     },
     ready: () => queued < WRITE_HIGH_BYTES,
-    connect: (events) => links.connect(options.url, events),
+    connect: (events) => {
+      asked = true;
+      return links.connect(options.url, events);
+    },
     timer: options.timer,
     random: (length) => randomBytes(length),
     checksum: (bytes) => crc32(bytes),
@@ -66,9 +73,20 @@ export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOption
     window: WINDOW_BYTES,
   });
 
+  const patience = options.timer.set(PATIENCE_MS, () => {
+    if (asked) return;
+    const what = heard === 0 ? "nothing comes from the device" : "what the device says is no SDK's";
+    const fix = "does it run the SDK over this line, at this rate? Others: --mode lines or raw";
+    options.log("warn", `${what}: ${fix}`, { bytes: heard });
+  });
+
   return {
-    data: (bytes) => carrier.receive(bytes),
+    data: (bytes) => {
+      heard += bytes.length;
+      carrier.receive(bytes);
+    },
     end: async (reason) => {
+      options.timer.clear(patience);
       over = true;
       queue.length = 0;
       carrier.end(reason);
