@@ -67,18 +67,37 @@ test("an account has 1,000 at a time; what was used outlives what was not", asyn
   expect(await rowsOf(account)).toBe(1001);
 });
 
+const logIn = async (): Promise<string> => {
+  const { context, clock } = rest;
+  const issued = context.store.write((tx) => issueLogin(tx, account.userId, false, ++clock.nowMs));
+  return (await issued).token;
+};
+
+const logInOften = async (times: number): Promise<void> => {
+  for (let i = 0; i < times; i++) await logIn();
+};
+
 test("a person has 200 logins at a time; those before end, and then are forgotten with what they made", async () => {
-  const { store } = rest.context;
-  const logIn = async () =>
-    (await store.write((tx) => issueLogin(tx, account.userId, false, ++rest.clock.nowMs))).token;
   const first = await logIn();
   const [session = ""] = await issue(await credential(first), 1);
-  for (let i = 0; i < 200; i++) await logIn();
+  await logInOften(200);
   expect((await find(first)).state).toBe("ended");
   expect((await find(session)).state).toBe("ended");
-  for (let i = 0; i < 200; i++) await logIn();
+  await logInOften(200);
   expect((await find(first)).state).toBe("unknown");
   expect((await find(session)).state).toBe("unknown");
-  const logins = store.db.selectFrom("sessions").select("hash").where("kind", "=", "login");
+  const { db } = rest.context.store;
+  const logins = db.selectFrom("sessions").select("hash").where("kind", "=", "login");
   expect(await logins.execute()).toHaveLength(400);
+});
+
+test("what a login made outlives it where it only expired", async () => {
+  const login = await logIn();
+  const [session = ""] = await issue(await credential(login), 1);
+  rest.clock.nowMs += 3_600_000;
+  await logInOften(200);
+  rest.clock.nowMs += 3_600_000;
+  await logIn();
+  expect((await find(login)).state).toBe("unknown");
+  expect((await find(session)).state).toBe("live");
 });

@@ -61,24 +61,26 @@ export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number)
     ...live.filter((row) => row.requests_used === 0),
     ...live.filter((row) => row.requests_used > 0),
   ];
-  const ended = hashes(unusedFirst, live.length + 1 - max);
+  const ended = first(unusedFirst, live.length + 1 - max);
   const retired = rows.filter((row) => !isLive(row));
-  const forgotten = hashes(retired, retired.length + ended.length - max);
+  const forgotten = first(retired, retired.length + ended.length - max);
   if (ended.length > 0) {
-    await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "in", ended).execute();
+    const them = hashes(ended);
+    await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "in", them).execute();
   }
+  // What a login made ends by the login's row, and goes with it. One that just expired ended nothing.
+  const enders = hashes(forgotten.filter((row) => row.ended_at !== null));
+  if (enders.length > 0) await db.deleteFrom("sessions").where("parent", "in", enders).execute();
   if (forgotten.length > 0) {
-    // What a login made goes with it: without the login's row nothing would say that it has ended.
-    await db
-      .deleteFrom("sessions")
-      .where((is) => is.or([is("hash", "in", forgotten), is("parent", "in", forgotten)]))
-      .execute();
+    await db.deleteFrom("sessions").where("hash", "in", hashes(forgotten)).execute();
   }
 };
 
 /** Of the first `count` rows; of a crowd from before there was a bound, the rest has to wait. */
-const hashes = (rows: readonly { hash: string }[], count: number): string[] =>
-  rows.slice(0, Math.min(Math.max(0, count), MAX_TOGETHER)).map((row) => row.hash);
+const first = <Row>(rows: readonly Row[], count: number): Row[] =>
+  rows.slice(0, Math.min(Math.max(0, count), MAX_TOGETHER));
+
+const hashes = (rows: readonly { hash: string }[]): string[] => rows.map(({ hash }) => hash);
 
 /** Ends a login and answers the hashes of the session tokens made with it. */
 export const endLogin = async (db: Db, hash: string, nowMs: number): Promise<string[]> => {

@@ -24,6 +24,7 @@ import {
   endSessions,
   findSession,
   forgetSessions,
+  makeRoom,
   writeRequestsUsed,
 } from "./sessions.ts";
 import { readSetting, writeSetting } from "./settings.ts";
@@ -261,6 +262,29 @@ for (const engine of [sqlite(), postgres()]) {
         const admitted = (await Promise.all(both)).includes(true);
         expect((await findSession(db, `race-${ada}`))?.ended_at).toBe(admitted ? NOW : undefined);
       }
+    });
+
+    test("room for another login is made by ending the oldest, then by forgetting it and its own", async () => {
+      const ada = await user();
+      const add = async (
+        hash: string,
+        kind: "login" | "client",
+        parent: string | null,
+        at: number,
+      ) => {
+        const session = { hash: `${hash}-${ada}`, kind, user_id: ada, agent_id: null, limited: 0 };
+        const times = { created_at: at, expires_at: NOW + 1000 };
+        await addSession(db, { ...session, ...times, parent: parent && `${parent}-${ada}` });
+      };
+      await add("one", "login", null, NOW);
+      await add("child", "client", "one", NOW);
+      await makeRoom(db, { loginsOf: ada }, 1, NOW);
+      expect((await findSession(db, `child-${ada}`))?.ended_at).toBe(NOW);
+      await add("two", "login", null, NOW + 1);
+      await makeRoom(db, { loginsOf: ada }, 1, NOW);
+      expect(await findSession(db, `one-${ada}`)).toBeUndefined();
+      expect(await findSession(db, `child-${ada}`)).toBeUndefined();
+      expect((await findSession(db, `two-${ada}`))?.ended_at).toBe(NOW);
     });
 
     test("a login that passes a disabling is not let in, and so not good again once enabled", async () => {
