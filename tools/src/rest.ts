@@ -76,7 +76,9 @@ export class Rest {
     const problem = asProblem(value);
     if (problem === null) throw this.strangeFailure(response);
     const failure = problemFailure(response, problem);
-    if (response.status !== 401 || this.token === null) throw failure;
+    // Credentials that are wrong stand in the body: the token is another thing.
+    const isToken = this.token !== null && failure.code !== "INVALID_CREDENTIALS";
+    if (response.status !== 401 || !isToken) throw failure;
     const fix = "blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
     throw new RestFailure("refused", `${failure.message} ${fix}`, failure.code);
   }

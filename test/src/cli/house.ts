@@ -90,13 +90,15 @@ export class House {
 
   /** `more`: flags of the relay beyond where it is. */
   async open(more: readonly string[] = []): Promise<void> {
-    const data = this.path("relay");
-    const init = ["init", "--data", data, "--username", "ada", "--password-stdin", "--no-totp"];
-    const made = await new Running(RELAY, init, {}, PASSWORD).ended;
-    if (made.code !== 0) throw new Error(made.stderr);
-    const start = ["start", "--data", data, "--port", "0", "--metrics-port", "0", ...more];
-    const { url } = await this.keep(new Running(RELAY, start, {})).json<{ url: string }>();
-    this.url = url;
+    await this.relay(["init", "--username", "ada", "--password-stdin", "--no-totp"], PASSWORD);
+    await this.startRelay(more);
+  }
+
+  /** A relay that wants one-time codes, with a user of one's own that has none yet. */
+  async openForTwoFactors(username: string): Promise<void> {
+    await this.relay(["init", "--username", "ada", "--password-stdin"], PASSWORD);
+    await this.relay(["user", "add", username, "--password-stdin"], PASSWORD);
+    await this.startRelay([]);
   }
 
   async close(): Promise<void> {
@@ -130,6 +132,19 @@ export class House {
     const terminal = new Terminal(command, environment(this.surrounding({ TERM: "dumb", ...env })));
     this.terminals.push(terminal);
     return terminal;
+  }
+
+  /** Runs a command of the relay on its data. */
+  private async relay(args: readonly string[], input: string): Promise<void> {
+    const run = new Running(RELAY, [...args, "--data", this.path("relay")], {}, input);
+    const { code, stderr } = await run.ended;
+    if (code !== 0) throw new Error(stderr);
+  }
+
+  private async startRelay(more: readonly string[]): Promise<void> {
+    const where = ["--data", this.path("relay"), "--port", "0", "--metrics-port", "0"];
+    const relay = this.keep(new Running(RELAY, ["start", ...where, ...more], {}));
+    this.url = (await relay.json<{ url: string }>()).url;
   }
 
   private surrounding(env: Environment): Environment {

@@ -8,6 +8,7 @@ import { Failure } from "../failure.ts";
 import { answer, answerJson } from "../output.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
+import { enrol } from "./enrol.ts";
 
 interface LoginFlags {
   readonly url?: string;
@@ -34,7 +35,14 @@ export const addLogin = (program: Command, context: Context): void => {
       "read the password from the first line of standard input, a one-time code from the second",
     )
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay login --url https://relay.example")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay login --url https://relay.example
+
+Where the relay wants one-time codes and you have none, the first login enrols your authenticator.`,
+    )
     .action(async (flags: LoginFlags) => {
       const settings = context.settings();
       const url = flags.url === undefined ? settings.httpUrl() : httpBase(flags.url);
@@ -44,19 +52,18 @@ export const addLogin = (program: Command, context: Context): void => {
       if (!Array.isArray(config.packet_versions)) {
         throw new Failure("unreachable", `${url} answers and is no relay: is the address right?`);
       }
-      const given =
-        flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags, config);
-      const { user } = await rest.ask<LoginAnswer>("POST", "/auth/login", {
-        username: given.username,
-        password: given.password,
-        ...(given.code === "" ? {} : { totp_code: given.code }),
-      });
+      const given = flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags);
+      const logIn = ({ username, password, code }: Given): Promise<LoginAnswer> =>
+        rest.ask<LoginAnswer>("POST", "/auth/login", {
+          username,
+          password,
+          ...(code === "" ? {} : { totp_code: code }),
+        });
+      let { user, access_token } = await logIn(given);
       if (user.api_token === null) {
-        throw new Failure(
-          "refused",
-          "this relay wants two factors first: enrol with POST /auth/totp/enroll and /confirm",
-        );
+        ({ user } = await logIn({ ...given, code: await enrol(url, access_token) }));
       }
+      if (user.api_token === null) throw new Failure("refused", "the relay gives no account token");
       keep(settings, url, user.username, user.api_token);
       if (flags.json === true) {
         answerJson({ url, username: user.username, profile: settings.profilePath });
@@ -87,13 +94,12 @@ const readGiven = async (flags: LoginFlags): Promise<Given> => {
   return { username: flags.username, password, code: code.trim() };
 };
 
-const askFor = async (flags: LoginFlags, config: AuthConfig): Promise<Given> => {
+const askFor = async (flags: LoginFlags): Promise<Given> => {
   const person = questions("use --password-stdin");
   try {
     const username = flags.username ?? (await person.ask("User name: "));
     const password = await person.askHidden("Password: ");
-    const optional = config.totp === "required" ? "" : " (empty if you have none)";
-    const code = await person.ask(`One-time code${optional}: `);
+    const code = await person.ask("One-time code (empty if you have none): ");
     return { username, password, code: code.trim() };
   } finally {
     person.close();

@@ -1,0 +1,59 @@
+/** The first login of somebody on a relay that wants two factors, which is the default. */
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
+import { type Environment, House, PASSWORD } from "./house.ts";
+
+const STEP_MS = 30_000;
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+const fromBase32 = (text: string): Buffer => {
+  const bits = Array.from(text, (letter) => ALPHABET.indexOf(letter).toString(2).padStart(5, "0"));
+  const bytes = bits.join("").match(/.{8}/g) ?? [];
+  return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)));
+};
+
+/** What an authenticator app shows (RFC 6238 over RFC 4226). */
+const codeOf = (secret: string, timeMs: number): string => {
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(timeMs / STEP_MS)));
+  const mac = createHmac("sha1", fromBase32(secret)).update(counter).digest();
+  const at = (mac[19] as number) & 15;
+  return String((mac.readUInt32BE(at) & 0x7fffffff) % 1_000_000).padStart(6, "0");
+};
+
+describe.skipIf(!HAS_SOCAT)("a first login where two factors are required", () => {
+  const house = new House();
+  beforeAll(() => house.openForTwoFactors("grace"));
+  afterAll(() => house.close());
+
+  const login = ["login", "--username", "grace"];
+  const where = (): Environment => ({ BLINDRELAY_URL: house.url });
+
+  it("cannot be made by a script, which is told so", async () => {
+    const { code, stderr } = await house.cli([...login, "--password-stdin"], where(), PASSWORD);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("do it on a terminal")]);
+  });
+
+  it("enrols an authenticator, shows recovery codes once, and ends logged in", async () => {
+    const terminal = house.terminal(login, where());
+    await terminal.sees(/Password: /);
+    terminal.type(`${PASSWORD}\r`);
+    await terminal.sees(/One-time code.*: /);
+    terminal.type("\r");
+    await terminal.sees(/The code it shows: /);
+    const [, secret = ""] = /^ {2}([A-Z2-7]{32})\r?$/m.exec(terminal.said.text) ?? [];
+    terminal.type("000000\r");
+    await terminal.sees(/not a code of the new secret/);
+    await terminal.sees(/The code it shows: /);
+    const now = Date.now();
+    terminal.type(`${codeOf(secret, now)}\r`);
+    await terminal.sees(/The next code it shows/);
+    expect(terminal.said.text.match(/^ {2}[a-z2-9]{5}-[a-z2-9]{5}\r?$/gm)).toHaveLength(10);
+    // The relay takes a code a step early.
+    terminal.type(`${codeOf(secret, now + STEP_MS)}\r`);
+    await terminal.sees(/logged in to .* as grace/);
+    expect(await terminal.ended()).toBe(0);
+    expect((await house.cli(["agent", "list", "--json"])).stdout).toBe('{"items":[]}\n');
+  });
+});

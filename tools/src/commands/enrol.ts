@@ -1,0 +1,42 @@
+/** The first login on a relay that wants two factors: an authenticator gets its secret, and proves it. */
+import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
+import { questions } from "../ask.ts";
+import { tell } from "../output.ts";
+import { Rest, RestFailure } from "../rest.ts";
+
+const TRIES = 3;
+
+const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly string[]> => {
+  for (let left = TRIES - 1; ; left--) {
+    const body = { totp_code: (await ask()).trim() };
+    try {
+      const answer = await rest.ask<TotpConfirmAnswer>("POST", "/auth/totp/confirm", body);
+      return answer.recovery_codes;
+    } catch (error) {
+      const isWrong = error instanceof RestFailure && error.code === "INVALID_CREDENTIALS";
+      if (!isWrong || left === 0) throw error;
+      tell(error.message);
+    }
+  }
+};
+
+/**
+ * Enrols on the terminal; resolves to a code that is good for the login itself. `accessToken`: what
+ * the login without a second factor gave. Rejects with a Failure.
+ */
+export const enrol = async (url: string, accessToken: string): Promise<string> => {
+  const person = questions("the first login enrols an authenticator, so do it on a terminal");
+  try {
+    const rest = new Rest(url, accessToken);
+    const { secret, otpauth_uri } = await rest.ask<TotpEnrollAnswer>("POST", "/auth/totp/enroll");
+    tell(`This relay wants two factors. Give this to your authenticator app:
+  ${secret}
+  ${otpauth_uri}`);
+    const codes = await confirm(rest, () => person.ask("The code it shows: "));
+    tell(`Recovery codes, each once in place of a code. Keep them where the app is not:
+  ${codes.join("\n  ")}`);
+    return (await person.ask("The next code it shows (a code is good once): ")).trim();
+  } finally {
+    person.close();
+  }
+};
