@@ -3,6 +3,7 @@
  * the subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
  */
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { type Duplex, duplexPair, PassThrough } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { crc32 } from "node:zlib";
@@ -15,11 +16,15 @@ import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 import { SubsetUart } from "../../../agent-sdk/src/testing/espruino-uart.ts";
 import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import { House, type Running } from "../cli/house.ts";
+import { openHousehold } from "../xs/household.ts";
 import { type Board, conversationTests } from "./conversation.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 import { Terminals } from "./terminals.ts";
 
 const built = buildEspruinoSerial().code;
+const budgets = JSON.parse(
+  readFileSync(new URL("../../../agent-sdk/build/budgets.json", import.meta.url), "utf8"),
+);
 
 interface Config {
   readonly url: string;
@@ -117,13 +122,13 @@ class Bridged {
   }
 }
 
-const engineBoard = (path: string): Board => {
-  const engine = new EngineBoard(path);
+/** `prepare`: see EngineBoard. */
+const engineBoard = (engine: EngineBoard, prepare = ""): Board => {
   const bridged = new Bridged();
   const board: Board = {
     install: (name, content) => engine.install(name, content),
     provision: () => engine.provision(),
-    powerOn: () => engine.powerOn(),
+    powerOn: () => engine.powerOn(prepare),
     powerOff: () => engine.powerOff(),
     async end() {
       await engine.end();
@@ -175,9 +180,56 @@ for (const [path, variable, small] of [
     { timeout: 60_000 },
     () =>
       conversationTests({
-        makeBoard: () => engineBoard(path as string),
+        makeBoard: () => engineBoard(new EngineBoard(path as string)),
         runtime: /^espruino 2v/,
         small,
       }),
   );
 }
+
+/** Looks where the stack is deepest, as build/espruino-sizes.ts does. */
+const SAMPLES = `
+  var peak = 0, usage = () => process.memory().usage;
+  var sample = () => { peak = Math.max(peak, usage()); };
+  var encode = btoa, decode = atob;
+  global.btoa = (x) => { sample(); return encode(x); };
+  global.atob = (x) => { sample(); return decode(x); };
+`;
+
+describe.skipIf(smallBinary === null || !HAS_SOCAT)(
+  `with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
+  { timeout: 60_000 },
+  () => {
+    it("takes no more of them than the file with WebSockets may", async () => {
+      const household = await openHousehold();
+      const engine = new EngineBoard(smallBinary as string);
+      const board = engineBoard(engine, SAMPLES);
+      try {
+        const { agentId, agentToken, relayToken, url } = await household.addAgent("board");
+        const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };
+        const relay = `${url.replace("http", "ws")}/wss`;
+        await board.install("blindrelay", built);
+        await board.install("blindrelay.json", JSON.stringify({ ...config, url: relay, v: "2" }));
+        await board.install("program", "exports.program=(a)=>a.handle('echo',(params)=>params);");
+        await board.provision();
+        await board.powerOn();
+        const second = await household.connect();
+        for (const client of [household.client, second, household.client, second]) {
+          const agent = client.agent(agentId, agentToken, { version: "2" });
+          await agent.call("echo", { x: "x".repeat(196) });
+        }
+        engine.life?.type("tell([usage(), peak])");
+        const [twoSessions, peak] = (await engine.life?.told<[number, number]>()) ?? [];
+        console.log(`Espruino behind a bridge, 2,630 variables: ${twoSessions}, peak ${peak}`);
+        const { variables } = budgets.espruino;
+        expect(twoSessions).toBeLessThanOrEqual(variables.twoSessions);
+        expect(peak).toBeLessThanOrEqual(variables.peak);
+        expect(peak).toBeGreaterThan(variables.peak / 2);
+        second.close();
+      } finally {
+        await board.end();
+        await household.end();
+      }
+    });
+  },
+);
