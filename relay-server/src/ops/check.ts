@@ -139,6 +139,7 @@ const permissionFindings = (
   embedded: boolean,
   masterKey: string | undefined,
 ): Finding[] => {
+  if (privatePaths(data, embedded, masterKey).length === 0) return []; // nothing there to be read
   const open = exposedPaths(data, embedded, masterKey);
   if (open.length === 0) return [good("permissions", "store and key are the owner's alone")];
   return open.map((path) =>
@@ -151,13 +152,14 @@ export const exposedPaths = (
   data: string,
   embedded: boolean,
   masterKey: string | undefined,
-): string[] => {
-  const private_ = [
+): string[] =>
+  privatePaths(data, embedded, masterKey).filter((path) => (statSync(path).mode & OTHERS) !== 0);
+
+const privatePaths = (data: string, embedded: boolean, masterKey: string | undefined): string[] =>
+  [
     ...(embedded ? [dirname(storePath(data)), storePath(data)] : []),
     ...(masterKey === undefined ? [join(data, "key"), masterKeyPath(data)] : []),
   ].filter((path) => existsSync(path));
-  return private_.filter((path) => (statSync(path).mode & OTHERS) !== 0);
-};
 
 const freeSpace = (data: string, embedded: boolean): Finding => {
   const { bavail, bsize } = statfsSync(data);

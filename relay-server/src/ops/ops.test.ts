@@ -186,6 +186,8 @@ describe("check", () => {
     expect(await failing()).toMatchObject([{ what: "master key" }]);
     rmSync(join(data, "store"), { recursive: true });
     expect(await failing()).toMatchObject([{ what: "store", detail: `there is none in ${data}` }]);
+    const findings = await checkRelay({ data, store: "sqlite" }, undefined, Date.now());
+    expect(findings.map(({ what }) => what)).toEqual(["store", "free space"]); // no word of permissions
   });
 
   test("a certificate that cannot be read", async () => {
