@@ -48,7 +48,7 @@ const helpOf = (command: Command): string => {
   return page;
 };
 
-it("shows an example for every command and takes no secret as a flag", () => {
+it("shows an example for every command, takes no secret as a flag, and --json everywhere", () => {
   const commands = everyCommand(makeProgram({}));
   expect(commands.map((command) => command.name())).toEqual(
     expect.arrayContaining(["login", "call", "events", "run", "add", "export"]),
@@ -57,6 +57,9 @@ it("shows an example for every command and takes no secret as a flag", () => {
     const page = helpOf(command);
     expect(page, command.name()).toContain("Example:\n");
     expect(page, command.name()).not.toMatch(/--[a-z-]*(token|secret|password) </);
+    const isLeaf = command.commands.length === 0;
+    const hasJson = command.options.some(({ long }) => long === "--json");
+    expect(hasJson, `${command.name()} --json`).toBe(isLeaf);
   }
 });
 

@@ -51,6 +51,8 @@ it("a script is spoken line by line, and ends at its first failure", async () =>
   expect(stderr).toContain('pump-7 shouted {"loud":true}');
   const failed = await house.cli(["shell", "pump-7"], {}, "fail\necho [1]\n");
   expect([failed.code, failed.stdout]).toEqual([3, ""]);
+  const portless = await house.cli(["shell", "pump-7", "--serial"], {}, "AT\r");
+  expect([portless.code, portless.stderr]).toEqual([3, expect.stringContaining("--mode raw")]);
   const unknown = await house.cli(["shell", "pump-7"], {}, ".nothing\n");
   expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
 });

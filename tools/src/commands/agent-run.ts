@@ -87,7 +87,8 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields) => {
-        if (level === "debug") return;
+        // How the link fares is told by runUntilStopped.
+        if (level === "debug" || level === "info") return;
         tell(`${level}: ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`);
       },
     });

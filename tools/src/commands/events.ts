@@ -67,6 +67,7 @@ relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent
       const settings = context.settings();
       const secrets = listened(settings, agent);
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
+      if (secrets.length === 0) tell("the keyring holds no agent: nothing but presence will come");
       const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
       try {
         await new Promise<void>((resolve, reject) => {

@@ -13,6 +13,7 @@ import type { Context } from "./context.ts";
 interface PassphraseFlags {
   readonly remove?: boolean;
   readonly stdin?: boolean;
+  readonly json?: boolean;
 }
 
 const MIN_LENGTH = 8;
@@ -88,6 +89,7 @@ export const addProfile = (program: Command, context: Context): void => {
     .description("put token and keyring under a passphrase, change it, or take it away")
     .option("--remove", "leave them readable by whoever may read the file")
     .option("--stdin", "read the new one from standard input")
+    .option("--json", "one JSON document")
     .addHelpText(
       "after",
       `
@@ -103,6 +105,7 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
       }
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
-      answer(flags.remove === true ? "the passphrase is gone" : "the secrets are under it now");
+      if (flags.json === true) answerJson({ passphrase: under !== null });
+      else answer(under === null ? "the passphrase is gone" : "the secrets are under it now");
     });
 };

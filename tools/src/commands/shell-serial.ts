@@ -1,5 +1,5 @@
 /** A terminal on a serial port far away: the two byte streams of `blindrelay bridge --mode raw`. */
-import type { Agent } from "@blindrelay/client-sdk";
+import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { Failure } from "../failure.ts";
 import { tell } from "../output.ts";
@@ -13,6 +13,8 @@ export interface SerialFlags {
 
 /** Ctrl-] leaves; Ctrl-C goes to the device. */
 const ESCAPE = 0x1d;
+/** JSON-RPC 2.0, "Method not found". */
+const UNKNOWN_METHOD = -32_601;
 /** Of keys that wait for the device: a whole page pasted, and not more than a person's patience. */
 const MAX_WAITING_BYTES = 1_048_576;
 
@@ -33,18 +35,28 @@ export const withSerialOptions = (command: Command): Command =>
     .option("--dtr <on|off>", "with --serial: set this control line first", onOff)
     .option("--rts <on|off>", "with --serial: set this control line first", onOff);
 
+/** The agent's streams, after its line was set. Rejects with a CallError, or a Failure where it has no port. */
+const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
+  try {
+    if (baud !== undefined) await agent.call("serial.configure", { baud_rate: baud });
+    if (dtr !== undefined || rts !== undefined) {
+      await agent.call("serial.signals", {
+        ...(dtr === undefined ? {} : { dtr }),
+        ...(rts === undefined ? {} : { rts }),
+      });
+    }
+    const reader = await agent.readStream("serial.read");
+    return { reader, writer: await agent.writeStream("serial.write") };
+  } catch (error) {
+    if (!(error instanceof CallError) || error.remote?.code !== UNKNOWN_METHOD) throw error;
+    const text = `${agent.id} has no serial port to share: it is no bridge with --mode raw`;
+    throw new Failure("agentError", text, error);
+  }
+};
+
 /** Resolves at Ctrl-], a signal, or (from a pipe) at the end of both sides. Rejects with a CallError. */
 export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void> => {
-  if (flags.baud !== undefined) await agent.call("serial.configure", { baud_rate: flags.baud });
-  if (flags.dtr !== undefined || flags.rts !== undefined) {
-    const { dtr, rts } = flags;
-    await agent.call("serial.signals", {
-      ...(dtr === undefined ? {} : { dtr }),
-      ...(rts === undefined ? {} : { rts }),
-    });
-  }
-  const reader = await agent.readStream("serial.read");
-  const writer = await agent.writeStream("serial.write");
+  const { reader, writer } = await openStreams(agent, flags);
   const { stdin, stdout } = process;
   const raw = stdin.isTTY === true;
   if (raw) {
