@@ -13,7 +13,8 @@ const pause = (): void => {
 
 const isStale = (lock: string): boolean => {
   try {
-    return Date.now() - statSync(lock).mtimeMs > STALE_MS;
+    // Also one from a clock that was ahead.
+    return Math.abs(Date.now() - statSync(lock).mtimeMs) > STALE_MS;
   } catch {
     return false; // it was let go
   }

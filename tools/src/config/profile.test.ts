@@ -80,11 +80,14 @@ it("changes what is in the file, and not what was read before", () => {
   expect(readdirSync(folder)).toEqual(["default.json"]);
 });
 
-it("takes over from a process that died in the middle of a change", () => {
-  writeProfile(path, PROFILE);
-  writeFileSync(`${path}.lock`, "");
-  const longAgo = Date.now() / 1000 - 60;
-  utimesSync(`${path}.lock`, longAgo, longAgo);
-  keepKey(settings(), "pump-7", null);
-  expect(settings().profile?.keyring).toEqual({});
-});
+it.each([-60, 60])(
+  "takes over from a process that died in the middle of a change %i s from now",
+  (s) => {
+    writeProfile(path, PROFILE);
+    writeFileSync(`${path}.lock`, "");
+    const then = Date.now() / 1000 + s;
+    utimesSync(`${path}.lock`, then, then);
+    keepKey(settings(), "pump-7", null);
+    expect(settings().profile?.keyring).toEqual({});
+  },
+);
