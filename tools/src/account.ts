@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
-import { checkToken } from "./commands/connect.ts";
+import { checkToken } from "./check-token.ts";
 import type { Key } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
 import { Rest } from "./rest.ts";

@@ -2,7 +2,7 @@
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { AgentExport } from "@blindrelay/protocol/schema/rest";
 import { accountRest, agentPath } from "./account.ts";
-import { checkToken } from "./commands/connect.ts";
+import { checkToken } from "./check-token.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
 
 /** What makes an agent; checked. */

@@ -1,16 +1,10 @@
 /** A client for one command: connected within a limit, its failures told as exit codes. */
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { connect } from "@blindrelay/client-sdk/node";
-import { tokenProblem } from "@blindrelay/protocol";
 import { callFailure } from "../call-failure.ts";
+import { checkToken } from "../check-token.ts";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-
-/** Credentials of the wrong kind or with a typing error are refused before anything is sent. */
-export const checkToken = (token: string, kind: "account" | "agent" | "e2e", name: string) => {
-  const problem = tokenProblem(token, kind);
-  if (problem !== null) throw new Failure("refused", `${name}: ${problem}`);
-};
 
 /** Connects as the account of the settings. Rejects with a Failure. */
 export const connectClient = async (

@@ -2,9 +2,10 @@
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
+import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
-import { checkToken, connectClient, interrupted } from "./connect.ts";
+import { connectClient, interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;

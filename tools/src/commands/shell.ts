@@ -9,10 +9,11 @@ import { inspect } from "node:util";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
+import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
-import { checkToken, connectClient } from "./connect.ts";
+import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
 
