@@ -251,7 +251,10 @@ describe("the supervisor", () => {
     const log: string[] = [];
     let openings = 0;
     const state = { there: true, events: null as PortEvents | null, useFails: false, writes: true };
+    const flow: string[] = [];
     const port = {
+      pause: () => flow.push("pause"),
+      resume: () => flow.push("resume"),
       write: () => (state.writes ? Promise.resolve() : new Promise<void>(() => {})),
       close: async () => state.events?.closed("closed"),
     } as unknown as OpenPort;
@@ -269,6 +272,7 @@ describe("the supervisor", () => {
       use: async (guarded) => {
         if (state.useFails) throw new Error("the state folder is broken");
         used = guarded;
+        flow.push("use");
         return { data: () => undefined, end: async (reason) => void log.push(`end ${reason}`) };
       },
       report: (what, reason, waitMs) => log.push(`${what} ${reason} ${waitMs}`),
@@ -281,7 +285,7 @@ describe("the supervisor", () => {
       }
       for (let i = 0; i < 10; i++) await Promise.resolve();
     };
-    return { timer, log, state, supervisor, run, openings: () => openings, used: () => used };
+    return { timer, log, flow, state, supervisor, run, openings: () => openings, used: () => used };
   };
 
   it("opens again with growing pauses, tells the same news once, and starts over when it is back", async () => {
@@ -302,6 +306,13 @@ describe("the supervisor", () => {
     state.there = true;
     await run(10_000);
     expect(log.at(-1)).toBe("open  0");
+  });
+
+  it("reads nothing from the port before somebody takes it", async () => {
+    const { flow, supervisor, run } = world();
+    supervisor.start();
+    await run(100);
+    expect(flow).toEqual(["pause", "use", "resume"]);
   });
 
   it("does not try for ever at full speed with a port that comes and goes", async () => {

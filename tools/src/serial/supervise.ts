@@ -105,8 +105,11 @@ export class PortSupervisor {
     this.absence = "";
     report("open", "", 0);
     try {
+      // What the device says meanwhile waits in the system's buffer, which is bounded.
+      port.pause();
       user = await use(this.guarded(port, closed));
       for (const bytes of early.splice(0)) user.data(bytes);
+      port.resume();
       const reason = await gone;
       await user.end(reason);
       if (timer.now() - openedAt >= STABLE_MS) this.attempts = 0;
