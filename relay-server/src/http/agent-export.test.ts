@@ -49,7 +49,7 @@ test("a manifest for Moddable, whose config its modules import", async () => {
 test("lines for a shell", async () => {
   const answer = await exported("", "text/plain");
   expect(answer.body).toBe(
-    `BLINDRELAY_URL=${url}\nBLINDRELAY_AGENT_ID=pump-7\nBLINDRELAY_RELAY_TOKEN=${relayToken}\n`,
+    `BLINDRELAY_URL=${url.replace(/^ws(.*)\/wss$/, "http$1")}\nBLINDRELAY_AGENT_ID=pump-7\nBLINDRELAY_RELAY_TOKEN=${relayToken}\n`,
   );
 });
 

@@ -9,6 +9,8 @@ export interface ExportedAgent {
   readonly relayToken: string;
   /** `ws(s)://.../wss` */
   readonly url: string;
+  /** `http(s)://...`, which is what our commands take. */
+  readonly base: string;
 }
 
 /** The format that a request wants: by `?format=`, else by the first type of Accept that is one, else JSON. */
@@ -29,7 +31,7 @@ export const exportFormat = (
 
 /** The text in each format but JSON. */
 export const exportText = (format: Exclude<ExportFormat, "json">, agent: ExportedAgent): string => {
-  const { agentId, relayToken, url } = agent;
+  const { agentId, relayToken, url, base } = agent;
   switch (format) {
     case "espruino":
       return [
@@ -41,7 +43,7 @@ export const exportText = (format: Exclude<ExportFormat, "json">, agent: Exporte
       return `${JSON.stringify({ config: { blindrelay: { url, agentId, relayToken } } }, null, 2)}\n`;
     case "env":
       return [
-        `BLINDRELAY_URL=${url}`,
+        `BLINDRELAY_URL=${base}`,
         `BLINDRELAY_AGENT_ID=${agentId}`,
         `BLINDRELAY_RELAY_TOKEN=${relayToken}`,
         "",

@@ -30,7 +30,7 @@ import { agentPage } from "./agent-list.ts";
 import type { App, HttpContext } from "./app.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";
-import { relayUrl } from "./relay-url.ts";
+import { httpBase, relayUrl } from "./relay-url.ts";
 import { timestamp } from "./time.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
@@ -195,7 +195,8 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
           created_at: timestamp(row.created_at),
         };
       }
-      const agent = { agentId: row.agent_id, relayToken: token, url };
+      const base = httpBase(context, request);
+      const agent = { agentId: row.agent_id, relayToken: token, url, base };
       reply.type(`${EXPORT_MEDIA_TYPES[format]}; charset=utf-8`);
       return reply.send(Buffer.from(exportText(format, agent)) as never);
     },
