@@ -159,7 +159,8 @@ export class Dispatcher {
     }
     const index = this.names.indexOf(method);
     if (index < 0) {
-      if (hasId) this.refuse(call, METHOD_NOT_FOUND, `unknown method "${method}"`, "");
+      // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
+      if (hasId) this.refuse(call, METHOD_NOT_FOUND, 'unknown method "' + method + '"', "");
       return;
     }
     // The SDK's own answer at once; a notification of theirs that was dropped would be a loss.
@@ -222,9 +223,8 @@ export class Dispatcher {
     let text: string | undefined;
     try {
       text = encodeJson(result === undefined ? null : result);
-    } catch (thrown) {
-      this.fail(call, thrown);
-      return null;
+    } catch {
+      // A circle. Each engine says so in its own words, by which a client could tell them apart.
     }
     if (text === undefined) {
       this.fail(call, "the result is not a JSON value");

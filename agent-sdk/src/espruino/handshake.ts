@@ -61,5 +61,5 @@ export const handshakeProblem = (
   const status = head.split("\r\n")[0] as string;
   if (status.indexOf(" 101") < 0) return `no upgrade: ${status.substring(0, 60)}`;
   const accept = base64(new Uint8Array(crypto.SHA1(key + ACCEPT_GUID)));
-  return headerOf(head, "sec-websocket-accept") === accept ? null : "wrong Sec-WebSocket-Accept";
+  return headerOf(head, "sec-websocket-accept") === accept ? null : "wrong accept";
 };

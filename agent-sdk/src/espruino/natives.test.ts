@@ -3,7 +3,7 @@ import * as protocol from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { espruinoGlobals } from "../testing/espruino-natives.ts";
-import { parseLeniently } from "../testing/lenient-json.ts";
+import { parseLeniently, stringifyLeniently } from "../testing/lenient-json.ts";
 
 const ascii = fc.string({ unit: "binary-ascii", maxLength: 40 });
 const bytes = fc.uint8Array({ maxLength: 40 });
@@ -17,6 +17,7 @@ describe("natives", () => {
   beforeEach(async () => {
     const globals = espruinoGlobals();
     for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
+    Object.assign(process, { memory: () => ({ free: 4000 }) });
     natives = await import("./natives.ts");
   });
 
@@ -69,6 +70,32 @@ describe("natives", () => {
       }),
       { numRuns: 2000 },
     );
+  });
+
+  it("writes JSON as JavaScript does, over a writer that rounds numbers and knows no circles", () => {
+    const written = JSON.stringify;
+    const number = fc.double({ noDefaultInfinity: true, noNaN: true });
+    const value = fc.anything({ values: [fc.string(), number, fc.boolean(), fc.constant(null)] });
+    vi.spyOn(JSON, "stringify").mockImplementation(stringifyLeniently);
+    fc.assert(
+      fc.property(value, (given) => {
+        const wanted = written(given);
+        const text = natives.encodeJson(given);
+        // By value: 5e-2 is as good as 0.05.
+        expect(text === undefined ? text : JSON.parse(text)).toEqual(
+          wanted === undefined ? wanted : JSON.parse(wanted),
+        );
+      }),
+      { numRuns: 1000, endOnFailure: true },
+    );
+    expect(natives.encodeJson([() => 1, undefined, { a: () => 1 }])).toBe("[null,null,{}]");
+    expect(natives.encodeJson(() => 1)).toBeUndefined();
+    expect(natives.encodeJson({ at: new Date(0), n: 0.5 })).toBe(
+      '{"at":"1970-01-01T00:00:00.000Z","n":0.5}',
+    );
+    const circle: object[] = [];
+    circle.push(circle);
+    expect(() => natives.encodeJson(circle)).toThrow("too deep");
   });
 
   it("lets no text set a prototype, and takes the last of two members", () => {

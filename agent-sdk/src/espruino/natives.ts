@@ -9,11 +9,13 @@
  * [portable]
  */
 import { parseStrictly } from "./strict-json.ts";
+import { writeJson } from "./write-json.ts";
 
 declare const E: {
   toUint8Array(text: string): Uint8Array;
   CRC32(bytes: Uint8Array): number;
 };
+declare const process: { memory(collect: boolean): { free: number } };
 declare const btoa: (bytes: Uint8Array | string) => string;
 declare const atob: (text: string) => string;
 
@@ -40,12 +42,26 @@ export const fromBase64url = (text: string): Uint8Array | null => {
 export const crc32 = E.CRC32;
 
 /**
+ * ASCII JSON text of a value; undefined for what JSON cannot say. The native writer has other
+ * characters as \uXXXX by itself; where its text holds a number, of which it may have rounded any, a
+ * circle or an `undefined`, it is written again (write-json.ts).
+ */
+export const encodeJson = (value: unknown): string | undefined => {
+  const text = JSON.stringify(value);
+  if (typeof value === "string") return text;
+  return /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`) ? writeJson(value, 0) : text;
+};
+
+/**
  * The value of a JSON text, or undefined where it is none. The native parser is lenient, but what it
- * would write just so itself it has read rightly; the copy is of one member for each name, while the
- * parser keeps two.
+ * would write just so itself it has read rightly, numbers apart that are no short whole ones; the
+ * copy is of one member for each name, while the parser keeps two.
  */
 export const decodeJson = (text: string): unknown => {
   try {
+    // [ as an escape: in a set, that engine takes it for another set. Without room, nearly right will do.
+    if (/[:,\x5b] *-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
+      return parseStrictly(text);
     const value: unknown = JSON.parse(text);
     const copy =
       typeof value === "object" && value !== null && !Array.isArray(value)

@@ -2,15 +2,25 @@
  * JSON (RFC 8259), strictly, where Espruino's own parser cannot be believed: that one takes texts
  * that go on after their value, trailing commas, single quotes and hexadecimal numbers, keeps the
  * first of two members of one name, drops `constructor`, and lets `__proto__` set the prototype.
- * Natives.ts asks here only for texts that Espruino would not have written itself.
+ * Natives.ts asks here only for texts that Espruino would not have written itself, or that hold a
+ * number which is not whole.
  *
  * [portable]
  */
+import { readNumber } from "./numbers.ts";
 
 /** A board's stack holds no more, and nothing on the wire nests so deep. */
-const MAX_DEPTH = 16;
+export const MAX_DEPTH = 16;
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
+
+type Members = { [key: string]: unknown };
+
+/** An object or array that has begun, and the name of the member that comes. */
+interface Open {
+  readonly into: Members | unknown[];
+  key: string;
+}
 
 class JsonReader {
   declare text: string;
@@ -45,10 +55,61 @@ class JsonReader {
     return true;
   }
 
-  value(depth: number): unknown {
-    if (depth > MAX_DEPTH) this.fail();
-    if (this.took("{")) return this.object(depth);
-    if (this.took("[")) return this.array(depth);
+  /**
+   * A value with all that is in it. Not by recursion: Espruino never frees an object on which eight
+   * calls of methods stand, so each such text would cost the board this reader and its class.
+   */
+  value(): unknown {
+    const open: Open[] = [];
+    while (true) {
+      let value: unknown;
+      let ended = true;
+      if (this.took("{")) {
+        value = {};
+        ended = this.took("}");
+        if (!ended) open.push({ into: value as Members, key: this.key() });
+      } else if (this.took("[")) {
+        value = [];
+        ended = this.took("]");
+        if (!ended) open.push({ into: value as unknown[], key: "" });
+      } else {
+        value = this.plain();
+      }
+      if (open.length > MAX_DEPTH) this.fail();
+      // What ended goes into what is open around it, which may end with it.
+      while (ended) {
+        const around = open.pop();
+        if (around === undefined) return value;
+        this.put(around, value);
+        ended = !this.took(",");
+        if (ended) {
+          if (!this.took(Array.isArray(around.into) ? "]" : "}")) this.fail();
+          value = around.into;
+        } else {
+          if (!Array.isArray(around.into)) around.key = this.key();
+          open.push(around);
+        }
+      }
+    }
+  }
+
+  /** `__proto__` is left out, as it cannot be an own member there; the last of two members counts. */
+  put(around: Open, value: unknown): void {
+    if (Array.isArray(around.into)) around.into.push(value);
+    else if (around.key !== "__proto__") around.into[around.key] = value;
+  }
+
+  /** The name of a member, and its colon. */
+  key(): string {
+    this.blanks();
+    if (this.code() !== 34) this.fail();
+    const key = this.string();
+    if (!this.took(":")) this.fail();
+    return key;
+  }
+
+  /** A value that holds no others. */
+  plain(): unknown {
     const char = this.text.charAt(this.place);
     if (char === '"') return this.string();
     if (char === "t") return this.word("true", true);
@@ -82,7 +143,7 @@ class JsonReader {
       if (this.code() === 43 || this.code() === 45) this.place++;
       this.digits();
     }
-    return Number(this.text.substring(from, this.place));
+    return readNumber(this.text.substring(from, this.place));
   }
 
   string(): string {
@@ -110,42 +171,12 @@ class JsonReader {
     if (kind === "" || '"\\/bfnrt'.indexOf(kind) < 0) this.fail();
     return 2;
   }
-
-  array(depth: number): unknown[] {
-    const values: unknown[] = [];
-    if (this.took("]")) return values;
-    let more = true;
-    while (more) {
-      values.push(this.value(depth + 1));
-      more = this.took(",");
-    }
-    if (!this.took("]")) this.fail();
-    return values;
-  }
-
-  /** The last of two members counts; `__proto__` is left out, as it cannot be an own member there. */
-  object(depth: number): object {
-    const members: { [key: string]: unknown } = {};
-    if (this.took("}")) return members;
-    let more = true;
-    while (more) {
-      this.blanks();
-      if (this.code() !== 34) this.fail();
-      const key = this.string();
-      if (!this.took(":")) this.fail();
-      const value = this.value(depth + 1);
-      if (key !== "__proto__") members[key] = value;
-      more = this.took(",");
-    }
-    if (!this.took("}")) this.fail();
-    return members;
-  }
 }
 
 /** The value of a JSON text; throws an Error where it is none. */
 export const parseStrictly = (text: string): unknown => {
   const reader = new JsonReader(text);
-  const value = reader.value(0);
+  const value = reader.value();
   reader.blanks();
   if (reader.place !== text.length) reader.fail();
   return value;

@@ -1,11 +1,55 @@
 /**
  * JSON.parse as Espruino has it (docs/runtimes.md): it stops at the end of the first value whatever
  * follows, takes single quotes, hexadecimal numbers and trailing commas, drops a member named
- * `constructor`, lets `__proto__` set the prototype, and keeps the first of two members of one name.
+ * `constructor`, lets `__proto__` set the prototype, keeps the first of two members of one name, and
+ * rounds numbers at every digit. JSON.stringify beside it.
  */
 
 /** Node's own, for the inside of strings; a test may put this file in its place. */
 const parse = JSON.parse;
+const stringify = JSON.stringify;
+
+/** Its reader of numbers: every digit after the point, and every ten of the exponent, is rounded. */
+const readNumber = (text: string): number => {
+  if (text.startsWith("0x")) return Number(text);
+  const [, sign, whole, fraction, exponent] = /^(-?)(\d+)\.?(\d*)(?:[eE](.*))?$/.exec(
+    text,
+  ) as unknown as string[];
+  let value = Number(BigInt.asIntN(64, BigInt(whole as string)));
+  let place = 0.1;
+  for (const digit of fraction as string) {
+    value += place * Number(digit);
+    place /= 10;
+  }
+  const tens = Math.max(-400, Math.min(400, Number(exponent ?? 0)));
+  for (let e = tens; e > 0; e--) value *= 10;
+  for (let e = tens; e < 0; e++) value /= 10;
+  return sign === "-" ? -value : value;
+};
+
+/** As its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a circle. */
+export const stringifyLeniently = (value: unknown): string => {
+  const above: object[] = [];
+  const write = (one: unknown): string => {
+    if (typeof one === "function") return "undefined";
+    if (typeof one === "number" && Number.isFinite(one) && !Number.isInteger(one))
+      return String(Number(one.toPrecision(12)));
+    if (typeof one !== "object" || one === null) return stringify(one) ?? "null";
+    if (above.includes(one)) return " ... ";
+    const { toJSON } = one as { toJSON?: () => unknown };
+    if (toJSON !== undefined) return write(toJSON.call(one));
+    above.push(one);
+    const text = Array.isArray(one)
+      ? `[${Array.from(one, write).join(",")}]`
+      : `{${Object.entries(one)
+          .filter(([, item]) => item !== undefined && typeof item !== "function")
+          .map(([key, item]) => `${stringify(key)}:${write(item)}`)
+          .join(",")}}`;
+    above.pop();
+    return text;
+  };
+  return write(value);
+};
 
 const BLANK = /\s/;
 const NUMBER = /^(0x[0-9a-fA-F]+|-?\d+(\.\d*)?([eE][+-]?\d+)?)/;
@@ -37,7 +81,7 @@ class Reader {
     const number = NUMBER.exec(rest)?.[0];
     if (number === undefined) throw new SyntaxError("JSON");
     this.at += number.length;
-    return Number(number);
+    return readNumber(number);
   }
 
   /** The next character that is no blank. */
