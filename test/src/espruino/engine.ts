@@ -1,7 +1,6 @@
 /** The real Espruino that ESPRUINO_BIN names, as a board. */
 import { existsSync } from "node:fs";
 import { Engine, type EngineProcess } from "../../../agent-sdk/src/testing/espruino-engine.ts";
-import type { Board } from "./conversation.ts";
 
 const nameOf = (variable: string): string | null => {
   const path = process.env[variable];
@@ -43,7 +42,7 @@ const check = ({ ok, message }: Outcome): void => {
   if (!ok) throw new Error(message);
 };
 
-export class EngineBoard implements Board {
+export class EngineBoard {
   readonly engine: Engine;
   /** The process that is on; null between lives. */
   life: EngineProcess | null = null;

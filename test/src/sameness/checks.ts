@@ -1,0 +1,202 @@
+/**
+ * What a client sees of oddities.ts, as one table: the same question, and the same answer from every
+ * runtime. `expected` knows nothing of runtimes but how much one plaintext of theirs may hold.
+ */
+import type { Agent, CallOptions } from "@blindrelay/client-sdk";
+
+/** How a call ended: what it gave, or what was said of its failure. */
+type Seen = { readonly result: unknown } | { readonly error: unknown };
+
+export interface Check {
+  readonly what: string;
+  see(agent: Agent, max: number): Promise<unknown>;
+  expected(max: number): unknown;
+  /**
+   * What a board of 2,630 variables may run out of memory at: then the call gets no answer, and never
+   * a wrong one. `roomy`: there its numbers are nearly right only.
+   */
+  readonly needs?: "memory" | "roomy";
+  /** What Espruino itself cannot say: its texts are UTF-8 (docs/runtimes.md). */
+  readonly onEspruino?: unknown;
+}
+
+export const tell = async (
+  agent: Agent,
+  method: string,
+  params?: unknown,
+  options: CallOptions = { timeoutMs: 10_000 },
+): Promise<Seen> => {
+  try {
+    return { result: await agent.call(method, params, options) };
+  } catch (error) {
+    const { code, remote } = error as { code?: string; remote?: object };
+    return { error: remote === undefined ? code : { ...remote } };
+  }
+};
+
+const ask = (what: string, expected: Seen, method: string, params?: unknown): Check => ({
+  what,
+  see: (agent) => tell(agent, method, params),
+  expected: () => expected,
+});
+const same = (what: string, params: unknown): Check =>
+  ask(`${what}, both ways`, { result: params }, "same", params);
+const needing = (needs: "memory" | "roomy", check: Check): Check => ({ ...check, needs: needs });
+const failed = (message: string, code = -32000) => ({ error: { code, message } });
+
+/**
+ * An answer that just fits, and one a byte longer. What stands around the text is learnt from a refusal
+ * and the same for the next calls, unless their ids have a digit more: then it is done once more.
+ */
+const fill = async (agent: Agent, max: number): Promise<unknown> => {
+  const refusal = await tell(agent, "fill", { length: max * 2 });
+  const bytes = Number(/has (\d+) bytes/.exec(JSON.stringify(refusal))?.[1]);
+  const length = max - (bytes - max * 2);
+  const fits = await tell(agent, "fill", { length });
+  const over = await tell(agent, "fill", { length: length + 1 });
+  const text = "result" in fits ? String(fits.result) : "";
+  if (JSON.stringify(over).includes(`${max + 2} bytes`)) return fill(agent, max);
+  return { fits: text === "x".repeat(length), over };
+};
+
+export const CHECKS: readonly Check[] = [
+  ask("no params", { result: { params: "undefined", notification: false } }, "kind"),
+  ask("params {}", { result: { params: "object", notification: false } }, "kind", {}),
+  ask("params []", { result: { params: "array", notification: false } }, "kind", []),
+  same("an object without members", {}),
+  same("an array without items", []),
+  same("what JSON knows", { t: true, f: false, n: null, a: [[], {}, [[1]]], s: "" }),
+  needing(
+    "memory",
+    same("members called as built-ins", JSON.parse('{"constructor":1,"toString":2,"length":3}')),
+  ),
+  needing(
+    "memory",
+    same("letters, Chinese, an astral character", { text: "grüße 中文 🚰", "schlüssel🚰": 1 }),
+  ),
+  needing(
+    "memory",
+    same("escapes", { text: '"\\/\b\f\n\r\t\u0000\u001f\u007f\u0080\u2028\ufeff' }),
+  ),
+  {
+    ...same("halves of surrogates", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"]),
+    see: (agent) =>
+      tell(agent, "same", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"], { timeoutMs: 2000 }),
+    needs: "memory",
+    onEspruino: { error: "TIMED_OUT" },
+  },
+  same("whole numbers", [0, 1, -1, 2 ** 31, 2 ** 32, -(2 ** 53) + 1, 2 ** 53 - 1]),
+  needing("memory", same("larger whole numbers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22])),
+  needing(
+    "roomy",
+    same("fractions", [0.5, 0.1, 21.37, 0.1 + 0.2, 1 / 3, -273.15, 2.9999999999999996, 3.00000001]),
+  ),
+  needing(
+    "roomy",
+    same("numbers far from 1", [1e-7, 1.5e-10, 1e23, 1.5e300, 5e-324, 1.7976931348623157e308]),
+  ),
+
+  ask("null", { result: null }, "null"),
+  ask("undefined", { result: null }, "undefined"),
+  ask("false", { result: false }, "false"),
+  ask("0", { result: 0 }, "zero"),
+  ask("an empty text", { result: "" }, "empty"),
+  ask("a function as result", failed("the result is not a JSON value"), "function"),
+  ask("what JSON leaves out", { result: { c: [null, null], d: null } }, "unsayable"),
+  needing("memory", ask("a circle as result", failed("the result is not a JSON value"), "circle")),
+  ask("a date", { result: { at: "1970-01-02T00:00:00.000Z", half: 0.5 } }, "date"),
+  ask(
+    "numbers that it worked out",
+    { result: [0.30000000000000004, 0.3333333333333333, 2.9999999999999996, 1e21, 2 ** 42, 0] },
+    "numbers",
+  ),
+
+  ask("an unknown method", failed('unknown method "nothing"', -32601), "nothing"),
+  needing(
+    "memory",
+    ask("an unknown method's strange name", failed('unknown method "ü\\"🚰"', -32601), 'ü\\"🚰'),
+  ),
+  ask("an exception", failed("the pump is dry"), "throw"),
+  ask("an exception without message", failed("the handler failed"), "throw.nothing"),
+  ask("a text that was thrown", failed("a text"), "throw.text"),
+  ask("null that was thrown", failed("the handler failed"), "throw.null"),
+  ask(
+    "a device behind that is away",
+    {
+      error: { code: -32002, message: "the line is down", data: { retryable: true, sent: true } },
+    },
+    "throw.away",
+  ),
+  {
+    what: "an exception with a message that does not fit",
+    see: (agent, max) => tell(agent, "throw.long", { length: max }),
+    expected: () => failed("the handler failed"),
+  },
+
+  ask("a promise", { result: { late: true } }, "promise"),
+  ask("a promise of nothing", { result: null }, "promise.undefined"),
+  ask("a promise that was rejected", failed("not today"), "promise.rejected"),
+  ask("a promise rejected with nothing", failed("the handler failed"), "promise.rejected.nothing"),
+  ask("a promise kept by a timer", { result: 5 }, "promise.timer"),
+  {
+    what: "a deadline",
+    see: (agent) => tell(agent, "never", {}, { timeoutMs: 100 }),
+    expected: () => ({ error: "TIMED_OUT" }),
+  },
+  {
+    what: "a call after a deadline that passed",
+    needs: "memory",
+    see: (agent) => tell(agent, "same", { again: true }),
+    expected: () => ({ result: { again: true } }),
+  },
+
+  {
+    what: "events in their order, and after them the answer",
+    async see(agent) {
+      const heard: unknown[] = [];
+      const off = agent.on("event", (event, data) => heard.push([event, data]));
+      heard.push(await tell(agent, "emit", { times: 3 }));
+      off();
+      return heard;
+    },
+    expected: () => [
+      ...[0, 1, 2].map((i) => ["counted", { i }]),
+      ["bare", undefined],
+      { result: { sent: true } },
+    ],
+  },
+  {
+    what: "an event that does not fit",
+    see: (agent, max) => tell(agent, "emit.long", { length: max }),
+    expected: (max) =>
+      failed(
+        `the event has ${max + '{"jsonrpc":"2.0","method":"long","params":{"x":""}}'.length} bytes, at most ${max} fit`,
+      ),
+  },
+  {
+    what: "five calls at once, answered each with its own",
+    needs: "memory",
+    see: (agent) => Promise.all([0, 1, 2, 3, 4].map((i) => tell(agent, "same", { i }))),
+    expected: () => [0, 1, 2, 3, 4].map((i) => ({ result: { i } })),
+  },
+  {
+    what: "an answer that just fits, and one of a byte more",
+    needs: "memory",
+    see: fill,
+    expected: (max) => ({
+      fits: true,
+      over: failed(`the result has ${max + 1} bytes, at most ${max} fit`),
+    }),
+  },
+  {
+    what: "a call that just fits",
+    see: (agent, max) => tell(agent, "kind", { x: "x".repeat(max - 80) }),
+    expected: () => ({ result: { params: "object", notification: false } }),
+  },
+  ask("system.ping", { result: {} }, "system.ping"),
+];
+
+/** What only a board itself can say, and that it says no more. */
+export const INFO_FIELDS = [
+  ...["name", "sdk_version", "runtime", "free_memory", "uptime_s", "methods", "max_plaintext"],
+];

@@ -1,0 +1,110 @@
+/** The built Espruino file: in the subset check, on a real Espruino, and on one as small as a Puck.js. */
+import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
+import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
+import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
+import type { Board, Installation, Runtime } from "./boards.ts";
+import { PROGRAMS } from "./programs.ts";
+
+let code = "";
+/** Made once, as it takes a second. */
+const built = (): string => {
+  if (code === "") code = buildEspruino().code;
+  return code;
+};
+
+/** Storage as the file wants it. */
+const filesOf = ({ credentials, version, program }: Installation): [string, string][] => {
+  const { url, agentId, relayToken, agentToken } = credentials;
+  const config = {
+    url: `${url.replace("http", "ws")}/wss`,
+    agent_id: agentId,
+    relay_token: relayToken,
+    agent_token: agentToken,
+    v: version,
+    name: "board",
+  };
+  return [
+    ["blindrelay", built()],
+    ["blindrelay.json", JSON.stringify(config)],
+    ["program", buildProgram(PROGRAMS[program].path).code],
+  ];
+};
+const SLOTS = ["boot.0", "boot.1"];
+
+const makeSubset = async (): Promise<Board> => {
+  const files = new Map<string, string>();
+  let life: SubsetBoard | null = null;
+  const powerOff = async (): Promise<void> => {
+    life?.powerOff();
+    life = null;
+  };
+  return {
+    async install(installation) {
+      for (const [name, content] of filesOf(installation)) files.set(name, content);
+    },
+    async provision() {
+      new SubsetBoard(files).evaluate('require("blindrelay").provision()');
+    },
+    async powerOn() {
+      const board = new SubsetBoard(files);
+      life = board;
+      board.evaluate('require("blindrelay").start(require("program").program)');
+      while (board.evaluate('require("blindrelay").status().state') !== "online")
+        await new Promise((resolve) => setTimeout(resolve, 2));
+    },
+    powerOff,
+    async spoil() {
+      for (const slot of SLOTS) files.set(slot, "torn");
+    },
+    end: powerOff,
+  };
+};
+
+const makeEngine = async (path: string): Promise<Board> => {
+  const board = new EngineBoard(path);
+  return {
+    async install(installation) {
+      for (const [name, content] of filesOf(installation)) await board.install(name, content);
+    },
+    provision: () => board.provision(),
+    powerOn: () => board.powerOn(),
+    powerOff: () => board.powerOff(),
+    async spoil() {
+      for (const slot of SLOTS) await board.install(slot, "torn");
+    },
+    end: () => board.end(),
+  };
+};
+
+const ROOMY = { maxPlaintext: 2048, maxMessage: 4096, tight: false, versions: ["1", "2"] } as const;
+
+export const subsetBoard: Runtime = {
+  ...ROOMY,
+  title: "the subset check",
+  isThere: true,
+  isEngine: false,
+  runtime: /^espruino 2v29 SUBSET$/,
+  make: makeSubset,
+};
+
+export const espruinoBoard: Runtime = {
+  ...ROOMY,
+  title: `a real Espruino${whySkipped(binary, "ESPRUINO_BIN")}`,
+  isThere: binary !== null,
+  isEngine: true,
+  runtime: /^espruino 2v\d+/,
+  make: () => makeEngine(binary as string),
+};
+
+/** Suite "1" runs out of memory there (docs/runtimes.md). */
+export const smallEspruinoBoard: Runtime = {
+  title: `a real Espruino with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
+  isThere: smallBinary !== null,
+  runtime: /^espruino 2v\d+/,
+  maxPlaintext: 384,
+  maxMessage: 1536,
+  isEngine: true,
+  tight: true,
+  versions: ["2"],
+  make: () => makeEngine(smallBinary as string),
+};

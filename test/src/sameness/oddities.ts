@@ -1,0 +1,74 @@
+/** A device program that does all that a handler may do, well and badly. */
+import type { Agent } from "@blindrelay/agent-sdk";
+
+export default (agent: Agent): void => {
+  agent.handle("same", (params) => params);
+  agent.handle("kind", (params, context) => ({
+    params: Array.isArray(params) ? "array" : typeof params,
+    notification: context.notification,
+  }));
+
+  agent.handle("null", () => null);
+  agent.handle("undefined", () => undefined);
+  agent.handle("false", () => false);
+  agent.handle("zero", () => 0);
+  agent.handle("empty", () => "");
+  agent.handle("function", () => () => 1);
+  agent.handle("unsayable", () => ({
+    a: undefined,
+    b: () => 1,
+    c: [undefined, () => 1],
+    d: 0 / 0,
+  }));
+  agent.handle("circle", () => {
+    const circle: unknown[] = [];
+    circle.push(circle);
+    return circle;
+  });
+  agent.handle("date", () => ({ at: new Date(86400000), half: 1 / 2 }));
+  agent.handle("numbers", () => [
+    0.1 + 0.2,
+    1 / 3,
+    2.9999999999999996,
+    1e21,
+    4294967296 * 1024,
+    -0,
+  ]);
+
+  agent.handle("throw", () => {
+    throw new Error("the pump is dry");
+  });
+  agent.handle("throw.nothing", () => {
+    throw new Error();
+  });
+  agent.handle("throw.text", () => {
+    throw "a text";
+  });
+  agent.handle("throw.null", () => {
+    throw null;
+  });
+  agent.handle("throw.away", () => {
+    throw { unavailable: true, sent: true, message: "the line is down" };
+  });
+  agent.handle("throw.long", (params) => {
+    throw new Error("x".repeat(params.length));
+  });
+
+  agent.handle("promise", () => Promise.resolve({ late: true }));
+  agent.handle("promise.undefined", () => Promise.resolve());
+  agent.handle("promise.rejected", () => Promise.reject(new Error("not today")));
+  agent.handle("promise.rejected.nothing", () => Promise.reject());
+  agent.handle("promise.timer", () => new Promise((resolve) => agent.after(5, () => resolve(5))));
+  // Espruino gives no promise where the executor takes nothing.
+  agent.handle("never", () => new Promise((resolve) => agent.after(3600000, () => resolve(0))));
+
+  agent.handle("fill", (params) => "x".repeat(params.length));
+  agent.handle("emit", (params) => {
+    for (let i = 0; i < params.times; i++) agent.emit("counted", { i: i });
+    agent.emit("bare");
+    return { sent: true };
+  });
+  agent.handle("emit.long", (params) => {
+    agent.emit("long", { x: "x".repeat(params.length) });
+  });
+};

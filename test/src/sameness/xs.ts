@@ -1,0 +1,74 @@
+/** The Moddable build in the real XS engine. */
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
+import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
+import { wsWire } from "../../../agent-sdk/src/testing/ws-wire.ts";
+import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
+import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
+import type { Installation, Runtime } from "./boards.ts";
+
+const MAX_COMPUTE = 2e8;
+const MAX_MEMORY_KIB = 131072;
+
+/** Made once. */
+let script: Promise<string> | null = null;
+
+export const xsBoard: Runtime = {
+  title: `XS${whySkipped}`,
+  isThere: !withoutEngine,
+  runtime: /^moddable xsnap$/,
+  maxPlaintext: MAX_PLAINTEXT_BYTES,
+  maxMessage: null,
+  isEngine: false,
+  tight: false,
+  versions: ["1", "2"],
+  async make() {
+    script ??= makeScript();
+    const code = await script;
+    const preference = new FakePreference();
+    let installed: Installation | null = null;
+    let life: XsDevice | null = null;
+    const makeDevice = (onState?: (state: string, advice: string) => void): XsDevice =>
+      new XsDevice({
+        engine,
+        script: code,
+        timer: systemTimer(),
+        connect: wsWire,
+        preference,
+        maxCompute: MAX_COMPUTE,
+        maxMemoryKiB: MAX_MEMORY_KIB,
+        onState: ({ state, advice }) => onState?.(state, `${advice}`),
+      });
+    const powerOff = async (): Promise<void> => {
+      await life?.end();
+      life = null;
+    };
+    return {
+      async install(installation) {
+        installed = installation;
+      },
+      async provision() {
+        const device = makeDevice();
+        try {
+          device.provision((installed as Installation).credentials.agentToken);
+        } finally {
+          await device.end();
+        }
+      },
+      powerOn: () =>
+        new Promise<void>((resolve, reject) => {
+          const { credentials, version, program } = installed as Installation;
+          life = makeDevice((state, advice) => {
+            if (state === "online") resolve();
+            if (state === "final" || state === "waiting") reject(new Error(advice));
+          });
+          life.start({ ...credentials, packetVersion: version, name: "board" }, program);
+        }),
+      powerOff,
+      async spoil() {
+        for (const key of preference.values.keys()) preference.values.set(key, new ArrayBuffer(4));
+      },
+      end: powerOff,
+    };
+  },
+};
