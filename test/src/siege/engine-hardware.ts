@@ -21,6 +21,8 @@ const writeFile = (name: string, content: string): string[] => {
   });
 };
 
+const WHOLE_SLOT = /^blindrelay-boot 1 (\d+) [0-9a-f]{64} [0-9a-f]{8}\n$/;
+
 const eraseFile = (name: string): string => `require("Storage").erase("${name}")`;
 
 /**
@@ -106,6 +108,13 @@ export class EngineHardware implements Hardware {
   /** Of its memory. */
   variablesInUse(): number {
     return this.life?.run("process.memory().usage") as number;
+  }
+
+  /** The highest in a slot that is whole; 0 where none is. */
+  bootCount(): number {
+    const texts = SLOTS.map((slot) => this.life?.run(`require("Storage").read("${slot}")`));
+    const counts = texts.map((text) => WHOLE_SLOT.exec(String(text))?.[1]);
+    return Math.max(0, ...counts.map((count) => Number(count ?? 0)));
   }
 
   /** Writes the files into an empty flash, and returns that. */
