@@ -2,13 +2,15 @@
  * JSON (RFC 8259), strictly, where Espruino's own parser cannot be believed: that one takes texts
  * that go on after their value, trailing commas, single quotes and hexadecimal numbers, keeps the
  * first of two members of one name, drops `constructor`, and lets `__proto__` set the prototype.
- * Natives.ts asks here only for texts that Espruino would not have written itself.
+ * Natives.ts asks here only for texts that Espruino would not have written itself, or that hold a
+ * number which is not whole.
  *
  * [portable]
  */
+import { readNumber } from "./numbers.ts";
 
 /** A board's stack holds no more, and nothing on the wire nests so deep. */
-const MAX_DEPTH = 16;
+export const MAX_DEPTH = 16;
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
@@ -141,7 +143,7 @@ class JsonReader {
       if (this.code() === 43 || this.code() === 45) this.place++;
       this.digits();
     }
-    return Number(this.text.substring(from, this.place));
+    return readNumber(this.text.substring(from, this.place));
   }
 
   string(): string {

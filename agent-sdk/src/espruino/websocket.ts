@@ -125,7 +125,7 @@ class WebSocketLink implements Link {
     socket.on("data", (data) => this.receive(data));
     socket.on("drain", () => this.drained());
     socket.on("error", (error) => this.finish(1006, `socket error ${String(error)}`));
-    socket.on("close", () => this.lost("the connection broke"));
+    socket.on("close", () => this.lost("connection broke"));
   }
 
   /**
@@ -188,7 +188,7 @@ class WebSocketLink implements Link {
   readHead(): boolean {
     const end = this.buffer.indexOf("\r\n\r\n");
     if (end < 0 || end > MAX_HEAD) {
-      if (this.buffer.length > MAX_HEAD) this.fail(1006, "the answer to the upgrade is too long");
+      if (this.buffer.length > MAX_HEAD) this.fail(1006, "answer too long");
       return false;
     }
     const problem = handshakeProblem(this.buffer.substring(0, end), this.key, this.options.crypto);
@@ -208,7 +208,7 @@ class WebSocketLink implements Link {
     const first = buffer.charCodeAt(0);
     const second = buffer.charCodeAt(1);
     // Reserved bits without an extension, or a masked frame from a server: RFC 6455 sections 5.1, 5.2.
-    if ((first & 0x70) !== 0 || second > 127) return this.fail(1002, "protocol error");
+    if ((first & 0x70) !== 0 || second > 127) return this.fail(1002, "bad frame");
     let length = second;
     let at = 2;
     if (second === 126) {
@@ -221,7 +221,7 @@ class WebSocketLink implements Link {
       for (let i = 2; i < 10; i++) length = length * 256 + buffer.charCodeAt(i);
       at = 10;
     }
-    if (length > this.options.maxMessage) return this.fail(1009, "message too large");
+    if (length > this.options.maxMessage) return this.fail(1009, "too large");
     if (buffer.length < at + length) return false;
     const payload = buffer.substring(at, at + length);
     this.buffer = buffer.substring(at + length);
@@ -230,7 +230,7 @@ class WebSocketLink implements Link {
 
   handleFrame(opcode: number, final: boolean, payload: string): boolean {
     if (opcode >= OP_CLOSE && (!final || payload.length > MAX_CONTROL))
-      return this.fail(1002, "protocol error");
+      return this.fail(1002, "bad frame");
     if (opcode === OP_CLOSE) {
       this.state = "closing";
       this.options.timer.set(0, () => this.answerClose(payload));
@@ -243,9 +243,9 @@ class WebSocketLink implements Link {
 
   addFragment(opcode: number, final: boolean, payload: string): boolean {
     const begun = this.message;
-    if ((opcode === OP_TEXT) !== (begun === null)) return this.fail(1002, "protocol error");
+    if ((opcode === OP_TEXT) !== (begun === null)) return this.fail(1002, "bad frame");
     const message = begun === null ? payload : begun + payload;
-    if (message.length > this.options.maxMessage) return this.fail(1009, "message too large");
+    if (message.length > this.options.maxMessage) return this.fail(1009, "too large");
     this.message = final ? null : message;
     if (final) this.ready = message;
     return true;
