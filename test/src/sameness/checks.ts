@@ -107,8 +107,9 @@ export const CHECKS: readonly Check[] = [
   ask("a date", { result: { at: "1970-01-02T00:00:00.000Z", half: 0.5 } }, "date"),
   ask(
     "numbers that it worked out",
-    { result: [0.30000000000000004, 0.3333333333333333, 2.9999999999999996, 1e21, 2 ** 42, 0] },
+    { result: [1 / 7, 1 / 3, 2.9999999999999996, 1e21, 3 * 2 ** 40, 0] },
     "numbers",
+    { three: 3 },
   ),
 
   ask("an unknown method", failed('unknown method "nothing"', -32601), "nothing"),
