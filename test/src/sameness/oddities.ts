@@ -30,7 +30,7 @@ export default (agent: Agent): void => {
   agent.handle("numbers", (params) => {
     const three = params.three;
     return [
-      0.3 / three,
+      1 / (three + 4),
       1 / three,
       three - 1 / 2251799813685248,
       1e21,
