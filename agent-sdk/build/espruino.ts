@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { type Bundle, bundle } from "./bundle.ts";
+import { exactDecimals } from "./decimals.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -56,4 +57,7 @@ export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);
  * A device program (one file with `export default (agent) => { … }`, and the portable modules it
  * imports) as a module for Storage: `require("blindrelay").start(require(name).program)`.
  */
-export const buildProgram = (path: string): Bundle => bundle(path);
+export const buildProgram = (path: string): Bundle => {
+  const { code, modules } = bundle(path);
+  return { code: exactDecimals(code), modules };
+};

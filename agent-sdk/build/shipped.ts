@@ -1,7 +1,7 @@
 /**
  * What the published package has beside its modules and artefacts:
  *
- *   dist/build/dialect.js   the check of device programs for `blindrelay flash`, in one file, so that an
+ *   dist/build/dialect.js   what `blindrelay flash` checks and rewrites in device programs, in one file, so that an
  *                           agent on Node does not install a parser
  *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable modules
  */

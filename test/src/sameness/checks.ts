@@ -111,6 +111,7 @@ export const CHECKS: readonly Check[] = [
     "numbers",
     { three: 3 },
   ),
+  ask("numbers in its source", { result: [0.3, -1.1, 2.718281828459045e5, 1e-7] }, "literals"),
 
   ask("an unknown method", failed('unknown method "nothing"', -32601), "nothing"),
   needing(

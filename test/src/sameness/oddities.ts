@@ -26,7 +26,7 @@ export default (agent: Agent): void => {
     return circle;
   });
   agent.handle("date", () => ({ at: new Date(86400000), half: 1 / 2 }));
-  // Worked out of a param: what the build can work out it writes as a literal (docs/runtimes.md).
+  // Of a param, or the build works them out and writes literals.
   agent.handle("numbers", (params) => {
     const three = params.three;
     return [
@@ -38,6 +38,8 @@ export default (agent: Agent): void => {
       -0,
     ];
   });
+
+  agent.handle("literals", () => [0.3, -1.1, 2.718281828459045e5, 1e-7]);
 
   agent.handle("throw", () => {
     throw new Error("the pump is dry");

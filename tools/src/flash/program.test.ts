@@ -95,3 +95,8 @@ it("asks the board for names that only a board knows", async () => {
   expect(wanted).toEqual(expect.arrayContaining(["analogRead", "D13", "Math.random"]));
   expect(wanted).not.toContain("module");
 });
+
+it("writes decimals as a board reads them exactly, on the same line", async () => {
+  const { code } = await read("warm.js", "export default (agent) => {\n  agent.x = 21.5;\n};");
+  expect(code.split("\n")[1]).toBe("  agent.x = (215/10);");
+});

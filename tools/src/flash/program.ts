@@ -1,6 +1,7 @@
 /**
  * A device program on its way to a board: types erased, `export default` turned into what Espruino's
- * `require` wants, comments dropped, every line where it stood. What the board would run wrongly and
+ * `require` wants, comments dropped, decimals written as the board reads them exactly, every line where
+ * it stood. What the board would run wrongly and
  * in silence is refused with its place; names that only a board knows are asked of the board.
  */
 import { readFileSync } from "node:fs";
@@ -8,7 +9,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { basename } from "node:path";
 import { type Comment, type Program, parse } from "acorn";
 import { Failure } from "../failure.ts";
-import { checkDialect, type Finding } from "./sdk.ts";
+import { type Finding, loadDialect } from "./sdk.ts";
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^syntax: (Await|ForAwait)|async or generator/, "return a promise and use then"],
@@ -131,10 +132,11 @@ export const readProgram = async (path: string): Promise<DeviceProgram> => {
     throw new Failure("usage", `there is no device program ${path}`, error);
   }
   const name = basename(path);
-  const code = toModule(source, name);
+  const { checkDialect, exactDecimals } = await loadDialect();
+  const code = exactDecimals(toModule(source, name));
   const wanted: string[] = [];
   const wrong: string[] = [];
-  const findings = (await checkDialect(code)).sort((a, b) => a.line - b.line);
+  const findings = checkDialect(code).sort((a, b) => a.line - b.line);
   for (const finding of findings) {
     const free = NAME_RULE.exec(finding.rule)?.[1];
     const declared = free !== undefined && declares(code, free);

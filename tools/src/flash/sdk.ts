@@ -73,10 +73,15 @@ export const espruinoSdk = async (overSerial: boolean): Promise<string> => {
   return code;
 };
 
-/** What Espruino would not run as written. */
-export const checkDialect = async (code: string): Promise<Finding[]> => {
+export interface Dialect {
+  /** What Espruino would not run as written. */
+  checkDialect(code: string): Finding[];
+  /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
+  exactDecimals(code: string): string;
+}
+
+export const loadDialect = async (): Promise<Dialect> => {
   const source = new URL("build/dialect.ts", SDK_ROOT);
   const place = existsSync(source) ? source : new URL("dist/build/dialect.js", SDK_ROOT);
-  const dialect = (await import(place.href)) as { checkDialect(code: string): Finding[] };
-  return dialect.checkDialect(code);
+  return (await import(place.href)) as Dialect;
 };

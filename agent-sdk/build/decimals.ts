@@ -1,0 +1,56 @@
+/**
+ * Pass for device programs: writes decimal literals as divisions of whole numbers. Espruino reads
+ * whole numbers exactly and misses the last bits of others (0.3 becomes 0.30000000000000004), while
+ * its division rounds as IEEE 754 wants.
+ */
+import { simple } from "acorn-walk";
+import { applyChanges, type Change, parsePiece } from "./piece.ts";
+
+/** Up to here whole numbers and powers of ten are exact. */
+const MAX_DIGITS_BEHIND = 15;
+/** The largest power of two that Espruino reads: it holds literals in 64 bits. */
+const MAX_SHIFT = 62;
+
+const power = (exponent: number): string => (2n ** BigInt(exponent)).toString();
+
+/** `* 2^a * 2^b` or `/ 2^a / 2^b`; exact, because only the exponent changes. */
+const shifted = (significand: string, exponent: number): string => {
+  let text = significand;
+  const sign = exponent < 0 ? "/" : "*";
+  for (let left = Math.abs(exponent); left > 0; left -= MAX_SHIFT) {
+    text += sign + power(Math.min(left, MAX_SHIFT));
+  }
+  return `(${text})`;
+};
+
+/** Any finite number above 0 as a whole number below 2^53 and a power of two. */
+const binary = (value: number): string => {
+  let significand = value;
+  let exponent = 0;
+  // Doubling and halving lose nothing here: neither passes the end of the range.
+  for (; !Number.isInteger(significand); exponent--) significand *= 2;
+  for (; significand > Number.MAX_SAFE_INTEGER; exponent++) significand /= 2;
+  return shifted(String(significand), exponent);
+};
+
+/** An expression of whole numbers with this very value. */
+export const exactly = (value: number): string => {
+  if (Number.isSafeInteger(value)) return String(value);
+  const [, whole = "", behind = ""] = /^(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
+  const digits = Number(whole + behind);
+  return behind !== "" && behind.length <= MAX_DIGITS_BEHIND && Number.isSafeInteger(digits)
+    ? `(${digits}/1${"0".repeat(behind.length)})`
+    : binary(value);
+};
+
+/** The code with every literal that is not a plain whole number written so. Lines stay where they are. */
+export const exactDecimals = (code: string): string => {
+  const changes: Change[] = [];
+  simple(parsePiece(code), {
+    Literal: ({ start, end, value, raw }) => {
+      if (typeof value !== "number" || /^(\d+|0[xob][\da-f]+)$/i.test(raw ?? "")) return;
+      changes.push({ start, end, text: exactly(value) });
+    },
+  });
+  return applyChanges(code, changes);
+};
