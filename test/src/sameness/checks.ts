@@ -11,11 +11,6 @@ export interface Check {
   readonly what: string;
   see(agent: Agent, max: number): Promise<unknown>;
   expected(max: number): unknown;
-  /**
-   * What a board of 2,630 variables may run out of memory at: then the call gets no answer, and never
-   * a wrong one. `roomy`: there its numbers are nearly right only.
-   */
-  readonly needs?: "memory" | "roomy";
   /** What Espruino itself cannot say: its texts are UTF-8 (docs/runtimes.md). */
   readonly onEspruino?: unknown;
 }
@@ -41,7 +36,6 @@ const ask = (what: string, expected: Seen, method: string, params?: unknown): Ch
 });
 const same = (what: string, params: unknown): Check =>
   ask(`${what}, both ways`, { result: params }, "same", params);
-const needing = (needs: "memory" | "roomy", check: Check): Check => ({ ...check, needs: needs });
 const failed = (message: string, code = -32000) => ({ error: { code, message } });
 
 /**
@@ -66,35 +60,19 @@ export const CHECKS: readonly Check[] = [
   same("an object without members", {}),
   same("an array without items", []),
   same("what JSON knows", { t: true, f: false, n: null, a: [[], {}, [[1]]], s: "" }),
-  needing(
-    "memory",
-    same("members called as built-ins", JSON.parse('{"constructor":1,"toString":2,"length":3}')),
-  ),
-  needing(
-    "memory",
-    same("letters, Chinese, an astral character", { text: "grüße 中文 🚰", "schlüssel🚰": 1 }),
-  ),
-  needing(
-    "memory",
-    same("escapes", { text: '"\\/\b\f\n\r\t\u0000\u001f\u007f\u0080\u2028\ufeff' }),
-  ),
+  same("members called as built-ins", JSON.parse('{"constructor":1,"toString":2,"length":3}')),
+  same("letters, Chinese, an astral character", { text: "grüße 中文 🚰", "schlüssel🚰": 1 }),
+  same("escapes", { text: '"\\/\b\f\n\r\t\u0000\u001f\u007f\u0080\u2028\ufeff' }),
   {
     ...same("halves of surrogates", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"]),
     see: (agent) =>
       tell(agent, "same", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"], { timeoutMs: 2000 }),
-    needs: "memory",
     onEspruino: { error: "TIMED_OUT" },
   },
   same("whole numbers", [0, 1, -1, 2 ** 31, 2 ** 32, -(2 ** 53) + 1, 2 ** 53 - 1]),
-  needing("memory", same("larger whole numbers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22])),
-  needing(
-    "roomy",
-    same("fractions", [0.5, 0.1, 21.37, 0.1 + 0.2, 1 / 3, -273.15, 2.9999999999999996, 3.00000001]),
-  ),
-  needing(
-    "roomy",
-    same("numbers far from 1", [1e-7, 1.5e-10, 1e23, 1.5e300, 5e-324, 1.7976931348623157e308]),
-  ),
+  same("larger whole numbers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22]),
+  same("fractions", [0.5, 0.1, 21.37, 0.1 + 0.2, 1 / 3, -273.15, 2.9999999999999996, 3.00000001]),
+  same("numbers far from 1", [1e-7, 1.5e-10, 1e23, 1.5e300, 5e-324, 1.7976931348623157e308]),
 
   ask("null", { result: null }, "null"),
   ask("undefined", { result: null }, "undefined"),
@@ -103,7 +81,7 @@ export const CHECKS: readonly Check[] = [
   ask("an empty text", { result: "" }, "empty"),
   ask("a function as result", failed("the result is not a JSON value"), "function"),
   ask("what JSON leaves out", { result: { c: [null, null], d: null } }, "unsayable"),
-  needing("memory", ask("a circle as result", failed("the result is not a JSON value"), "circle")),
+  ask("a circle as result", failed("the result is not a JSON value"), "circle"),
   ask("a date", { result: { at: "1970-01-02T00:00:00.000Z", half: 0.5 } }, "date"),
   ask(
     "numbers that it worked out",
@@ -114,10 +92,7 @@ export const CHECKS: readonly Check[] = [
   ask("numbers in its source", { result: [0.3, -1.1, 2.718281828459045e5, 1e-7] }, "literals"),
 
   ask("an unknown method", failed('unknown method "nothing"', -32601), "nothing"),
-  needing(
-    "memory",
-    ask("an unknown method's strange name", failed('unknown method "ü\\"🚰"', -32601), 'ü\\"🚰'),
-  ),
+  ask("an unknown method's strange name", failed('unknown method "ü\\"🚰"', -32601), 'ü\\"🚰'),
   ask("an exception", failed("the pump is dry"), "throw"),
   ask("an exception without message", failed("the handler failed"), "throw.nothing"),
   ask("a text that was thrown", failed("a text"), "throw.text"),
@@ -147,7 +122,6 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: "a call after a deadline that passed",
-    needs: "memory",
     see: (agent) => tell(agent, "same", { again: true }),
     expected: () => ({ result: { again: true } }),
   },
@@ -177,13 +151,11 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: "five calls at once, answered each with its own",
-    needs: "memory",
     see: (agent) => Promise.all([0, 1, 2, 3, 4].map((i) => tell(agent, "same", { i }))),
     expected: () => [0, 1, 2, 3, 4].map((i) => ({ result: { i } })),
   },
   {
     what: "an answer that just fits, and one of a byte more",
-    needs: "memory",
     see: fill,
     expected: (max) => ({
       fits: true,

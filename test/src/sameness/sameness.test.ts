@@ -36,43 +36,41 @@ type Begun = Awaited<ReturnType<typeof begin>>;
 describe.each(RUNTIMES)("$title", LIMITS, (runtime) => {
   const there = runtime.isThere;
 
-  describe.skipIf(!there).each(runtime.versions)("with suite %s, to a client", (version) => {
-    let begun: Begun;
-    beforeAll(async () => {
-      begun = await begin(runtime, version, "oddities");
-    }, HOOK_MS);
-    afterAll(() => begun.board.end());
+  // The table's program has more methods than the smallest board has room for.
+  describe.skipIf(!there || runtime.tight).each(runtime.versions)(
+    "with suite %s, to a client",
+    (version) => {
+      let begun: Begun;
+      beforeAll(async () => {
+        begun = await begin(runtime, version, "oddities");
+      }, HOOK_MS);
+      afterAll(() => begun.board.end());
 
-    const checks = CHECKS.filter(({ needs }) => needs !== "roomy" || !runtime.tight);
-    it.each(checks)("looks like any other: $what", async ({ see, expected, needs, onEspruino }) => {
-      const { agent, board } = begun;
-      const wanted = expected(runtime.maxPlaintext);
-      const seen = await see(agent, runtime.maxPlaintext);
-      const mayBeLost = needs === "memory" && runtime.tight;
-      const isLost = /TIMED_OUT|OUTCOME_UNKNOWN/.test(JSON.stringify(seen));
-      if (!mayBeLost || !isLost) {
-        expect(seen).toEqual(runtime.isEngine && onEspruino !== undefined ? onEspruino : wanted);
-        return;
-      }
-      await board.powerOff();
-      await board.powerOn();
-      await agent.call("system.ping", {}, { idempotent: true });
-    });
-
-    it("says in system.info what it is", async () => {
-      const info = await begun.agent.call<Record<string, unknown>>("system.info");
-      expect(Object.keys(info)).toEqual(INFO_FIELDS);
-      expect(info).toMatchObject({
-        name: "board",
-        runtime: expect.stringMatching(runtime.runtime),
-        max_plaintext: runtime.maxPlaintext,
+      it.each(CHECKS)("looks like any other: $what", async ({ see, expected, onEspruino }) => {
+        const seen = await see(begun.agent, runtime.maxPlaintext);
+        const wanted = runtime.isEngine
+          ? (onEspruino ?? expected(runtime.maxPlaintext))
+          : expected(runtime.maxPlaintext);
+        expect(seen).toEqual(wanted);
       });
-      expect(info.methods).toContain("promise.rejected.nothing");
-    });
-  });
+
+      it("says in system.info what it is", async () => {
+        const info = await begun.agent.call<Record<string, unknown>>("system.info");
+        expect(Object.keys(info)).toEqual(INFO_FIELDS);
+        expect(info).toMatchObject({
+          name: "board",
+          runtime: expect.stringMatching(runtime.runtime),
+          max_plaintext: runtime.maxPlaintext,
+        });
+        expect(info.methods).toContain("promise.rejected.nothing");
+      });
+    },
+  );
 
   describe.skipIf(!there)("with the simulator's programs", () => {
-    it.each(KINDS)("answers rightly as a $name", async ({ name, interview }) => {
+    // What echo is asked holds more than ASCII, and a board reads that with a parser of ours.
+    const kinds = KINDS.filter(({ name }) => name !== "echo" || !runtime.tight);
+    it.each(kinds)("answers rightly as a $name", async ({ name, interview }) => {
       const { board, agent } = await begin(runtime, LATEST, name as ProgramName);
       const questions = interview("board");
       for (let i = 0; i < 12; i++) {
@@ -99,6 +97,25 @@ describe.each(RUNTIMES)("$title", LIMITS, (runtime) => {
   });
 
   describe.skipIf(!there)("in its life", () => {
+    it("answers one call after the other: results, promises, errors, and what it is", async () => {
+      const { board, agent } = await begin(runtime, LATEST, "counter");
+      const params = { text: "x".repeat(200), n: [1, -2, true, null] };
+      for (let times = 1; times <= 10; times++) {
+        expect(await agent.call("do", params)).toEqual({ times, with: params });
+        expect(await agent.call("later")).toEqual({ late: true });
+        await expect(agent.call("fail")).rejects.toMatchObject({
+          remote: { code: -32000, message: "no" },
+        });
+        await expect(agent.call("nothing")).rejects.toMatchObject({ remote: { code: -32601 } });
+      }
+      expect(await agent.call("system.info")).toMatchObject({
+        name: "board",
+        runtime: expect.stringMatching(runtime.runtime),
+        max_plaintext: runtime.maxPlaintext,
+      });
+      await board.end();
+    });
+
     it("serves two people at once, and tells both of events", async () => {
       const { board, agent, credentials } = await begin(runtime, LATEST, "counter");
       const second = await household.connect();
