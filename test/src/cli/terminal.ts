@@ -1,6 +1,9 @@
 /** What a process says, waited for; and a process on a terminal of its own, with somebody who types. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const RUN = fileURLToPath(new URL("on-terminal.sh", import.meta.url));
 
 /** Longer than any step takes on a busy machine; who waits in vain wants to see what came instead. */
 const WAIT_MS = 45_000;
@@ -56,8 +59,8 @@ export class Terminal {
 
   /** `command`: words without blanks, quotes, colons and commas in them. */
   constructor(command: readonly string[], env: Readonly<Record<string, string>>, cwd?: string) {
-    const address = `EXEC:${command.join(" ")},pty,setsid,ctty,stderr`;
-    this.child = spawn("socat", ["-d", "-", address], {
+    const address = `EXEC:sh ${RUN} ${command.join(" ")},pty,setsid,ctty,stderr`;
+    this.child = spawn("socat", ["-", address], {
       env: { ...env },
       stdio: ["pipe", "pipe", "pipe"],
       ...(cwd === undefined ? {} : { cwd }),
@@ -84,8 +87,6 @@ export class Terminal {
   /** The command's exit code, when it ended. */
   async ended(): Promise<number | null> {
     if (!this.said.ended) await once(this.child, "close");
-    if (this.child.exitCode === 0) return 0;
-    // socat's own code says no more than that it was another one.
     const [, code] = /exited with status (\d+)/.exec(this.said.text) ?? [];
     return code === undefined ? null : Number(code);
   }
