@@ -14,6 +14,10 @@ export default defineConfig({
     pool: "forks",
     // Many tests wait for processes of their own; one file more than there are cores keeps those busy.
     maxWorkers: availableParallelism() + 1,
+    // In CI a test that fails is tried once more, so that one lost race of fifty processes on two cores
+    // keeps no work from landing; it is named at the end (FLAKY) and to be mended all the same.
+    retry: process.env.CI ? 1 : 0,
+    reporters: ["default", "./scripts/flaky-reporter.ts"],
     // Several times what any test needs alone: two cores may be shared with other work.
     testTimeout: 60_000,
     hookTimeout: 60_000,
