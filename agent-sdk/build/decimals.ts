@@ -1,6 +1,6 @@
 /**
  * Pass for device programs: writes decimal literals as divisions of whole numbers. Espruino reads
- * whole numbers exactly and misses the last bits of others (0.3 becomes 0.30000000000000004), while
+ * whole numbers to 2^53 exactly and misses the last bits of others (0.3 becomes 0.30000000000000004), while
  * its division rounds as IEEE 754 wants.
  */
 import { simple } from "acorn-walk";
@@ -35,7 +35,8 @@ const binary = (value: number): string => {
 
 /** An expression of whole numbers with this very value. */
 export const exactly = (value: number): string => {
-  if (Number.isSafeInteger(value)) return String(value);
+  if (value === Number.POSITIVE_INFINITY) return "(1/0)";
+  if (Number.isSafeInteger(value)) return `(${value})`;
   const [, whole = "", behind = ""] = /^(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
   const digits = Number(whole + behind);
   return behind !== "" && behind.length <= MAX_DIGITS_BEHIND && Number.isSafeInteger(digits)
@@ -43,12 +44,15 @@ export const exactly = (value: number): string => {
     : binary(value);
 };
 
+const isPlain = (value: number, raw: string): boolean =>
+  Number.isSafeInteger(value) && /^(\d+|0[xob][\da-f]+)$/i.test(raw);
+
 /** The code with every literal that is not a plain whole number written so. Lines stay where they are. */
 export const exactDecimals = (code: string): string => {
   const changes: Change[] = [];
   simple(parsePiece(code), {
     Literal: ({ start, end, value, raw }) => {
-      if (typeof value !== "number" || /^(\d+|0[xob][\da-f]+)$/i.test(raw ?? "")) return;
+      if (typeof value !== "number" || isPlain(value, raw ?? "")) return;
       changes.push({ start, end, text: exactly(value) });
     },
   });

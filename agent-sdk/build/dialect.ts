@@ -89,7 +89,11 @@ const isFunction = (node: Node): boolean =>
 /** A field lies in the prototype there; only what cannot be changed in place may be shared. */
 const isPlainValue = (node: Node): boolean =>
   node.type === "Literal" ||
-  (node.type === "UnaryExpression" && isPlainValue(as<{ argument: Node }>(node).argument));
+  (node.type === "UnaryExpression" && isPlainValue(as<{ argument: Node }>(node).argument)) ||
+  // As decimals.ts writes 0.5.
+  (node.type === "BinaryExpression" &&
+    isPlainValue(as<{ left: Node }>(node).left) &&
+    isPlainValue(as<{ right: Node }>(node).right));
 
 const checkPrivate = (key: Node, report: (rule: string, node: Node) => void): void => {
   if (key.type === "PrivateIdentifier") report("syntax: PrivateIdentifier", key);

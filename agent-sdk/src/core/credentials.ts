@@ -39,7 +39,7 @@ export const credentialsProblem = (credentials: Credentials): string | null => {
     return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";
   }
   const firmware = credentials.firmwareVersion;
-  if (firmware !== undefined && !isReport(firmware)) {
+  if (firmware !== undefined && (typeof firmware !== "string" || !isReport(firmware))) {
     return `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters`;
   }
   if (typeof credentials.relayToken !== "string") return "relayToken is missing";

@@ -24,7 +24,7 @@ declare const global: { readonly [name: string]: EspruinoSerial | undefined };
 
 const consoleFor = (line: string): string | null => {
   const now = E.getConsole();
-  if (now !== null && now !== line && now !== "Limbo") return now;
+  if (now !== line && now !== "Limbo") return now;
   for (const name of ["USB", "Bluetooth", "Serial1"])
     if (name !== line && global[name] !== undefined) return name;
   return null;

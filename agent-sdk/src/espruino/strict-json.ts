@@ -10,7 +10,10 @@
 import { readNumber } from "./numbers.ts";
 
 /** A board's stack holds no more, and nothing on the wire nests so deep. */
-export const MAX_DEPTH = 16;
+const MAX_DEPTH = 16;
+
+/** Reading thousands of digits exactly takes a board a minute, and a relay could send it such. */
+const MAX_NUMBER_CHARS = 64;
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
@@ -143,6 +146,7 @@ class JsonReader {
       if (this.code() === 43 || this.code() === 45) this.place++;
       this.digits();
     }
+    if (this.place - from > MAX_NUMBER_CHARS) this.fail();
     return readNumber(this.text.substring(from, this.place));
   }
 

@@ -6,7 +6,9 @@
  * [portable]
  */
 import { writeNumber } from "./numbers.ts";
-import { MAX_DEPTH } from "./strict-json.ts";
+
+/** Espruino never frees a function on which some fourteen of its own calls stand at once. */
+const MAX_WRITE_DEPTH = 10;
 
 /** Undefined for what JSON cannot say. */
 export const writeJson = (value: unknown, depth: number): string | undefined => {
@@ -16,7 +18,7 @@ export const writeJson = (value: unknown, depth: number): string | undefined => 
     return writeNumber(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   // Circles end here too.
-  if (depth > MAX_DEPTH) throw new Error("too deep");
+  if (depth > MAX_WRITE_DEPTH) throw new Error("too deep");
   const toJSON = (value as { toJSON?: unknown }).toJSON;
   if (typeof toJSON === "function")
     return writeJson((value as { toJSON(): unknown }).toJSON(), depth + 1);

@@ -1,7 +1,7 @@
 /** Frames: their bytes as they lie on the line, and the property that resynchronisation rests on. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeFrame, frameBytes, plainChecksum } from "./frames.ts";
+import { decodeFrame, encodeFrame, frameBytes, plainChecksum } from "./frames.ts";
 import { FrameReader } from "./reader.ts";
 
 interface Found {
@@ -35,6 +35,10 @@ it("on the line: border, blocks led by their lengths, checksum, border", () => {
     .toString(16)
     .padStart(8, "0");
   expect(hex).toBe(`0003041106${"22"}${crc}00`);
+});
+
+it("is none where a block is led by 0, which stands between frames only", () => {
+  expect(decodeFrame(new Uint8Array([0, 1, 1, 1, 1, 1, 1]), plainChecksum)).toBeNull();
 });
 
 it("says how long a frame can get", () => {

@@ -55,7 +55,7 @@ const unstuff = (bytes: Uint8Array, length: number): number => {
   let to = 0;
   while (from < length) {
     const lead = bytes[from] as number;
-    if (from + lead > length) return -1;
+    if (lead === 0 || from + lead > length) return -1;
     bytes.set(bytes.subarray(from + 1, from + lead), to);
     from += lead;
     to += lead - 1;

@@ -99,4 +99,7 @@ it("asks the board for names that only a board knows", async () => {
 it("writes decimals as a board reads them exactly, on the same line", async () => {
   const { code } = await read("warm.js", "export default (agent) => {\n  agent.x = 21.5;\n};");
   expect(code.split("\n")[1]).toBe("  agent.x = (215/10);");
+  const field =
+    "class Valve { rate = 0.5; }\nexport default (agent) => { agent.x = new Valve(); };";
+  expect((await read("valve.js", field)).code).toContain("rate = (5/10);");
 });
