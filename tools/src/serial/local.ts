@@ -51,11 +51,15 @@ const openPath = (path: string, settings: LineSettings, events: PortEvents) =>
       autoOpen: false,
     });
     let over = false;
+    // serialport forgets a write that the port's end came upon.
+    const writing = new Set<(error: PortError) => void>();
     const finish = (reason: string): void => {
       if (over) return;
       over = true;
       clearInterval(watch);
       events.closed(reason);
+      for (const failed of writing) failed(new PortError("gone", reason));
+      writing.clear();
     };
     let watch: NodeJS.Timeout | undefined;
     let node: string | null = null;
@@ -90,8 +94,15 @@ const openPath = (path: string, settings: LineSettings, events: PortEvents) =>
       resolve({
         write: (bytes) =>
           new Promise((taken, failed) => {
-            if (over) failed(new PortError("gone", `${path} is gone`));
-            else serial.write(bytes, done(taken, failed, "way to write"));
+            if (over) {
+              failed(new PortError("gone", `${path} is gone`));
+              return;
+            }
+            writing.add(failed);
+            serial.write(bytes, (error) => {
+              writing.delete(failed);
+              done(taken, failed, "way to write")(error);
+            });
           }),
         pause: () => serial.pause(),
         resume: () => serial.resume(),
