@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
-import { afterEach, describe, expect, it } from "vitest";
+import { SerialPort } from "serialport";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseAddress } from "./address.ts";
 import { serialOpener, usbOpener } from "./local.ts";
 import { DEFAULT_SETTINGS, type OpenPort, PortError, type PortEvents } from "./port.ts";
@@ -112,6 +113,20 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     await expect(
       usbOpener("OTHER", list)(DEFAULT_SETTINGS, listening().events),
     ).rejects.toMatchObject({ problem: "gone" });
+  });
+
+  it("ends a write that serialport forgot, as one between the end and the news of it, when the port goes", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const ends = listening();
+    const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, ends.events);
+    vi.spyOn(SerialPort.prototype, "write").mockReturnValue(true);
+    const forgotten = expect(port.write(Buffer.from("x"))).rejects.toMatchObject({
+      problem: "gone",
+    });
+    await cable.pull();
+    await forgotten;
+    expect(ends.closed).toHaveLength(1);
   });
 
   it("that takes no bytes any more is lost after its time, and can be opened again", async () => {
