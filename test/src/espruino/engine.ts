@@ -1,16 +1,14 @@
 /** The real Espruino that ESPRUINO_BIN names, as a board. */
-import { existsSync } from "node:fs";
-import { Engine, type EngineProcess } from "../../../agent-sdk/src/testing/espruino-engine.ts";
-
-const nameOf = (variable: string): string | null => {
-  const path = process.env[variable];
-  return path !== undefined && existsSync(path) ? path : null;
-};
+import {
+  Engine,
+  type EngineProcess,
+  findEspruino,
+} from "../../../agent-sdk/src/testing/espruino-engine.ts";
 
 /** With memory to spare. */
-export const binary = nameOf("ESPRUINO_BIN");
+export const binary = findEspruino("ESPRUINO_BIN");
 /** One built with 2,630 variables, as a Puck.js has them. */
-export const smallBinary = nameOf("ESPRUINO_BIN_2630");
+export const smallBinary = findEspruino("ESPRUINO_BIN_2630");
 
 /** For a test's title. */
 export const whySkipped = (path: string | null, variable: string): string =>

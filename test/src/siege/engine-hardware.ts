@@ -6,7 +6,7 @@ import type { LinkPort } from "@blindrelay/agent-sdk";
 import { EspruinoDevice, FLASH_FILE } from "../../../agent-sdk/src/testing/espruino-device.ts";
 import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
 import { wireNet } from "../../../agent-sdk/src/testing/wire-net.ts";
-import { configOf, type EspruinoFiles, markerOf, SLOTS, START } from "./espruino-board.ts";
+import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
 import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from "./hardware.ts";
 
 const CHUNK_BYTES = 4000;
@@ -62,10 +62,7 @@ export class EngineHardware implements Hardware {
       folder: this.folder,
       timer,
       net: wireNet(linkWire(network), timer),
-      print: (line) => {
-        const marker = markerOf(line);
-        if (marker !== null) executed(marker);
-      },
+      print: tellsExecuted(executed),
     });
   }
 

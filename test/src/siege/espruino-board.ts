@@ -34,6 +34,11 @@ export const START = `
 
 const EXECUTED = "blindrelay warn: executed ";
 
-/** The marker of a call in a line that program.ts printed; null for any other line. */
-export const markerOf = (line: string): unknown =>
-  line.startsWith(EXECUTED) ? JSON.parse(line.slice(EXECUTED.length)).marker : null;
+/** Hears what a board prints, and tells the marker of each call that program.ts says it executed. */
+export const tellsExecuted =
+  (executed: (marker: unknown) => void) =>
+  (line: string): void => {
+    if (!line.startsWith(EXECUTED)) return;
+    const { marker } = JSON.parse(line.slice(EXECUTED.length));
+    if (marker !== null) executed(marker);
+  };

@@ -4,7 +4,7 @@ import { EspruinoFlash } from "../../../agent-sdk/src/testing/espruino-flash.ts"
 import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
 import { wireNet } from "../../../agent-sdk/src/testing/wire-net.ts";
-import { configOf, type EspruinoFiles, markerOf, SLOTS, START } from "./espruino-board.ts";
+import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
 import {
   DEAD_NETWORK,
   type Hardware,
@@ -29,10 +29,7 @@ class SubsetHardware implements Hardware {
       storage: this.flash,
       timer,
       net: wireNet(linkWire(network), timer),
-      print: (line) => {
-        const marker = markerOf(line);
-        if (marker !== null) executed(marker);
-      },
+      print: tellsExecuted(executed),
     });
   }
 
