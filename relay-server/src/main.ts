@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
-import { MASTER_KEY_VARIABLE } from "./auth/master-key.ts";
 import {
   CONFIG_KEYS,
   Config,
@@ -13,11 +12,12 @@ import {
   readConfig,
   variableOf,
 } from "./config.ts";
+import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
+import { initStore } from "./data-dir.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";
 import { startServer } from "./server.ts";
-import { initStore } from "./setup.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 

@@ -3,14 +3,14 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { NameLockout } from "./auth/names.ts";
+import { UsernameLockout } from "./control/username-lockout.ts";
 import type { HubStats } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { newTimings } from "./ops/durations.ts";
 
 test("a name that is guessed from many addresses is counted apart from addresses shut out", async () => {
-  const [lockout, names] = [new Lockout(), new NameLockout()];
+  const [lockout, names] = [new Lockout(), new UsernameLockout()];
   const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings());
   for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
   const shown = (name: string) => registry.getSingleMetricAsString(name);

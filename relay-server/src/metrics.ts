@@ -11,7 +11,7 @@ import {
   Registry as Metrics,
   type Registry,
 } from "prom-client";
-import type { ControlContext } from "./auth/context.ts";
+import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./ops/durations.ts";
 

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import WebSocket from "ws";
-import { masterKeyPath } from "./auth/master-key.ts";
-import { rekey } from "./auth/rekey.ts";
+import { rekey } from "./control/key-rotation.ts";
+import { masterKeyPath } from "./control/master-key.ts";
+import { initStore, openData } from "./data-dir.ts";
 import { createLog } from "./log.ts";
 import { backupStore } from "./ops/backup.ts";
 import { checkRelay } from "./ops/check.ts";
 import { setDisabled } from "./ops/users.ts";
 import { type RunningServer, startServer } from "./server.ts";
-import { initStore, openData } from "./setup.ts";
 
 const PASSWORD = "correct horse";
 const LOG = createLog("silent");

@@ -8,13 +8,14 @@ import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Logger } from "pino";
 import pkg from "../package.json" with { type: "json" };
-import { storeAuthority } from "./auth/authority.ts";
-import { controlContext, type Links } from "./auth/context.ts";
-import { storeLedger } from "./auth/ledger.ts";
 import { relayClock } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
+import { controlContext, type Links } from "./control/context.ts";
+import { storeLookups } from "./control/hub-lookups.ts";
+import { storeWriteBehind } from "./control/write-behind.ts";
 import type { Hub } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
+import { openAlone } from "./data-dir.ts";
 import { Failure } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/address.ts";
 import type { Figures } from "./http/admin-stats.ts";
@@ -25,12 +26,11 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
-import { openAlone } from "./setup.ts";
 import type { Db } from "./store/open.ts";
-import { disabledUsers } from "./store/people.ts";
+import { applyRetention } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
-import { forgetOld } from "./store/tidy.ts";
-import { runHub } from "./ws/run.ts";
+import { disabledUsers } from "./store/users.ts";
+import { runHub } from "./ws/hub-driver.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** How often what the hub left behind is written, and what commands did is noticed. */
@@ -92,11 +92,18 @@ export const startServer = async (
     log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
   }
 
-  const ledger = storeLedger(store);
+  const writeBehind = storeWriteBehind(store);
   const lockout = new Lockout();
   const { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst, waitingPerAddress } = config;
   const limits = { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst, waitingPerAddress };
-  const running = runHub({ authority: storeAuthority(store), ledger, lockout, limits, nowMs, log });
+  const running = runHub({
+    lookups: storeLookups(store),
+    writeBehind,
+    lockout,
+    limits,
+    nowMs,
+    log,
+  });
   const { hub } = running;
   const context = controlContext({ ...data, lockout, links: links(hub, nowMs), nowMs });
   const startedAtMs = nowMs();
@@ -104,7 +111,8 @@ export const startServer = async (
   loopDelay.enable();
   let draining = false;
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
-  const settle = () => ledger.flush().catch(complain("cannot write the ledger"));
+  const settle = () =>
+    writeBehind.flush().catch(complain("cannot write request counts and last-seen times"));
   const isReady = async () => !draining && (await answers(store.db));
   const app = buildApp(
     {
@@ -135,7 +143,7 @@ export const startServer = async (
     await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
-    await ledger.flush();
+    await writeBehind.flush();
     await store.close();
   };
   try {
@@ -157,7 +165,7 @@ export const startServer = async (
     setInterval(() => watchKey().catch(complain("cannot look at the key's check")), FLUSH_MS),
     setInterval(settle, FLUSH_MS),
     setInterval(
-      () => forgetOld(store.db, nowMs()).catch(complain("cannot tidy the store")),
+      () => applyRetention(store.db, nowMs()).catch(complain("cannot tidy the store")),
       FORGET_MS,
     ),
   ];

@@ -21,7 +21,7 @@ export const jsonText = (value: unknown): string =>
   );
 
 /** Lines of answer for a person or a shell. */
-export const answer = (text: string): void => {
+export const printResult = (text: string): void => {
   process.stdout.write(`${harmless(text)}\n`);
 };
 
@@ -31,7 +31,7 @@ export const answerJson = (value: unknown): void => {
 };
 
 /** Lines for the person who watches. */
-export const tell = (text: string): void => {
+export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);
 };
 

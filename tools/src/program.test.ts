@@ -10,7 +10,7 @@ import { callFailure } from "./call-failure.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
 import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { jsonText, table, tell } from "./output.ts";
+import { jsonText, printStatus, table } from "./output.ts";
 import { exitCodeOf, makeProgram } from "./program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-program-"));
@@ -183,7 +183,7 @@ it("does not let what others say steer the terminal", () => {
     written += text;
     return true;
   });
-  tell("a\u001b[2Jb\u009bc\u202ed\ne");
+  printStatus("a\u001b[2Jb\u009bc\u202ed\ne");
   expect(written).toBe("a\ufffd[2Jb\ufffdc\ufffdd\ne\n");
   // An agent that is called so must not make a line of the table, nor one of events.
   expect(table(["A"], [["x\npump-8 is offline"]])).toBe("A\nx\ufffdpump-8 is offline");

@@ -21,7 +21,7 @@ import { addShell } from "./commands/shell.ts";
 import { addToken } from "./commands/token.ts";
 import { type Environment, Settings } from "./config/settings.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { tell } from "./output.ts";
+import { printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";
 
@@ -83,9 +83,13 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a fault of our
 export const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   if (error instanceof Failure) {
-    tell(error.exitCode === EXIT.agentError ? error.message : `blindrelay: ${error.message}`);
+    printStatus(
+      error.exitCode === EXIT.agentError ? error.message : `blindrelay: ${error.message}`,
+    );
     return error.exitCode;
   }
-  tell(`blindrelay: a fault of ours: ${error instanceof Error ? error.stack : String(error)}`);
+  printStatus(
+    `blindrelay: a fault of ours: ${error instanceof Error ? error.stack : String(error)}`,
+  );
   return EXIT.fault;
 };

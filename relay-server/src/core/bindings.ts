@@ -47,7 +47,7 @@ export class Bindings<B extends Binder> {
     return binding?.agentId === agentId ? binding.client : null;
   }
 
-  /** Ends every binding of a connection that ends. */
+  /** Disconnector every binding of a connection that ends. */
   drop(client: B): void {
     for (const first of client.bound) {
       this.#byFirst.delete(first);
@@ -55,7 +55,7 @@ export class Bindings<B extends Binder> {
     client.bound.clear();
   }
 
-  /** Ends every binding to an agent that was deleted. */
+  /** Disconnector every binding to an agent that was deleted. */
   dropAgent(agentId: string): void {
     for (const [first, binding] of this.#byFirst) {
       if (binding.agentId === agentId) {

@@ -12,8 +12,8 @@ import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { HubLimits } from "./limits.ts";
 import type { Peer } from "./peers.ts";
 import type { AgentReport, ClientType, LinkPort } from "./ports.ts";
-import { RateBucket } from "./rate.ts";
-import type { Waiting } from "./wheel.ts";
+import { RateBucket } from "./rate-limit.ts";
+import type { Waiting } from "./timer-wheel.ts";
 import type { ClientEnvelope } from "./wire.ts";
 
 export type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";

@@ -21,7 +21,7 @@ export class Counters {
   authSuccesses = 0;
   takeovers = 0;
   /** Messages of the relay's own (errors, presence, pongs) that found a queue full. */
-  noticesDropped = 0;
+  controlMessagesDropped = 0;
   closedForMissedPings = 0;
   closedForSlowness = 0;
   connectionsOpened = 0;

@@ -5,7 +5,7 @@
  */
 import type { Connection } from "./connection.ts";
 import { DRAIN_BATCH, MIN_RECONNECT_WINDOW_S, RECONNECTS_PER_SECOND } from "./limits.ts";
-import { spread } from "./spread.ts";
+import { stagger } from "./stagger.ts";
 
 export class Drain {
   readonly #left: Iterator<Connection>;
@@ -20,7 +20,7 @@ export class Drain {
   /** When the next one shall come back: whole seconds, at least 1. */
   nextReconnectInS(): number {
     this.#count += 1;
-    return 1 + Math.floor(spread(this.#count) * this.#windowS);
+    return 1 + Math.floor(stagger(this.#count) * this.#windowS);
   }
 
   /** Says goodbye to the next batch. */

@@ -17,7 +17,7 @@ const START_MS = 1_767_225_600_000; // 2026-01-01T00:00:00Z
 /** Answers as the store does: tokens read `acct:<user>`, `agt:<agent>`, `sess:<kind>:<who>:<n>`. */
 export class MemoryStore {
   readonly users = new Set<string>();
-  readonly owners = new Map<string, string>();
+  readonly ownerCache = new Map<string, string>();
   readonly sessions = new Map<string, { who: string; expiresAtMs: number; used: number }>();
   readonly seen: { agentId: string; nowMs: number; report: AgentReport | null }[] = [];
   /** While true, look-ups fail as they do when a database is away. */
@@ -38,7 +38,8 @@ export class MemoryStore {
       const error = "Expected one kind of token, got the other";
       return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: true };
     }
-    const known = side === "client" ? this.users.has(who) : this.owners.has(who) && who === agentId;
+    const known =
+      side === "client" ? this.users.has(who) : this.ownerCache.has(who) && who === agentId;
     if (!known) {
       return INVALID;
     }
@@ -73,7 +74,7 @@ export class MemoryStore {
     };
     return side === "client"
       ? { ...common, role: "client", userId: who, requestsUsed: used }
-      : { ...common, role: "agent", userId: this.owners.get(who)!, agentId: who };
+      : { ...common, role: "agent", userId: this.ownerCache.get(who)!, agentId: who };
   }
 }
 
@@ -216,7 +217,7 @@ export class World {
         this.lookUps.push(() => this.hub.authenticated(connection, result, this.now));
       },
       findOwner: (connection, agentId) => {
-        const owner = this.store.owners.get(agentId) ?? null;
+        const owner = this.store.ownerCache.get(agentId) ?? null;
         const { broken } = this.store;
         this.lookUps.push(() =>
           broken
@@ -238,7 +239,7 @@ export class World {
 
   user(userId: string, ...agentIds: string[]): void {
     this.store.users.add(userId);
-    for (const agentId of agentIds) this.store.owners.set(agentId, userId);
+    for (const agentId of agentIds) this.store.ownerCache.set(agentId, userId);
   }
 
   /** A connection that has said nothing yet. */

@@ -4,22 +4,22 @@
  */
 import { CLOSE_POLICY, MISSED_PINGS, PING_INTERVAL_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
-import type { Ends } from "./ends.ts";
-import { spread } from "./spread.ts";
-import type { Tables } from "./tables.ts";
+import type { Disconnector } from "./disconnect.ts";
+import { stagger } from "./stagger.ts";
+import type { HubState } from "./state.ts";
 import { PING_TEXT } from "./wire.ts";
 
 export class Heartbeat {
-  readonly #tables: Tables;
-  readonly #ends: Ends;
+  readonly #state: HubState;
+  readonly #disconnector: Disconnector;
 
-  constructor(tables: Tables, ends: Ends) {
-    this.#tables = tables;
-    this.#ends = ends;
+  constructor(state: HubState, disconnector: Disconnector) {
+    this.#state = state;
+    this.#disconnector = disconnector;
   }
 
   awaitAuth(connection: Connection): void {
-    this.#tables.wheel.set(connection, connection.authDeadline);
+    this.#state.wheel.set(connection, connection.authDeadline);
   }
 
   /**
@@ -27,30 +27,30 @@ export class Heartbeat {
    * once is pinged at different times ever after.
    */
   start(connection: Connection, now: number): void {
-    const fraction = 0.5 + spread(this.#tables.counters.authSuccesses) / 2;
+    const fraction = 0.5 + stagger(this.#state.counters.authSuccesses) / 2;
     connection.nextPingAt = now + fraction * PING_INTERVAL_MS;
     this.#setWake(connection);
   }
 
   tick(now: number): void {
-    this.#tables.wheel.tick(now, (connection) => this.#wake(connection, now));
+    this.#state.wheel.tick(now, (connection) => this.#wake(connection, now));
   }
 
   #setWake(connection: Connection): void {
     const { peer, nextPingAt } = connection;
     const expiresAt = peer?.role === "client" ? peer.session.expiresAtMs : nextPingAt;
-    this.#tables.wheel.set(connection, Math.min(nextPingAt, expiresAt));
+    this.#state.wheel.set(connection, Math.min(nextPingAt, expiresAt));
   }
 
   #wake(connection: Connection, now: number): void {
     const { peer } = connection;
     if (peer === null) {
-      this.#ends.endWith(connection, "AUTH_TIMEOUT", null, now);
+      this.#disconnector.endWith(connection, "AUTH_TIMEOUT", null, now);
     } else if (peer.role === "client" && now >= peer.session.expiresAtMs) {
-      this.#ends.endWith(connection, "SESSION_EXPIRED", null, now);
+      this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
     } else if (connection.pingsUnanswered >= MISSED_PINGS) {
-      this.#tables.counters.closedForMissedPings += 1;
-      this.#ends.end(connection, CLOSE_POLICY, "missed pings", now);
+      this.#state.counters.closedForMissedPings += 1;
+      this.#disconnector.end(connection, CLOSE_POLICY, "missed pings", now);
     } else {
       this.#ping(connection, now);
     }
@@ -61,7 +61,7 @@ export class Heartbeat {
     // After a pause of the whole process the next ping still leaves time for an answer.
     connection.nextPingAt = Math.max(connection.nextPingAt, now - PING_INTERVAL_MS / 2);
     connection.nextPingAt += PING_INTERVAL_MS;
-    this.#tables.notices.send(connection, PING_TEXT, now);
+    this.#state.controlMessages.send(connection, PING_TEXT, now);
     connection.link.ping();
     this.#setWake(connection);
   }

@@ -246,7 +246,7 @@ const sidOf = (message: Fields): string | null => {
   return typeof payload === "string" && payload.startsWith("{") ? JSON.parse(payload).sid : null;
 };
 
-it("conserves messages, keeps users apart and its tables bounded, whatever happens", () => {
+it("conserves messages, keeps users apart and its state bounded, whatever happens", () => {
   fc.assert(
     fc.property(fc.array(action, { minLength: 20, maxLength: 120 }), (steps) => {
       const game = new Game();

@@ -4,58 +4,63 @@
  * backwards), effects out through the ports; no sockets, timers or clocks. The edge calls `tick`
  * every TICK_MS; a late or an extra call is harmless.
  *
- *     a message -> intake -> routing -> outbox -> the other's link
- *        its `auth` -> entrance (gate) -> peers
- *     time -> heartbeat, outbox, presence, drain        every end -> ends
+ *     a message -> inbound -> routing -> outbox -> the other's link
+ *        its `auth` -> authenticator -> peers
+ *     time -> heartbeat, outbox, presence, drain        every end -> disconnector
  */
 import { CLOSE_TRY_LATER, type ErrorCode } from "@blindrelay/protocol";
+import { Authenticator } from "./auth.ts";
 import { Connection } from "./connection.ts";
 import type { Counters } from "./counters.ts";
+import { Disconnector } from "./disconnect.ts";
 import { Drain } from "./drain.ts";
-import { Ends } from "./ends.ts";
-import { Entrance } from "./entrance.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { Intake } from "./intake.ts";
+import { Inbound } from "./inbound.ts";
 import type { AuthResult, HubPort, LinkPort } from "./ports.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
-import { type HubOptions, Tables } from "./tables.ts";
+import { type HubOptions, HubState } from "./state.ts";
 
 export class Hub {
-  readonly #tables: Tables;
-  readonly #ends: Ends;
+  readonly #state: HubState;
+  readonly #disconnector: Disconnector;
   readonly #heartbeat: Heartbeat;
-  readonly #entrance: Entrance;
+  readonly #authenticator: Authenticator;
   readonly #routing: Routing;
-  readonly #intake: Intake;
+  readonly #inbound: Inbound;
   #drain: Drain | null = null;
 
   constructor(port: HubPort, options: HubOptions, now: number) {
-    this.#tables = new Tables(port, options, now);
-    this.#ends = new Ends(this.#tables);
-    this.#heartbeat = new Heartbeat(this.#tables, this.#ends);
-    this.#entrance = new Entrance(this.#tables, this.#ends, this.#heartbeat);
-    this.#routing = new Routing(this.#tables);
-    this.#intake = new Intake(this.#tables, this.#ends, this.#entrance, this.#routing);
+    this.#state = new HubState(port, options, now);
+    this.#disconnector = new Disconnector(this.#state);
+    this.#heartbeat = new Heartbeat(this.#state, this.#disconnector);
+    this.#authenticator = new Authenticator(this.#state, this.#disconnector, this.#heartbeat);
+    this.#routing = new Routing(this.#state);
+    this.#inbound = new Inbound(
+      this.#state,
+      this.#disconnector,
+      this.#authenticator,
+      this.#routing,
+    );
   }
 
   // ---- events of a connection
 
   /** Whether an address may open one more connection; asked before the upgrade. */
   hasRoom(address: string): boolean {
-    return this.#tables.lobby.hasRoom(address);
+    return this.#state.unauthenticated.hasRoom(address);
   }
 
   /** A WebSocket was upgraded. The answer is the handle for everything that happens on it. */
   connect(link: LinkPort, address: string, now: number): Connection {
-    const connection = new Connection(link, address, this.#tables.limits, now);
-    this.#tables.counters.connectionsOpened += 1;
-    this.#tables.connections.add(connection);
-    this.#tables.lobby.enter(connection);
+    const connection = new Connection(link, address, this.#state.limits, now);
+    this.#state.counters.connectionsOpened += 1;
+    this.#state.connections.add(connection);
+    this.#state.unauthenticated.enter(connection);
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
     } else {
-      this.#ends.restart(connection, this.#drain.nextReconnectInS(), now);
+      this.#disconnector.restart(connection, this.#drain.nextReconnectInS(), now);
     }
     return connection;
   }
@@ -66,7 +71,7 @@ export class Hub {
    */
   receive(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
     connection.pingsUnanswered = 0;
-    this.#intake.take(connection, text, frame, now);
+    this.#inbound.take(connection, text, frame, now);
   }
 
   /** A pong control frame arrived: as good as a message that says so. */
@@ -76,10 +81,10 @@ export class Hub {
 
   /** The socket is gone, whoever closed it. The last event of a connection. */
   closed(connection: Connection, now: number): void {
-    this.#tables.connections.delete(connection);
-    this.#tables.lobby.leave(connection);
+    this.#state.connections.delete(connection);
+    this.#state.unauthenticated.leave(connection);
     if (connection.state !== "closing") {
-      this.#ends.detach(connection, now);
+      this.#disconnector.detach(connection, now);
     }
   }
 
@@ -87,8 +92,8 @@ export class Hub {
 
   authenticated(connection: Connection, result: AuthResult, now: number): void {
     if (connection.state === "authenticating") {
-      this.#entrance.finish(connection, result, now);
-      this.#intake.resume(connection, now);
+      this.#authenticator.finish(connection, result, now);
+      this.#inbound.resume(connection, now);
     }
   }
 
@@ -100,16 +105,16 @@ export class Hub {
     }
     connection.unrouted = null;
     const { envelope, frame } = unrouted;
-    const { owners, revocations } = this.#tables;
+    const { ownerCache, revocations } = this.#state;
     const deleted = revocations.since(
       connection.askedAt,
       (revocation) => revocation.kind === "agent" && revocation.agentId === envelope.agentId,
     );
     if (owner !== null && !deleted) {
-      owners.remember(envelope.agentId, owner);
+      ownerCache.remember(envelope.agentId, owner);
     }
     this.#routing.envelopeFromClient(peer, envelope, deleted ? null : owner, frame, now);
-    this.#intake.resume(connection, now);
+    this.#inbound.resume(connection, now);
   }
 
   /** The store could not tell who owns the agent. */
@@ -117,36 +122,36 @@ export class Hub {
     const { unrouted } = connection;
     if (unrouted !== null) {
       connection.unrouted = null;
-      this.#tables.notices.refuse(connection, "INTERNAL", unrouted.envelope, now);
-      this.#intake.resume(connection, now);
+      this.#state.controlMessages.refuse(connection, "INTERNAL", unrouted.envelope, now);
+      this.#inbound.resume(connection, now);
     }
   }
 
   // ---- time
 
   tick(now: number): void {
-    const { outbox, presence, requestIds, sessions, lockout, counters } = this.#tables;
+    const { outbox, presence, requestIds, sessions, lockout, counters } = this.#state;
     this.#heartbeat.tick(now);
     outbox.tick(now, (connection) => {
       counters.closedForSlowness += 1;
-      this.#ends.end(connection, CLOSE_TRY_LATER, "slow consumer", now);
+      this.#disconnector.end(connection, CLOSE_TRY_LATER, "slow consumer", now);
     });
     presence.tick(now);
     requestIds.expire(now);
     sessions.tick(now);
     lockout.expire(now);
     this.#drain?.tick((connection, reconnectInS) =>
-      this.#ends.restart(connection, reconnectInS, now),
+      this.#disconnector.restart(connection, reconnectInS, now),
     );
   }
 
   // ---- commands; `code` is what the peers concerned are told
 
   isOnline(agentId: string): boolean {
-    return this.#tables.peers.agent(agentId) !== undefined;
+    return this.#state.peers.agent(agentId) !== undefined;
   }
 
-  /** Ends an agent's connection: its token was rotated, say. Its bindings wait for its return. */
+  /** Disconnector an agent's connection: its token was rotated, say. Its bindings wait for its return. */
   endAgent(agentId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "agent", agentId }, code, now);
   }
@@ -154,18 +159,18 @@ export class Hub {
   /** The agent was deleted: ends its connection and everything that pointed to it. */
   forgetAgent(agentId: string, code: ErrorCode, now: number): void {
     this.endAgent(agentId, code, now);
-    this.#tables.owners.forget(agentId);
-    for (const user of this.#tables.peers.users()) {
+    this.#state.ownerCache.forget(agentId);
+    for (const user of this.#state.peers.users()) {
       user.bindings.dropAgent(agentId);
     }
   }
 
-  /** Ends the connections of a user's clients: the account token or the password changed. */
+  /** Disconnector the connections of a user's clients: the account token or the password changed. */
   endClients(userId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "clients", userId }, code, now);
   }
 
-  /** Ends all connections of a user, agents too: the user was disabled or deleted. */
+  /** Disconnector all connections of a user, agents too: the user was disabled or deleted. */
   endUser(userId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "user", userId }, code, now);
   }
@@ -176,15 +181,15 @@ export class Hub {
 
   /** Begins the shutdown: everybody is sent away over the next ticks, newcomers at once. */
   drain(): void {
-    this.#drain ??= new Drain(this.#tables.connections);
+    this.#drain ??= new Drain(this.#state.connections);
   }
 
   #revoke(revocation: Revocation, code: ErrorCode, now: number): void {
-    this.#tables.revocations.add(revocation);
-    for (const connection of this.#tables.connections) {
+    this.#state.revocations.add(revocation);
+    for (const connection of this.#state.connections) {
       const { peer, state } = connection;
       if (peer !== null && state !== "closing" && concerns(revocation, peer)) {
-        this.#ends.endWith(connection, code, null, now);
+        this.#disconnector.endWith(connection, code, null, now);
       }
     }
   }
@@ -192,17 +197,17 @@ export class Hub {
   // ---- figures
 
   get counters(): Counters {
-    return this.#tables.counters;
+    return this.#state.counters;
   }
 
   /** Connections whose socket is not gone yet, ended ones included; 0 says that a drain is done. */
   get connectionCount(): number {
-    return this.#tables.connections.size;
+    return this.#state.connections.size;
   }
 
   /** Figures of this moment; costs a walk over all connections. */
   stats(): HubStats {
-    const { connections, peers, requestIds, sessions, lockout, counters, outbox } = this.#tables;
+    const { connections, peers, requestIds, sessions, lockout, counters, outbox } = this.#state;
     const stats: HubStats = {
       connections: { client: 0, agent: 0, firmware: 0, waiting: 0, closing: 0 },
       agentsOnline: peers.agentCount,

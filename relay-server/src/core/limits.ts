@@ -46,7 +46,7 @@ export const HELD_OVERHEAD_BYTES = 64;
 /** Request ids remembered per connection; 68 a second for the whole 60 s. */
 export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 
-/** Owners of agents remembered; 10,000 agents offline at once cost no look-up. */
+/** OwnerCache of agents remembered; 10,000 agents offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
 /** `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute. */

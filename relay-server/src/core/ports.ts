@@ -4,7 +4,7 @@
  *
  * - `LinkPort` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
  *   an answer that takes time comes back as an event (`hub.authenticated`, `hub.ownerFound`).
- * - `Authority` and `Ledger` are what the store offers. They are asynchronous; `ws/run.ts` stands
+ * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous; `ws/hub-driver.ts` stands
  *   between the two.
  */
 import type { Connection } from "./connection.ts";
@@ -98,14 +98,14 @@ export type AuthFailureCode =
   | "INTERNAL";
 
 /** Look-ups over the store. A rejected promise is answered to the peer as `INTERNAL`. */
-export interface Authority {
+export interface HubLookups {
   authenticate(request: AuthRequest): Promise<AuthResult>;
   /** The user who owns the agent, or null when there is none. */
   ownerOf(agentId: string): Promise<string | null>;
 }
 
 /** What the hub leaves behind in the store. Rejections are logged, never shown to a peer. */
-export interface Ledger {
+export interface WriteBehind {
   saveRequestsUsed(sessionHash: string, used: number): Promise<void>;
   agentSeen(agentId: string, nowMs: number, report: AgentReport | null): Promise<void>;
 }

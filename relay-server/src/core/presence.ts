@@ -3,21 +3,22 @@
  * comes or goes. A newly connected client hears of nothing unasked; one that said
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full queue.
  */
+
+import type { ControlMessages } from "./control-messages.ts";
 import { SNAPSHOT_BATCH } from "./limits.ts";
-import type { Notices } from "./notices.ts";
 import type { Outbox } from "./outbox.ts";
 import type { AgentPeer, ClientPeer } from "./peers.ts";
 import { agentStatusText } from "./wire.ts";
 
 export class Presence {
   readonly #outbox: Outbox;
-  readonly #notices: Notices;
+  readonly #controlMessages: ControlMessages;
   /** What each snapshot under way has still to tell. */
   readonly #snapshots = new Map<ClientPeer, Set<string>>();
 
-  constructor(outbox: Outbox, notices: Notices) {
+  constructor(outbox: Outbox, controlMessages: ControlMessages) {
     this.#outbox = outbox;
-    this.#notices = notices;
+    this.#controlMessages = controlMessages;
   }
 
   /** Tells the user's clients that an agent came or went. */
@@ -29,7 +30,7 @@ export class Presence {
     for (const client of agent.user.clients) {
       // The news overtakes the snapshot, which then has nothing to add.
       this.#snapshots.get(client)?.delete(agent.agentId);
-      this.#notices.send(client.connection, text, now);
+      this.#controlMessages.send(client.connection, text, now);
     }
   }
 
@@ -63,7 +64,7 @@ export class Presence {
       left.delete(agentId);
       const agent = client.user.agents.get(agentId);
       if (agent !== undefined) {
-        this.#notices.send(
+        this.#controlMessages.send(
           client.connection,
           agentStatusText(agentId, true, agent.onlineSince),
           now,

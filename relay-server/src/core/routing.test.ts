@@ -82,7 +82,7 @@ describe("an envelope from a client", () => {
     w.slowStore = true;
     ann.say(to("away", "x"));
     w.hub.forgetAgent("away", "REVOKED", w.now);
-    w.store.owners.delete("away");
+    w.store.ownerCache.delete("away");
     w.answer();
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
     w.slowStore = false;
@@ -94,7 +94,7 @@ describe("an envelope from a client", () => {
     const { w, ann } = world();
     ann.say(to("away", "x"));
     w.hub.forgetAgent("away", "REVOKED", w.now);
-    w.store.owners.delete("away");
+    w.store.ownerCache.delete("away");
     ann.say(to("away", "x"));
     expect(ann.codes()).toEqual(["AGENT_OFFLINE", "AGENT_NOT_FOUND"]);
   });

@@ -12,7 +12,7 @@
  */
 import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
 import type { AgentPeer, ClientPeer, Peer } from "./peers.ts";
-import type { Tables } from "./tables.ts";
+import type { HubState } from "./state.ts";
 import {
   type ClientEnvelope,
   type Envelope,
@@ -25,10 +25,10 @@ import {
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
 export class Routing {
-  readonly #tables: Tables;
+  readonly #state: HubState;
 
-  constructor(tables: Tables) {
-    this.#tables = tables;
+  constructor(state: HubState) {
+    this.#state = state;
   }
 
   /**
@@ -36,11 +36,11 @@ export class Routing {
    * can tell. An agent that is connected needs no look-up.
    */
   ownerOf(agentId: string): string | null | undefined {
-    const online = this.#tables.peers.agent(agentId);
+    const online = this.#state.peers.agent(agentId);
     if (online !== undefined) {
       return online.user.id;
     }
-    return AGENT_ID.test(agentId) ? this.#tables.owners.get(agentId) : null;
+    return AGENT_ID.test(agentId) ? this.#state.ownerCache.get(agentId) : null;
   }
 
   envelopeFromClient(
@@ -51,20 +51,20 @@ export class Routing {
     now: number,
   ): void {
     const { agentId, sid, requestId } = envelope;
-    const { notices, requestIds } = this.#tables;
+    const { controlMessages, requestIds } = this.#state;
     if (owner !== client.user.id) {
-      notices.refuse(client.connection, "AGENT_NOT_FOUND", envelope, now);
+      controlMessages.refuse(client.connection, "AGENT_NOT_FOUND", envelope, now);
       return;
     }
     const first = sid === null ? null : firstPart(sid);
     if (first !== null && !client.user.bindings.bind(first, client, agentId)) {
-      notices.refuse(client.connection, "SID_IN_USE", envelope, now);
+      controlMessages.refuse(client.connection, "SID_IN_USE", envelope, now);
       return;
     }
     // A packet goes by its sid alone, so its request_id is neither remembered nor refused.
     if (sid === null && requestId !== null) {
       if (!requestIds.remember(agentId, requestId, client, now)) {
-        notices.refuse(client.connection, "REQUEST_ID_IN_USE", envelope, now);
+        controlMessages.refuse(client.connection, "REQUEST_ID_IN_USE", envelope, now);
         return;
       }
     }
@@ -72,13 +72,13 @@ export class Routing {
   }
 
   packetFromClient(client: ClientPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
-    const { notices } = this.#tables;
+    const { controlMessages } = this.#state;
     const first = firstPart(packet.sid);
     const found = first === null ? "unbound" : client.user.bindings.agentFor(first, client);
     if (found === "unbound") {
-      notices.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
+      controlMessages.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
     } else if (found === "in use") {
-      notices.refuse(client.connection, "SID_IN_USE", packet, now);
+      controlMessages.refuse(client.connection, "SID_IN_USE", packet, now);
     } else {
       this.#toAgent(client, found.agentId, frame, packet, now);
     }
@@ -94,8 +94,8 @@ export class Routing {
         ? this.#clientByRequestId(agent, envelope.requestId, now)
         : this.#clientBySid(agent, envelope.sid);
     const whole = envelope.agentId === null ? withAgentId(frame, agent.agentId) : frame;
-    if (whole.length > this.#tables.limits.maxMessageBytes) {
-      this.#tables.notices.refuse(agent.connection, "TOO_LARGE", envelope, now);
+    if (whole.length > this.#state.limits.maxMessageBytes) {
+      this.#state.controlMessages.refuse(agent.connection, "TOO_LARGE", envelope, now);
       return;
     }
     this.#toClient(agent, client, whole, envelope, now);
@@ -109,7 +109,7 @@ export class Routing {
   #clientByRequestId(agent: AgentPeer, requestId: string | null, now: number): ClientPeer | null {
     return requestId === null
       ? null
-      : this.#tables.requestIds.clientFor(agent.agentId, requestId, now);
+      : this.#state.requestIds.clientFor(agent.agentId, requestId, now);
   }
 
   #toAgent(
@@ -121,9 +121,9 @@ export class Routing {
   ): void {
     const agent = from.user.agents.get(agentId);
     if (agent === undefined) {
-      this.#tables.notices.refuse(from.connection, "AGENT_OFFLINE", subject, now);
+      this.#state.controlMessages.refuse(from.connection, "AGENT_OFFLINE", subject, now);
     } else if (this.#forward(from, agent, frame, subject, now)) {
-      this.#tables.counters.forwardedToAgents += 1;
+      this.#state.counters.forwardedToAgents += 1;
     }
   }
 
@@ -135,18 +135,18 @@ export class Routing {
     now: number,
   ): void {
     if (client === null) {
-      this.#tables.notices.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
+      this.#state.controlMessages.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
     } else if (this.#forward(from, client, frame, subject, now)) {
-      this.#tables.counters.forwardedToClients += 1;
+      this.#state.counters.forwardedToClients += 1;
     }
   }
 
   #forward(from: Peer, to: Peer, frame: Uint8Array, subject: Subject, now: number): boolean {
-    if (!this.#tables.outbox.offer(to.connection, frame, now)) {
-      this.#tables.notices.refuse(from.connection, "SLOW_CONSUMER", subject, now);
+    if (!this.#state.outbox.offer(to.connection, frame, now)) {
+      this.#state.controlMessages.refuse(from.connection, "SLOW_CONSUMER", subject, now);
       return false;
     }
-    this.#tables.counters.forwardedBytes += frame.length;
+    this.#state.counters.forwardedBytes += frame.length;
     return true;
   }
 }

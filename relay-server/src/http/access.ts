@@ -4,7 +4,12 @@
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Credential, findCredential, HOLDER_NAMES, type Holder } from "../auth/credentials.ts";
+import {
+  type Credential,
+  findCredential,
+  HOLDER_NAMES,
+  type Holder,
+} from "../control/credentials.ts";
 import { findUser } from "../store/users.ts";
 import type { HttpContext } from "./app.ts";
 import { HttpProblem } from "./problem.ts";

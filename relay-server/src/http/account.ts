@@ -1,8 +1,8 @@
 /** `/account`: the user behind the credentials, and changes of password and TOTP (section 4). */
 import { AccountPatch, User } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
-import { changePassword, disableTotp } from "../auth/accounts.ts";
-import { provesFactors } from "../auth/factors.ts";
+import { changePassword, disableTotp } from "../control/account.ts";
+import { provesFactors } from "../control/login-check.ts";
 import { addressKey } from "../core/address.ts";
 import type { UserRow } from "../store/tables.ts";
 import { findUser } from "../store/users.ts";
@@ -81,7 +81,7 @@ export const reauthenticate = (
   password: string,
   code: string | undefined,
 ): Promise<void> =>
-  context.turnstile.pass(`address/${addressKey(context.addressOf(request.raw))}`, async () => {
+  context.mutex.pass(`address/${addressKey(context.addressOf(request.raw))}`, async () => {
     refuseLockedOut(context, request);
     if (await provesFactors(context, user, password, code)) return;
     throw failedAuthentication(

@@ -6,7 +6,7 @@ import { listActs } from "../store/audit.ts";
 import type { AuditRow } from "../store/tables.ts";
 import { ADMINS, requires } from "./access.ts";
 import type { App, HttpContext } from "./app.ts";
-import { cutPage, readPosition } from "./position.ts";
+import { cutPage, readPosition } from "./pagination.ts";
 import { timestamp } from "./time.ts";
 
 export const adminAuditRoute = (app: App, context: HttpContext): void => {

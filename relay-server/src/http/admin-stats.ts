@@ -1,7 +1,7 @@
 /** `/admin/stats`: the relay at a glance (section 4); what is counted, counts from its start. */
 import { AdminStats } from "@blindrelay/protocol/schema/rest";
 import type { HubStats } from "../core/hub.ts";
-import { countAgents, countUsers } from "../store/people.ts";
+import { countAgents, countUsers } from "../store/users.ts";
 import { ADMINS, requires } from "./access.ts";
 import type { App, HttpContext } from "./app.ts";
 

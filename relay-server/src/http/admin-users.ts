@@ -10,15 +10,14 @@ import {
   UserParams,
   UserPatch,
 } from "@blindrelay/protocol/schema/rest";
-import { administer, createUser, deleteUser, type Refusal } from "../auth/people.ts";
-import { listUsers } from "../store/people.ts";
+import { administer, createUser, deleteUser, type Refusal } from "../control/user-admin.ts";
 import type { UserRow } from "../store/tables.ts";
-import { findUser } from "../store/users.ts";
+import { findUser, listUsers } from "../store/users.ts";
 import { ADMINS, credentialOf, requires } from "./access.ts";
 import { userAnswer } from "./account.ts";
 import type { App, HttpContext } from "./app.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
-import { cutPage, readPosition } from "./position.ts";
+import { cutPage, readPosition } from "./pagination.ts";
 import { HttpProblem, notFound } from "./problem.ts";
 
 export const adminUserRoutes = (app: App, context: HttpContext): void => {

@@ -3,7 +3,7 @@ import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema
 import { listAgents } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
 import type { HttpContext } from "./app.ts";
-import { readPosition, writePosition } from "./position.ts";
+import { readPosition, writePosition } from "./pagination.ts";
 
 /** How many agents one request looks at in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;

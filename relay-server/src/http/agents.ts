@@ -21,7 +21,7 @@ import {
   RotateAgentAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
-import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../auth/agents.ts";
+import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../control/agents.ts";
 import { changeAgent, findAgent } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { credentialOf, READERS, requires, WRITERS } from "./access.ts";

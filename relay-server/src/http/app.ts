@@ -12,7 +12,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
-import type { ControlContext } from "../auth/context.ts";
+import type { ControlContext } from "../control/context.ts";
 import type { ReleaseKeys } from "../releases/keys.ts";
 import { accountRoutes } from "./account.ts";
 import type { AddressReader } from "./address.ts";

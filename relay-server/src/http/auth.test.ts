@@ -4,8 +4,8 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
-import { storeAuthority } from "../auth/authority.ts";
-import { drawToken, hashToken } from "../auth/secrets.ts";
+import { storeLookups } from "../control/hub-lookups.ts";
+import { drawToken, hashToken } from "../control/secrets.ts";
 import { writeRequestsUsed } from "../store/sessions.ts";
 import { PASSWORD, type Rest, startRest } from "./harness.ts";
 
@@ -307,7 +307,7 @@ describe("sessions", () => {
     const agent = (
       await rest.call("POST", "/agents", { token: account, body: { name: "x", agent_id: "x" } })
     ).json();
-    const admitted = await storeAuthority(rest.context.store).authenticate({
+    const admitted = await storeLookups(rest.context.store).authenticate({
       apiToken: agent.api_token,
       clientType: "firmware",
       agentId: "x",

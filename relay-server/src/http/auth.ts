@@ -15,8 +15,8 @@ import {
   SessionAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
-import { logIn, logOut, rotateAccountToken } from "../auth/accounts.ts";
-import { issueSession } from "../auth/issue.ts";
+import { logIn, logOut, rotateAccountToken } from "../control/account.ts";
+import { issueSession } from "../control/issue.ts";
 import { addressKey } from "../core/address.ts";
 import {
   credentialOf,
@@ -63,7 +63,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
     },
     (request) => {
       const key = `address/${addressKey(context.addressOf(request.raw))}`;
-      return context.turnstile.pass(key, () => answerLogin(context, request, request.body));
+      return context.mutex.pass(key, () => answerLogin(context, request, request.body));
     },
   );
 

@@ -43,7 +43,7 @@ export const idempotently = async <T>(
   if (key === undefined) return work();
   const { userId } = credentialOf(request);
   const turn = () => answerOnce(context, request, reply, userId, key, work);
-  return context.turnstile.pass(`idempotency/${userId}/${key}`, turn);
+  return context.mutex.pass(`idempotency/${userId}/${key}`, turn);
 };
 
 const answerOnce = async <T>(

@@ -11,7 +11,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { storeLedger } from "../auth/ledger.ts";
+import { storeWriteBehind } from "../control/write-behind.ts";
 import { createLog } from "../log.ts";
 import { PART_BYTES } from "../store/uploads.ts";
 import { buildApp } from "./app.ts";
@@ -75,9 +75,9 @@ const addAgent = async (agent_id: string, report?: { runtime: string; version: s
 
 /** An agent logs in and says what it runs. */
 const boots = async (agentId: string, runtime: string, firmwareVersion: string) => {
-  const ledger = storeLedger(rest.context.store);
-  await ledger.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion });
-  await ledger.flush();
+  const writeBehind = storeWriteBehind(rest.context.store);
+  await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion });
+  await writeBehind.flush();
 };
 
 const check = async (as: string, version: string, more = "") =>

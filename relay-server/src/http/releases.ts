@@ -28,7 +28,7 @@ import type { ReleaseRow } from "../store/tables.ts";
 import { ADMINS, credentialOf, isAdmin, READERS, requires } from "./access.ts";
 import type { App, HttpContext } from "./app.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
-import { cutPage, readPosition } from "./position.ts";
+import { cutPage, readPosition } from "./pagination.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";
 import { timestamp } from "./time.ts";
 

@@ -6,7 +6,7 @@ import {
   TotpEnrollBody,
 } from "@blindrelay/protocol/schema/rest";
 import { Type } from "typebox";
-import { confirmEnrolment, enrollTotp } from "../auth/accounts.ts";
+import { confirmEnrolment, enrollTotp } from "../control/account.ts";
 import { type Access, failedAuthentication, refuseLockedOut, requires } from "./access.ts";
 import { reauthenticate, userOf } from "./account.ts";
 import type { App, HttpContext } from "./app.ts";

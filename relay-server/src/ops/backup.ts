@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { storePath } from "../data-dir.ts";
 import { Failure } from "../failure.ts";
-import { storePath } from "../setup.ts";
 
 export interface BackupResult {
   /** Absolute. */

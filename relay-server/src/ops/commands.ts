@@ -1,8 +1,8 @@
 /** The commands for whoever holds the data folder (commands.md): backup, check and users, without HTTP. */
 import { type Command, Option } from "commander";
-import { MASTER_KEY_VARIABLE } from "../auth/master-key.ts";
-import { rekey } from "../auth/rekey.ts";
 import { readConfig, variableOf } from "../config.ts";
+import { rekey } from "../control/key-rotation.ts";
+import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { Failure } from "../failure.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay, type Finding } from "./check.ts";

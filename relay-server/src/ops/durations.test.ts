@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
+import { initStore } from "../data-dir.ts";
 import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
-import { initStore } from "../setup.ts";
 import { Durations, registerDurations } from "./durations.ts";
 
 test("a duration falls into the first bucket that it fits, bounds included", () => {

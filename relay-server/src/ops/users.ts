@@ -1,8 +1,8 @@
 /** `user add`, `user list`, `user disable` and `user enable`: people, for whoever holds the data folder. */
-import { userProblem } from "../auth/accounts.ts";
-import { administer, createUser, type NewUser } from "../auth/people.ts";
+import { userProblem } from "../control/account.ts";
+import { administer, createUser, type NewUser } from "../control/user-admin.ts";
+import { type DataOptions, openData } from "../data-dir.ts";
 import { Failure } from "../failure.ts";
-import { type DataOptions, openData } from "../setup.ts";
 
 /** As `user list` shows it. */
 export interface ListedUser {

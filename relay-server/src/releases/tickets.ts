@@ -4,7 +4,7 @@
  * release and an hour.
  */
 import { timingSafeEqual } from "node:crypto";
-import type { Secrets } from "../auth/secrets.ts";
+import type { Secrets } from "../control/secrets.ts";
 
 const TICKET_TTL_S = 3600;
 

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
-import type { ControlContext } from "../auth/context.ts";
+import type { ControlContext } from "../control/context.ts";
 import type { Db } from "../store/open.ts";
 import { changeRelease } from "../store/releases.ts";
 import type { ReleaseRow } from "../store/tables.ts";

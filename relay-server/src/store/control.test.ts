@@ -5,9 +5,8 @@ import { addAgent, listAgents, writeSighting } from "./agents.ts";
 import { listActs, noteAct, trimActs } from "./audit.ts";
 import { postgres, sqlite } from "./engines.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";
+import { currentTokens, grantGrace } from "./key-rotation.ts";
 import { type Db, openStore, type Store } from "./open.ts";
-import { changeUser, countAdmins, disabledUsers, listUsers, removeUser } from "./people.ts";
-import { currentTokens, grantGrace } from "./rekey.ts";
 import {
   addRelease,
   changeRelease,
@@ -22,7 +21,7 @@ import { addSession, findSession } from "./sessions.ts";
 import { writeSetting } from "./settings.ts";
 import { addToken, findToken, forgetTokens, retireAllTokens, retireTokens } from "./tokens.ts";
 import { addPart, beginUpload, dropUpload, forgetUploads, readPart } from "./uploads.ts";
-import { addUser } from "./users.ts";
+import { addUser, changeUser, countAdmins, disabledUsers, listUsers, removeUser } from "./users.ts";
 
 const NOW = 1_800_000_000_000;
 

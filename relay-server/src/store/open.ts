@@ -1,11 +1,11 @@
 /** Opens a store: embedded (one SQLite file) or PostgreSQL, brought to the newest migration. */
 import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
+import { groupCommit, type Write } from "./group-commit.ts";
 import { migrate } from "./migrate.ts";
 import { postgresDialect } from "./postgres.ts";
 import { sqliteDialect } from "./sqlite.ts";
 import type { Tables } from "./tables.ts";
-import { groupCommit, type Write } from "./write.ts";
 
 export type StoreLocation =
   | { readonly engine: "sqlite"; readonly path: string }

@@ -17,7 +17,6 @@ import {
 } from "./agents.ts";
 import { postgres, sqlite } from "./engines.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
-import { changeUser } from "./people.ts";
 import {
   addSession,
   endLogin,
@@ -31,6 +30,7 @@ import { readSetting, writeSetting } from "./settings.ts";
 import { addToken, currentToken, findToken, forgetTokens, retireTokens } from "./tokens.ts";
 import {
   addUser,
+  changeUser,
   confirmTotp,
   findUser,
   findUserByName,

@@ -8,8 +8,8 @@ import { WebSocket } from "ws";
 import type { Connection } from "../core/connection.ts";
 import type { Frame, LinkPort } from "../core/ports.ts";
 import { textFrame } from "./frames.ts";
-import { CLOSE_INTERNAL, type RunningHub } from "./run.ts";
-import { Shortener } from "./shortener.ts";
+import { CLOSE_INTERNAL, type RunningHub } from "./hub-driver.ts";
+import { OversizeFilter } from "./oversize-filter.ts";
 
 /** What `ws` makes of an upgrade, with room for our state. */
 export class RelaySocket extends WebSocket {
@@ -37,7 +37,7 @@ export const acceptSocket = (
   shorten(socket, link);
 };
 
-/** Puts the shortener between the socket and ws, which listens to its data since the upgrade. */
+/** Puts the oversize filter between the socket and ws, which listens to its data since the upgrade. */
 const shorten = (socket: LinkedSocket, link: SocketLink): void => {
   link.toWs = socket.listeners("data")[0] as ChunkListener;
   socket.relayLink = link;
@@ -48,7 +48,7 @@ const shorten = (socket: LinkedSocket, link: SocketLink): void => {
 class SocketLink implements LinkPort {
   readonly running: RunningHub;
   readonly ws: RelaySocket;
-  readonly shortener: Shortener;
+  readonly oversizeFilter: OversizeFilter;
   /** Set at once, by `acceptSocket`. */
   connection!: Connection;
   toWs!: ChunkListener;
@@ -59,7 +59,7 @@ class SocketLink implements LinkPort {
     this.running = running;
     this.ws = ws;
     this.#socket = socket;
-    this.shortener = new Shortener(maxMessageBytes);
+    this.oversizeFilter = new OversizeFilter(maxMessageBytes);
   }
 
   send(message: Frame): void {
@@ -128,7 +128,7 @@ const uncorkAll = (): void => {
 
 function onData(this: LinkedSocket, chunk: Buffer): void {
   const link = this.relayLink as SocketLink;
-  link.shortener.take(chunk, (bytes) => link.toWs.call(this, bytes));
+  link.oversizeFilter.take(chunk, (bytes) => link.toWs.call(this, bytes));
 }
 
 function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
@@ -154,7 +154,7 @@ function onClose(this: WebSocket): void {
   running.hub.closed(connection, running.nowMs());
 }
 
-/** A broken frame, or a socket that died. ws closes it; only the shortener must not feed it again. */
+/** A broken frame, or a socket that died. ws closes it; only the oversize filter must not feed it again. */
 function onError(this: WebSocket): void {
   const link = (this as RelaySocket).relayLink as SocketLink;
   link.stopReading();

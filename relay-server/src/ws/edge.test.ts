@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { authOf, envelope, type Fields, MemoryStore, packet } from "../core/harness.ts";
 import { Lockout } from "../core/lockout.ts";
-import { type RunningHub, runHub } from "./run.ts";
+import { type RunningHub, runHub } from "./hub-driver.ts";
 import { attachUpgrade } from "./upgrade.ts";
 
 const MAX = 65_536;
@@ -26,16 +26,16 @@ const raws: Raw[] = [];
 beforeEach(async () => {
   const store = new MemoryStore();
   store.users.add("ann").add("bob");
-  store.owners.set("lamp", "ann").set("bobs", "bob");
+  store.ownerCache.set("lamp", "ann").set("bobs", "bob");
   logged.length = 0;
   stalled = false;
   running = runHub({
-    authority: {
+    lookups: {
       authenticate: (request) =>
         stalled ? new Promise(() => {}) : Promise.resolve(store.authenticate(request)),
-      ownerOf: async (agentId) => store.owners.get(agentId) ?? null,
+      ownerOf: async (agentId) => store.ownerCache.get(agentId) ?? null,
     },
-    ledger: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
+    writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),
     limits: { waitingPerAddress: WAITING },
     nowMs: () => Math.floor(performance.timeOrigin + performance.now()),
@@ -241,7 +241,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     expect(await peer.closed).toBe(1008);
   });
 
-  it("20 MB: TOO_LARGE, and the connection stays; see the shortener for its memory", async () => {
+  it("20 MB: TOO_LARGE, and the connection stays; see the oversize filter for its memory", async () => {
     const others = await traffic();
     const raw = await Raw.open();
     raw.frame(0x81, JSON.stringify(account));

@@ -10,7 +10,7 @@ import { WSS_PATH } from "@blindrelay/protocol";
 import { WebSocketServer } from "ws";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
 import { acceptSocket, RelaySocket } from "./connection.ts";
-import type { RunningHub } from "./run.ts";
+import type { RunningHub } from "./hub-driver.ts";
 
 /** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -35,7 +35,7 @@ export const attachUpgrade = (
     WebSocket: RelaySocket,
     clientTracking: false,
     perMessageDeflate: false,
-    // The shortener lets one byte more than the limit through, and the hub answers TOO_LARGE.
+    // the oversize filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
     maxPayload: maxMessageBytes + 1,
     // The hub answers BAD_MESSAGE to what is not UTF-8; ws would close.
     skipUTF8Validation: true,

@@ -99,7 +99,7 @@ export class SessionOracle {
   }
 
   private register(
-    ledger: Map<string, Sealed>,
+    writeBehind: Map<string, Sealed>,
     by: string,
     text: string,
     plaintext: Uint8Array | null,
@@ -109,13 +109,13 @@ export class SessionOracle {
       this.violate(`${by} wrote a packet that is none: ${text}`);
       return;
     }
-    const known = ledger.get(placeOf(packet));
+    const known = writeBehind.get(placeOf(packet));
     if (known !== undefined && known.p !== packet.p) this.violate(`${by} sealed ${text} anew`);
-    if (known === undefined) ledger.set(placeOf(packet), { p: packet.p, plaintext, by });
+    if (known === undefined) writeBehind.set(placeOf(packet), { p: packet.p, plaintext, by });
   }
 
-  private wasSealed(ledger: Map<string, Sealed>, packet: PacketText): Sealed | null {
-    const sealed = ledger.get(placeOf(packet));
+  private wasSealed(writeBehind: Map<string, Sealed>, packet: PacketText): Sealed | null {
+    const sealed = writeBehind.get(placeOf(packet));
     return sealed !== undefined && sealed.p === packet.p ? sealed : null;
   }
 

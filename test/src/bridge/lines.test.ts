@@ -4,7 +4,7 @@ import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LineReader, nmeaChecksum } from "../../../tools/src/bridge/line-reader.ts";
 import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import type { Running } from "../cli/house.ts";
+import type { Running } from "../cli/processes.ts";
 import { BridgeHouse, newsOf } from "./world.ts";
 
 const MAPPING = {

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import type { Running } from "../cli/house.ts";
+import type { Running } from "../cli/processes.ts";
 import { type Added, BridgeHouse, newsOf, residentKb, until } from "./world.ts";
 
 const MEGABYTE = 1_000_000;

@@ -9,7 +9,7 @@ import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
 import type { Client } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import type { Running } from "../cli/house.ts";
+import type { Running } from "../cli/processes.ts";
 import { type Added, BridgeHouse, newsOf, until } from "./world.ts";
 
 /** Which of the texts lie anywhere in the readable memory of a process. */

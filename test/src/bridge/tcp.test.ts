@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Agent, CallError } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Running } from "../cli/house.ts";
+import type { Running } from "../cli/processes.ts";
 import { BridgeHouse, newsOf } from "./world.ts";
 
 const world = new BridgeHouse();

@@ -2,7 +2,7 @@
 import { chmodSync, readFileSync } from "node:fs";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
 import { Cable } from "../../../tools/src/serial/testing/pty.ts";
-import { House, PASSWORD, type Running } from "../cli/house.ts";
+import { House, PASSWORD, type Running } from "../cli/processes.ts";
 
 export interface Added {
   readonly agent_id: string;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CLI, House, PASSWORD, type Running } from "./house.ts";
+import { CLI, House, PASSWORD, type Running } from "./processes.ts";
 
 interface Added {
   readonly agent_id: string;

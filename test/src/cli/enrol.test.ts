@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import { type Environment, House, PASSWORD } from "./house.ts";
+import { type Environment, House, PASSWORD } from "./processes.ts";
 
 const STEP_MS = 30_000;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

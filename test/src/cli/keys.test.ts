@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import { House, PASSWORD } from "./house.ts";
+import { House, PASSWORD } from "./processes.ts";
 
 const CTRL_C = "\x03";
 const CTRL_D = "\x04";

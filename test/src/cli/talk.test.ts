@@ -13,7 +13,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { House, PASSWORD, type Running } from "./house.ts";
+import { House, PASSWORD, type Running } from "./processes.ts";
 
 const PROGRAM = `
 export default (agent) => {

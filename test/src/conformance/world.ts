@@ -11,11 +11,15 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { makeToken } from "@blindrelay/protocol";
 import { initStore, startServer } from "@blindrelay/relay-server";
-import { findCredential } from "../../../relay-server/src/auth/credentials.ts";
-import { issueLogin, issuePersistent, issueSession } from "../../../relay-server/src/auth/issue.ts";
-import { hashPassword } from "../../../relay-server/src/auth/passwords.ts";
-import { drawToken, hashToken } from "../../../relay-server/src/auth/secrets.ts";
-import { openData } from "../../../relay-server/src/setup.ts";
+import { findCredential } from "../../../relay-server/src/control/credentials.ts";
+import {
+  issueLogin,
+  issuePersistent,
+  issueSession,
+} from "../../../relay-server/src/control/issue.ts";
+import { hashPassword } from "../../../relay-server/src/control/passwords.ts";
+import { drawToken, hashToken } from "../../../relay-server/src/control/secrets.ts";
+import { openData } from "../../../relay-server/src/data-dir.ts";
 import { addAgent } from "../../../relay-server/src/store/agents.ts";
 import { addSession, endLogin } from "../../../relay-server/src/store/sessions.ts";
 import { addUser } from "../../../relay-server/src/store/users.ts";

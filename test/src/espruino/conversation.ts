@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
 import { KINDS, type Kind } from "../../../simulator/src/devices/kinds.ts";
 import { celsiusAt } from "../../../simulator/src/devices/sensor.ts";
-import { type Credentials, type Household, openHousehold } from "../xs/household.ts";
+import { type Credentials, openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
 export interface Board {
   /** Writes a file into Storage. */
@@ -48,19 +48,19 @@ export interface ConversationOptions {
 }
 
 export const conversationTests = ({ makeBoard, runtime, small }: ConversationOptions): void => {
-  let household: Household;
+  let fixture: RelayFixture;
   let board: Board;
   let credentials: Credentials;
 
   beforeAll(async () => {
-    household = await openHousehold();
+    fixture = await openRelayFixture();
   }, 60_000);
-  afterAll(() => household.end());
+  afterAll(() => fixture.end());
   afterEach(() => board.end());
 
   const prepare = async (code: string, v: "1" | "2"): Promise<void> => {
     board = makeBoard();
-    credentials = await household.addAgent("board");
+    credentials = await fixture.addAgent("board");
     await board.install("blindrelay", built);
     await board.install("blindrelay.json", configOf(credentials, v));
     await board.install("program", code);
@@ -74,7 +74,7 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
     "answers calls sealed with suite %s",
     async (version) => {
       await prepare(counter, version);
-      const agent = agentOf(household.client, version);
+      const agent = agentOf(fixture.client, version);
       const params = { text: "grüße 中文 🚰", n: [0.5, 1, -3, 12345678901] };
       expect(await agent.call("do", params)).toEqual({ times: 1, with: params });
       expect(await agent.call("later")).toEqual({ late: true });
@@ -91,9 +91,9 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
 
   it("serves two people at once, and tells both of events", async () => {
     await prepare(counter, "2");
-    const second = await household.connect();
+    const second = await fixture.connect();
     const heard: unknown[] = [];
-    const a = agentOf(household.client, "2");
+    const a = agentOf(fixture.client, "2");
     const b = agentOf(second, "2");
     b.on("event", (event, data) => heard.push([event, data]));
     await b.call("done");
@@ -108,7 +108,7 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
 
   it("comes back after its power was cut, and refuses to begin without a boot count", async () => {
     await prepare(counter, "2");
-    const agent = agentOf(household.client, "2");
+    const agent = agentOf(fixture.client, "2");
     expect(await agent.call("do")).toMatchObject({ times: 1 });
     await board.powerOff();
     await board.powerOn();
@@ -123,7 +123,7 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
 
   it("ends the link at a message over its limit, and comes back", async () => {
     await prepare(counter, "2");
-    const agent = agentOf(household.client, "2");
+    const agent = agentOf(fixture.client, "2");
     const tooLong = agent.call("do", { x: "y".repeat(6000) }, { timeoutMs: 2000 });
     await expect(tooLong).rejects.toMatchObject({ name: "CallError" });
     const patient = { idempotent: true, timeoutMs: 20_000 };
@@ -136,15 +136,15 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
     const questions = interview("board");
     for (let i = 0; i < 6; i++) {
       const { method, params, right } = questions.ask();
-      expect(right(await agentOf(household.client, "2").call(method, params)), method).toBe(true);
+      expect(right(await agentOf(fixture.client, "2").call(method, params)), method).toBe(true);
     }
-    const bad = agentOf(household.client, "2").call("valve.open", { percent: 101 });
+    const bad = agentOf(fixture.client, "2").call("valve.open", { percent: 101 });
     await expect(bad).rejects.toMatchObject({ code: "REMOTE" });
   });
 
   it("runs the simulator's sensor as it is; Espruino writes 11 digits of a number", async () => {
     await prepare(program("../../../simulator/src/devices/sensor.ts"), "2");
-    const agent = agentOf(household.client, "2");
+    const agent = agentOf(fixture.client, "2");
     for (const reading of [1, 2, 3]) {
       const answer = await agent.call<{ celsius: number; reading: number }>("sensor.read");
       expect(answer.reading).toBe(reading);

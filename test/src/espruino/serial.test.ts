@@ -15,8 +15,8 @@ import { buildEspruinoSerial } from "../../../agent-sdk/build/espruino.ts";
 import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 import { SubsetUart } from "../../../agent-sdk/src/testing/espruino-uart.ts";
 import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
-import { House, type Running } from "../cli/house.ts";
-import { openHousehold } from "../xs/household.ts";
+import { House, type Running } from "../cli/processes.ts";
+import { openRelayFixture } from "../xs/relay-fixture.ts";
 import { type Board, conversationTests } from "./conversation.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 import { Terminals } from "./terminals.ts";
@@ -201,11 +201,11 @@ describe.skipIf(smallBinary === null || !HAS_SOCAT)(
   { timeout: 60_000 },
   () => {
     it("takes no more of them than the file with WebSockets may", async () => {
-      const household = await openHousehold();
+      const fixture = await openRelayFixture();
       const engine = new EngineBoard(smallBinary as string);
       const board = engineBoard(engine, SAMPLES);
       try {
-        const { agentId, agentToken, relayToken, url } = await household.addAgent("board");
+        const { agentId, agentToken, relayToken, url } = await fixture.addAgent("board");
         const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };
         const relay = `${url.replace("http", "ws")}/wss`;
         await board.install("blindrelay", built);
@@ -213,8 +213,8 @@ describe.skipIf(smallBinary === null || !HAS_SOCAT)(
         await board.install("program", "exports.program=(a)=>a.handle('echo',(params)=>params);");
         await board.provision();
         await board.powerOn();
-        const second = await household.connect();
-        for (const client of [household.client, second, household.client, second]) {
+        const second = await fixture.connect();
+        for (const client of [fixture.client, second, fixture.client, second]) {
           const agent = client.agent(agentId, agentToken, { version: "2" });
           await agent.call("echo", { x: "x".repeat(196) });
         }
@@ -228,7 +228,7 @@ describe.skipIf(smallBinary === null || !HAS_SOCAT)(
         second.close();
       } finally {
         await board.end();
-        await household.end();
+        await fixture.end();
       }
     });
   },

@@ -1,4 +1,4 @@
-/** What the subset check imitates; the conversations with it are in test/src/sameness. */
+/** What the subset check imitates; the conversations with it are in test/src/runtime-parity. */
 import { describe, expect, it } from "vitest";
 import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 

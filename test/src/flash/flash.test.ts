@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
 import type { DoubleOptions } from "../../../tools/src/console/testing/options.ts";
 import { Cable, RealEspruino } from "../../../tools/src/console/testing/pty.ts";
-import { type Ended, House, PASSWORD } from "../cli/house.ts";
+import { type Ended, House, PASSWORD } from "../cli/processes.ts";
 import { Terminals } from "../espruino/terminals.ts";
 
 const PROGRAM = `

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
 import { Cable } from "../../../tools/src/console/testing/pty.ts";
-import { House, PASSWORD } from "../cli/house.ts";
+import { House, PASSWORD } from "../cli/processes.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 

@@ -8,9 +8,9 @@ const STAND_INS = {
   "/protocol/src/suites/node.ts": "recorded-node-suite.ts",
   "/protocol/src/suites/noble.ts": "recorded-noble-suite.ts",
   "/relay-server/src/log.ts": "../secrets/witnessed-log.ts",
-  "/relay-server/src/auth/master-key.ts": "../secrets/witnessed-master-key.ts",
-  "/relay-server/src/auth/passwords.ts": "../secrets/witnessed-passwords.ts",
-  "/relay-server/src/auth/totp.ts": "../secrets/witnessed-totp.ts",
+  "/relay-server/src/control/master-key.ts": "../secrets/witnessed-master-key.ts",
+  "/relay-server/src/control/passwords.ts": "../secrets/witnessed-passwords.ts",
+  "/relay-server/src/control/totp.ts": "../secrets/witnessed-totp.ts",
 };
 
 const HERE = new URL(".", import.meta.url);

@@ -19,7 +19,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
 import { Cable } from "../../../tools/src/console/testing/pty.ts";
-import { type Ended, Running } from "../cli/house.ts";
+import { type Ended, Running } from "../cli/processes.ts";
 import { nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
 
 /** Five builds, beside other tests. */

@@ -14,7 +14,7 @@ import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
 import { wsWire } from "../../../agent-sdk/src/testing/ws-wire.ts";
 import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
-import { House, PASSWORD } from "../cli/house.ts";
+import { House, PASSWORD } from "../cli/processes.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
 
 const house = new House();

@@ -19,7 +19,7 @@ import {
 import { makeToken } from "@blindrelay/protocol";
 import type { AgentCreated, CheckAnswer, Release } from "@blindrelay/protocol/schema/rest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { House, PASSWORD } from "../cli/house.ts";
+import { House, PASSWORD } from "../cli/processes.ts";
 
 const house = new House();
 const AGENT_TOKEN = makeToken("e2e", randomBytes(32));

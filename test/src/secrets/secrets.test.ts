@@ -5,9 +5,9 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, test } from "vitest";
-import { makeMasterKey } from "../../../relay-server/src/auth/master-key.ts";
-import { hashPassword } from "../../../relay-server/src/auth/passwords.ts";
-import { drawRecoveryCodes, drawTotpSecret } from "../../../relay-server/src/auth/totp.ts";
+import { makeMasterKey } from "../../../relay-server/src/control/master-key.ts";
+import { hashPassword } from "../../../relay-server/src/control/passwords.ts";
+import { drawRecoveryCodes, drawTotpSecret } from "../../../relay-server/src/control/totp.ts";
 import { createLog } from "../../../relay-server/src/log.ts";
 import { takeLeaks } from "./judge.ts";
 import { leaksIn } from "./leaks.ts";
@@ -64,7 +64,8 @@ describe("over a whole test file", () => {
 
   test("in a process that a test spawned, killed or not", async () => {
     const log = new URL("../../../relay-server/src/log.ts", import.meta.url).href;
-    const passwords = new URL("../../../relay-server/src/auth/passwords.ts", import.meta.url).href;
+    const passwords = new URL("../../../relay-server/src/control/passwords.ts", import.meta.url)
+      .href;
     const program = `
       const { createLog } = await import(${JSON.stringify(log)});
       const { hashPassword } = await import(${JSON.stringify(passwords)});

@@ -1,4 +1,4 @@
-/** The Moddable build in the real XS engine, where its flash is empty; all else is in test/src/sameness. */
+/** The Moddable build in the real XS engine, where its flash is empty; all else is in test/src/runtime-parity. */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { buildXsModules } from "../../../agent-sdk/build/xs.ts";
-import { type Credentials, type Household, openHousehold } from "./household.ts";
+import { type Credentials, openRelayFixture, type RelayFixture } from "./relay-fixture.ts";
 
 const BUILD_MS = 300_000;
 const host = process.env.MODDABLE_HOST;
@@ -21,12 +21,12 @@ const sdk = fileURLToPath(new URL("../../../agent-sdk/", import.meta.url));
 describe.skipIf(skipped)(
   `the example project on the Moddable SDK${skipped ? ` (skipped: ${missing} is not set)` : ""}`,
   () => {
-    let household: Household;
+    let fixture: RelayFixture;
     let folder: string;
     let child: ChildProcess | null = null;
 
     beforeAll(async () => {
-      household = await openHousehold();
+      fixture = await openRelayFixture();
       folder = mkdtempSync(join(tmpdir(), "blindrelay-moddable-"));
       for (const part of ["moddable", "examples"]) {
         cpSync(join(sdk, part), join(folder, part), { recursive: true });
@@ -39,7 +39,7 @@ describe.skipIf(skipped)(
     });
     afterEach(() => powerOff());
     afterAll(async () => {
-      await household?.end();
+      await fixture?.end();
       rmSync(folder, { recursive: true, force: true });
     });
 
@@ -88,7 +88,7 @@ describe.skipIf(skipped)(
     };
 
     /** Settles when the agent answers. */
-    const online = async (agent: ReturnType<Household["client"]["agent"]>): Promise<void> => {
+    const online = async (agent: ReturnType<RelayFixture["client"]["agent"]>): Promise<void> => {
       for (;;) {
         try {
           await agent.call("system.ping", {}, { idempotent: true, timeoutMs: 2_000 });
@@ -104,10 +104,10 @@ describe.skipIf(skipped)(
       "answers calls and comes back after a restart, with suite %s",
       async (version) => {
         const name = `v${version}`;
-        const who = await household.addAgent(name);
+        const who = await fixture.addAgent(name);
         await provision(name, who, version);
         const path = build(name, who, version, []);
-        const agent = household.client.agent(who.agentId, who.agentToken, { version });
+        const agent = fixture.client.agent(who.agentId, who.agentToken, { version });
         powerOn(path);
         await online(agent);
         const heard = new Promise((resolve) =>

@@ -19,7 +19,7 @@ import type { Command } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
-import { answerJson, tell } from "../output.ts";
+import { answerJson, printStatus } from "../output.ts";
 import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
@@ -89,7 +89,9 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       log: (level, message, fields) => {
         // How the link fares is told by runUntilStopped.
         if (level === "debug" || level === "info") return;
-        tell(`${level}: ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`);
+        printStatus(
+          `${level}: ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`,
+        );
       },
     });
   } catch (error) {
@@ -105,7 +107,7 @@ const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean):
       if (status.state === "online") {
         wasOnline = true;
         if (json) answerJson({ event: "online", agent_id: agentId });
-        else tell(`${agentId} is online`);
+        else printStatus(`${agentId} is online`);
         return;
       }
       const refused = status.code !== null && CREDENTIALS.includes(status.code);
@@ -114,7 +116,8 @@ const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean):
       } else if (status.state === "waiting") {
         const waitMs = Math.round(status.waitMs ?? 0);
         if (json) answerJson({ event: "offline", agent_id: agentId, code: status.code, waitMs });
-        else tell(`${status.advice ?? "offline"}; next try in ${Math.ceil(waitMs / 1000)} s`);
+        else
+          printStatus(`${status.advice ?? "offline"}; next try in ${Math.ceil(waitMs / 1000)} s`);
       }
     };
     running.onState(follow);

@@ -13,7 +13,7 @@ import { questions } from "../ask.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, table, tell } from "../output.ts";
+import { answerJson, printResult, printStatus, table } from "../output.ts";
 import type { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 
@@ -84,8 +84,8 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         answerJson({ ...open, ...secrets, packet_version: key.packet_version });
       } else if (flags.env === true) {
         const url = settings.httpUrl();
-        answer(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
-      } else answer(made.agent_id);
+        printResult(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
+      } else printResult(made.agent_id);
     });
 
   agent
@@ -107,7 +107,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         firmware_version ?? "",
         name,
       ]);
-      answer(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
+      printResult(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
     });
 
   agent
@@ -119,7 +119,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .action(async (agentId: string, flags: JsonFlag) => {
       const shown = await accountRest(context.settings()).ask<Agent>("GET", agentPath(agentId));
       if (flags.json === true) answerJson(shown);
-      else answer(listFields(shown));
+      else printResult(listFields(shown));
     });
 
   agent
@@ -136,7 +136,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       await accountRest(settings).ask("DELETE", path);
       keepKey(settings, agentId, null);
       if (flags.json === true) answerJson({ agent_id: agentId, deleted: true });
-      else answer(`deleted ${agentId}`);
+      else printResult(`deleted ${agentId}`);
     });
 
   agent
@@ -170,10 +170,10 @@ needs then: blindrelay agent export pump-7 --env`,
       const rotated = await accountRest(settings).ask<RotateAgentAnswer>("POST", path);
       if (flags.secret === true) {
         keepKey(settings, agentId, makeKey(settings.keptSecretOf(agentId)?.version ?? "1"));
-        tell(`the keyring holds a new end-to-end secret for ${agentId}`);
+        printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);
       }
       if (flags.json === true) answerJson(rotated);
-      else answer(`BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
+      else printResult(`BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
     });
 
   agent
@@ -201,13 +201,13 @@ holds it, it is left out and told. One device, once: two that share an identity 
       const path = `${agentPath(agentId)}/export`;
       const exported = await accountRest(settings).ask<AgentExport>("GET", path);
       const key = settings.profile?.keyring[agentId] ?? null;
-      if (key === null) tell(`the keyring holds no end-to-end secret for ${agentId}`);
+      if (key === null) printStatus(`the keyring holds no end-to-end secret for ${agentId}`);
       if (format === "json") {
         answerJson({ ...exported, ...key });
         return;
       }
       const { relay_url: url, api_token: relayToken } = exported;
-      answer(deviceText(format, { url, agentId, relayToken, key }));
+      printResult(deviceText(format, { url, agentId, relayToken, key }));
     });
 };
 

@@ -14,7 +14,7 @@ import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
 import type { BridgeFlags } from "./bridge.ts";
 import { interrupted } from "./connect.ts";
@@ -81,17 +81,17 @@ const run = async (plans: readonly PortPlan[], url: string, json: boolean): Prom
           new Bridge({
             plan,
             url,
-            news: (news) => (json ? answerJson(news) : tell(asText(news))),
+            news: (news) => (json ? answerJson(news) : printStatus(asText(news))),
             failed: (failure) => {
               failures++;
               // One port's trouble is not the others'.
               if (failures === plans.length) reject(failure);
-              else tell(`${plan.name}: ${messageOf(failure)}; this port is given up`);
+              else printStatus(`${plan.name}: ${messageOf(failure)}; this port is given up`);
             },
             log: (level, message, fields) => {
               if (level === "debug" || level === "info") return;
               const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
-              tell(`${plan.name}: ${level}: ${message}${more}`);
+              printStatus(`${plan.name}: ${level}: ${message}${more}`);
             },
           }),
       );
@@ -138,7 +138,7 @@ export const bridge = async (
     relay === null ? settings().socketUrl() : `${httpBase(relay)}/wss`.replace(/^http/, "ws");
   if (flags.check === true) {
     if (flags.json === true) answerJson({ ok: true, ports: plans.map(({ name }) => name) });
-    else answer(`${plans.length} port${plans.length === 1 ? "" : "s"}: good`);
+    else printResult(`${plans.length} port${plans.length === 1 ? "" : "s"}: good`);
     return;
   }
   await run(plans, url, flags.json === true);

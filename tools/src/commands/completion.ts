@@ -1,6 +1,6 @@
 /** `blindrelay completion SHELL`: a script that completes commands, options, and the keyring's agents. */
 import { Argument, type Command, Option } from "commander";
-import { answer } from "../output.ts";
+import { printResult } from "../output.ts";
 import type { Context } from "./context.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -131,7 +131,8 @@ Example:
       // Asked by the scripts at each Tab: nothing goes over the network, and no person is asked.
       if (shell === AGENTS_QUESTION) {
         const settings = context.settings();
-        if (!settings.isLocked) answer(Object.keys(settings.profile?.keyring ?? {}).join("\n"));
-      } else answer(SCRIPTS[shell](places(program)).trimEnd());
+        if (!settings.isLocked)
+          printResult(Object.keys(settings.profile?.keyring ?? {}).join("\n"));
+      } else printResult(SCRIPTS[shell](places(program)).trimEnd());
     });
 };

@@ -5,7 +5,7 @@ import { readBoard } from "../console/board.ts";
 import { CONSOLE_LIMITS, EspruinoConsole, runtimeOf } from "../console/console.ts";
 import { openPort } from "../console/port.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, table, tell } from "../output.ts";
+import { answerJson, printResult, printStatus, table } from "../output.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -127,12 +127,13 @@ export const addDevices = (program: Command, _context: Context): void => {
         return;
       }
       if (items.length === 0) {
-        tell(
+        printStatus(
           "no serial port with a USB device; --all shows the others. Is the cable one for data?",
         );
         return;
       }
-      answer(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
-      for (const { port, problem } of items) if (problem !== null) tell(`${port}: ${problem}`);
+      printResult(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
+      for (const { port, problem } of items)
+        if (problem !== null) printStatus(`${port}: ${problem}`);
     });
 };

@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import { accountRest, agentPath } from "../account.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson } from "../output.ts";
+import { answerJson, printResult } from "../output.ts";
 import { Rest } from "../rest.ts";
 import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
@@ -285,7 +285,7 @@ export const addDoctor = (program: Command, context: Context): void => {
       const checks = await diagnose(context.settings(), agent);
       const wrong = checks.filter(({ ok }) => ok === false).length;
       if (flags.json === true) answerJson({ ok: wrong === 0, checks });
-      else for (const check of checks) answer(asText(check));
+      else for (const check of checks) printResult(asText(check));
       if (wrong > 0)
         throw new Failure("expectation", `${wrong} of ${checks.length} checks are bad`);
     });

@@ -1,7 +1,7 @@
 /** The first login on a relay that wants two factors: an authenticator gets its secret, and proves it. */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { questions } from "../ask.ts";
-import { tell } from "../output.ts";
+import { printStatus } from "../output.ts";
 import { Rest, RestFailure } from "../rest.ts";
 
 const TRIES = 3;
@@ -15,7 +15,7 @@ const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly
     } catch (error) {
       const isWrong = error instanceof RestFailure && error.code === "INVALID_CREDENTIALS";
       if (!isWrong || left === 0) throw error;
-      tell(error.message);
+      printStatus(error.message);
     }
   }
 };
@@ -29,11 +29,11 @@ export const enrol = async (url: string, accessToken: string): Promise<string> =
   try {
     const rest = new Rest(url, accessToken);
     const { secret, otpauth_uri } = await rest.ask<TotpEnrollAnswer>("POST", "/auth/totp/enroll");
-    tell(`This relay wants two factors. Give this to your authenticator app:
+    printStatus(`This relay wants two factors. Give this to your authenticator app:
   ${secret}
   ${otpauth_uri}`);
     const codes = await confirm(rest, () => person.ask("The code it shows: "));
-    tell(`Recovery codes, each once in place of a code. Keep them where the app is not:
+    printStatus(`Recovery codes, each once in place of a code. Keep them where the app is not:
   ${codes.join("\n  ")}`);
     return (await person.ask("The next code it shows (a code is good once): ")).trim();
   } finally {

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
-import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
+import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import { connectClient, interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
@@ -68,7 +68,8 @@ relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent
       const settings = context.settings();
       const secrets = listened(settings, agent);
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
-      if (secrets.length === 0) tell("the keyring holds no agent: nothing but presence will come");
+      if (secrets.length === 0)
+        printStatus("the keyring holds no agent: nothing but presence will come");
       const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
       try {
         await new Promise<void>((resolve, reject) => {
@@ -76,7 +77,7 @@ relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent
           const print = (line: Line): void => {
             if (left <= 0) return;
             if (flags.json === true) answerJson(line);
-            else answer(asText(line));
+            else printResult(asText(line));
             if (line.kind === "event") left--;
             if (left <= 0) resolve();
           };
@@ -104,6 +105,6 @@ relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent
 const followLink = (client: Client, onRefused: (error: CallError) => void): void => {
   client.on("link", (report) => {
     if (report.state === "refused") onRefused(report.reason);
-    else tell(report.state === "online" ? "connected again" : report.reason.message);
+    else printStatus(report.state === "online" ? "connected again" : report.reason.message);
   });
 };

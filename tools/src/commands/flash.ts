@@ -15,7 +15,7 @@ import { carryOwnLine } from "../flash/own-line.ts";
 import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk } from "../flash/sdk.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud, withConsole } from "./board.ts";
 import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
@@ -77,7 +77,7 @@ const checkOnline = async (
   const broken = new Promise<never>((_resolve, reject) => {
     board.onLine = (line) => {
       // On its own line there is a login among what it says.
-      if (!onOwnLine && told++ < MAX_LINES) tell(`board: ${line}`);
+      if (!onOwnLine && told++ < MAX_LINES) printStatus(`board: ${line}`);
       if (!line.startsWith("Uncaught ")) return;
       reject(new Failure("device", `the board could not start it: ${line}`));
     };
@@ -96,14 +96,14 @@ const checkOnline = async (
 
 const tellReport = (report: FlashReport, dryRun: boolean): void => {
   const { board, version } = report.board;
-  tell(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
+  printStatus(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
   for (const { name, bytes, unchanged } of report.files) {
     const what = unchanged
       ? "is there already"
       : dryRun
         ? "would be written"
         : "written, read back";
-    tell(`${name}: ${bytes} bytes, ${what}`);
+    printStatus(`${name}: ${bytes} bytes, ${what}`);
   }
 };
 
@@ -117,7 +117,7 @@ const flashOnce = async (
   const line = new ProgressLine();
   const notice = (text: string): void => {
     line.clear();
-    tell(text);
+    printStatus(text);
   };
   await board.attach(true);
   // Before anything is touched, so that a missing secret does not look like a missing network.
@@ -138,7 +138,8 @@ const flashOnce = async (
   let info: AgentInfo | null = null;
   if (!dryRun) {
     await startEspruino(board, options);
-    if (isMute) tell(`its line speaks at ${before.uart?.baud} baud now: nobody saw it online here`);
+    if (isMute)
+      printStatus(`its line speaks at ${before.uart?.baud} baud now: nobody saw it online here`);
     else if (flags.check) info = await checkOnline(board, settings, before, flags.timeout * 1000);
   }
   if (flags.json === true) {
@@ -154,11 +155,11 @@ const flashOnce = async (
       online: info !== null,
       ...(info === null ? {} : { info }),
     });
-  } else if (dryRun) answer(`${agentId}: nothing was written`);
-  else if (info === null) answer(`${agentId} was flashed and started`);
-  else answer(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  } else if (dryRun) printResult(`${agentId}: nothing was written`);
+  else if (info === null) printResult(`${agentId} was flashed and started`);
+  else printResult(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
   if (!dryRun && isOnOwnLine(before)) {
-    tell(
+    printStatus(
       `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,
     );
   }
@@ -196,7 +197,7 @@ const flashWatching = async (
         } catch (error) {
           tellFailure(error);
         }
-        if (!ended) tell(`watching ${flags.program}`);
+        if (!ended) printStatus(`watching ${flags.program}`);
       }
       if (!changed && !ended) {
         await new Promise<void>((resolvePromise) => {

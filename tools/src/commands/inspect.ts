@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { checkAgentId } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, jsonText, tell } from "../output.ts";
+import { answerJson, jsonText, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
 
@@ -80,12 +80,12 @@ where there is none.`,
           packets++;
           if (report.problem !== null) wrong++;
           if (flags.json === true) answerJson({ line, ...report });
-          else answer(`${packets > 1 ? "\n" : ""}${asText(report, line)}`);
+          else printResult(`${packets > 1 ? "\n" : ""}${asText(report, line)}`);
         }
       }
       if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);
       if (wrong > 0)
         throw new Failure("expectation", `${wrong} of ${packets} packets are not right`);
-      if (flags.json !== true) tell(`${packets} packets, all of the right form`);
+      if (flags.json !== true) printStatus(`${packets} packets, all of the right form`);
     });
 };

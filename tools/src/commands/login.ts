@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { questions } from "../ask.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson } from "../output.ts";
+import { answerJson, printResult } from "../output.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { enrol } from "./enrol.ts";
@@ -68,7 +68,7 @@ Where the relay wants one-time codes and you have none, the first login enrols y
       if (flags.json === true) {
         answerJson({ url, username: user.username, profile: settings.profilePath });
       } else {
-        answer(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
+        printResult(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
       }
     });
 };

@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
 import { openPort, type Port } from "../console/port.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, tell } from "../output.ts";
+import { answerJson, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud } from "./board.ts";
 import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
@@ -133,7 +133,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
         await Promise.race([wait(RETRY_MS), end]);
         continue;
       }
-      tell(
+      printStatus(
         first ? `${name} is open${process.stdin.isTTY ? "; Ctrl-] ends" : ""}` : `${name} is back`,
       );
       first = false;
@@ -146,7 +146,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
       }
       if (!flags.reconnect)
         throw new Failure("device", `${name} went away${reason ? `: ${reason}` : ""}`);
-      tell(`${name} went away; waiting for it to come back`);
+      printStatus(`${name} went away; waiting for it to come back`);
     }
   } finally {
     keys.stop();

@@ -7,7 +7,7 @@ import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed } from "../config/profile.ts";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson } from "../output.ts";
+import { answerJson, printResult } from "../output.ts";
 import type { Context } from "./context.ts";
 
 interface PassphraseFlags {
@@ -56,7 +56,7 @@ export const addProfile = (program: Command, context: Context): void => {
     .action((flags: { json?: boolean }) => {
       const items = listNames(context.settings());
       if (flags.json === true) answerJson({ items });
-      else if (items.length > 0) answer(items.join("\n"));
+      else if (items.length > 0) printResult(items.join("\n"));
     });
 
   profile
@@ -78,7 +78,7 @@ export const addProfile = (program: Command, context: Context): void => {
       if (flags.json === true) answerJson(open);
       else {
         const guard = open.passphrase ? "under a passphrase" : "not under a passphrase";
-        answer(
+        printResult(
           `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
         );
       }
@@ -106,6 +106,6 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
       if (flags.json === true) answerJson({ passphrase: under !== null });
-      else answer(under === null ? "the passphrase is gone" : "the secrets are under it now");
+      else printResult(under === null ? "the passphrase is gone" : "the secrets are under it now");
     });
 };

@@ -11,7 +11,7 @@ import { DEFAULT_BAUD_RATE } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
 import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
 import { baudRate, PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -98,7 +98,7 @@ const provisionOne = async (
     await write(config);
   } catch (error) {
     await made.undo().catch((failed: Error) => {
-      tell(`${made.agentId} was created and could not be removed again: ${failed.message}`);
+      printStatus(`${made.agentId} was created and could not be removed again: ${failed.message}`);
     });
     throw error;
   }
@@ -126,10 +126,12 @@ const setup = (text: string): object => {
 const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   if (serial !== undefined) return;
   if (/^wss?:\/\/(127\.|localhost|\[::1\])/.test(url)) {
-    tell(`${url} is this machine's own: a board elsewhere needs --relay-url`);
+    printStatus(`${url} is this machine's own: a board elsewhere needs --relay-url`);
   }
   if (url.startsWith("wss:")) {
-    tell("Espruino's TLS verifies no certificate: whoever sits between can read the relay token");
+    printStatus(
+      "Espruino's TLS verifies no certificate: whoever sits between can read the relay token",
+    );
   }
 };
 
@@ -146,7 +148,7 @@ const onBoard = async (board: EspruinoConsole, settings: Settings, flags: Provis
   if (version === "2" && !found.aes) {
     throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
   }
-  if (found.agentId !== null) tell(`the board was ${found.agentId}, and is no more`);
+  if (found.agentId !== null) printStatus(`the board was ${found.agentId}, and is no more`);
   return provisionOne(settings, flags, version, (config) => provisionBoard(board, config));
 };
 
@@ -211,8 +213,8 @@ count that must never be written twice. Exit codes: 2 usage, 4 relay not reachab
       if (flags.json === true) {
         answerJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });
       } else {
-        answer(`${place} is ${config.agent_id} now (packet version ${config.v})`);
-        if (port !== undefined) tell(`next: blindrelay flash ${port} --program FILE`);
+        printResult(`${place} is ${config.agent_id} now (packet version ${config.v})`);
+        if (port !== undefined) printStatus(`next: blindrelay flash ${port} --program FILE`);
       }
     });
 };

@@ -15,7 +15,7 @@ import type {
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, table, tell } from "../output.ts";
+import { answerJson, printResult, printStatus, table } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
 import { type Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
@@ -63,8 +63,8 @@ export const addRelease = (program: Command, context: Context): void => {
     .action((file: string, flags: JsonFlag) => {
       const made = makeKey(file);
       if (flags.json === true) answerJson(made);
-      else answer(made.public_key);
-      tell(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
+      else printResult(made.public_key);
+      printStatus(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
     });
 
   release
@@ -92,7 +92,7 @@ A draft that an interrupted publish left is taken up again. Needs the admin role
       const rest = accountRest(context.settings());
       const published = await publish(rest, file, flags);
       if (flags.json === true) answerJson(published);
-      else answer(`${published.id} ${describe(published)}`);
+      else printResult(`${published.id} ${describe(published)}`);
     });
 
   release
@@ -115,7 +115,7 @@ A draft that an interrupted publish left is taken up again. Needs the admin role
       const rest = accountRest(context.settings());
       const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
       if (flags.json === true) answerJson(checked);
-      else answer(checked.latest === null ? "nothing newer" : checked.latest.version);
+      else printResult(checked.latest === null ? "nothing newer" : checked.latest.version);
     });
 
   release
@@ -137,7 +137,7 @@ Asks nobody. Exit code 1 where something does not match.`,
       const problem = await mismatch(file, readRelease(flags.release), flags.publicKey);
       if (flags.json === true) answerJson({ ok: problem === null, problem });
       if (problem !== null) throw new Failure("expectation", problem);
-      if (flags.json !== true) answer("ok");
+      if (flags.json !== true) printResult("ok");
     });
 
   release
@@ -151,7 +151,7 @@ Asks nobody. Exit code 1 where something does not match.`,
         flags.channel === undefined ? {} : { channel: flags.channel };
       const items = await listReleases(accountRest(context.settings()), query);
       if (flags.json === true) answerJson({ items });
-      else answer(table(HEADER, items.map(row)));
+      else printResult(table(HEADER, items.map(row)));
     });
 
   release
@@ -173,7 +173,7 @@ Asks nobody. Exit code 1 where something does not match.`,
         patchOf(flags),
       );
       if (flags.json === true) answerJson(changed);
-      else answer(`${changed.id} ${describe(changed)}`);
+      else printResult(`${changed.id} ${describe(changed)}`);
     });
 };
 

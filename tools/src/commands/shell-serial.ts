@@ -2,7 +2,7 @@
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { Failure } from "../failure.ts";
-import { tell } from "../output.ts";
+import { printStatus } from "../output.ts";
 import { interrupted } from "./connect.ts";
 
 export interface SerialFlags {
@@ -62,7 +62,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
   if (raw) {
     // Before a word is said: what is typed after it is the device's, not the terminal's.
     stdin.setRawMode(true);
-    tell(`${agent.id}: Ctrl-] ends`);
+    printStatus(`${agent.id}: Ctrl-] ends`);
   }
   const show = async (): Promise<void> => {
     for await (const bytes of reader) {

@@ -12,7 +12,7 @@ import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, jsonText, oneLine, tell } from "../output.ts";
+import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
@@ -133,7 +133,7 @@ class Shell {
     this.methods = [];
     this.stopListening = agent.on("event", (event, data) => {
       if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
-      else tell(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
+      else printStatus(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
     });
     try {
       const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
@@ -143,7 +143,7 @@ class Shell {
       this.methods = typeable(info?.methods);
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
-      tell(`${agentId}: ${error.message}`);
+      printStatus(`${agentId}: ${error.message}`);
     }
   }
 
@@ -152,9 +152,9 @@ class Shell {
     const [command = "", argument = ""] = line.trim().split(/\s+/);
     if (command === "") return false;
     if (command === ".exit") return true;
-    if (command === ".help") answer(HELP);
-    else if (command === ".agents") answer(this.agents().join("\n"));
-    else if (command === ".methods") answer(this.methods.join("\n"));
+    if (command === ".help") printResult(HELP);
+    else if (command === ".agents") printResult(this.agents().join("\n"));
+    else if (command === ".methods") printResult(this.methods.join("\n"));
     else if (command === ".agent") await this.use(argument);
     else if (command.startsWith("."))
       throw new Failure("usage", `there is no ${command}: see .help`);
@@ -202,7 +202,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
   let underWay: AbortController | null = null;
   // Ctrl-C gives up the call under way, else it leaves.
   prompt.on("SIGINT", () => (underWay === null ? prompt.close() : underWay.abort()));
-  if (interactive) tell(".help tells what can be typed");
+  if (interactive) printStatus(".help tells what can be typed");
   ask();
   for await (const line of prompt) {
     underWay = new AbortController();
@@ -212,7 +212,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
       const failure = error instanceof CallError ? callFailure(error) : error;
       // A script ends at its first failure; a person goes on.
       if (!interactive || !(failure instanceof Failure)) throw failure;
-      tell(failure.message);
+      printStatus(failure.message);
     } finally {
       underWay = null;
     }

@@ -4,7 +4,7 @@ import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { questions } from "../ask.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson } from "../output.ts";
+import { answerJson, printResult } from "../output.ts";
 import type { Context } from "./context.ts";
 
 const USES: { readonly [kind in TokenKind]: string } = {
@@ -71,7 +71,7 @@ Reads it from standard input, because arguments show in process lists. Exit 1 wh
       const report = describeToken(given.replace(/\r?\n$/, ""));
       if (flags.json === true) answerJson(report);
       else
-        answer(
+        printResult(
           report.problem === null ? `${report.meaning}; its checksum is right` : report.meaning,
         );
       if (report.problem !== null) throw new Failure("expectation", report.problem);

@@ -11,7 +11,7 @@ import { join, resolve } from "node:path";
 import { parse } from "acorn";
 import { CONFIG_FILE } from "../console/board.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, tell } from "../output.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
 import type { BoardConfig } from "./provision.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
@@ -213,17 +213,17 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
     });
   } else {
     const what = options.dryRun === true ? "would be written" : "written";
-    for (const [path, content] of project) tell(`${path}: ${content.length} bytes, ${what}`);
-    answer(`project: ${folder}`);
+    for (const [path, content] of project) printStatus(`${path}: ${content.length} bytes, ${what}`);
+    printResult(`project: ${folder}`);
     if (config === null)
-      tell("fill in agent.json, or name what `provision --out` wrote with --config");
-    answer(`once, for its boot count: cd ${folder} && ${first}`);
-    answer(`then, with the program:   cd ${folder} && ${command}`);
-    tell('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
+      printStatus("fill in agent.json, or name what `provision --out` wrote with --config");
+    printResult(`once, for its boot count: cd ${folder} && ${first}`);
+    printResult(`then, with the program:   cd ${folder} && ${command}`);
+    printStatus('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
   }
   if (options.dryRun === true || config === null) return;
   if (!ready) {
-    tell(
+    printStatus(
       "mcconfig is not here: install the Moddable SDK and set MODDABLE, then run these commands",
     );
     return;
@@ -231,7 +231,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (!isProvisioned(folder, config)) {
     await run("mcconfig", [...args, "provision=1"], folder, options.port);
     writeMark(folder, hashOf(config));
-    tell("its boot count is written: run this command again for the program");
+    printStatus("its boot count is written: run this command again for the program");
     return;
   }
   await run("mcconfig", args, folder, options.port);

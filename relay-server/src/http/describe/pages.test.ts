@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { initStore } from "../../data-dir.ts";
 import { type RunningServer, startServer } from "../../server.ts";
-import { initStore } from "../../setup.ts";
 import { PAGES, REDOC_LOGO_URL } from "./pages.ts";
 
 const CHROMIUM = "/usr/bin/chromium";

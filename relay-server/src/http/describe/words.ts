@@ -1,5 +1,5 @@
 /** The words of the documents that no schema has: groups of operations, and kinds of credentials. */
-import { HOLDER_NAMES, type Holder } from "../../auth/credentials.ts";
+import { HOLDER_NAMES, type Holder } from "../../control/credentials.ts";
 import type { Access } from "../access.ts";
 
 /** In the order in which a reader meets them. */

@@ -1,0 +1,152 @@
+/** What a person does with an account: log in and out, renew its token, change password and TOTP. */
+import {
+  MAX_PASSWORD_LENGTH,
+  MIN_PASSWORD_LENGTH,
+  USERNAME_PATTERN,
+} from "@blindrelay/protocol/schema/rest";
+import { noteAct } from "../store/audit.ts";
+import { endLogin, endSessions } from "../store/sessions.ts";
+import type { UserRow } from "../store/tables.ts";
+import {
+  confirmTotp,
+  findUserByName,
+  holdPassword,
+  removeTotp,
+  replaceRecoveryCodes,
+  setPassword,
+  setPendingTotp,
+} from "../store/users.ts";
+import type { ControlContext } from "./context.ts";
+import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
+import { provesFactors } from "./login-check.ts";
+import { hashPassword } from "./passwords.ts";
+import { drawRecoveryCodes, drawTotpSecret, otpauthUri, totpStep } from "./totp.ts";
+
+const USERNAME = new RegExp(USERNAME_PATTERN);
+
+/** Why a user name or password cannot be taken, as a sentence; null where both can. */
+export const userProblem = (username: string, password: string): string | null => {
+  if (!USERNAME.test(username)) {
+    return "a user name has 1 to 64 letters, digits or any of . _ @ -";
+  }
+  if (password.length < MIN_PASSWORD_LENGTH || password.length > MAX_PASSWORD_LENGTH) {
+    return `a password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`;
+  }
+  return null;
+};
+
+export interface Login {
+  readonly user: UserRow;
+  readonly login: Issued;
+  /** Null where the login is good for enrolling TOTP only. */
+  readonly accountToken: string | null;
+}
+
+/** Logs a person in; null for a wrong name, password or code, whichever it was. */
+export const logIn = async (
+  context: ControlContext,
+  username: string,
+  password: string,
+  code: string | undefined,
+): Promise<Login | null> => {
+  // A name of another form can belong to nobody, and may hold what a database refuses.
+  const user = USERNAME.test(username)
+    ? await findUserByName(context.store.db, username)
+    : undefined;
+  if (!(await provesFactors(context, user, password, code)) || user === undefined) return null;
+  const limited = context.totpRequired && user.totp_confirmed === 0;
+  // A change of password ends the logins that it finds, so none may slip in behind it.
+  const login = await context.store.write(async (tx) =>
+    (await holdPassword(tx, user.id, user.password_hash))
+      ? issueLogin(tx, user.id, limited, context.nowMs())
+      : null,
+  );
+  if (login === null) return null;
+  const owner = { userId: user.id, agentId: null };
+  const accountToken = limited
+    ? null
+    : await repeatPersistent(context.store.db, context.secrets, owner);
+  return { user, login, accountToken };
+};
+
+/** Ends an access token, and the session tokens and links that were made with it. */
+export const logOut = async (context: ControlContext, loginHash: string): Promise<void> => {
+  const made = await endLogin(context.store.db, loginHash, context.nowMs());
+  for (const hash of made) context.links.endSession(hash);
+};
+
+/** A new account token; the old one, all session tokens of the account's clients and their links end. */
+export const rotateAccountToken = async (
+  context: ControlContext,
+  userId: string,
+): Promise<{ token: string; rotatedAtMs: number }> => {
+  const nowMs = context.nowMs();
+  const token = await context.store.write(async (tx) => {
+    const issued = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
+    await endSessions(tx, userId, ["client"], null, nowMs);
+    await noteAct(tx, nowMs, { actorId: userId, action: "user.rotate_token", subject: userId });
+    return issued;
+  });
+  context.links.endClients(userId);
+  return { token, rotatedAtMs: nowMs };
+};
+
+/**
+ * Sets a new password. Whoever knew the old one may hold everything a login gives, so the account
+ * token is renewed and all logins and session tokens end, but for the login that asks.
+ */
+export const changePassword = async (
+  context: ControlContext,
+  userId: string,
+  password: string,
+  askingHash: string,
+): Promise<void> => {
+  const passwordHash = await hashPassword(password);
+  const nowMs = context.nowMs();
+  await context.store.write(async (tx) => {
+    await setPassword(tx, userId, passwordHash);
+    await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
+    await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
+    await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
+  });
+  context.links.endClients(userId);
+};
+
+/** Draws a TOTP secret that counts once a code confirms it. */
+export const enrollTotp = async (
+  context: ControlContext,
+  user: UserRow,
+): Promise<{ secret: string; uri: string }> => {
+  const secret = drawTotpSecret();
+  await setPendingTotp(context.store.db, user.id, context.secrets.wrap(user.id, secret));
+  return { secret, uri: otpauthUri(user.username, secret) };
+};
+
+/** Confirms the drawn secret with a code: ten recovery codes, or null for a wrong code. */
+export const confirmEnrolment = async (
+  context: ControlContext,
+  user: UserRow,
+  pending: string,
+  code: string,
+): Promise<string[] | null> => {
+  const { store, secrets } = context;
+  const step = totpStep(secrets.unwrap(user.id, pending), code, context.nowMs());
+  if (step === null) return null;
+  const codes = drawRecoveryCodes();
+  return store.write(async (tx) => {
+    if (!(await confirmTotp(tx, user.id, pending, step))) return null;
+    const hashes = codes.map((text) => secrets.recoveryHash(user.id, text));
+    await replaceRecoveryCodes(tx, user.id, hashes);
+    const act = { actorId: user.id, action: "user.totp_enable", subject: user.id } as const;
+    await noteAct(tx, context.nowMs(), act);
+    return codes;
+  });
+};
+
+/** Ends TOTP for an account. */
+export const disableTotp = (context: ControlContext, userId: string): Promise<void> =>
+  context.store.write(async (tx) => {
+    await removeTotp(tx, userId);
+    const act = { actorId: userId, action: "user.totp_disable", subject: userId } as const;
+    await noteAct(tx, context.nowMs(), act);
+  });

@@ -1,0 +1,184 @@
+/** Rotating the master key: what it does to every secret, and that no crash in between loses any. */
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openData } from "../data-dir.ts";
+import { type Rest, startRest } from "../http/harness.ts";
+import { listActs } from "../store/audit.ts";
+import { findCredential } from "./credentials.ts";
+import { repeatPersistent } from "./issue.ts";
+import { rekey } from "./key-rotation.ts";
+import { masterKeyPath } from "./master-key.ts";
+import { hashToken } from "./secrets.ts";
+
+let rest: Rest;
+let userId: string;
+let account: string;
+let agent: string;
+let session: string;
+let recoveryCode: string;
+let totpSecret: string;
+
+beforeEach(async () => {
+  rest = await startRest({ totp: true });
+  const { access_token: token, user } = await rest.login({ totp_code: rest.code() });
+  ({ id: userId, api_token: account } = user);
+  const body = { name: "x", agent_id: "x" };
+  const headers = { "idempotency-key": "k" };
+  agent = (await rest.call("POST", "/agents", { token, body, headers })).json().api_token;
+  session = (await rest.call("POST", "/auth/session", { token: account })).json().session_token;
+  rest.clock.nowMs += 30_000;
+  const proof = { current_password: "correct horse", totp_code: rest.code() };
+  const drawn = await rest.call("POST", "/auth/totp/enroll", { token, body: proof });
+  totpSecret = drawn.json().secret;
+  const confirm = { totp_code: rest.code(totpSecret) };
+  const confirmed = await rest.call("POST", "/auth/totp/confirm", { token, body: confirm });
+  [recoveryCode] = confirmed.json().recovery_codes;
+});
+afterEach(() => rest.close());
+
+const rotate = (graceDays = 0) =>
+  rekey({ data: rest.dataDir, graceDays, nowMs: () => rest.clock.nowMs });
+
+const opened = async <T>(look: (data: Awaited<ReturnType<typeof openData>>) => Promise<T>) => {
+  const data = await openData({ data: rest.dataDir });
+  try {
+    return await look(data);
+  } finally {
+    await data.store.close();
+  }
+};
+const stateOf = (token: string, atMs = rest.clock.nowMs) =>
+  opened(async ({ store }) => (await findCredential(store.db, token, atMs)).state);
+const current = (agentId: string | null) =>
+  opened(({ store, secrets }) => repeatPersistent(store.db, secrets, { userId, agentId }));
+
+test("every account and agent gets another token, and the old ones end", async () => {
+  rest.clock.nowMs += 1;
+  const result = await rotate();
+  expect(result).toMatchObject({
+    accounts: 1,
+    agents: 1,
+    totpSecrets: 1,
+    recoveryCodesEnded: 10,
+    oldTokensUntilMs: null,
+  });
+  for (const token of [account, agent, session]) expect(await stateOf(token)).toBe("ended");
+  for (const agentId of [null, "x"]) {
+    const token = (await current(agentId)) as string;
+    expect([account, agent]).not.toContain(token);
+    expect(await stateOf(token)).toBe("live");
+  }
+  const acts = await opened(({ store }) => listActs(store.db, {}, null, 1));
+  expect(acts).toMatchObject([{ action: "relay.rekey", actor: null }]);
+});
+
+test("with a grace the old tokens are good beside the new ones, until it ends or somebody rotates", async () => {
+  const { oldTokensUntilMs } = await rotate(14);
+  expect(oldTokensUntilMs).toBe(rest.clock.nowMs + 14 * 86_400_000);
+  for (const token of [account, agent, session, (await current("x")) as string]) {
+    expect(await stateOf(token)).toBe("live");
+  }
+  expect(await stateOf(agent, (oldTokensUntilMs as number) - 1)).toBe("live");
+  expect(await stateOf(agent, oldTokensUntilMs as number)).toBe("ended");
+  await opened(async (data) => {
+    const { rotateAgentToken } = await import("./agents.ts");
+    const context = { ...rest.context, ...data };
+    await rotateAgentToken(context, userId, "x");
+  });
+  expect(await stateOf(agent)).toBe("ended");
+  expect(await stateOf(account)).toBe("live");
+});
+
+test("second factors stay as they are; recovery codes and kept answers end", async () => {
+  await rotate();
+  await opened(async (data) => {
+    const user = await data.store.db.selectFrom("users").selectAll().executeTakeFirstOrThrow();
+    expect(data.secrets.unwrap(userId, user.totp_secret as string)).toBe(totpSecret);
+    expect(() => rest.context.secrets.unwrap(userId, user.totp_secret as string)).toThrow();
+    const { logIn } = await import("./account.ts");
+    const context = { ...rest.context, ...data };
+    expect(await logIn(context, "admin", "correct horse", recoveryCode)).toBeNull();
+    rest.clock.nowMs += 30_000;
+    const code = rest.code(totpSecret);
+    expect((await logIn(context, "admin", "correct horse", code))?.accountToken).toMatch(/^acct_/);
+    expect(await data.store.db.selectFrom("idempotency").selectAll().execute()).toEqual([]);
+  });
+});
+
+test("the key file is the new one, 0600, and the old one is kept beside it", async () => {
+  const path = masterKeyPath(rest.dataDir);
+  const before = readFileSync(path);
+  const { oldKey } = await rotate();
+  expect(readFileSync(path).equals(before)).toBe(false);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(readFileSync(oldKey as string).equals(before)).toBe(true);
+  expect(readdirSync(join(rest.dataDir, "key")).filter((name) => name.endsWith(".next"))).toEqual(
+    [],
+  );
+});
+
+test("who has the old key and the new store, or the other way round, has no token", async () => {
+  const oldRows = await rest.context.store.db.selectFrom("tokens").selectAll().execute();
+  await rotate();
+  await opened(async ({ store, secrets }) => {
+    for (const row of await store.db.selectFrom("tokens").selectAll().execute()) {
+      if (row.retired_at !== null) continue;
+      const id = row.agent_id ?? row.user_id;
+      const guess = rest.context.secrets.persistentToken(row.kind, id, row.nonce);
+      expect(hashToken(guess)).not.toBe(row.hash);
+    }
+    for (const row of oldRows) {
+      const guess = secrets.persistentToken(row.kind, row.agent_id ?? row.user_id, row.nonce);
+      expect(hashToken(guess)).not.toBe(row.hash);
+    }
+  });
+});
+
+test("cut short after the store's commit, the next start puts the new key in its place", async () => {
+  const path = masterKeyPath(rest.dataDir);
+  const { oldKey } = await rotate();
+  // As it was between commit and rename: the old key in place, the new one drawn.
+  renameSync(path, `${path}.next`);
+  renameSync(oldKey as string, path);
+  expect(await current("x")).toMatch(/^agt_/);
+  expect(existsSync(`${path}.next`)).toBe(false);
+});
+
+test("cut short before the commit nothing has changed, and another try draws another key", async () => {
+  const path = masterKeyPath(rest.dataDir);
+  for (const torn of [Buffer.alloc(32, 1), Buffer.alloc(5)]) {
+    writeFileSync(`${path}.next`, torn);
+    expect(await current("x")).toBe(agent);
+    expect(await stateOf(agent)).toBe("live");
+  }
+  await rotate();
+  expect(readFileSync(path).equals(Buffer.alloc(32, 1))).toBe(false);
+  expect(await current("x")).not.toBe(agent);
+});
+
+test("keys given by variable are changed by variables, and no file is touched", async () => {
+  const { data, masterKey } = {
+    data: rest.dataDir,
+    masterKey: readFileSync(masterKeyPath(rest.dataDir)).toString("hex"),
+  };
+  const newMasterKey = "ab".repeat(32);
+  await expect(rekey({ data, masterKey, graceDays: 0 })).rejects.toThrow("NEW_MASTER_KEY");
+  await expect(rekey({ data, newMasterKey, graceDays: 0 })).rejects.toThrow("NEW_MASTER_KEY");
+  const same = { data, masterKey, newMasterKey: masterKey, graceDays: 0 };
+  await expect(rekey(same)).rejects.toThrow("is the old one");
+  const bad = { data, masterKey, newMasterKey: "short", graceDays: 0 };
+  await expect(rekey(bad)).rejects.toThrow("64 hexadecimal");
+  expect(await stateOf(agent)).toBe("live");
+  const result = await rekey({ data, masterKey, newMasterKey, graceDays: 0 });
+  expect(result.oldKey).toBeNull();
+  await expect(openData({ data, masterKey })).rejects.toThrow("not the one");
+  await (await openData({ data, masterKey: newMasterKey })).store.close();
+});

@@ -1,0 +1,122 @@
+/**
+ * Rotation of the master key (docs/operations.md, "Rotating the master key"). The new key is on the
+ * disk before the store refers to it, the store changes in one transaction, and only then does the
+ * new key take the old one's place: a crash anywhere leaves the old state, or a new one that the
+ * next start completes.
+ */
+import { join } from "node:path";
+import { type DataOptions, openAlone } from "../data-dir.ts";
+import { Failure } from "../failure.ts";
+import { noteAct } from "../store/audit.ts";
+import {
+  currentTokens,
+  dropUnreadable,
+  grantGrace,
+  replaceKeyCheck,
+  rewrap,
+  wrappedSecrets,
+} from "../store/key-rotation.ts";
+import type { Db, Store } from "../store/open.ts";
+import { issuePersistent } from "./issue.ts";
+import { adoptNextKey, makeNextKey, parseKey } from "./master-key.ts";
+import { Secrets } from "./secrets.ts";
+
+const DAY_MS = 86_400_000;
+
+export interface RekeyOptions extends DataOptions {
+  /** How long the old tokens stay good; 0: they end at once. */
+  readonly graceDays: number;
+  /** The new key as text, where keys are given by variable; else one is drawn into a file. */
+  readonly newMasterKey?: string | undefined;
+  readonly nowMs?: () => number;
+}
+
+export interface RekeyResult {
+  /** New tokens made. */
+  readonly accounts: number;
+  readonly agents: number;
+  /** People's second factors carried over, and recovery codes that could not be. */
+  readonly totpSecrets: number;
+  readonly recoveryCodesEnded: number;
+  /** Until when the old tokens are good; null: they ended. */
+  readonly oldTokensUntilMs: number | null;
+  /** Where the old key is now; null where keys are given by variable. */
+  readonly oldKey: string | null;
+}
+
+/** Rotates the key of a store that no relay runs on. Rejects with a Failure; nothing has changed then. */
+export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
+  const { data, masterKey, newMasterKey, graceDays } = options;
+  if ((masterKey === undefined) !== (newMasterKey === undefined)) {
+    throw new Failure(
+      "usage",
+      "where the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; where it is a file, set neither",
+    );
+  }
+  const opened = await openAlone(options); // which completes a rotation that was cut short
+  try {
+    const nowMs = options.nowMs?.() ?? Date.now();
+    const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
+    const fresh = new Secrets(newMasterKey === undefined ? makeNextKey(data) : given(newMasterKey));
+    if (fresh.check() === opened.secrets.check()) {
+      throw new Failure("usage", "the new master key is the old one");
+    }
+    const changed = await rewrite(opened.store, opened.secrets, fresh, until, nowMs);
+    const oldKey = newMasterKey === undefined ? adoptNextKey(data, nowMs) : null;
+    return { ...changed, oldTokensUntilMs: until, oldKey: oldKey && join(data, oldKey) };
+  } finally {
+    await opened.store.close();
+  }
+};
+
+const given = (text: string): Uint8Array => {
+  try {
+    return parseKey(text);
+  } catch (error) {
+    throw new Failure("usage", `BLINDRELAY_NEW_MASTER_KEY: ${(error as Error).message}`, error);
+  }
+};
+
+const rewrite = (
+  store: Store,
+  old: Secrets,
+  fresh: Secrets,
+  until: number | null,
+  nowMs: number,
+): Promise<Omit<RekeyResult, "oldTokensUntilMs" | "oldKey">> =>
+  store.write(async (tx) => {
+    if (!(await replaceKeyCheck(tx, old.check(), fresh.check()))) {
+      throw new Failure("refused", "somebody else rotated the key just now");
+    }
+    const counts = await renewTokens(tx, fresh, until, nowMs);
+    const totpSecrets = await carryOver(tx, old, fresh);
+    const recoveryCodesEnded = await dropUnreadable(tx);
+    const result = { ...counts, totpSecrets, recoveryCodesEnded };
+    const act = { actorId: null, action: "relay.rekey", subject: "master-key" } as const;
+    await noteAct(tx, nowMs, { ...act, detail: result });
+    return result;
+  });
+
+const renewTokens = async (tx: Db, fresh: Secrets, until: number | null, nowMs: number) => {
+  let accounts = 0;
+  let agents = 0;
+  for (const { hash, user_id: userId, agent_id: agentId } of await currentTokens(tx)) {
+    await issuePersistent(tx, fresh, { userId, agentId }, nowMs);
+    if (until !== null) await grantGrace(tx, hash, until);
+    if (agentId === null) accounts += 1;
+    else agents += 1;
+  }
+  return { accounts, agents };
+};
+
+/** Second factors keep working: what wraps them is renewed, they are not. */
+const carryOver = async (tx: Db, old: Secrets, fresh: Secrets): Promise<number> => {
+  let carried = 0;
+  for (const { id, totp_secret, totp_pending } of await wrappedSecrets(tx)) {
+    const again = (wrapped: string | null) =>
+      wrapped === null ? null : fresh.wrap(id, old.unwrap(id, wrapped));
+    if (totp_secret !== null) carried += 1;
+    await rewrap(tx, { id, totp_secret: again(totp_secret), totp_pending: again(totp_pending) });
+  }
+  return carried;
+};

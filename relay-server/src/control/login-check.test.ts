@@ -1,0 +1,78 @@
+/** Proving a password costs the same whether or not there is such a user; guesses go one at a time. */
+import { beforeEach, expect, test, vi } from "vitest";
+import { startRest } from "../http/harness.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
+import { provesFactors } from "./login-check.ts";
+import { DUMMY_HASH, hashPassword, verifyPassword } from "./passwords.ts";
+import { drawTotpSecret, otpauthUri, totpStep } from "./totp.ts";
+
+vi.mock("./passwords.ts", { spy: true });
+beforeEach(() => {
+  vi.mocked(verifyPassword).mockClear();
+});
+
+test("an unknown user name is checked against a hash of the same cost", async () => {
+  const rest = await startRest();
+  expect(await provesFactors(rest.context, undefined, "anything", undefined)).toBe(false);
+  expect(vi.mocked(verifyPassword).mock.calls).toEqual([["anything", DUMMY_HASH]]);
+  const cost = (hash: string) => hash.split("$").slice(0, 4).join("$");
+  const real = await hashPassword("x");
+  expect(cost(real)).toBe(cost(DUMMY_HASH));
+  expect(real.length).toBe(DUMMY_HASH.length);
+  await rest.close();
+});
+
+test("a password is what was set, to the letter", async () => {
+  const hash = await hashPassword("pässword ☃");
+  expect(await verifyPassword("pässword ☃", hash)).toBe(true);
+  expect(await verifyPassword("pässword ☃ ", hash)).toBe(false);
+  expect(await verifyPassword("", hash)).toBe(false);
+  expect(await hashPassword("pässword ☃")).not.toBe(hash);
+  await expect(verifyPassword("x", "plain text")).rejects.toThrow("unknown form");
+});
+
+test("TOTP codes are those of RFC 6238", () => {
+  const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"; // the RFC's ASCII secret, appendix B, last six digits
+  expect(totpStep(secret, "287082", 59_000)).toBe(1);
+  expect(totpStep(secret, "081804", 1_111_111_109_000)).toBe(37_037_036);
+  expect(totpStep(secret, "081804", 1_111_111_139_000)).toBe(37_037_036);
+  expect(totpStep(secret, "081804", 1_111_111_171_000)).toBeNull();
+  for (const code of ["", "28708", "2870820", "28708a", "２87082"]) {
+    expect(totpStep(secret, code, 59_000)).toBeNull();
+  }
+  expect(drawTotpSecret()).toMatch(/^[A-Z2-7]{32}$/);
+  expect(otpauthUri("ada", secret)).toBe(
+    `otpauth://totp/blindrelay:ada?secret=${secret}&issuer=blindrelay`,
+  );
+});
+
+test("a mutex lets one pass at a time for each key, also after a failure", async () => {
+  const mutex = new KeyedMutex();
+  const order: string[] = [];
+  const gates: (() => void)[] = [];
+  const work =
+    (name: string, fails = false) =>
+    async () => {
+      order.push(name);
+      await new Promise<void>((resolve) => gates.push(resolve));
+      if (fails) throw new Error(name);
+      return name;
+    };
+  const settled = Promise.allSettled([
+    mutex.pass("a", work("a1", true)),
+    mutex.pass("a", work("a2")),
+    mutex.pass("b", work("b1")),
+  ]);
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  await turn();
+  expect(order).toEqual(["a1", "b1"]);
+  for (const open of gates.splice(0)) open();
+  await turn();
+  expect(order).toEqual(["a1", "b1", "a2"]);
+  for (const open of gates.splice(0)) open();
+  expect((await settled).map((result) => result.status)).toEqual([
+    "rejected",
+    "fulfilled",
+    "fulfilled",
+  ]);
+});

@@ -1,0 +1,149 @@
+/** What an administrator does with users. The last admin who may come in can be removed by nobody. */
+import { randomUUID } from "node:crypto";
+import { type Act, noteAct } from "../store/audit.ts";
+import type { Db } from "../store/open.ts";
+import { endSessions } from "../store/sessions.ts";
+import type { UserRow } from "../store/tables.ts";
+import { retireAllTokens } from "../store/tokens.ts";
+import {
+  addUser,
+  agentIdsOf,
+  changeUser,
+  countAdmins,
+  findUser,
+  removeTotp,
+  removeUser,
+  setPassword,
+} from "../store/users.ts";
+import type { ControlContext } from "./context.ts";
+import { issuePersistent } from "./issue.ts";
+import { hashPassword } from "./passwords.ts";
+
+export interface NewUser {
+  readonly username: string;
+  readonly password: string;
+  readonly role: "admin" | "user";
+}
+
+/** The parts of a ControlContext that need no running relay. */
+type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs">;
+
+/** Makes a user, without a second factor yet; null where the name is taken. */
+export const createUser = async (
+  context: Offline,
+  actorId: string | null,
+  user: NewUser,
+): Promise<UserRow | null> => {
+  const { username, password, role } = user;
+  const id = randomUUID();
+  const passwordHash = await hashPassword(password);
+  const nowMs = context.nowMs();
+  return context.store.write(async (tx) => {
+    const row = { id, username, role, password_hash: passwordHash, created_at: nowMs };
+    if (!(await addUser(tx, { ...row, totp_secret: null, totp_confirmed: 0 }))) return null;
+    await issuePersistent(tx, context.secrets, { userId: id, agentId: null }, nowMs);
+    const detail = { username, role };
+    await noteAct(tx, nowMs, { actorId, action: "user.create", subject: id, detail });
+    return (await findUser(tx, id)) ?? null;
+  });
+};
+
+export interface UserChange {
+  readonly role?: "admin" | "user";
+  readonly disabled?: boolean;
+  readonly password?: string;
+  /** Ends a second factor that its owner lost. */
+  readonly totpEnabled?: false;
+}
+
+/** Why a user was not changed. */
+export type Refusal = "unknown" | "last_admin";
+
+/** Changes a user, and ends what that takes away: logins, session tokens, links. */
+export const administer = async (
+  context: Offline & Partial<Pick<ControlContext, "links">>,
+  actorId: string | null,
+  id: string,
+  change: UserChange,
+): Promise<UserRow | Refusal> => {
+  const nowMs = context.nowMs();
+  const passwordHash = change.password === undefined ? null : await hashPassword(change.password);
+  const row = await unlessLastAdmin(context, async (tx) => {
+    const user = await findUser(tx, id);
+    if (user === undefined) return "unknown";
+    const acts: Omit<Act, "actorId" | "subject">[] = [];
+    if (change.role !== undefined && change.role !== user.role) {
+      await changeUser(tx, id, { role: change.role });
+      acts.push({ action: "user.role", detail: { role: change.role } });
+    }
+    if (change.disabled !== undefined && change.disabled !== (user.disabled_at !== null)) {
+      await changeUser(tx, id, { disabled_at: change.disabled ? nowMs : null });
+      // Persistent tokens come back with the user; what was made for hours does not.
+      if (change.disabled) await endSessions(tx, id, ["login", "client"], null, nowMs);
+      acts.push({ action: change.disabled ? "user.disable" : "user.enable" });
+    }
+    if (passwordHash !== null) {
+      await setPassword(tx, id, passwordHash);
+      await issuePersistent(tx, context.secrets, { userId: id, agentId: null }, nowMs);
+      await endSessions(tx, id, ["login", "client"], null, nowMs);
+      acts.push({ action: "user.password" });
+    }
+    if (change.totpEnabled === false) {
+      await removeTotp(tx, id);
+      acts.push({ action: "user.totp_disable" });
+    }
+    for (const act of acts) await noteAct(tx, nowMs, { ...act, actorId, subject: id });
+    return (await findUser(tx, id)) as UserRow;
+  });
+  if (typeof row !== "string") {
+    if (change.disabled === true) context.links?.endUser(id);
+    else if (passwordHash !== null) context.links?.endClients(id);
+  }
+  return row;
+};
+
+/** Removes a user with all agents, tokens and links. */
+export const deleteUser = async (
+  context: ControlContext,
+  actorId: string,
+  id: string,
+): Promise<"deleted" | Refusal> => {
+  const nowMs = context.nowMs();
+  let agents: string[] = [];
+  const outcome = await unlessLastAdmin(context, async (tx) => {
+    const user = await findUser(tx, id);
+    if (user === undefined) return "unknown" as const;
+    agents = await agentIdsOf(tx, id);
+    const detail = { username: user.username, agents: agents.length };
+    await noteAct(tx, nowMs, { actorId, action: "user.delete", subject: id, detail });
+    await retireAllTokens(tx, id, nowMs);
+    await endSessions(tx, id, ["login", "client"], null, nowMs);
+    await removeUser(tx, id);
+    return "deleted" as const;
+  });
+  if (outcome === "deleted") {
+    context.links.endUser(id);
+    for (const agentId of agents) context.links.forgetAgent(agentId);
+  }
+  return outcome;
+};
+
+class LastAdmin extends Error {}
+
+/** Runs `work` in a transaction that is undone where it would leave no admin. */
+const unlessLastAdmin = async <T>(
+  context: Offline,
+  work: (tx: Db) => Promise<T>,
+): Promise<T | "last_admin"> => {
+  try {
+    return await context.store.write(async (tx) => {
+      await countAdmins(tx);
+      const result = await work(tx);
+      if ((await countAdmins(tx)) === 0) throw new LastAdmin();
+      return result;
+    });
+  } catch (error) {
+    if (error instanceof LastAdmin) return "last_admin";
+    throw error;
+  }
+};

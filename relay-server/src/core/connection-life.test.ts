@@ -1,0 +1,355 @@
+/** What happens to connections by time and by being full: pings, presence, slow receivers, shutdown. */
+import { describe, expect, it } from "vitest";
+import { envelope, packet, World } from "./harness.ts";
+
+const world = () => {
+  const w = new World();
+  w.user("ann", "lamp", "pump");
+  w.user("bob", "bobs");
+  return w;
+};
+
+describe("pings", () => {
+  it("come every 30 s, as a message and as a control frame, the first within 30 s", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    w.advance(30_100);
+    expect([agent.pings, agent.controlPings]).toEqual([1, 1]);
+    w.advance(300_000);
+    expect([agent.pings, agent.controlPings]).toEqual([11, 11]);
+    expect(agent.closed).toBeNull();
+  });
+
+  it("do not come before auth", () => {
+    const w = world();
+    const peer = w.connect();
+    w.advance(29_900);
+    expect([peer.pings, peer.controlPings]).toEqual([0, 0]);
+  });
+
+  it("unanswered twice in a row: 1008 at the tick after the second, 60 s after the first", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    agent.silent = true;
+    while (agent.pings === 0) w.advance(100);
+    w.advance(59_900);
+    expect(agent.pings).toBe(2);
+    expect(agent.closed).toBeNull();
+    w.advance(200);
+    expect(agent.closed?.code).toBe(1008);
+    expect(agent.pings).toBe(2);
+  });
+
+  it.each([
+    ["a pong", '{"type":"pong"}'],
+    ["any other message", '{"type":"ping"}'],
+    ["even a bad one", "bad"],
+  ])("are answered by %s", (_, text) => {
+    const w = world();
+    const agent = w.agent("lamp");
+    agent.silent = true;
+    while (agent.pings < 2) w.advance(100);
+    agent.say(text);
+    w.advance(59_900);
+    expect(agent.closed).toBeNull();
+    w.advance(30_200);
+    expect(agent.closed?.code).toBe(1008);
+  });
+
+  it("are answered by a pong control frame", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    agent.silent = true;
+    while (agent.pings < 2) w.advance(100);
+    w.hub.heard(agent.connection);
+    w.advance(59_900);
+    expect(agent.closed).toBeNull();
+  });
+
+  it("of a crowd that came at once are spread over the interval", () => {
+    const w = world();
+    const crowd = Array.from({ length: 1500 }, (_, i) => {
+      w.user("ann", `a${i}`);
+      return w.agent(`a${i}`);
+    });
+    let most = 0;
+    let pinged = 0;
+    for (let i = 0; i < 301; i++) {
+      w.advance(100);
+      const now = crowd.reduce((sum, agent) => sum + agent.controlPings, 0);
+      most = Math.max(most, now - pinged);
+      pinged = now;
+    }
+    expect(pinged).toBe(1500);
+    expect(most).toBeLessThan(20); // 1500 over 150 ticks
+  });
+});
+
+describe("presence", () => {
+  const status = (agentId: string, state: string) => ({
+    type: "agent_status",
+    agent_id: agentId,
+    status: state,
+    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+  });
+
+  it("tells every client of the user, and nobody else, when an agent comes and goes", () => {
+    const w = world();
+    const [one, two, bob] = [w.client("ann"), w.client("ann"), w.client("bob")];
+    const lamp = w.agent("lamp");
+    const pump = w.agent("pump");
+    lamp.hangUp();
+    for (const client of [one, two]) {
+      expect(client.take()).toEqual([
+        status("lamp", "online"),
+        status("pump", "online"),
+        status("lamp", "offline"),
+      ]);
+    }
+    expect(bob.take()).toEqual([]);
+    expect(pump.take()).toEqual([]);
+    expect(w.store.seen.map(({ agentId }) => agentId)).toEqual(["lamp", "pump", "lamp"]);
+  });
+
+  it("says an agent is offline that the relay closed", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    const client = w.client("ann");
+    agent.silent = true;
+    w.advance(91_000);
+    expect(agent.closed?.code).toBe(1008);
+    expect(client.take()).toEqual([status("lamp", "offline")]);
+    expect(w.hub.isOnline("lamp")).toBe(false);
+  });
+
+  it("tells a new client nothing unasked", () => {
+    const w = world();
+    w.agent("lamp");
+    const client = w.client("ann");
+    w.advance(5_000);
+    expect(client.take()).toEqual([]);
+  });
+
+  it("asked for, sends one status per agent online, of that user, after auth_response", () => {
+    const w = world();
+    w.agent("lamp");
+    w.agent("bobs");
+    w.agent("pump").hangUp();
+    const client = w.client("ann", { presence: true });
+    w.advance(5_000);
+    expect(client.take()).toEqual([status("lamp", "online")]);
+  });
+
+  it("paces that, and lets news overtake it", () => {
+    const w = world();
+    const agents = Array.from({ length: 1000 }, (_, i) => {
+      w.user("ann", `a${i}`);
+      return w.agent(`a${i}`);
+    });
+    const client = w.client("ann", { presence: true });
+    const atOnce = client.take().length;
+    expect(atOnce).toBeGreaterThan(0);
+    expect(atOnce).toBeLessThan(100);
+    agents[999]?.hangUp();
+    w.user("ann", "late");
+    w.agent("late");
+    w.advance(10_000);
+    const rest = client.take();
+    expect(rest[0]).toEqual(status("a999", "offline"));
+    expect(rest[1]).toEqual(status("late", "online"));
+    expect(atOnce + rest.length).toBe(1000 + 1);
+  });
+
+  it("in a snapshot tells since when, which a takeover does not change", () => {
+    const w = world();
+    w.agent("lamp");
+    const since = new Date(w.now).toISOString();
+    w.advance(10_000);
+    w.agent("lamp");
+    const client = w.client("ann", { presence: true });
+    expect(client.take()).toMatchObject([{ agent_id: "lamp", timestamp: since }]);
+  });
+
+  it("tells of an agent once, although it went and came back during the snapshot", () => {
+    const w = world();
+    for (let i = 0; i < 100; i++) w.user("ann", `a${i}`);
+    const agents = Array.from({ length: 100 }, (_, i) => w.agent(`a${i}`));
+    const client = w.client("ann", { presence: true });
+    agents[99]?.hangUp();
+    w.agent("a99");
+    w.advance(5_000);
+    const told = client.take().filter((message) => message.agent_id === "a99");
+    expect(told.map((message) => message.status)).toEqual(["offline", "online"]);
+  });
+
+  it("stops when the client leaves", () => {
+    const w = world();
+    for (let i = 0; i < 100; i++) {
+      w.user("ann", `a${i}`);
+      w.agent(`a${i}`);
+    }
+    const client = w.client("ann", { presence: true });
+    const told = client.take().length;
+    client.hangUp();
+    w.advance(5_000); // sending on a link that has ended would throw
+    expect(told).toBeLessThan(100);
+    expect(client.take()).toEqual([]);
+  });
+
+  it("does not fill the queue of a client that does not read", () => {
+    const tight = new World({ outboxBytes: 4_000 });
+    tight.user("ann");
+    for (let i = 0; i < 300; i++) {
+      tight.user("ann", `a${i}`);
+      tight.agent(`a${i}`);
+    }
+    const client = tight.connect();
+    client.stalled = true;
+    client.say({ type: "auth", api_token: "acct:ann", client_type: "client", presence: true });
+    tight.advance(5_000);
+    expect(tight.hub.counters.controlMessagesDropped).toBe(0);
+    client.read();
+    tight.advance(5_000);
+    expect(client.take()).toHaveLength(301);
+  });
+});
+
+describe("a slow receiver", () => {
+  const LARGE = "A".repeat(60_000);
+
+  /** A client bound to a lamp that does not read, whose queue is full. */
+  const stuck = () => {
+    const w = world();
+    const lamp = w.agent("lamp");
+    const client = w.client("ann");
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    lamp.take();
+    lamp.stalled = true;
+    while (lamp.queued() + 60_100 <= 1_048_576) client.say(packet("C.A", 1, LARGE));
+    return { w, lamp, client };
+  };
+
+  it("has 1 MiB; the message over it is dropped and its sender told SLOW_CONSUMER", () => {
+    const { w, lamp, client } = stuck();
+    expect(client.take()).toEqual([]);
+    const delivered = lamp.take().length;
+    client.say(packet("C.A", 1, LARGE));
+    expect(client.take()).toMatchObject([{ code: "SLOW_CONSUMER", sid: "C.A" }]);
+    client.say(envelope(packet("C.A", 1, LARGE), { agent_id: "lamp", request_id: "r" }));
+    expect(client.take()).toMatchObject([{ code: "SLOW_CONSUMER", sid: "C.A", request_id: "r" }]);
+    expect(lamp.take()).toEqual([]);
+    expect(delivered).toBe(17);
+    expect(lamp.queued()).toBeLessThanOrEqual(1_048_576);
+    expect(w.dropped()).toEqual({ SLOW_CONSUMER: 2 });
+    expect(w.hub.stats().queueBytes).toBe(lamp.queued());
+  });
+
+  it("works the other way round too: the agent is told", () => {
+    const w = world();
+    const lamp = w.agent("lamp");
+    const client = w.client("ann");
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    lamp.take();
+    client.stalled = true;
+    for (let i = 0; i < 18; i++) lamp.say(packet("C.A", 1, LARGE));
+    expect(lamp.take()).toMatchObject([{ code: "SLOW_CONSUMER", sid: "C.A" }]);
+  });
+
+  it("30 s over it: 1013", () => {
+    const { w, lamp, client } = stuck();
+    client.say(packet("C.A", 1, LARGE));
+    client.take();
+    lamp.silent = true;
+    w.advance(29_900);
+    expect(lamp.closed).toBeNull();
+    w.advance(200);
+    expect(lamp.closed?.code).toBe(1013);
+    expect(client.take()).toMatchObject([{ type: "agent_status", status: "offline" }]);
+  });
+
+  it("that reads again in time goes on", () => {
+    const { w, lamp, client } = stuck();
+    client.say(packet("C.A", 1, LARGE));
+    w.advance(29_000);
+    lamp.read();
+    w.advance(1_000);
+    expect(w.hub.stats().slowConnections).toBe(0);
+    lamp.stalled = true;
+    w.advance(20_000);
+    expect(lamp.closed).toBeNull();
+    client.take();
+    client.say(packet("C.A"));
+    expect(client.take()).toEqual([]);
+  });
+
+  it("cannot make the relay's own answers grow without bound", () => {
+    const w = new World({ outboxBytes: 10_000 });
+    w.user("ann");
+    const client = w.client("ann");
+    client.stalled = true;
+    for (let i = 0; i < 1_000; i++) client.say({ type: "ping" });
+    expect(client.queued()).toBeLessThanOrEqual(10_000);
+    expect(w.hub.counters.controlMessagesDropped).toBeGreaterThan(0);
+  });
+});
+
+describe("shutdown", () => {
+  it("tells everybody RESTARTING and a spread reconnect_in, then 1012", () => {
+    const w = world();
+    const peers = [w.agent("lamp"), w.agent("pump"), w.client("ann"), w.connect()];
+    for (let i = 0; i < 100; i++) peers.push(w.client("bob"));
+    for (const peer of peers) peer.take();
+    w.hub.drain();
+    w.advance(1_000);
+    const waits = peers.map((peer) => {
+      expect(peer.closed?.code).toBe(1012);
+      const error = peer.take().at(-1);
+      expect(error).toMatchObject({ type: "error", code: "RESTARTING" });
+      return error?.reconnect_in as number;
+    });
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(1);
+    expect(new Set(waits).size).toBeGreaterThan(3);
+    expect(w.hub.connectionCount).toBe(0);
+  });
+
+  it("says goodbye a batch per tick, and to newcomers at once", () => {
+    const w = world();
+    const many = Array.from({ length: 500 }, () => w.connect());
+    w.hub.drain();
+    w.advance(100);
+    const gone = many.filter((peer) => peer.closed !== null).length;
+    expect(gone).toBeGreaterThan(0);
+    expect(gone).toBeLessThan(500);
+    const late = w.connect();
+    expect(late.codes()).toEqual(["RESTARTING"]);
+    expect(late.closed?.code).toBe(1012);
+    w.advance(1_000);
+    expect(w.hub.connectionCount).toBe(0);
+  });
+});
+
+describe("figures", () => {
+  it("count each message once, by what became of it", () => {
+    const w = world();
+    const lamp = w.agent("lamp");
+    const client = w.client("ann");
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    lamp.say(packet("C.A"));
+    client.say(packet("D.A"));
+    const { counters, connections, agentsOnline } = w.hub.stats();
+    expect(counters).toMatchObject({ received: 3, forwardedToAgents: 1, forwardedToClients: 1 });
+    expect(w.dropped()).toEqual({ UNKNOWN_SESSION: 1 });
+    expect(Object.fromEntries(counters.errors)).toEqual({ UNKNOWN_SESSION: 1 });
+    expect(connections).toEqual({ client: 1, agent: 1, firmware: 0, waiting: 0, closing: 0 });
+    expect(agentsOnline).toBe(1);
+  });
+
+  it("count failed authentications and lockouts", () => {
+    const w = world();
+    for (let i = 0; i < 5; i++) {
+      w.connect().say({ type: "auth", api_token: "acct:eve", client_type: "client" });
+    }
+    expect(w.hub.stats()).toMatchObject({ lockouts: 1, countedAuthFailures: 5 });
+    expect(w.hub.counters.authFailures).toBe(5);
+  });
+});

@@ -1,0 +1,48 @@
+/** The relay's own messages to a peer: bounded like any other, and counted when they find no room. */
+import type { ErrorCode } from "@blindrelay/protocol";
+import type { Connection } from "./connection.ts";
+import type { Counters } from "./counters.ts";
+import type { Outbox } from "./outbox.ts";
+import { errorText, type Subject } from "./wire.ts";
+
+export class ControlMessages {
+  readonly #outbox: Outbox;
+  readonly #counters: Counters;
+  readonly #maxBytes: number;
+
+  constructor(outbox: Outbox, counters: Counters, maxMessageBytes: number) {
+    this.#outbox = outbox;
+    this.#counters = counters;
+    this.#maxBytes = maxMessageBytes;
+  }
+
+  send(connection: Connection, text: string, now: number): void {
+    if (!this.#outbox.offer(connection, text, now)) {
+      this.#counters.controlMessagesDropped += 1;
+    }
+  }
+
+  /** An `error`; `subject` is the packet or envelope at fault, `detail` replaces the table's text. */
+  error(
+    connection: Connection,
+    code: ErrorCode,
+    subject: Subject | null,
+    now: number,
+    detail: string | null = null,
+  ): void {
+    this.#counters.error(code);
+    this.send(connection, errorText(code, subject, detail, this.#maxBytes), now);
+  }
+
+  /** The same for a message that was to be forwarded and is not. */
+  refuse(
+    connection: Connection,
+    code: ErrorCode,
+    subject: Subject,
+    now: number,
+    detail: string | null = null,
+  ): void {
+    this.#counters.drop(code);
+    this.error(connection, code, subject, now, detail);
+  }
+}

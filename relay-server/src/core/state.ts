@@ -1,0 +1,57 @@
+/** All that one hub knows and counts, made once and handed to each of its parts. */
+import type { Connection } from "./connection.ts";
+import { ControlMessages } from "./control-messages.ts";
+import { Counters } from "./counters.ts";
+import { DEFAULT_LIMITS, type HubLimits } from "./limits.ts";
+import { Lockout } from "./lockout.ts";
+import { Outbox } from "./outbox.ts";
+import { OwnerCache } from "./owner-cache.ts";
+import { type ClientPeer, Peers } from "./peers.ts";
+import type { HubPort } from "./ports.ts";
+import { Presence } from "./presence.ts";
+import { RequestIds } from "./request-ids.ts";
+import { Revocations } from "./revocations.ts";
+import { Sessions } from "./sessions.ts";
+import { TimerWheel } from "./timer-wheel.ts";
+import { UnauthenticatedLimit } from "./unauthenticated-limit.ts";
+
+export interface HubOptions {
+  /** Shared with REST, which counts its failures in the same place. */
+  lockout?: Lockout;
+  limits?: Partial<HubLimits>;
+}
+
+export class HubState {
+  readonly port: HubPort;
+  readonly limits: HubLimits;
+  readonly lockout: Lockout;
+  readonly counters = new Counters();
+  /** Every connection whose socket is not gone yet, ended ones included. */
+  readonly connections = new Set<Connection>();
+  readonly unauthenticated: UnauthenticatedLimit;
+  readonly wheel: TimerWheel<Connection>;
+  readonly peers = new Peers();
+  readonly ownerCache = new OwnerCache();
+  readonly requestIds = new RequestIds<ClientPeer>();
+  readonly revocations = new Revocations();
+  readonly sessions: Sessions;
+  readonly outbox: Outbox;
+  readonly controlMessages: ControlMessages;
+  readonly presence: Presence;
+
+  constructor(port: HubPort, options: HubOptions, now: number) {
+    this.port = port;
+    this.limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.lockout = options.lockout ?? new Lockout();
+    this.unauthenticated = new UnauthenticatedLimit(this.limits.waitingPerAddress);
+    this.wheel = new TimerWheel(now);
+    this.sessions = new Sessions(this.limits.maxRequests, port);
+    this.outbox = new Outbox(this.limits.outboxBytes);
+    this.controlMessages = new ControlMessages(
+      this.outbox,
+      this.counters,
+      this.limits.maxMessageBytes,
+    );
+    this.presence = new Presence(this.outbox, this.controlMessages);
+  }
+}

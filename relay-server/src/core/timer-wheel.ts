@@ -1,0 +1,61 @@
+/**
+ * A timer wheel: one deadline per item, no timer per item. Setting and removing cost the same for
+ * ten connections and for ten thousand, and a tick looks only at the items of its own slot.
+ */
+import { TICK_MS } from "./limits.ts";
+
+const SLOTS = 512; // 51.2 s round; a later deadline just stays in its slot for another round
+
+/** What a wheel holds. The wheel alone writes these fields. */
+export interface Waiting {
+  /** Null while the item waits for nothing. */
+  wakeAt: number | null;
+  wakeSlot: number;
+}
+
+export class TimerWheel<Item extends Waiting> {
+  readonly #slots: Set<Item>[] = Array.from({ length: SLOTS }, () => new Set<Item>());
+  #lastTick: number;
+
+  constructor(now: number) {
+    this.#lastTick = Math.floor(now / TICK_MS);
+  }
+
+  /** Sets or moves the deadline of an item. It is visited at it or up to one tick later, never before. */
+  set(item: Item, at: number): void {
+    this.remove(item);
+    const tick = Math.max(Math.ceil(at / TICK_MS), this.#lastTick + 1);
+    item.wakeAt = at;
+    item.wakeSlot = tick % SLOTS;
+    this.#slots[item.wakeSlot]!.add(item);
+  }
+
+  remove(item: Item): void {
+    if (item.wakeAt !== null) {
+      this.#slots[item.wakeSlot]!.delete(item);
+      item.wakeAt = null;
+    }
+  }
+
+  /** Visits what is due, each item once; a visit may set the item again. */
+  tick(now: number, visit: (item: Item) => void): void {
+    const tick = Math.floor(now / TICK_MS);
+    const first = Math.max(this.#lastTick + 1, tick - SLOTS + 1);
+    const due: Item[] = [];
+    for (let t = first; t <= tick; t++) {
+      for (const item of this.#slots[t % SLOTS]!) {
+        if ((item.wakeAt as number) <= now) {
+          due.push(item);
+        }
+      }
+    }
+    this.#lastTick = Math.max(this.#lastTick, tick);
+    for (const item of due) {
+      // An earlier visit may have removed or moved this one.
+      if (item.wakeAt !== null && item.wakeAt <= now) {
+        this.remove(item);
+        visit(item);
+      }
+    }
+  }
+}

@@ -1,0 +1,206 @@
+/** A relay's memory: made once by `init`, opened at every start. */
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { userProblem } from "./control/account.ts";
+import { issuePersistent } from "./control/issue.ts";
+import {
+  adoptNextKey,
+  MasterKeyProblem,
+  makeMasterKey,
+  readMasterKey,
+  readNextKey,
+} from "./control/master-key.ts";
+import { hashPassword } from "./control/passwords.ts";
+import { Secrets } from "./control/secrets.ts";
+import { drawTotpSecret, otpauthUri } from "./control/totp.ts";
+import { Failure } from "./failure.ts";
+import { lockStore, type StoreLock } from "./store/lock.ts";
+import { openStore, type Store, type StoreLocation, StoreMissing } from "./store/open.ts";
+import { readSetting, writeSetting } from "./store/settings.ts";
+import { addUser } from "./store/users.ts";
+
+export interface DataOptions {
+  /** The folder with `store/` and `key/`. */
+  readonly data: string;
+  /** "sqlite", the default, or a postgres:// URL. */
+  readonly store?: string | undefined;
+  /** Instead of the key file: 64 hexadecimal digits or base64. */
+  readonly masterKey?: string | undefined;
+}
+
+export interface InitOptions extends DataOptions {
+  readonly username: string;
+  readonly password: string;
+  /** Whether people must use TOTP; the first admin is then enrolled at once. */
+  readonly totp: boolean;
+}
+
+export interface InitResult {
+  readonly username: string;
+  /** Base32; null without TOTP. */
+  readonly totpSecret: string | null;
+  readonly otpauthUri: string | null;
+}
+
+/** Makes store, master key and first admin. Rejects with a Failure; refuses where a store exists. */
+export const initStore = async (options: InitOptions): Promise<InitResult> => {
+  const { username, password } = options;
+  const problem = userProblem(username, password);
+  if (problem !== null) throw new Failure("usage", problem);
+  makeFolder(options.data);
+  const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
+  const store = await open(options, true);
+  try {
+    if ((await readSetting(store.db, "master_key_check")) !== null) {
+      throw new Failure(
+        "refused",
+        `there is a store already: choose another folder than ${options.data}, or start this one`,
+      );
+    }
+    const id = randomUUID();
+    const nowMs = Date.now();
+    const totpSecret = options.totp ? drawTotpSecret() : null;
+    const passwordHash = await hashPassword(password);
+    await store.write(async (tx) => {
+      await writeSetting(tx, "master_key_check", secrets.check());
+      await writeSetting(tx, "totp", options.totp ? "required" : "optional");
+      await addUser(tx, {
+        id,
+        username,
+        role: "admin",
+        password_hash: passwordHash,
+        totp_secret: totpSecret === null ? null : secrets.wrap(id, totpSecret),
+        totp_confirmed: totpSecret === null ? 0 : 1,
+        created_at: nowMs,
+      });
+      await issuePersistent(tx, secrets, { userId: id, agentId: null }, nowMs);
+    });
+    const uri = totpSecret === null ? null : otpauthUri(username, totpSecret);
+    return { username, totpSecret, otpauthUri: uri };
+  } finally {
+    await store.close();
+  }
+};
+
+export interface Data {
+  readonly store: Store;
+  readonly secrets: Secrets;
+  readonly totpRequired: boolean;
+}
+
+/** Opens what `init` made. Rejects with a Failure where there is none, or the master key is another. */
+export const openData = async (options: DataOptions): Promise<Data> => {
+  const store = await open(options, false);
+  try {
+    const check = await readSetting(store.db, "master_key_check");
+    if (check === null) throw noStore(options.data);
+    const secrets = rightKey(options, check);
+    if (secrets === null) {
+      throw new Failure(
+        "refused",
+        "this master key is not the one that the store was made with: restore the right one",
+      );
+    }
+    return { store, secrets, totpRequired: (await readSetting(store.db, "totp")) !== "optional" };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+};
+
+/** The key that the store was made with; null where it is another. Completes a rotation that was cut short. */
+const rightKey = (options: DataOptions, check: string): Secrets | null => {
+  const { data, masterKey } = options;
+  const secrets = withKey(() => readMasterKey(data, masterKey));
+  if (secrets.check() === check) return secrets;
+  const next = masterKey === undefined ? readNextKey(data) : null;
+  if (next === null || new Secrets(next).check() !== check) return null;
+  adoptNextKey(data, Date.now());
+  return new Secrets(next);
+};
+
+const makeFolder = (data: string): void => {
+  try {
+    mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Failure(
+      "unreachable",
+      `cannot make the folder ${data}: choose one you may write`,
+      error,
+    );
+  }
+};
+
+const withKey = (read: () => Uint8Array): Secrets => {
+  try {
+    return new Secrets(read());
+  } catch (error) {
+    if (error instanceof MasterKeyProblem) throw new Failure("refused", error.message, error);
+    throw error;
+  }
+};
+
+const open = async (options: DataOptions, create: boolean): Promise<Store> => {
+  try {
+    return await openStore(locate(options), create);
+  } catch (error) {
+    if (error instanceof StoreMissing) throw noStore(options.data);
+    throw new Failure(
+      "unreachable",
+      `cannot open the store: ${error instanceof Error ? error.message : String(error)}`,
+      error,
+    );
+  }
+};
+
+/**
+ * Opens the store for a relay. Rejects with a Failure too where another relay runs on an embedded one;
+ * several on one PostgreSQL are not kept apart. Commands open it beside a relay with `openData`.
+ */
+export const openAlone = async (options: DataOptions): Promise<Data> => {
+  const data = await openData(options);
+  const { store } = data;
+  try {
+    const lock = takeLock(options);
+    const close = async () => {
+      await store.close();
+      lock?.release();
+    };
+    return { ...data, store: { ...store, close } };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+};
+
+const takeLock = (options: DataOptions): StoreLock | null => {
+  const location = locate(options);
+  if (location.engine === "postgres") return null;
+  let lock: StoreLock | null;
+  try {
+    lock = lockStore(join(dirname(location.path), "running.lock"));
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new Failure("unreachable", `cannot lock the store of ${options.data}: ${cause}`, error);
+  }
+  if (lock !== null) return lock;
+  throw new Failure(
+    "unreachable",
+    `another relay runs on ${options.data}: stop it first, or start this one with another --data`,
+  );
+};
+
+/** The file of an embedded store. */
+export const storePath = (data: string): string => join(data, "store", "relay.sqlite");
+
+const locate = ({ data, store = "sqlite" }: DataOptions): StoreLocation =>
+  store === "sqlite"
+    ? { engine: "sqlite", path: storePath(data) }
+    : { engine: "postgres", url: store };
+
+const noStore = (data: string): Failure =>
+  new Failure(
+    "unreachable",
+    `no store in ${data}: run blindrelay-server init --data ${data} --username NAME --password-stdin`,
+  );

@@ -1,0 +1,29 @@
+/**
+ * What the store forgets by itself, and after how long (docs/operations.md, "What the relay forgets"):
+ * whatever people and devices do, it stays bounded.
+ */
+import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
+import { trimActs } from "./audit.ts";
+import { forgetIdempotent } from "./idempotency.ts";
+import type { Db } from "./open.ts";
+import { forgetSessions } from "./sessions.ts";
+import { forgetTokens } from "./tokens.ts";
+import { forgetUploads } from "./uploads.ts";
+
+const DAY_MS = 86_400_000;
+/** No upload takes that long; what is older and belongs to no release was left by a crash. */
+const UPLOAD_KEPT_MS = DAY_MS;
+/** A year's audit finds the whole of the year before it. */
+export const AUDIT_KEPT_MS = 400 * DAY_MS;
+/** Of each actor, so that nobody can push out what others did; about 3 MB. */
+export const AUDIT_KEPT_PER_ACTOR = 10_000;
+
+/** Forgets what has been kept long enough. */
+export const applyRetention = async (db: Db, nowMs: number): Promise<void> => {
+  const before = nowMs - RETIRED_TOKEN_KEPT_S * 1000;
+  await forgetTokens(db, before);
+  await forgetIdempotent(db, nowMs - IDEMPOTENCY_TTL_S * 1000);
+  await forgetUploads(db, nowMs - UPLOAD_KEPT_MS);
+  await forgetSessions(db, before);
+  await trimActs(db, nowMs - AUDIT_KEPT_MS, AUDIT_KEPT_PER_ACTOR);
+};

@@ -1,0 +1,126 @@
+/** A store that never answers: whoever waits for it is told, and nothing is kept for ever. */
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
+import { Lockout } from "../core/lockout.ts";
+import type { AuthResult, LinkPort } from "../core/ports.ts";
+import { type RunningHub, runHub } from "./hub-driver.ts";
+
+const CLIENT: AuthResult = {
+  ok: true,
+  role: "client",
+  userId: "ann",
+  sessionHash: "hash",
+  sessionToken: "token",
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+  requestsUsed: 0,
+};
+
+let running: RunningHub;
+let authenticate: () => Promise<AuthResult>;
+let ownerOf: () => Promise<string | null>;
+let logged: unknown[];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  logged = [];
+  ownerOf = () => new Promise(() => {});
+  running = runHub({
+    lookups: {
+      authenticate: () => authenticate(),
+      ownerOf: () => ownerOf(),
+    },
+    writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
+    lockout: new Lockout(),
+    nowMs: () => Date.now(),
+    log: { error: (...args: unknown[]) => logged.push(args) },
+  });
+});
+
+afterEach(() => {
+  running.stop();
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+/** A connection whose messages from the hub are kept. */
+const connect = () => {
+  const said: Fields[] = [];
+  const codes: number[] = [];
+  const link: LinkPort = {
+    send: (frame) => said.push(JSON.parse(frame as string) as Fields),
+    queued: () => 0,
+    ping: () => {},
+    close: (code) => codes.push(code),
+    pause: () => {},
+    resume: () => {},
+  };
+  const connection = running.hub.connect(link, "192.0.2.1", Date.now());
+  const say = (message: Fields): void => {
+    const text = JSON.stringify(message);
+    running.hub.receive(connection, text, Buffer.from(text), Date.now());
+  };
+  return { said, codes, say, connection };
+};
+
+it("an auth that the store does not answer is failed with INTERNAL, and its link ends", async () => {
+  authenticate = () => new Promise(() => {});
+  const { said, codes, say, connection } = connect();
+  say(authOf("lamp"));
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(said).toEqual([]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(said).toMatchObject([
+    { type: "auth_response", status: "failed", code: "INTERNAL", retry_after: 0 },
+    { type: "error", code: "AUTH_TIMEOUT" },
+  ]);
+  expect(codes).toEqual([1008]);
+  running.hub.closed(connection, Date.now());
+  expect(running.hub.connectionCount).toBe(0);
+  expect(logged).toHaveLength(1);
+});
+
+it("an answer that comes too late lets nobody in", async () => {
+  let answer: (result: AuthResult) => void = () => {};
+  authenticate = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const { said, say } = connect();
+  say(authOf("lamp"));
+  await vi.advanceTimersByTimeAsync(31_000);
+  answer(CLIENT);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(said.map(({ status }) => status)).not.toContain("success");
+});
+
+it("an envelope whose owner the store does not tell is refused, and the link goes on", async () => {
+  authenticate = () => Promise.resolve(CLIENT);
+  const { said, codes, say } = connect();
+  say({ type: "auth", api_token: "acct:ann", client_type: "client" });
+  await vi.advanceTimersByTimeAsync(10);
+  say(envelope(packet("C"), { agent_id: "lamp" }));
+  say({ type: "ping" });
+  await vi.advanceTimersByTimeAsync(31_000);
+  const rest = said.slice(1).filter(({ type }) => type !== "ping");
+  expect(rest).toMatchObject([{ type: "error", code: "INTERNAL", sid: "C" }, { type: "pong" }]);
+  expect(codes).toEqual([]);
+});
+
+it.each(["authenticated", "ownerFound", "ownerUnknown"] as const)(
+  "a hub that fails in %s ends the connection that it was about, with 1011",
+  async (what) => {
+    authenticate = () => Promise.resolve(CLIENT);
+    const { codes, say } = connect();
+    const other = connect();
+    vi.spyOn(running.hub, what).mockImplementation(() => {
+      throw new Error("a fault of ours");
+    });
+    if (what === "ownerFound") ownerOf = () => Promise.resolve("ann");
+    say({ type: "auth", api_token: "acct:ann", client_type: "client" });
+    await vi.advanceTimersByTimeAsync(10);
+    say(envelope(packet("C"), { agent_id: "lamp" }));
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(codes).toEqual([1011]);
+    expect(other.codes).toEqual([1008]); // it never said who it is
+  },
+);

@@ -1,0 +1,80 @@
+/** The malicious relay against the built Espruino file on a real Espruino, where ESPRUINO_BIN names one. */
+import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import { makeToken } from "@blindrelay/protocol";
+import { beforeAll, describe, expect, it } from "vitest";
+import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
+import { play } from "../adversary/moves.ts";
+import { type EngineHardware, engineHardware } from "../hostile-boards/engine-hardware.ts";
+import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
+import { DEAD_NETWORK, type Surroundings } from "../hostile-boards/hardware.ts";
+import { muddledHistory, randomHistory } from "../hostile-boards/histories.ts";
+import { Siege } from "../hostile-boards/siege.ts";
+import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { binary, whySkipped } from "./engine.ts";
+
+/** Moves after which a board begins with empty memory. */
+const STARTS = ["restart", "cutPower", "loseMedium", "damageSlot"];
+/** Variables, for longer numbers; a session takes some sixty, a link that is never freed 57. */
+const SLACK = 40;
+
+/** Of Storage, when one slot of the boot count is written anew: a header struck out, a header and the text. */
+const WRITE_BYTES = 4 + 32 + 98;
+const IDENTITY = {
+  agentId: "pump",
+  relayToken: makeToken("agent", new Uint8Array(32)),
+  agentToken: makeToken("e2e", new Uint8Array(32)),
+  version: "2",
+} as const;
+
+describe.skipIf(binary === null)(
+  `agents on a real Espruino behind a malicious relay${whySkipped(binary, "ESPRUINO_BIN")}`,
+  { timeout: 600_000 },
+  () => {
+    let hardware: (surroundings: Surroundings) => EngineHardware;
+    beforeAll(async () => {
+      hardware = await engineHardware(binary as string, espruinoFiles(buildEspruino().code));
+    });
+
+    siegeTests({ makeHardware: () => hardware, seeds: [1], movesAtRandom: 100 });
+
+    it("use no more memory after attacks through which they stay on", async () => {
+      const boards: EngineHardware[] = [];
+      const siege = new Siege((surroundings) => {
+        const board = hardware(surroundings);
+        boards.push(board);
+        return board;
+      }, 3);
+      siege.mustRecover();
+      const before = boards.map((board) => board.variablesInUse());
+      play(
+        siege,
+        randomHistory(77, 300).filter(([name]) => !STARTS.includes(name)),
+      );
+      play(siege, muddledHistory());
+      siege.mustRecover();
+      expect(siege.violations).toEqual([]);
+      for (const [i, board] of boards.entries())
+        expect(board.variablesInUse()).toBeLessThanOrEqual((before[i] as number) + SLACK);
+      await siege.end();
+    });
+
+    it("count no start twice, wherever the write of their flash was cut", async () => {
+      const board = hardware({ timer: new ManualTimer(), executed: () => undefined });
+      board.powerOn(DEAD_NETWORK);
+      board.provision(IDENTITY);
+      let last = board.bootCount();
+      board.powerOff();
+      for (let bytes = 0; bytes < WRITE_BYTES; bytes += 5) {
+        board.startWithCut(IDENTITY, bytes);
+        board.powerOn(DEAD_NETWORK);
+        const left = board.bootCount();
+        expect(left).toBeGreaterThanOrEqual(last);
+        board.start(IDENTITY);
+        last = board.bootCount();
+        expect(last).toBeGreaterThan(left);
+        board.powerOff();
+      }
+      await board.end();
+    });
+  },
+);

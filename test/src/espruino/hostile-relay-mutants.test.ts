@@ -1,0 +1,48 @@
+/**
+ * The proof that the siege sees: rules whose lack the people around a board, or the wire, can notice are
+ * left out of the built file, and the attacks must find it. Sessions inside cannot be looked into here;
+ * mutants.test.ts of ../adversary does so with the same core, for every rule.
+ */
+import { expect, test } from "vitest";
+import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
+import { play } from "../adversary/moves.ts";
+import { MUTANTS, type Mutant } from "../adversary/mutants.ts";
+import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
+import { buildEspruinoMutant } from "../hostile-boards/espruino-mutant.ts";
+import { randomHistory } from "../hostile-boards/histories.ts";
+import { Siege } from "../hostile-boards/siege.ts";
+import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
+
+/** Several times what finds the hardest of them. */
+const SEEDS = 20;
+const MOVES_AT_RANDOM = 150;
+/** A build takes seconds where many share a core. */
+const LIMITS = { timeout: 240_000 };
+
+const violationsOf = (code: string, { rather = [] }: Mutant): readonly string[] => {
+  const makeHardware = subsetHardware(espruinoFiles(code));
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const siege = new Siege(makeHardware, seed);
+    play(siege, randomHistory(seed, MOVES_AT_RANDOM, rather));
+    if (siege.violations.length > 0) return siege.violations;
+  }
+  return [];
+};
+
+const HARM = /sealed twice with one nonce|executed again/;
+
+test.each([
+  "the boot count is raised at every start",
+  "a missing boot count is never 0",
+  "where a slot of the boot count is damaged, a count is skipped",
+  "a stored session ends its epoch",
+  "an agent looks at its mark",
+])("noticed when left out of the built file: %s", LIMITS, async (without) => {
+  const mutant = MUTANTS.find((one) => one.without === without) as Mutant;
+  const code = await buildEspruinoMutant(mutant.patches);
+  expect(violationsOf(code, mutant)).toContainEqual(expect.stringMatching(HARM));
+});
+
+test("a copy without a patch gives the file that is besieged", LIMITS, async () => {
+  expect(await buildEspruinoMutant([])).toBe(buildEspruino().code);
+});

@@ -1,0 +1,15 @@
+/** The malicious relay against the built Espruino file in the subset check. */
+import { describe } from "vitest";
+import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
+import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
+import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
+
+describe("agents in the subset check behind a malicious relay", () => {
+  const files = espruinoFiles(buildEspruino().code);
+  siegeTests({
+    makeHardware: () => subsetHardware(files),
+    seeds: [1, 2, 3, 4, 5, 6, 7, 8],
+    movesAtRandom: 250,
+  });
+});

@@ -1,0 +1,26 @@
+/** The device program files that every board runs as they are. */
+import { fileURLToPath } from "node:url";
+import type { Program } from "@blindrelay/agent-sdk";
+import echo from "../../../simulator/src/devices/echo.ts";
+import sensor from "../../../simulator/src/devices/sensor.ts";
+import valve from "../../../simulator/src/devices/valve.ts";
+import counter from "../xs/counter.ts";
+import oddities from "./edge-cases.ts";
+
+interface DeviceProgram {
+  readonly path: string;
+  /** What its file exports. */
+  readonly program: Program;
+}
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export const PROGRAMS = {
+  echo: { path: at("../../../simulator/src/devices/echo.ts"), program: echo },
+  sensor: { path: at("../../../simulator/src/devices/sensor.ts"), program: sensor },
+  valve: { path: at("../../../simulator/src/devices/valve.ts"), program: valve },
+  counter: { path: at("../xs/counter.ts"), program: counter },
+  oddities: { path: at("./edge-cases.ts"), program: oddities },
+} satisfies { readonly [name: string]: DeviceProgram };
+
+export type ProgramName = keyof typeof PROGRAMS;
