@@ -20,6 +20,18 @@ export interface HubParts {
   /** Unix milliseconds that never run backwards. */
   nowMs: () => number;
   log: Pick<Logger, "error">;
+  /** The process's own timers where absent; a simulator brings a virtual clock. */
+  timer?: DriverTimer;
+}
+
+/** What drives a hub through time. */
+export interface DriverTimer {
+  /** Milliseconds, monotonic; the origin does not matter. */
+  now(): number;
+  /** Calls `fn` every `ms` milliseconds until the returned function is called. */
+  every(ms: number, fn: () => void): () => void;
+  /** Calls `fn` once after `ms` milliseconds unless the returned function is called before. */
+  after(ms: number, fn: () => void): () => void;
 }
 
 export interface RunningHub {
@@ -52,8 +64,21 @@ const FAULT: AuthResult = {
 /** A failure of ours ends the connection that met it; the close code says so. */
 export const CLOSE_INTERNAL = 1011;
 
+const SYSTEM_TIMER: DriverTimer = {
+  now: () => performance.now(),
+  every: (ms, fn) => {
+    const timer = setInterval(fn, ms);
+    return () => clearInterval(timer);
+  },
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
 export const runHub = (parts: HubParts): RunningHub => {
-  const { lookups, writeBehind, nowMs, log } = parts;
+  const { lookups, writeBehind, nowMs, log, timer = SYSTEM_TIMER } = parts;
   const timings = newTimings();
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
   const ending = (connection: Connection, what: string) => (error: unknown) => {
@@ -62,8 +87,8 @@ export const runHub = (parts: HubParts): RunningHub => {
   };
   const port: HubPort = {
     authenticate(connection, request) {
-      const startedMs = performance.now();
-      inTime(lookups.authenticate(request))
+      const startedMs = timer.now();
+      inTime(timer, lookups.authenticate(request))
         .catch((error: unknown) => {
           complain("authentication could not be looked up")(error);
           return FAULT;
@@ -71,12 +96,12 @@ export const runHub = (parts: HubParts): RunningHub => {
         .then((result) => {
           hub.authenticated(connection, result, nowMs());
           const { accepted, refused } = timings;
-          (result.ok ? accepted : refused).observe(performance.now() - startedMs);
+          (result.ok ? accepted : refused).observe(timer.now() - startedMs);
         })
         .catch(ending(connection, "the hub failed on an authentication"));
     },
     findOwner(connection, agentId) {
-      inTime(lookups.ownerOf(agentId))
+      inTime(timer, lookups.ownerOf(agentId))
         .then(
           (owner) => hub.ownerFound(connection, owner, nowMs()),
           (error: unknown) => {
@@ -98,13 +123,13 @@ export const runHub = (parts: HubParts): RunningHub => {
     },
   };
   const hub = new Hub(port, parts, nowMs());
-  const ticking = setInterval(() => {
+  const stopTicking = timer.every(TICK_MS, () => {
     try {
       hub.tick(nowMs());
     } catch (error) {
       complain("the hub failed on a tick")(error);
     }
-  }, TICK_MS);
+  });
 
   return {
     hub,
@@ -113,34 +138,32 @@ export const runHub = (parts: HubParts): RunningHub => {
     timings,
     drain: (timeoutMs) => {
       hub.drain();
-      return emptied(hub, timeoutMs);
+      return emptied(timer, hub, timeoutMs);
     },
-    stop: () => clearInterval(ticking),
+    stop: stopTicking,
   };
 };
 
 /** An answer that comes too late is not heard: its connection may have asked something else since. */
-const inTime = <T>(answer: Promise<T>): Promise<T> =>
+const inTime = <T>(timer: DriverTimer, answer: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new Error(`no answer within ${LOOK_UP_TIMEOUT_MS} ms`)),
-      LOOK_UP_TIMEOUT_MS,
+    const cancel = timer.after(LOOK_UP_TIMEOUT_MS, () =>
+      reject(new Error(`no answer within ${LOOK_UP_TIMEOUT_MS} ms`)),
     );
-    timer.unref();
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    answer.then(resolve, reject).finally(cancel);
   });
 
-const emptied = (hub: Hub, timeoutMs: number): Promise<boolean> =>
+const emptied = (timer: DriverTimer, hub: Hub, timeoutMs: number): Promise<boolean> =>
   new Promise((resolve) => {
     const finish = (): void => {
-      clearInterval(looking);
-      clearTimeout(deadline);
+      stopLooking();
+      cancel();
       resolve(hub.connectionCount === 0);
     };
     const look = (): void => {
       if (hub.connectionCount === 0) finish();
     };
-    const looking = setInterval(look, TICK_MS);
-    const deadline = setTimeout(finish, timeoutMs);
+    const stopLooking = timer.every(TICK_MS, look);
+    const cancel = timer.after(timeoutMs, finish);
     look();
   });

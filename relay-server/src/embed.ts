@@ -1,0 +1,20 @@
+/**
+ * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for whoever runs it
+ * under a clock of their own, as the simulator does. Exempt from semantic versioning.
+ */
+export type { Connection } from "./core/connection.ts";
+export type { Counters } from "./core/counters.ts";
+export type { Hub, HubStats } from "./core/hub.ts";
+export { DEFAULT_LIMITS, type HubLimits, TICK_MS } from "./core/limits.ts";
+export { Lockout } from "./core/lockout.ts";
+export type {
+  AgentReport,
+  AuthRequest,
+  AuthResult,
+  ClientType,
+  Frame,
+  HubLookups,
+  LinkPort,
+  WriteBehind,
+} from "./core/ports.ts";
+export { type DriverTimer, type HubParts, type RunningHub, runHub } from "./ws/hub-driver.ts";
