@@ -1,6 +1,7 @@
 /**
  * Which sids the relay has bound to this link (section 3, "Routing"): the first message of a sid
- * goes in an envelope, later ones bare. Least recently used out, a little earlier than the relay.
+ * goes in an envelope, later ones bare. Least recently used out, a little earlier than the relay;
+ * a packet in either direction is a use, there as here.
  */
 export class Bindings {
   private readonly limit: number;

@@ -338,6 +338,7 @@ export class ClientCore {
 
   private receive(message: Received): void {
     if (message.kind === "packet") {
+      this.bindings.use(message.first);
       const owner = this.owners.get(message.first);
       if (owner === undefined) this.counters.unrouted++;
       else owner.session.receive(message.text);

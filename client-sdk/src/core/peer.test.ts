@@ -527,6 +527,30 @@ describe("many agents", () => {
     }
   });
 
+  it("count what an agent sends as a use of its binding, as the relay does", async () => {
+    const world = new World();
+    const ids = Array.from({ length: 1_001 }, (_, n) => `agent-${n}`);
+    const [first = "", ...others] = ids;
+    const talker = world.agent(first);
+    for (const id of others) world.agent(id);
+    const client = await world.connected();
+    const events: unknown[] = [];
+    client.agent(first, SECRET).on("event", (_event, data) => events.push(data));
+    await world.run(1_000);
+    const callAll = async (of: string[]) => {
+      const calls = of.map((id) => world.follow(client.agent(id, SECRET).call("echo", [id])));
+      await world.run(3_000);
+      expect(calls.map(({ result }) => result)).toEqual(of.map((id) => [id]));
+    };
+    await callAll(others.slice(0, 500));
+    talker.emit("level", [1]);
+    await world.run(100);
+    await callAll(others.slice(500));
+    expect(events).toEqual([[1]]);
+    await callAll([first]);
+    expect(packetsOf(world).at(-1)?.bare).toBe(true);
+  });
+
   it("do not hear each other, and one agent may be called under two secrets", async () => {
     const world = new World();
     world.agent("a");

@@ -3,13 +3,16 @@
  * and the agent it speaks with there. The first binder wins while its connection lives; another
  * connection of the same session token takes over. A binding does not care whether its agent is
  * connected, so it outlives the agent's reconnect.
+ *
+ * A connection that has too many loses the least recently used. A message counts as a use in either
+ * direction, so the answer to a call finds its binding however long the client has had it.
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 
 /** One connection of a client, as far as bindings care. */
 export interface Binder {
   readonly sessionHash: string;
-  /** First parts bound to this connection, oldest first; kept by `Bindings` alone. */
+  /** First parts bound to this connection, least recently used first; kept by `Bindings` alone. */
   readonly bound: Set<string>;
 }
 
@@ -29,7 +32,7 @@ export class Bindings<B extends Binder> {
       this.#own(client, first);
       return true;
     }
-    return binding.agentId === agentId && this.#takeOver(binding, first, client);
+    return binding.agentId === agentId && this.#use(binding, first, client);
   }
 
   /** Where a client's bare packet goes: an agent, nowhere yet, or not to this client's agent. */
@@ -38,13 +41,17 @@ export class Bindings<B extends Binder> {
     if (binding === undefined) {
       return "unbound";
     }
-    return this.#takeOver(binding, first, client) ? binding : "in use";
+    return this.#use(binding, first, client) ? binding : "in use";
   }
 
   /** Which client an agent's packet goes to; null unless the binding names this very agent. */
   clientFor(first: string, agentId: string): B | null {
     const binding = this.#byFirst.get(first);
-    return binding?.agentId === agentId ? binding.client : null;
+    if (binding?.agentId !== agentId) {
+      return null;
+    }
+    refresh(binding.client, first);
+    return binding.client;
   }
 
   /** Disconnector every binding of a connection that ends. */
@@ -69,8 +76,10 @@ export class Bindings<B extends Binder> {
     return this.#byFirst.size;
   }
 
-  #takeOver(binding: Binding<B>, first: string, client: B): boolean {
+  /** A client's message goes by a binding. False when that is another session's. */
+  #use(binding: Binding<B>, first: string, client: B): boolean {
     if (binding.client === client) {
+      refresh(client, first);
       return true;
     }
     if (binding.client.sessionHash !== client.sessionHash) {
@@ -85,9 +94,15 @@ export class Bindings<B extends Binder> {
   #own(client: B, first: string): void {
     client.bound.add(first);
     if (client.bound.size > MAX_BINDINGS_PER_CONNECTION) {
-      const [oldest] = client.bound;
-      client.bound.delete(oldest as string);
-      this.#byFirst.delete(oldest as string);
+      const [leastUsed] = client.bound;
+      client.bound.delete(leastUsed as string);
+      this.#byFirst.delete(leastUsed as string);
     }
   }
 }
+
+/** Makes a binding the most recently used of its connection. */
+const refresh = (client: Binder, first: string): void => {
+  client.bound.delete(first);
+  client.bound.add(first);
+};

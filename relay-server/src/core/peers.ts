@@ -15,7 +15,7 @@ export interface ClientPeer {
   readonly user: User;
   readonly sessionHash: string;
   readonly session: SessionUse;
-  /** First parts of sids bound to this connection, oldest first. */
+  /** First parts of sids bound to this connection, least recently used first. */
   readonly bound: Set<string>;
   /** Keys in `RequestIds`, oldest first. */
   readonly requests: Set<string>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { envelope, type Fields, packet, World } from "./harness.ts";
+import { envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
 
 /** Ann with two agents and a client, Bob with one of each. */
 const world = () => {
@@ -255,7 +255,7 @@ describe("who binds first", () => {
     expect(lamp.take()).toHaveLength(2);
   });
 
-  it("has at most 1,024 at a time, the oldest goes", () => {
+  it("has at most 1,024 at a time, the least recently used goes", () => {
     const { w, ann, lamp } = world();
     for (let i = 0; i <= 1024; i++) ann.say(to("lamp", packet(`C${i}`)));
     expect(w.hub.stats().bindings).toBe(1024);
@@ -264,6 +264,32 @@ describe("who binds first", () => {
     expect(ann.codes()).toEqual(["UNKNOWN_SESSION"]);
     ann.say(packet("C1.A"));
     expect(lamp.take()).toHaveLength(1);
+  });
+
+  it.each<[string, (ann: VirtualPeer, lamp: VirtualPeer) => void]>([
+    ["a bare packet of the client", (ann) => ann.say(packet("C0.A"))],
+    ["an envelope of the client", (ann) => ann.say(to("lamp", packet("C0.A")))],
+    ["a bare packet of the agent", (_ann, lamp) => lamp.say(packet("C0.A"))],
+    ["an envelope of the agent", (_ann, lamp) => lamp.say(envelope(packet("C0.A")))],
+  ])("counts %s as a use", (_what, use) => {
+    const { ann, lamp } = world();
+    for (let i = 0; i < 1024; i++) ann.say(to("lamp", packet(`C${i}`)));
+    use(ann, lamp);
+    ann.say(to("lamp", packet("C1024")));
+    ann.take();
+    lamp.say(packet("C0.A"));
+    lamp.say(packet("C1.A"));
+    expect(ann.take()).toMatchObject([{ sid: "C0.A" }]);
+  });
+
+  it("does not count what another agent sends on its sid as a use", () => {
+    const { ann, lamp, pump } = world();
+    for (let i = 0; i < 1024; i++) ann.say(to("lamp", packet(`C${i}`)));
+    pump.say(packet("C0.A"));
+    ann.say(to("lamp", packet("C1024")));
+    ann.take();
+    lamp.say(packet("C0.A"));
+    expect(ann.take()).toEqual([]);
   });
 });
 

@@ -1,0 +1,171 @@
+/**
+ * One client and many agents on a perfect network: the real hub, client core and agent cores, real
+ * cryptography, links in memory, all on one virtual clock.
+ */
+import { AgentCore, type AgentPorts } from "@blindrelay/agent-sdk";
+import {
+  ManualTimer,
+  memoryNetwork,
+  type RelayEnd,
+  seededRandom,
+} from "@blindrelay/agent-sdk/memory";
+import { makeToken } from "@blindrelay/protocol";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { ClientCore } from "../../../client-sdk/src/core/client-core.ts";
+import type { Peer } from "../../../client-sdk/src/core/peer.ts";
+import { MemoryStore } from "../../../relay-server/src/core/harness.ts";
+import { Hub } from "../../../relay-server/src/core/hub.ts";
+import { TICK_MS } from "../../../relay-server/src/core/limits.ts";
+import { Lockout } from "../../../relay-server/src/core/lockout.ts";
+import type { AuthRequest } from "../../../relay-server/src/core/ports.ts";
+
+const USER = "ann";
+const URL = "wss://relay.example/wss";
+const EPOCH_MS = 1_767_225_600_000; // 2026-01-01T00:00:00Z
+const LATENCY_MS = 20;
+
+/** The SDKs want tokens of the contract's form, the store knows each by its owner's name. */
+const inStoresForm = (request: AuthRequest): AuthRequest => {
+  const { apiToken, agentId } = request;
+  if (apiToken === undefined) return request;
+  return { ...request, apiToken: agentId === undefined ? `acct:${USER}` : `agt:${agentId}` };
+};
+
+/** How many calls ended in which way: `ok`, or the code of the error. */
+export type Tally = Record<string, number>;
+
+export class World {
+  readonly timer = new ManualTimer();
+  readonly endings: Tally = {};
+  readonly random = seededRandom(1);
+  readonly client: ClientCore;
+  private readonly suite: Suite = nodeSuite();
+  private readonly store = new MemoryStore();
+  private readonly hub: Hub;
+  private links = 0;
+
+  constructor() {
+    this.store.users.add(USER);
+    this.hub = new Hub(
+      {
+        authenticate: (connection, request) => {
+          const result = this.store.authenticate(inStoresForm(request));
+          this.timer.set(0, () => this.hub.authenticated(connection, result, this.now()));
+        },
+        findOwner: (connection, agentId) => {
+          const owner = this.store.owners.get(agentId) ?? null;
+          this.timer.set(0, () => this.hub.ownerFound(connection, owner, this.now()));
+        },
+        saveRequestsUsed: (sessionHash, used) => {
+          const session = this.store.sessions.get(sessionHash.slice(1));
+          if (session !== undefined) session.used = used;
+        },
+        agentSeen: () => undefined,
+      },
+      { lockout: new Lockout() },
+      this.now(),
+    );
+    this.tick();
+    this.client = new ClientCore(
+      {
+        url: URL,
+        accountToken: makeToken("account", seededRandom(0)(32)),
+        sessionToken: null,
+        presence: false,
+        ports: this.ports(0),
+      },
+      {
+        link: () => undefined,
+        presence: () => undefined,
+        event: () => undefined,
+        gap: () => undefined,
+      },
+    );
+    this.client.start();
+  }
+
+  /** An agent whose method "work" takes `workMs`, and what the client calls it by. */
+  agent(n: number, workMs: () => number): Peer {
+    const agentId = `agent-${n}`;
+    const agentToken = makeToken("e2e", seededRandom(n)(32));
+    this.store.owners.set(agentId, USER);
+    const core = new AgentCore({
+      url: URL,
+      agentId,
+      relayToken: makeToken("agent", seededRandom(n)(32)),
+      agentToken,
+      version: "1",
+      runtime: "test",
+      sdkVersion: "0",
+      bootCount: 1,
+      deviceRandom: seededRandom(n)(16),
+      serialNumber: null,
+      ports: this.ports(n),
+    });
+    core.agent.handle("work", (params) => ({
+      // biome-ignore lint/suspicious/noThenProperty: a promise that settles on the world's clock.
+      then: (settle: (value: unknown) => void) => core.agent.after(workMs(), () => settle(params)),
+    }));
+    core.start();
+    return this.client.addPeer({ agentId, agentToken, version: "1" });
+  }
+
+  call(peer: Peer): void {
+    const request = { method: "work", params: {}, timeoutMs: 30_000, idempotent: false };
+    this.client.call(peer, request, (outcome) => {
+      const ending = outcome.ok ? "ok" : outcome.error.code;
+      this.endings[ending] = (this.endings[ending] ?? 0) + 1;
+    });
+  }
+
+  /** At least 0, below `below`. */
+  draw(below: number): number {
+    const [a = 0, b = 0, c = 0] = this.random(3);
+    return (((a << 16) | (b << 8) | c) / 2 ** 24) * below;
+  }
+
+  private now(): number {
+    return EPOCH_MS + this.timer.now();
+  }
+
+  private tick(): void {
+    this.hub.tick(this.now());
+    this.timer.set(TICK_MS, () => this.tick());
+  }
+
+  private ports(seed: number): AgentPorts {
+    return {
+      link: memoryNetwork({
+        timer: this.timer,
+        latencyMs: LATENCY_MS,
+        accept: (end) => this.accept(end),
+      }),
+      timer: this.timer,
+      random: seededRandom(1_000_000 + seed),
+      suite: this.suite,
+      log: () => undefined,
+    };
+  }
+
+  /** A link reaches the relay, each from an address of its own. */
+  private accept(end: RelayEnd): undefined {
+    this.links += 1;
+    const connection = this.hub.connect(
+      {
+        send: (frame) =>
+          end.send(typeof frame === "string" ? frame : Buffer.from(frame).toString("utf8")),
+        queued: () => 0,
+        ping: () => undefined,
+        close: (code, reason) => end.close(code, reason),
+        pause: () => undefined,
+        resume: () => undefined,
+      },
+      `10.0.${this.links >> 8}.${this.links & 255}`,
+      this.now(),
+    );
+    end.received = (text) =>
+      this.hub.receive(connection, text, Buffer.from(text, "utf8"), this.now());
+    end.closed = () => this.hub.closed(connection, this.now());
+  }
+}
