@@ -54,7 +54,7 @@ export class World {
           this.timer.set(0, () => this.hub.authenticated(connection, result, this.now()));
         },
         findOwner: (connection, agentId) => {
-          const owner = this.store.owners.get(agentId) ?? null;
+          const owner = this.store.ownerCache.get(agentId) ?? null;
           this.timer.set(0, () => this.hub.ownerFound(connection, owner, this.now()));
         },
         saveRequestsUsed: (sessionHash, used) => {
@@ -89,7 +89,7 @@ export class World {
   agent(n: number, workMs: () => number): Peer {
     const agentId = `agent-${n}`;
     const agentToken = makeToken("e2e", seededRandom(n)(32));
-    this.store.owners.set(agentId, USER);
+    this.store.ownerCache.set(agentId, USER);
     const core = new AgentCore({
       url: URL,
       agentId,
