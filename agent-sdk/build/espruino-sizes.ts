@@ -113,7 +113,7 @@ class Rig {
     if (message.type === "auth") {
       const accepted = {
         type: "auth_response",
-        status: "success",
+        status: "authenticated",
         session_token: makeToken("session", new Uint8Array(32)),
         expires_in: 86400,
       };

@@ -133,7 +133,7 @@ class Bench {
     const message = JSON.parse(text) as { type?: string };
     if (message.type === "auth") {
       const token = makeToken("session", new Uint8Array(32));
-      const answer = { type: "auth_response", status: "success", session_token: token };
+      const answer = { type: "auth_response", status: "authenticated", session_token: token };
       this.relay?.send(JSON.stringify({ ...answer, expires_in: 86_400 }));
     } else if (message.type === undefined) {
       for (const session of this.sessions) this.carry(session.receive(text, this.timer.now()));

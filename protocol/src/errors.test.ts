@@ -20,6 +20,7 @@ const ON_A_LINK = [
   "REPLACED",
   "TAKEOVER_LOOP",
   "RESTARTING",
+  "UNAVAILABLE",
   "INTERNAL",
 ];
 

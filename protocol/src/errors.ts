@@ -35,6 +35,7 @@ export type ErrorCode =
   | "REPLACED"
   | "TAKEOVER_LOOP"
   | "RESTARTING"
+  | "UNAVAILABLE"
   | "INTERNAL"
   | "INVALID_TOKEN"
   | "INVALID_CREDENTIALS"
@@ -53,8 +54,7 @@ export type ErrorCode =
   | "IDEMPOTENCY_KEY_IN_USE"
   | "UNTRUSTED_SIGNATURE"
   | "RANGE_NOT_SATISFIABLE"
-  | "UPGRADE_REQUIRED"
-  | "UNAVAILABLE";
+  | "UPGRADE_REQUIRED";
 
 export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
   // On a link
@@ -158,6 +158,12 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     meaning: "The relay restarts; connect again after reconnect_in seconds.",
     close: 1012,
     http: null,
+    retry: "later",
+  },
+  UNAVAILABLE: {
+    meaning: "The part of the relay that this needs is away or overloaded; try again later.",
+    close: null,
+    http: 503,
     retry: "later",
   },
   INTERNAL: {
@@ -276,13 +282,6 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     close: null,
     http: 426,
     retry: "no",
-  },
-  UNAVAILABLE: {
-    meaning:
-      "The relay takes nothing now: it is draining, its store is away, or too many wait for it.",
-    close: null,
-    http: 503,
-    retry: "later",
   },
 };
 

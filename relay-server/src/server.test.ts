@@ -95,7 +95,7 @@ test("one message's way: login, agent, both links, a bare packet there and back"
   const account = body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
   const device = await asAgent(agent);
-  expect(device.answer).toMatchObject({ status: "success", expires_in: 86400 });
+  expect(device.answer).toMatchObject({ status: "authenticated", expires_in: 86400 });
   const shown = (await api("GET", `/agents/${agent.agent_id}`, account)).body;
   expect(shown).toMatchObject({ online: true, last_seen: expect.stringContaining("T") });
   const client = await connect({ api_token: account });
@@ -138,7 +138,7 @@ test("rotating an agent's token ends its link at once, and only the new token co
   const { session_token } = device.answer;
   const stale = { client_type: "agent", agent_id: agent.agent_id, session_token };
   expect((await connect(stale)).answer).toMatchObject({ error: "Invalid token" });
-  expect((await asAgent({ ...agent, ...rotated })).answer.status).toBe("success");
+  expect((await asAgent({ ...agent, ...rotated })).answer.status).toBe("authenticated");
   bystander.send({ type: "ping" });
   expect(await bystander.next()).toEqual({ type: "pong" });
 });
@@ -149,7 +149,7 @@ test("what an agent said of itself at its login is shown, also after a restart",
   const { agent_id, api_token } = agent;
   const said = { runtime: "espruino 2v25 ESP32", firmware_version: "1.4.0" };
   const { answer } = await connect({ client_type: "firmware", agent_id, api_token, ...said });
-  expect(answer.status).toBe("success");
+  expect(answer.status).toBe("authenticated");
   await server.stop();
   server = await start();
   expect((await api("GET", `/agents/${agent_id}`, account)).body).toMatchObject({
@@ -181,7 +181,7 @@ test("disabling a user by command ends the links of clients and agents of a rela
   mine.send({ type: "ping" });
   expect(await mine.next()).toEqual({ type: "pong" });
   await setDisabled({ data }, "grace", false);
-  expect((await asAgent(agent)).answer.status).toBe("success");
+  expect((await asAgent(agent)).answer.status).toBe("authenticated");
   await expect(setDisabled({ data }, "admin", true)).rejects.toThrow("last admin");
   await expect(setDisabled({ data }, "nobody", true)).rejects.toThrow("no user nobody");
 });
@@ -193,11 +193,11 @@ test("the master key is not rotated under a relay that runs; agents live on by t
   await server.stop();
   await rekey({ data, graceDays: 1 });
   server = await start();
-  expect((await asAgent(agent)).answer.status).toBe("success");
+  expect((await asAgent(agent)).answer.status).toBe("authenticated");
   const renewed = (await logIn()).body.user.api_token;
   expect(renewed).not.toBe(account);
   const exported = await api("GET", `/agents/${agent.agent_id}/export`, renewed);
-  expect((await asAgent(exported.body)).answer.status).toBe("success");
+  expect((await asAgent(exported.body)).answer.status).toBe("authenticated");
 });
 
 test("a relay whose store another node has rotated to a new key stops, and says why", async () => {
@@ -232,7 +232,9 @@ test("rotating the account token ends the clients' links, not the agents'", asyn
   expect((await connect({ session_token: client.answer.session_token })).answer.error).toBe(
     "Invalid token",
   );
-  expect((await connect({ api_token: rotated.body.api_token })).answer.status).toBe("success");
+  expect((await connect({ api_token: rotated.body.api_token })).answer.status).toBe(
+    "authenticated",
+  );
   device.send({ type: "ping" });
   expect(await device.next()).toEqual({ type: "pong" });
 });
@@ -241,7 +243,7 @@ test("logging out ends the links that the login's session tokens hold", async ()
   const { access_token, user } = (await logIn()).body;
   const { session_token } = (await api("POST", "/auth/session", access_token)).body;
   const mine = await connect({ session_token });
-  expect(mine.answer).toMatchObject({ status: "success", session_token });
+  expect(mine.answer).toMatchObject({ status: "authenticated", session_token });
   const other = await connect({ api_token: user.api_token });
   await api("POST", "/auth/logout", access_token);
   expect(await mine.next()).toMatchObject({ code: "REVOKED" });
@@ -326,10 +328,10 @@ test("a stop tells everybody to come back, closes with 1012, and remembers what 
   const { last_seen, online } = (await api("GET", `/agents/${agent.agent_id}`, account)).body;
   expect(online).toBe(false);
   expect(last_seen).not.toBeNull();
-  expect((await asAgent(agent)).answer.status).toBe("success");
+  expect((await asAgent(agent)).answer.status).toBe("authenticated");
   const { session_token } = device.answer;
   const back = { client_type: "agent", agent_id: agent.agent_id, session_token };
-  expect((await connect(back)).answer).toMatchObject({ status: "success", session_token });
+  expect((await connect(back)).answer).toMatchObject({ status: "authenticated", session_token });
 });
 
 test("a key that others may read is warned of at the start", async () => {

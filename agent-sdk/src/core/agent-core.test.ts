@@ -361,9 +361,9 @@ describe("a link that breaks", () => {
     old.opened();
     expect(core.state).toBe("connecting");
     current.opened();
-    old.received('{"type":"auth_response","status":"success"}');
+    old.received('{"type":"auth_response","status":"authenticated"}');
     expect(core.state).toBe("authenticating");
-    current.received('{"type":"auth_response","status":"success"}');
+    current.received('{"type":"auth_response","status":"authenticated"}');
     const before = sent.length;
     old.received('{"type":"ping"}');
     old.received('{"type":"error","code":"REPLACED"}');

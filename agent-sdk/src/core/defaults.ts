@@ -17,7 +17,7 @@ export const STABLE_MS = 60000;
 
 /**
  * Waiting for a person: after refused credentials, or when another device took this agent over.
- * Doubling from 120 s keeps one stale device under the relay's 5 failures in 600 s.
+ * Doubling from 120 s keeps one stale device under the relay's 5 failures in 300 s.
  */
 export const SLOW_MAX_MS = 3600000;
 /** First wait after being replaced: long enough that two devices never fight at the network's speed. */

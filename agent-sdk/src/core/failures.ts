@@ -100,11 +100,11 @@ const FAILURES: { readonly [code: string]: Failure } = {
     advice: "the relay restarts",
   },
   AUTH_TIMEOUT: LOST,
-  INTERNAL: {
+  UNAVAILABLE: {
     course: "backoff",
     waitMs: 0,
     dropsSession: false,
-    advice: "the relay reports a fault of its own: see its log",
+    advice: "a part of the relay is away: see its log",
   },
 };
 

@@ -55,7 +55,7 @@ export const readMessage = (text: string): Message => {
   const error = textOr(ownString(value, "error"), "");
   const retryAfter = seconds(own(value, "retry_after"));
   if (type === "auth_response") {
-    if (own(value, "status") === "success") {
+    if (own(value, "status") === "authenticated") {
       const token = ownString(value, "session_token");
       const expiresIn = seconds(own(value, "expires_in"));
       return {

@@ -83,7 +83,7 @@ const accept = async (connection: Connection): Promise<void> => {
   connection.socket.send(
     JSON.stringify({
       type: "auth_response",
-      status: "success",
+      status: "authenticated",
       session_token: "sess_1",
       expires_in: 86400,
     }),
@@ -134,7 +134,7 @@ it("logs in at /wss, answers sealed calls and pings, and comes back after a lost
   connection.socket.terminate();
   const again = await connections.next();
   expect(await again.messages.next()).toMatchObject({ session_token: "sess_1" });
-  again.socket.send('{"type":"auth_response","status":"success","expires_in":1}');
+  again.socket.send('{"type":"auth_response","status":"authenticated","expires_in":1}');
   expect(await call(again, 3)).toMatchObject({ id: 3 });
 });
 

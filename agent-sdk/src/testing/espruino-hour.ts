@@ -105,7 +105,9 @@ export class Hour implements Link {
     this.core.agent.handle("echo", (params) => params);
     this.core.start();
     this.clock.advance(1);
-    this.say('{"type":"auth_response","status":"success","session_token":"s","expires_in":86400}');
+    this.say(
+      '{"type":"auth_response","status":"authenticated","session_token":"s","expires_in":86400}',
+    );
   }
 
   connect(_url: string, events: LinkEvents): Link {

@@ -124,7 +124,7 @@ export class World {
   accept(expiresIn = 86400, token = "sess_1"): void {
     this.say({
       type: "auth_response",
-      status: "success",
+      status: "authenticated",
       session_token: token,
       expires_in: expiresIn,
     });

@@ -7,7 +7,7 @@
  * API around it.
  */
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
-import { ownString, toBase64url } from "@blindrelay/protocol/crypto";
+import { own, ownString, toBase64url } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
@@ -354,9 +354,8 @@ export class ClientCore {
 
   private receivePresence(fields: Fields): void {
     const agentId = ownString(fields, "agent_id");
-    const status = ownString(fields, "status");
-    if (agentId === undefined || (status !== "online" && status !== "offline")) return;
-    const online = status === "online";
+    const online = own(fields, "online");
+    if (agentId === undefined || typeof online !== "boolean") return;
     for (const peer of this.peers) {
       if (peer.agentId !== agentId) continue;
       if (online) peer.agentOnline();

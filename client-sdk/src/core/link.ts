@@ -61,7 +61,7 @@ const TABLE: { readonly [state in LinkState]: { readonly [event in LinkEvent]?: 
 /** Codes after which an account token is worth a try, where a session token was refused. */
 const SESSION_TOKEN_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN", "REVOKED"];
 /** Refusals that say nothing about the credentials. */
-const NOT_OUR_FAULT = ["INTERNAL", "UNAVAILABLE", "RESTARTING"];
+const NOT_OUR_FAULT = ["UNAVAILABLE", "INTERNAL", "RESTARTING"];
 
 export interface RelayLinkOptions {
   readonly url: string;
@@ -220,7 +220,7 @@ export class RelayLink {
   }
 
   private readAuthResponse(fields: Fields): void {
-    if (ownString(fields, "status") !== "success") {
+    if (ownString(fields, "status") !== "authenticated") {
       this.readRefusal(fields);
       return;
     }

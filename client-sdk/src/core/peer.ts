@@ -21,6 +21,9 @@ import {
 import type { Outcome } from "./jsonrpc.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
+/** Errors of the relay after which the same bytes may get through a moment later. */
+const RESEND_LATER = ["RATE_LIMITED", "SLOW_CONSUMER", "UNAVAILABLE", "INTERNAL"];
+
 /** The core around a peer. */
 export interface PeerHost {
   readonly ports: Ports;
@@ -206,7 +209,7 @@ export class Peer {
       session.rebind();
     } else if (code === "SID_IN_USE") {
       session.giveUp("the relay has bound its sid elsewhere");
-    } else if (code === "RATE_LIMITED" || code === "SLOW_CONSUMER" || code === "INTERNAL") {
+    } else if (RESEND_LATER.includes(code)) {
       session.resendLater();
     } else {
       this.host.ports.log("warn", "the relay refused a packet", { code, agentId: this.agentId });

@@ -17,7 +17,7 @@ const accept = (socket: WebSocket): void =>
   socket.send(
     JSON.stringify({
       type: "auth_response",
-      status: "success",
+      status: "authenticated",
       session_token: sessionToken,
       expires_in: 86_400,
     }),

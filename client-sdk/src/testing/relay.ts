@@ -135,11 +135,10 @@ export class MemoryRelay implements LinkPort {
   }
 
   setPresence(agentId: string, online: boolean): void {
-    const status = online ? "online" : "offline";
     const timestamp = "2026-01-01T00:00:00.000Z";
     for (const connection of this.connections) {
       if (connection.token === null) continue;
-      this.tell(connection, { type: "agent_status", agent_id: agentId, status, timestamp });
+      this.tell(connection, { type: "agent_status", agent_id: agentId, online, timestamp });
     }
   }
 
@@ -215,9 +214,10 @@ export class MemoryRelay implements LinkPort {
     connection.token = token;
     this.tell(connection, {
       type: "auth_response",
-      status: "success",
+      status: "authenticated",
       session_token: token,
       expires_in: Math.ceil((session.expiresAt - this.timer.now()) / 1000),
+      max_requests: this.maxRequests,
     });
     if (auth.presence === true) for (const id of this.agents.keys()) this.setPresence(id, true);
   }

@@ -55,20 +55,28 @@ export type Auth = Static<typeof Auth>;
 export const AuthSuccess = Type.Object(
   {
     type: Type.Literal("auth_response"),
-    status: Type.Literal("success"),
+    status: Type.Literal("authenticated"),
     session_token: Type.String({
       description: "New after api_token; the same after session_token.",
     }),
-    expires_in: Type.Integer({ minimum: 0, description: "Seconds left, rounded up." }),
+    expires_in: Type.Integer({
+      minimum: 0,
+      description: "Seconds left, rounded up: 86400 when new.",
+    }),
+    max_requests: Type.Integer({
+      minimum: 1,
+      description: "Requests that a client's session token is good for; agents are not counted.",
+    }),
   },
   {
     $id: "AuthSuccess",
     examples: [
       {
         type: "auth_response",
-        status: "success",
+        status: "authenticated",
         session_token: "sess_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1eADN2",
         expires_in: 86400,
+        max_requests: 10000,
       },
     ],
   },
@@ -90,7 +98,7 @@ export const AuthFailure = Type.Object(
       Type.Literal("LIMIT_EXCEEDED"),
       Type.Literal("TAKEOVER_LOOP"),
       Type.Literal("BAD_MESSAGE"),
-      Type.Literal("INTERNAL"),
+      Type.Literal("UNAVAILABLE"),
     ]),
     retry_after: Type.Integer({ minimum: 0, description: "Seconds." }),
   },

@@ -37,8 +37,8 @@ export const AgentStatus = Type.Object(
   {
     type: Type.Literal("agent_status"),
     agent_id: Type.String({ pattern: AGENT_ID_PATTERN }),
-    status: Type.Union([Type.Literal("online"), Type.Literal("offline")]),
-    timestamp: Type.String({ format: "date-time" }),
+    online: Type.Boolean(),
+    timestamp: Type.String({ format: "date-time", description: "When it came or went." }),
   },
   {
     $id: "AgentStatus",
@@ -46,7 +46,7 @@ export const AgentStatus = Type.Object(
       {
         type: "agent_status",
         agent_id: "pump-7",
-        status: "online",
+        online: true,
         timestamp: "2026-11-21T09:41:07.250Z",
       },
     ],
@@ -54,7 +54,7 @@ export const AgentStatus = Type.Object(
 );
 export type AgentStatus = Static<typeof AgentStatus>;
 
-/** Either direction. The relay pings every 30 s; any message counts as an answer. */
+/** Either direction. The relay pings every 30 s; only a `pong` answers. */
 export const Ping = Type.Object(
   { type: Type.Literal("ping") },
   { $id: "Ping", examples: [{ type: "ping" }] },

@@ -124,7 +124,7 @@ describe("bounds", () => {
       "no date",
       false,
       AgentStatus,
-      { type: "agent_status", agent_id: "a", status: "online", timestamp: "yesterday" },
+      { type: "agent_status", agent_id: "a", online: true, timestamp: "yesterday" },
     ],
     ["an unknown code", false, ErrorMessage, { type: "error", error: "x", code: "NOPE" }],
     ["an inherited code", false, ErrorMessage, { type: "error", error: "x", code: "toString" }],
@@ -142,7 +142,7 @@ it("an error message may have every code of the table", () => {
 it("an auth_response is one of the two and never a mixture", () => {
   for (const example of [...examples("AuthSuccess"), ...examples("AuthFailure")]) {
     expect(Check(AuthResponse, example)).toBe(true);
-    const other = example.status === "success" ? "failed" : "success";
+    const other = example.status === "authenticated" ? "failed" : "authenticated";
     expect(Check(AuthResponse, { ...example, status: other })).toBe(false);
   }
 });

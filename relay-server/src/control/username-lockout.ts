@@ -3,19 +3,20 @@
  * stopped too. So that nobody can keep somebody else out by guessing badly, a name's lock-out does
  * not concern addresses from which that name has logged in.
  */
-import { LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
+import { LOCKOUT_S } from "@blindrelay/protocol";
 import { addressKey } from "../core/address.ts";
 import { Lockout } from "../core/lockout.ts";
 
 /** More than an address may fail, so that one address is shut out before it shuts a name. */
 const NAME_FAILURES = 10;
+const NAME_WINDOW_S = 600;
 /** Names are anybody's text; in memory, and gone with the process like the counts of addresses. */
 const MAX_KNOWN = 10_000;
 
 export class UsernameLockout {
   readonly #lockout = new Lockout({
     failures: NAME_FAILURES,
-    windowS: LOCKOUT_WINDOW_S,
+    windowS: NAME_WINDOW_S,
     durationS: LOCKOUT_S,
   });
   /** Names with an address of theirs, the one used longest ago first. */

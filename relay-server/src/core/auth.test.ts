@@ -38,9 +38,10 @@ describe("the first auth", () => {
     expect(peer.take()).toEqual([
       {
         type: "auth_response",
-        status: "success",
+        status: "authenticated",
         session_token: expect.stringContaining("sess:client:ann"),
         expires_in: 86400,
+        max_requests: 10_000,
       },
     ]);
   });
@@ -63,7 +64,7 @@ describe("the first auth", () => {
     expect(peer.take()).toEqual([failed("INVALID_TOKEN", 0, "Invalid token")]);
     expect(peer.closed).toBeNull();
     peer.say(good);
-    expect(peer.take()).toMatchObject([{ status: "success" }]);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
     w.advance(60_000);
     expect(peer.closed).toBeNull();
   });
@@ -88,7 +89,7 @@ describe("the first auth", () => {
     w.advance(5_000);
     expect(slow.closed).toBeNull();
     w.answer();
-    expect(slow.take()).toMatchObject([{ status: "success" }]);
+    expect(slow.take()).toMatchObject([{ status: "authenticated" }]);
     expect(failing.take()).toMatchObject([{ status: "failed" }, { code: "AUTH_TIMEOUT" }]);
     expect(failing.closed?.code).toBe(1008);
   });
@@ -123,7 +124,7 @@ describe("the first auth", () => {
     expect(peer.take()).toEqual([failed("BAD_MESSAGE", 0)]);
     expect(w.lockout.failures).toBe(0);
     peer.say(good);
-    expect(peer.take()).toMatchObject([{ status: "success" }]);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
   it("with a session token is answered with the same one and what is left, rounded up", () => {
@@ -147,7 +148,7 @@ describe("the first auth", () => {
     expect(other.take()).toEqual([failed("INVALID_TOKEN", 0, "Invalid token")]);
     const again = w.connect();
     again.say(auth);
-    expect(again.take()).toMatchObject([{ status: "success", session_token: token }]);
+    expect(again.take()).toMatchObject([{ status: "authenticated", session_token: token }]);
     expect(w.hub.stats().connections).toMatchObject({ agent: 0, firmware: 1 });
   });
 
@@ -169,12 +170,12 @@ describe("the first auth", () => {
     expect(w.lockout.failures).toBe(0);
   });
 
-  it("is answered INTERNAL and not counted while the store is away", () => {
+  it("is answered UNAVAILABLE and not counted while the store is away", () => {
     const w = world();
     w.store.broken = true;
     const peer = w.connect();
     peer.say(good);
-    expect(peer.take()).toMatchObject([{ status: "failed", code: "INTERNAL" }]);
+    expect(peer.take()).toMatchObject([{ status: "failed", code: "UNAVAILABLE" }]);
     expect(w.lockout.failures).toBe(0);
   });
 });
@@ -229,7 +230,7 @@ describe("before auth", () => {
     expect(peer.take()).toMatchObject([
       { code: "INVALID_TOKEN" },
       { code: "AUTH_REQUIRED" },
-      { status: "success" },
+      { status: "authenticated" },
     ]);
   });
 
@@ -279,7 +280,7 @@ describe("lockout", () => {
     w.advance(500_000);
     const later = w.connect("198.51.100.1");
     later.say(good);
-    expect(later.take()).toMatchObject([{ status: "success" }]);
+    expect(later.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
   it("refuses a valid token whose look-up was under way when it began", () => {
@@ -310,7 +311,7 @@ describe("lockout", () => {
     expect(online.take()).toEqual([{ type: "pong" }]);
     const other = w.connect("198.51.100.2");
     other.say(good);
-    expect(other.take()).toMatchObject([{ status: "success" }]);
+    expect(other.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
   it("counts IPv6 by its /64", () => {
@@ -321,7 +322,7 @@ describe("lockout", () => {
     expect(peer.take()).toMatchObject([{ code: "LOCKED_OUT" }]);
     const neighbour = w.connect("2001:db8:1:3::1");
     neighbour.say(good);
-    expect(neighbour.take()).toMatchObject([{ status: "success" }]);
+    expect(neighbour.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
   it("does not count credentials that once were valid", () => {
@@ -337,7 +338,7 @@ describe("lockout", () => {
     }
     const peer = w.connect("198.51.100.1");
     peer.say(good);
-    expect(peer.take()).toMatchObject([{ status: "success" }]);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
   });
 });
 
@@ -433,7 +434,7 @@ describe("what an agent says of itself", () => {
       peer.say({ ...authOf("pump-7"), firmware_version });
       expect(peer.take()).toMatchObject([{ status: "failed", code: "BAD_MESSAGE" }]);
       peer.say(authOf("pump-7"));
-      expect(peer.take()).toMatchObject([{ status: "success" }]);
+      expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
     },
   );
 });

@@ -72,7 +72,8 @@ export class Authenticator {
     advance(connection, "accepted");
     this.#state.unauthenticated.leave(connection);
     const expiresInS = Math.max(0, Math.ceil((verdict.expiresAtMs - now) / 1000));
-    const text = authSuccessText(verdict.sessionToken, expiresInS);
+    const { maxRequests } = this.#state.limits;
+    const text = authSuccessText(verdict.sessionToken, expiresInS, maxRequests);
     this.#state.controlMessages.send(connection, text, now);
     if (verdict.role === "client") {
       this.#seatClient(connection, verdict, now);

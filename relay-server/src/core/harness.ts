@@ -28,7 +28,7 @@ export class MemoryStore {
     const { apiToken, sessionToken, clientType, agentId, nowMs } = request;
     const side = clientType === "client" ? "client" : "agent";
     if (this.broken) {
-      return { ok: false, code: "INTERNAL", error: "The store is away", counted: false };
+      return { ok: false, code: "UNAVAILABLE", error: "The store is away", counted: false };
     }
     if (sessionToken !== undefined) {
       return this.#bySession(sessionToken, side, agentId, nowMs);
@@ -94,7 +94,6 @@ export class VirtualPeer implements LinkPort {
   /** The same as it arrived. */
   readonly frames: Frame[] = [];
   pings = 0;
-  controlPings = 0;
   closed: { code: number; reason: string } | null = null;
   paused = false;
   /** While true the peer does not answer pings. */
@@ -173,10 +172,6 @@ export class VirtualPeer implements LinkPort {
 
   queued(): number {
     return this.#queued;
-  }
-
-  ping(): void {
-    this.controlPings += 1;
   }
 
   close(code: number, reason: string): void {
@@ -308,7 +303,8 @@ export class World {
   #welcome(peer: VirtualPeer): string {
     const response = peer.inbox.shift();
     peer.frames.shift();
-    if (response?.status !== "success") throw new Error(`not let in: ${JSON.stringify(response)}`);
+    if (response?.status !== "authenticated")
+      throw new Error(`not let in: ${JSON.stringify(response)}`);
     return response.session_token as string;
   }
 }

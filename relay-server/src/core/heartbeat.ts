@@ -62,7 +62,6 @@ export class Heartbeat {
     connection.nextPingAt = Math.max(connection.nextPingAt, now - PING_INTERVAL_MS / 2);
     connection.nextPingAt += PING_INTERVAL_MS;
     this.#state.controlMessages.send(connection, PING_TEXT, now);
-    connection.link.ping();
     this.#setWake(connection);
   }
 }

@@ -200,7 +200,7 @@ class Game {
 
   #checkInbox(player: Player): void {
     for (const message of player.peer.take()) {
-      if (message.type === "auth_response" && message.status === "success") {
+      if (message.type === "auth_response" && message.status === "authenticated") {
         player.session = message.session_token as string;
       }
       if (message.type === "agent_status") {

@@ -70,13 +70,7 @@ export class Hub {
    * when it is over the limit; `frame` is what is forwarded, its `length` the size in bytes.
    */
   receive(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
-    connection.pingsUnanswered = 0;
     this.#inbound.take(connection, text, frame, now);
-  }
-
-  /** A pong control frame arrived: as good as a message that says so. */
-  heard(connection: Connection): void {
-    connection.pingsUnanswered = 0;
   }
 
   /** The socket is gone, whoever closed it. The last event of a connection. */
@@ -122,7 +116,7 @@ export class Hub {
     const { unrouted } = connection;
     if (unrouted !== null) {
       connection.unrouted = null;
-      this.#state.controlMessages.refuse(connection, "INTERNAL", unrouted.envelope, now);
+      this.#state.controlMessages.refuse(connection, "UNAVAILABLE", unrouted.envelope, now);
       this.#inbound.resume(connection, now);
     }
   }

@@ -72,6 +72,9 @@ export class Inbound {
     if (message.kind !== "unknown") {
       connection.badInARow = 0;
     }
+    if (message.kind === "pong") {
+      connection.pingsUnanswered = 0; // whatever its rate: nothing else answers a ping
+    }
     if (connection.peer === null && message.kind === "auth") {
       this.#auth(connection, message, now); // three failures bound it, so the burst stays whole
     } else if (!connection.rate.take(ratePerSecond, rateBurst, now)) {

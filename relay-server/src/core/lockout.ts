@@ -1,6 +1,6 @@
 /**
  * Failed authentications by address, over REST and `/wss` together (section 3, "lockout scope"):
- * the fifth failure within ten minutes shuts the address out for ten minutes, a valid token too.
+ * the fifth failure within 300 s shuts the address out for 600 s, a valid token too.
  * What counts as a failure is decided by whoever checked the credential.
  */
 import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";

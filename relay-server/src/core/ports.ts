@@ -21,8 +21,6 @@ export interface LinkPort {
   send(frame: Frame): void;
   /** Bytes handed to `send` that the operating system has not taken yet. */
   queued(): number;
-  /** Sends an RFC 6455 ping control frame. */
-  ping(): void;
   /** Starts the closing handshake after what was sent; `hub.closed` follows, now or later. */
   close(code: number, reason: string): void;
   /** Reads nothing more until `resume`; what was read already may still be handed in. */
@@ -95,9 +93,9 @@ export type AuthFailureCode =
   | "WRONG_TOKEN_KIND"
   | "SESSION_EXPIRED"
   | "LIMIT_EXCEEDED"
-  | "INTERNAL";
+  | "UNAVAILABLE";
 
-/** Look-ups over the store. A rejected promise is answered to the peer as `INTERNAL`. */
+/** Look-ups over the store. A rejected promise is answered to the peer as `UNAVAILABLE`. */
 export interface HubLookups {
   authenticate(request: AuthRequest): Promise<AuthResult>;
   /** The user who owns the agent, or null when there is none. */

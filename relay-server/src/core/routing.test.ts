@@ -99,11 +99,11 @@ describe("an envelope from a client", () => {
     expect(ann.codes()).toEqual(["AGENT_OFFLINE", "AGENT_NOT_FOUND"]);
   });
 
-  it("gets INTERNAL while the store is away, and the connection goes on", () => {
+  it("gets UNAVAILABLE while the store is away, and the connection goes on", () => {
     const { w, ann, lamp } = world();
     w.store.broken = true;
     ann.say(to("away", packet("C")));
-    expect(ann.take()).toMatchObject([{ code: "INTERNAL", sid: "C" }]);
+    expect(ann.take()).toMatchObject([{ code: "UNAVAILABLE", sid: "C" }]);
     ann.say(to("lamp", packet("D")));
     expect(lamp.take()).toHaveLength(1);
   });

@@ -269,12 +269,17 @@ export const restartingText = (reconnectInS: number): string =>
     reconnect_in: reconnectInS,
   });
 
-export const authSuccessText = (sessionToken: string, expiresInS: number): string =>
+export const authSuccessText = (
+  sessionToken: string,
+  expiresInS: number,
+  maxRequests: number,
+): string =>
   asciiJson({
     type: "auth_response",
-    status: "success",
+    status: "authenticated",
     session_token: sessionToken,
     expires_in: expiresInS,
+    max_requests: maxRequests,
   });
 
 export const authFailedText = (
@@ -288,7 +293,7 @@ export const agentStatusText = (agentId: string, online: boolean, atMs: number):
   asciiJson({
     type: "agent_status",
     agent_id: agentId,
-    status: online ? "online" : "offline",
+    online,
     timestamp: new Date(atMs).toISOString(),
   });
 

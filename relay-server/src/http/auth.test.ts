@@ -265,7 +265,15 @@ describe("sessions", () => {
     await rest.call("POST", "/agents", { token: access_token, body: { name: "x", agent_id: "x" } });
     const made = await rest.call("POST", "/auth/session", { token: access_token });
     expect(Value.Check(SessionAnswer, made.json())).toBe(true);
-    expect(made.json()).toMatchObject({ expires_in: 86400, max_requests: 10000 });
+    expect(made.json()).toEqual({
+      session_token: expect.stringMatching(/^sess_/),
+      expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      expires_in: 86400,
+      max_requests: 10000,
+    });
+    const left = Date.parse(made.json().expires_at) - Date.now();
+    expect(left / 1000).toBeGreaterThan(86_000);
+    expect(left / 1000).toBeLessThanOrEqual(86_400);
     const token = made.json().session_token;
     for (const path of ["/account", "/agents", "/agents/x"]) {
       expect((await rest.call("GET", path, { token })).statusCode).toBe(200);
@@ -445,7 +453,7 @@ test("/auth/config tells a client what to expect", async () => {
     totp: "required",
     registration: false,
     session: { ttl: 86400, max_requests: 10000 },
-    lockout: { failures: 5, window: 600, duration: 600 },
+    lockout: { failures: 5, window: 300, duration: 600 },
     packet_versions: ["1", "2"],
     version: "test",
   });

@@ -97,6 +97,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
       const session = await issueSession(context.store, credentialOf(request), nowMs);
       return {
         session_token: session.token,
+        expires_at: timestamp(session.expiresAtMs),
         expires_in: secondsUntil(session.expiresAtMs, nowMs),
         max_requests: SESSION_MAX_REQUESTS,
       };

@@ -31,7 +31,6 @@ export const acceptSocket = (
   link.connection = running.hub.connect(link, address, running.nowMs());
   ws.relayLink = link;
   ws.on("message", onMessage);
-  ws.on("pong", onPong);
   ws.on("close", onClose);
   ws.on("error", onError);
   shorten(socket, link);
@@ -72,13 +71,6 @@ class SocketLink implements LinkPort {
 
   queued(): number {
     return this.#socket.writableLength;
-  }
-
-  ping(): void {
-    if (this.ws.readyState === WebSocket.OPEN) {
-      this.#cork();
-      this.ws.ping();
-    }
   }
 
   close(code: number, reason: string): void {
@@ -142,11 +134,6 @@ function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
     this.close(CLOSE_INTERNAL);
   }
   running.timings.routed.observe(performance.now() - startedMs);
-}
-
-function onPong(this: WebSocket): void {
-  const { running, connection } = (this as RelaySocket).relayLink as SocketLink;
-  running.hub.heard(connection);
 }
 
 function onClose(this: WebSocket): void {

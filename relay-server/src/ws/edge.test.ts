@@ -85,7 +85,7 @@ class Peer {
     await new Promise((resolve, reject) => peer.ws.on("open", resolve).on("error", reject));
     for (const message of first) {
       peer.say(message);
-      expect(await peer.next()).toMatchObject({ status: "success" });
+      expect(await peer.next()).toMatchObject({ status: "authenticated" });
     }
     return peer;
   }
@@ -151,7 +151,7 @@ describe("before anybody authenticated", () => {
     expect(JSON.parse(refused.text)).toMatchObject({ status: 503, code: "UNAVAILABLE" });
     const [first, second] = waiting as [Peer, Peer];
     first.say(account);
-    expect(await first.next()).toMatchObject({ status: "success" });
+    expect(await first.next()).toMatchObject({ status: "authenticated" });
     await Peer.open();
     await expect(refusal()).resolves.toMatchObject({ status: 503 });
     second.ws.close();
@@ -203,7 +203,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     expect(await peer.next()).toMatchObject({ code: "AUTH_REQUIRED", sid: "C.A" });
     await others.goesOn();
     peer.say(account);
-    expect(await peer.next()).toMatchObject({ status: "success" });
+    expect(await peer.next()).toMatchObject({ status: "authenticated" });
   });
 
   it("duplicate keys: the last value counts", async () => {
@@ -245,7 +245,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     const others = await traffic();
     const raw = await Raw.open();
     raw.frame(0x81, JSON.stringify(account));
-    expect(await raw.next()).toMatchObject({ status: "success" });
+    expect(await raw.next()).toMatchObject({ status: "authenticated" });
     const chunk = Buffer.alloc(1_000_000, "x");
     await raw.write(head(0x81, 20_000_000));
     for (let i = 0; i < 20; i++) await raw.write(chunk);
@@ -297,7 +297,7 @@ describe("the edge", () => {
     peer.say(account);
     peer.say(envelope(packet("E"), { agent_id: "lamp" }));
     peer.say({ type: "ping" });
-    expect(await peer.next()).toMatchObject({ status: "success" });
+    expect(await peer.next()).toMatchObject({ status: "authenticated" });
     expect(await peer.next()).toEqual({ type: "pong" });
     expect(await lamp.next()).toMatchObject({ type: "relay" });
   });
@@ -308,7 +308,7 @@ describe("the edge", () => {
     client.ws.ping();
     await pong;
     lamp.ws.terminate();
-    expect(await client.next()).toMatchObject({ agent_id: "lamp", status: "offline" });
+    expect(await client.next()).toMatchObject({ agent_id: "lamp", online: false });
   });
 
   it("drains with RESTARTING and 1012", async () => {

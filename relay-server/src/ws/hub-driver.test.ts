@@ -49,7 +49,6 @@ const connect = () => {
   const link: LinkPort = {
     send: (frame) => said.push(JSON.parse(frame as string) as Fields),
     queued: () => 0,
-    ping: () => {},
     close: (code) => codes.push(code),
     pause: () => {},
     resume: () => {},
@@ -62,7 +61,7 @@ const connect = () => {
   return { said, codes, say, connection };
 };
 
-it("an auth that the store does not answer is failed with INTERNAL, and its link ends", async () => {
+it("an auth that the store does not answer is failed with UNAVAILABLE, and its link ends", async () => {
   authenticate = () => new Promise(() => {});
   const { said, codes, say, connection } = connect();
   say(authOf("lamp"));
@@ -70,7 +69,7 @@ it("an auth that the store does not answer is failed with INTERNAL, and its link
   expect(said).toEqual([]);
   await vi.advanceTimersByTimeAsync(2_000);
   expect(said).toMatchObject([
-    { type: "auth_response", status: "failed", code: "INTERNAL", retry_after: 0 },
+    { type: "auth_response", status: "failed", code: "UNAVAILABLE", retry_after: 0 },
     { type: "error", code: "AUTH_TIMEOUT" },
   ]);
   expect(codes).toEqual([1008]);
@@ -90,7 +89,7 @@ it("an answer that comes too late lets nobody in", async () => {
   await vi.advanceTimersByTimeAsync(31_000);
   answer(CLIENT);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(said.map(({ status }) => status)).not.toContain("success");
+  expect(said.map(({ status }) => status)).not.toContain("authenticated");
 });
 
 it("an envelope whose owner the store does not tell is refused, and the link goes on", async () => {
@@ -102,7 +101,7 @@ it("an envelope whose owner the store does not tell is refused, and the link goe
   say({ type: "ping" });
   await vi.advanceTimersByTimeAsync(31_000);
   const rest = said.slice(1).filter(({ type }) => type !== "ping");
-  expect(rest).toMatchObject([{ type: "error", code: "INTERNAL", sid: "C" }, { type: "pong" }]);
+  expect(rest).toMatchObject([{ type: "error", code: "UNAVAILABLE", sid: "C" }, { type: "pong" }]);
   expect(codes).toEqual([]);
 });
 

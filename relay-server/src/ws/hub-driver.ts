@@ -54,9 +54,9 @@ export interface RunningHub {
  */
 const LOOK_UP_TIMEOUT_MS = AUTH_TIMEOUT_MS;
 
-const FAULT: AuthResult = {
+const AWAY: AuthResult = {
   ok: false,
-  code: "INTERNAL",
+  code: "UNAVAILABLE",
   error: "The relay cannot check credentials now",
   counted: false,
 };
@@ -91,7 +91,7 @@ export const runHub = (parts: HubParts): RunningHub => {
       inTime(timer, lookups.authenticate(request))
         .catch((error: unknown) => {
           complain("authentication could not be looked up")(error);
-          return FAULT;
+          return AWAY;
         })
         .then((result) => {
           hub.authenticated(connection, result, nowMs());

@@ -31,7 +31,7 @@ beforeEach(async () => {
         online.set(agent_id, socket);
         socket.on("close", () => online.delete(agent_id) && wake());
         const session_token = makeToken("session", randomBytes(32));
-        const success = { type: "auth_response", status: "success", session_token };
+        const success = { type: "auth_response", status: "authenticated", session_token };
         socket.send(JSON.stringify({ ...success, expires_in: 86400 }));
       }
       wake();

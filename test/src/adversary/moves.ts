@@ -106,7 +106,7 @@ export const MUDDLED: readonly ((packet: string) => string)[] = [
   () => '{"type":"relay"}',
   () => '{"type":"relay","payload":7,"request_id":{}}',
   () => '{"type":"error","code":{"toString":1},"sid":[]}',
-  () => '{"type":"auth_response","status":"success","session_token":1}',
+  () => '{"type":"auth_response","status":"authenticated","session_token":1}',
   () => `{"type":"ping","x":"${"x".repeat(70_000)}"}`,
   () => '{"type":"ping","x":1e999,"y":-0,"\u0000":"\ud800"}',
   (packet) => packet.replace("{", '{"__proto__":{"type":"ping"},"constructor":1,'),
@@ -129,7 +129,7 @@ const LIES = [
   "AGENT_OFFLINE",
   "RATE_LIMITED",
   "SLOW_CONSUMER",
-  "INTERNAL",
+  "UNAVAILABLE",
   "NOT_A_CODE",
 ];
 
@@ -384,8 +384,8 @@ export const MOVES = {
     does: "people are told that an agent came or went",
     weight: 1,
     play: (stage, a, b) => {
-      const status = b % 3 === 0 ? "offline" : "online";
-      const message = { type: "agent_status", agent_id: device(stage, a).name, status };
+      const online = b % 3 !== 0;
+      const message = { type: "agent_status", agent_id: device(stage, a).name, online };
       for (const one of stage.people) {
         stage.relay.say(one, JSON.stringify({ ...message, timestamp: "2026-01-01T00:00:00Z" }));
       }

@@ -169,7 +169,7 @@ export class Relay {
 
   private admit(socket: Socket): void {
     const token = `session of ${socket.party.name}`;
-    const answer = { type: "auth_response", status: "success", session_token: token };
+    const answer = { type: "auth_response", status: "authenticated", session_token: token };
     this.jobs.push(() => {
       if (!socket.open) return;
       const text = JSON.stringify({ ...answer, expires_in: 86_400 });

@@ -12,7 +12,7 @@ export const AuthConfig = Type.Object({
   }),
   lockout: Type.Object({
     failures: Type.Integer({ examples: [5] }),
-    window: Type.Integer({ description: "Seconds.", examples: [600] }),
+    window: Type.Integer({ description: "Seconds.", examples: [300] }),
     duration: Type.Integer({ description: "Seconds.", examples: [600] }),
   }),
   packet_versions: Type.Array(Type.String(), { examples: [["1", "2"]] }),
@@ -42,6 +42,7 @@ export type LoginAnswer = Static<typeof LoginAnswer>;
 
 export const SessionAnswer = Type.Object({
   session_token: TokenText("sess_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1eADN2"),
+  expires_at: Timestamp,
   expires_in: Type.Integer({ description: "Seconds.", examples: [86400] }),
   max_requests: Type.Integer({ examples: [10000] }),
 });
