@@ -156,7 +156,6 @@ export class World {
         send: (frame) =>
           end.send(typeof frame === "string" ? frame : Buffer.from(frame).toString("utf8")),
         queued: () => 0,
-        ping: () => undefined,
         close: (code, reason) => end.close(code, reason),
         pause: () => undefined,
         resume: () => undefined,
