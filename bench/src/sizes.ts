@@ -1,4 +1,8 @@
 /** What the builds for Espruino and Moddable cost on the real engines that are here, beside the limits. */
+
+import { buildEspruino, buildEspruinoSerial } from "../../agent-sdk/build/espruino.ts";
+import { buildXsModules, moduleBytes } from "../../agent-sdk/build/xs.ts";
+import { findXsEngine } from "../../agent-sdk/build/xs-engine.ts";
 import {
   espruinoFile,
   espruinoTimes,
@@ -8,13 +12,10 @@ import {
   TIMED_BYTES,
   xsFigures,
   xsModuleFigures,
-} from "../../agent-sdk/build/budgets.ts";
-import { buildEspruino, buildEspruinoSerial } from "../../agent-sdk/build/espruino.ts";
-import { measureEspruino } from "../../agent-sdk/build/espruino-sizes.ts";
-import { buildXsModules, moduleBytes } from "../../agent-sdk/build/xs.ts";
-import { findXsEngine } from "../../agent-sdk/build/xs-engine.ts";
-import { measureXs } from "../../agent-sdk/build/xs-sizes.ts";
+} from "../../agent-sdk/src/testing/budgets.ts";
 import { findEspruino } from "../../agent-sdk/src/testing/espruino-engine.ts";
+import { measureEspruino } from "../../agent-sdk/src/testing/espruino-sizes.ts";
+import { measureXs } from "../../agent-sdk/src/testing/xs-sizes.ts";
 import type { Report } from "./report.ts";
 
 /** Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type InitOptions, initStore } from "./data-dir.ts";
+import { type InitOptions, initStore } from "./control/data-dir.ts";
 
 const MAIN = join(import.meta.dirname, "main.ts");
 const PASSWORD = "correct horse";

@@ -12,8 +12,8 @@ import {
   readConfig,
   variableOf,
 } from "./config.ts";
+import { initStore } from "./control/data-dir.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
-import { initStore } from "./data-dir.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";

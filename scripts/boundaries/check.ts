@@ -5,6 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { matchesGlob, resolve } from "node:path";
+import { fileCircles, roomCircles } from "./circles.ts";
 import {
   buildGraph,
   type Edge,
@@ -17,6 +18,7 @@ import {
 import { findImpurities } from "./purity.ts";
 import {
   type ArrowsRule,
+  type CirclesRule,
   IMPURE_GLOBALS,
   type ImportersRule,
   type PureRule,
@@ -50,6 +52,7 @@ export function checkBoundaries(files: Files, rules: readonly Rule[] = RULES): V
     if (rule.kind === "reach") violations.push(...checkReach(graph, rule));
     else if (rule.kind === "pure") violations.push(...checkPure(graph, rule));
     else if (rule.kind === "arrows") violations.push(...checkArrows(graph, rule));
+    else if (rule.kind === "circles") violations.push(...checkCircles(graph, rule));
     else violations.push(...checkImporters(graph, rule));
   }
   return violations;
@@ -115,6 +118,22 @@ function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
   return crossings(graph)
     .filter((edge) => edge.toPackage === rule.target && !rule.importers.includes(edge.fromPackage))
     .map((edge) => found(rule, [edge], `${edge.fromPackage} imports ${rule.target}`));
+}
+
+function checkCircles(graph: Graph, rule: CirclesRule): Violation[] {
+  const keep = (path: string) => !matches(path, TEST_FILES);
+  const found = rule.of === "files" ? fileCircles(graph, keep) : roomCircles(graph, keep);
+  return found.map(({ names, edges }) => {
+    const [first] = edges as [Edge, ...Edge[]];
+    return {
+      rule: rule.name,
+      path: first.from,
+      line: first.line,
+      what: `a circle: ${names.join(" -> ")}`,
+      chain: [...edges.map(placeOf), describe((edges.at(-1) as Edge).target)],
+      reason: rule.reason,
+    };
+  });
 }
 
 /** Every import, types included, that leaves its package for another of the workspace. */

@@ -26,6 +26,8 @@ export interface Edge {
   specifier: string;
   /** Erased before the program runs. */
   typeOnly: boolean;
+  /** A `start` names a program by its URL: it is loaded, but by another thread or process. */
+  how: "import" | "start";
   target: Target;
 }
 
@@ -87,7 +89,13 @@ function valueEdges(from: string, program: Program): Found[] {
   const edges: Found[] = [];
   const add = (node: Node, source: Node | null | undefined) => {
     const value = source ? literal(source) : undefined;
-    edges.push({ from, line: lineOf(node), specifier: value ?? "", typeOnly: false });
+    edges.push({
+      from,
+      line: lineOf(node),
+      specifier: value ?? "",
+      typeOnly: false,
+      how: "import",
+    });
   };
   simple(program, {
     ImportDeclaration: (node) => add(node, node.source),
@@ -109,7 +117,7 @@ function valueEdges(from: string, program: Program): Found[] {
       const value = literal(path);
       if (value !== undefined && isSource(value)) {
         const specifier = value.startsWith(".") ? value : `./${value}`;
-        edges.push({ from, line: lineOf(node), specifier, typeOnly: false });
+        edges.push({ from, line: lineOf(node), specifier, typeOnly: false, how: "start" });
       }
     },
   });
@@ -127,7 +135,7 @@ function typeEdges(from: string, text: string): Found[] {
   for (const pattern of patterns) {
     for (const match of text.matchAll(pattern)) {
       const line = text.slice(0, match.index).split("\n").length;
-      edges.push({ from, line, specifier: match[1] ?? "", typeOnly: true });
+      edges.push({ from, line, specifier: match[1] ?? "", typeOnly: true, how: "import" });
     }
   }
   return edges;

@@ -1,7 +1,7 @@
 /**
  * What may know what: the arrows of the house and its pure rooms, as one table.
  * `check.ts` enforces it. Paths are relative to the root; `**` is any depth, `*` one name.
- * An `import type` is erased before anything runs, so only the arrows between packages look at it.
+ * An `import type` is erased before anything runs, so only arrows and circles look at it.
  */
 
 /** Files from which nothing in `mayNotReach` may be loaded, not even through other files. */
@@ -44,7 +44,15 @@ export interface ImportersRule {
   reason: string;
 }
 
-export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule;
+/** No two files, or no two rooms, that import each other, directly or through others; types included. */
+export interface CirclesRule {
+  kind: "circles";
+  name: string;
+  of: "files" | "rooms";
+  reason: string;
+}
+
+export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule | CirclesRule;
 
 /** Tests may use whatever they need, except that the arrows between packages hold for them too. */
 export const TEST_FILES = ["**/*.test.ts"];
@@ -119,6 +127,20 @@ export const RULES: Rule[] = [
     private: ["test", "bench"],
     reason:
       "arrows point inward, so that each package can be read, tested and published without its users",
+  },
+  {
+    kind: "circles",
+    name: "no circles of files",
+    of: "files",
+    reason:
+      "files in a circle can only be read, tested and moved together; put what they share below both",
+  },
+  {
+    kind: "circles",
+    name: "no circles of rooms",
+    of: "rooms",
+    reason:
+      "of two folders one is above the other; move what points back up to where both can reach it",
   },
 ];
 

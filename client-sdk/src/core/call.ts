@@ -4,25 +4,7 @@
  */
 import type { CallError } from "../errors.ts";
 import type { Outcome } from "./jsonrpc.ts";
-import type { PeerSession } from "./session.ts";
-
-export interface Call {
-  readonly method: string;
-  /** The request's text behind its id. */
-  readonly tail: string;
-  /** May be executed twice; only such calls are made again by the SDK. */
-  readonly idempotent: boolean;
-  /** Told of the session that it was sent in, at once. */
-  readonly sent: ((session: PeerSession) => void) | null;
-  /** Where it is in flight; null while it waits. */
-  session: PeerSession | null;
-  settled: boolean;
-  /** The caller left, but the packet is out: its answer or deadline is still awaited. */
-  orphaned: boolean;
-  /** The deadline. */
-  timer: unknown;
-  done: (outcome: Outcome) => void;
-}
+import type { Call } from "./session.ts";
 
 /** Whether making it again cannot execute it twice. */
 export const isSafe = (call: Call): boolean => call.idempotent || call.session === null;

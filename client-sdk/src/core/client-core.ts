@@ -11,7 +11,7 @@ import { own, ownString, toBase64url } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
-import { type Call, failed } from "./call.ts";
+import { failed } from "./call.ts";
 import {
   HANDOVER_RETRY_MS,
   KNOWN_BINDINGS,
@@ -27,7 +27,7 @@ import { RelayLink } from "./link.ts";
 import { encodeEnvelope, type Fields, firstPart, type Received } from "./messages.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
-import type { PeerSession } from "./session.ts";
+import type { Call, PeerSession } from "./session.ts";
 
 /** 96 random bits: an envelope's request_id must not be guessable (section 3). */
 const REQUEST_ID_BYTES = 12;

@@ -10,7 +10,7 @@ import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import { backoffMs } from "./backoff.ts";
-import { type Call, failed, isSafe } from "./call.ts";
+import { failed, isSafe } from "./call.ts";
 import {
   BACKOFF_CEILING_MS,
   MAX_BYTES_PER_AGENT,
@@ -19,6 +19,7 @@ import {
   RESUBSCRIBE_BASE_MS,
 } from "./defaults.ts";
 import type { Outcome } from "./jsonrpc.ts";
+import type { Call } from "./session.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
 /** Errors of the relay after which the same bytes may get through a moment later. */

@@ -14,7 +14,6 @@ import {
 } from "@blindrelay/protocol/session";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
-import type { Call } from "./call.ts";
 import { PING_TIMEOUT_MS, RESEND_BASE_MS, RESEND_LIMIT, SESSION_LAPSE_MS } from "./defaults.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
 import { isStreamNotice, SessionStreams } from "./streams.ts";
@@ -25,6 +24,25 @@ interface Outstanding {
   readonly sentAt: number;
   /** null: a keep-alive ping. */
   readonly call: Call | null;
+}
+
+/** One call: queued, then carried by a session; settled exactly once (call.ts). */
+export interface Call {
+  readonly method: string;
+  /** The request's text behind its id. */
+  readonly tail: string;
+  /** May be executed twice; only such calls are made again by the SDK. */
+  readonly idempotent: boolean;
+  /** Told of the session that it was sent in, at once. */
+  readonly sent: ((session: PeerSession) => void) | null;
+  /** Where it is in flight; null while it waits. */
+  session: PeerSession | null;
+  settled: boolean;
+  /** The caller left, but the packet is out: its answer or deadline is still awaited. */
+  orphaned: boolean;
+  /** The deadline. */
+  timer: unknown;
+  done: (outcome: Outcome) => void;
 }
 
 export interface PeerSessionEvents {

@@ -9,10 +9,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openData } from "../data-dir.ts";
 import { type Rest, startRest } from "../http/harness.ts";
 import { listActs } from "../store/audit.ts";
 import { findCredential } from "./credentials.ts";
+import { openData } from "./data-dir.ts";
 import { repeatPersistent } from "./issue.ts";
 import { rekey } from "./key-rotation.ts";
 import { masterKeyPath } from "./master-key.ts";

@@ -5,7 +5,6 @@
  * next start completes.
  */
 import { join } from "node:path";
-import { type DataOptions, openAlone } from "../data-dir.ts";
 import { Failure } from "../failure.ts";
 import { noteAct } from "../store/audit.ts";
 import {
@@ -17,6 +16,7 @@ import {
   wrappedSecrets,
 } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
+import { type DataOptions, openAlone } from "./data-dir.ts";
 import { issuePersistent } from "./issue.ts";
 import { adoptNextKey, makeNextKey, parseKey } from "./master-key.ts";
 import { Secrets } from "./secrets.ts";

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openData } from "../data-dir.ts";
 import { type Rest, startRest } from "../http/harness.ts";
+import { openData } from "./data-dir.ts";
 import { hashToken, Secrets } from "./secrets.ts";
 
 let rest: Rest;

@@ -3,7 +3,9 @@
  * that comes back at once would otherwise ask for a flush of the disk per device. What a killed
  * process loses is a second of `last_seen` and of request counts, which nobody was promised.
  */
-import type { AgentReport, WriteBehind } from "../core/ports.ts";
+
+import type { AgentReport } from "../core/link.ts";
+import type { WriteBehind } from "../core/ports.ts";
 import { writeSighting } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
 import { confirmOffers } from "../store/releases.ts";

@@ -9,10 +9,10 @@ import {
   TAKEOVER_RETRY_S,
 } from "@blindrelay/protocol";
 import type { AuthFailureCode as AuthResponseCode } from "@blindrelay/protocol/schema";
+import type { AgentPeer, ClientPeer } from "./connection.ts";
 import { advance, type Connection } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import type { AgentPeer, ClientPeer } from "./peers.ts";
 import type { AuthRequest, AuthResult } from "./ports.ts";
 import { concerns } from "./revocations.ts";
 import type { HubState } from "./state.ts";

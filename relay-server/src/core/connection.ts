@@ -9,10 +9,11 @@
  * `closing` is final: the hub has forgotten the connection, and only its socket still has to go.
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
+import { Bindings } from "./bindings.ts";
 import type { HubLimits } from "./limits.ts";
-import type { Peer } from "./peers.ts";
-import type { AgentReport, ClientType, LinkPort } from "./ports.ts";
+import type { AgentReport, ClientType, LinkPort } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
+import type { SessionUse } from "./sessions.ts";
 import type { Waiting } from "./timer-wheel.ts";
 import type { ClientEnvelope } from "./wire.ts";
 
@@ -88,3 +89,44 @@ export const advance = (connection: Connection, event: ConnectionEvent): void =>
   }
   connection.state = next;
 };
+
+export interface ClientPeer {
+  readonly role: "client";
+  readonly clientType: ClientType;
+  readonly connection: Connection;
+  readonly userId: string;
+  readonly user: User;
+  readonly sessionHash: string;
+  readonly session: SessionUse;
+  /** First parts of sids bound to this connection, least recently used first. */
+  readonly bound: Set<string>;
+  /** Keys in `RequestIds`, oldest first. */
+  readonly requests: Set<string>;
+}
+
+export interface AgentPeer {
+  readonly role: "agent";
+  readonly clientType: ClientType;
+  readonly connection: Connection;
+  readonly userId: string;
+  readonly user: User;
+  readonly sessionHash: string;
+  readonly agentId: string;
+  /** When it came online; a takeover does not change that. */
+  readonly onlineSince: number;
+  /** When this agent was taken over lately; handed from connection to connection. */
+  readonly takeovers: number[];
+}
+
+export type Peer = ClientPeer | AgentPeer;
+
+export class User {
+  readonly id: string;
+  readonly clients = new Set<ClientPeer>();
+  readonly agents = new Map<string, AgentPeer>();
+  readonly bindings = new Bindings<ClientPeer>();
+
+  constructor(id: string) {
+    this.id = id;
+  }
+}

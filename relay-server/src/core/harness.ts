@@ -7,8 +7,9 @@ import { SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
 import { Hub } from "./hub.ts";
 import { type HubLimits, TICK_MS } from "./limits.ts";
+import type { AgentReport, Frame, LinkPort } from "./link.ts";
 import { Lockout } from "./lockout.ts";
-import type { AgentReport, AuthRequest, AuthResult, Frame, HubPort, LinkPort } from "./ports.ts";
+import type { AuthRequest, AuthResult, HubPort } from "./ports.ts";
 
 export type Fields = Record<string, unknown>;
 

@@ -5,10 +5,9 @@
  */
 import { CLOSE_POLICY, type ErrorCode, MAX_BAD_MESSAGES_IN_A_ROW } from "@blindrelay/protocol";
 import type { Authenticator } from "./auth.ts";
-import type { Connection } from "./connection.ts";
+import type { AgentPeer, ClientPeer, Connection, Peer } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { hold, release, startHolding } from "./hold-queue.ts";
-import type { AgentPeer, ClientPeer, Peer } from "./peers.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
 import {

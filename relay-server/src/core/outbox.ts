@@ -6,7 +6,7 @@
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
-import type { Frame } from "./ports.ts";
+import type { Frame } from "./link.ts";
 
 export class Outbox {
   readonly #maxBytes: number;

@@ -2,51 +2,7 @@
  * Who is online: clients and agents, by the user they belong to. All routing happens inside one
  * `User`, so that nothing can reach another's by a wrong key.
  */
-import { Bindings } from "./bindings.ts";
-import type { Connection } from "./connection.ts";
-import type { ClientType } from "./ports.ts";
-import type { SessionUse } from "./sessions.ts";
-
-export interface ClientPeer {
-  readonly role: "client";
-  readonly clientType: ClientType;
-  readonly connection: Connection;
-  readonly userId: string;
-  readonly user: User;
-  readonly sessionHash: string;
-  readonly session: SessionUse;
-  /** First parts of sids bound to this connection, least recently used first. */
-  readonly bound: Set<string>;
-  /** Keys in `RequestIds`, oldest first. */
-  readonly requests: Set<string>;
-}
-
-export interface AgentPeer {
-  readonly role: "agent";
-  readonly clientType: ClientType;
-  readonly connection: Connection;
-  readonly userId: string;
-  readonly user: User;
-  readonly sessionHash: string;
-  readonly agentId: string;
-  /** When it came online; a takeover does not change that. */
-  readonly onlineSince: number;
-  /** When this agent was taken over lately; handed from connection to connection. */
-  readonly takeovers: number[];
-}
-
-export type Peer = ClientPeer | AgentPeer;
-
-export class User {
-  readonly id: string;
-  readonly clients = new Set<ClientPeer>();
-  readonly agents = new Map<string, AgentPeer>();
-  readonly bindings = new Bindings<ClientPeer>();
-
-  constructor(id: string) {
-    this.id = id;
-  }
-}
+import { type AgentPeer, type Peer, User } from "./connection.ts";
 
 export class Peers {
   readonly #users = new Map<string, User>();

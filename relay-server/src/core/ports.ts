@@ -8,42 +8,17 @@
  *   between the two.
  */
 import type { Connection } from "./connection.ts";
-
-/** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
-export type ClientType = "client" | "agent" | "firmware";
-
-/** One text message as it goes out: bytes as received, or ASCII text that the relay wrote. */
-export type Frame = Uint8Array | string;
-
-/** One live WebSocket, as the hub sees it. None of these calls the hub back before it returns. */
-export interface LinkPort {
-  /** Queues one text message. The hub asked `queued` before; the link never refuses. */
-  send(frame: Frame): void;
-  /** Bytes handed to `send` that the operating system has not taken yet. */
-  queued(): number;
-  /** Starts the closing handshake after what was sent; `hub.closed` follows, now or later. */
-  close(code: number, reason: string): void;
-  /** Reads nothing more until `resume`; what was read already may still be handed in. */
-  pause(): void;
-  resume(): void;
-}
+import type { AgentReport, ClientType } from "./link.ts";
+import type { RequestCountPort } from "./sessions.ts";
 
 /** What the hub asks of the process around it. */
-export interface HubPort {
+export interface HubPort extends RequestCountPort {
   /** Answered by `hub.authenticated(connection, result, now)`. */
   authenticate(connection: Connection, request: AuthRequest): void;
   /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
   findOwner(connection: Connection, agentId: string): void;
-  /** A session token's count of requests changed; the hub calls this seldom, not per request. */
-  saveRequestsUsed(sessionHash: string, used: number): void;
   /** An agent came, and said this of itself, or went (null). */
   agentSeen(agentId: string, nowMs: number, report: AgentReport | null): void;
-}
-
-/** What an agent says of itself in its `auth`, in the open; null where it said nothing. */
-export interface AgentReport {
-  readonly runtime: string | null;
-  readonly firmwareVersion: string | null;
 }
 
 /** Exactly one of `apiToken` and `sessionToken` is there; neither has been checked in any way. */

@@ -4,10 +4,10 @@
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full queue.
  */
 
+import type { AgentPeer, ClientPeer } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
 import { SNAPSHOT_BATCH } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
-import type { AgentPeer, ClientPeer } from "./peers.ts";
 import { agentStatusText } from "./wire.ts";
 
 export class Presence {

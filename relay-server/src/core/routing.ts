@@ -11,7 +11,7 @@
  * | agent  | other envelope   | the client that asked under (`agent_id`, `request_id`)         |
  */
 import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
-import type { AgentPeer, ClientPeer, Peer } from "./peers.ts";
+import type { AgentPeer, ClientPeer, Peer } from "./connection.ts";
 import type { HubState } from "./state.ts";
 import {
   type ClientEnvelope,

@@ -5,7 +5,11 @@
  */
 
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
-import type { HubPort } from "./ports.ts";
+
+/** Where a count goes; the hub calls it seldom, not per request. */
+export interface RequestCountPort {
+  saveRequestsUsed(sessionHash: string, used: number): void;
+}
 
 export interface SessionUse {
   readonly hash: string;
@@ -22,10 +26,10 @@ export class Sessions {
   readonly #idle = new Set<SessionUse>();
   readonly #unsaved = new Set<SessionUse>();
   readonly #maxRequests: number;
-  readonly #port: Pick<HubPort, "saveRequestsUsed">;
+  readonly #port: RequestCountPort;
   #saveAt = 0;
 
-  constructor(maxRequests: number, port: Pick<HubPort, "saveRequestsUsed">) {
+  constructor(maxRequests: number, port: RequestCountPort) {
     this.#maxRequests = maxRequests;
     this.#port = port;
   }

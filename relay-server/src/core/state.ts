@@ -1,12 +1,12 @@
 /** All that one hub knows and counts, made once and handed to each of its parts. */
-import type { Connection } from "./connection.ts";
+import type { ClientPeer, Connection } from "./connection.ts";
 import { ControlMessages } from "./control-messages.ts";
 import { Counters } from "./counters.ts";
 import { DEFAULT_LIMITS, type HubLimits } from "./limits.ts";
 import { Lockout } from "./lockout.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnerCache } from "./owner-cache.ts";
-import { type ClientPeer, Peers } from "./peers.ts";
+import { Peers } from "./peers.ts";
 import type { HubPort } from "./ports.ts";
 import { Presence } from "./presence.ts";
 import { RequestIds } from "./request-ids.ts";

@@ -13,7 +13,7 @@ import {
   MAX_SID_PART_LENGTH,
 } from "@blindrelay/protocol";
 import type { AuthFailureCode as AuthResponseCode } from "@blindrelay/protocol/schema";
-import type { AgentReport, ClientType } from "./ports.ts";
+import type { AgentReport, ClientType } from "./link.ts";
 
 type Fields = Record<string, unknown>;
 

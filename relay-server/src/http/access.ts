@@ -11,7 +11,7 @@ import {
   type Holder,
 } from "../control/credentials.ts";
 import { findUser } from "../store/users.ts";
-import type { HttpContext } from "./app.ts";
+import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 export interface Access {

@@ -14,7 +14,7 @@ import {
   requires,
   WRITERS,
 } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 import { timestamp } from "./time.ts";
 

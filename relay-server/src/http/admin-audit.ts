@@ -5,7 +5,7 @@ import { AuditPage, AuditQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/
 import { listActs } from "../store/audit.ts";
 import type { AuditRow } from "../store/tables.ts";
 import { ADMINS, requires } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { cutPage, readPosition } from "./pagination.ts";
 import { timestamp } from "./time.ts";
 

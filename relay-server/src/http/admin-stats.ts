@@ -1,20 +1,8 @@
 /** `/admin/stats`: the relay at a glance (section 4); what is counted, counts from its start. */
 import { AdminStats } from "@blindrelay/protocol/schema/rest";
-import type { HubStats } from "../core/hub.ts";
 import { countAgents, countUsers } from "../store/users.ts";
 import { ADMINS, requires } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
-
-/** What the process around the control plane knows. */
-export interface Figures {
-  readonly hub: HubStats;
-  readonly startedAtMs: number;
-  readonly eventLoopDelay: {
-    readonly meanMs: number;
-    readonly p99Ms: number;
-    readonly maxMs: number;
-  };
-}
+import type { App, HttpContext } from "./context.ts";
 
 export const adminStatsRoute = (app: App, context: HttpContext): void => {
   app.get(

@@ -15,7 +15,7 @@ import type { UserRow } from "../store/tables.ts";
 import { findUser, listUsers } from "../store/users.ts";
 import { ADMINS, credentialOf, requires } from "./access.ts";
 import { userAnswer } from "./account.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
 import { cutPage, readPosition } from "./pagination.ts";
 import { HttpProblem, notFound } from "./problem.ts";

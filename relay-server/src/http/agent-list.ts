@@ -2,7 +2,7 @@
 import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
 import { listAgents } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
-import type { HttpContext } from "./app.ts";
+import type { HttpContext } from "./context.ts";
 import { readPosition, writePosition } from "./pagination.ts";
 
 /** How many agents one request looks at in search of those online or offline. */

@@ -27,7 +27,7 @@ import type { AgentRow } from "../store/tables.ts";
 import { credentialOf, READERS, requires, WRITERS } from "./access.ts";
 import { exportFormat, exportText } from "./agent-export.ts";
 import { agentPage } from "./agent-list.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";
 import { httpBase, relayUrl } from "./relay-url.ts";

@@ -3,26 +3,23 @@
  * schemas from `@blindrelay/protocol/schema/rest`, errors as problem documents.
  */
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { RequestListener, Server } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, {
   type FastifyBaseLogger,
-  type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
   LogController,
 } from "fastify";
-import type { ControlContext } from "../control/context.ts";
-import type { ReleaseKeys } from "../releases/keys.ts";
 import { accountRoutes } from "./account.ts";
-import type { AddressReader } from "./address.ts";
 import { adminAuditRoute } from "./admin-audit.ts";
-import { adminStatsRoute, type Figures } from "./admin-stats.ts";
+import { adminStatsRoute } from "./admin-stats.ts";
 import { adminUserRoutes } from "./admin-users.ts";
 import { agentRoutes } from "./agents.ts";
 import { artifactRoutes } from "./artifacts.ts";
 import { authRoutes } from "./auth.ts";
 import { jsonBodies } from "./bodies.ts";
+import type { App, HttpContext } from "./context.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
 import { healthRoutes } from "./health.ts";
@@ -42,31 +39,6 @@ const MAX_PARAM_LENGTH = 16384;
 const IDLE_TIMEOUT_MS = 60_000;
 /** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
-
-export type App = FastifyInstance<
-  Server,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->;
-
-/** What the routes work with, beyond the control plane itself. */
-export interface HttpContext extends ControlContext {
-  readonly addressOf: AddressReader;
-  /** `http://host:port` as people reach it, or null: as the request did. */
-  readonly publicUrl: string | null;
-  readonly version: string;
-  /** Whose releases are taken. */
-  readonly releaseKeys: ReleaseKeys;
-  /** Of one artifact. */
-  readonly maxReleaseBytes: number;
-  readonly figures: () => Figures;
-  /** Resolves when the store has what the hub left behind, as far as it can be written. */
-  readonly settle: () => Promise<void>;
-  /** Whether the relay takes new work; false while it drains. */
-  readonly isReady: () => Promise<boolean>;
-}
 
 /**
  * Builds the server without listening. `logger` must not be given to anybody who would log bodies;

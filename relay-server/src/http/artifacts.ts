@@ -15,7 +15,7 @@ import { isTicket } from "../releases/tickets.ts";
 import { receiveArtifact } from "../releases/upload.ts";
 import type { ReleaseRow } from "../store/tables.ts";
 import { ADMINS, isAdmin, READERS, requires } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { HttpProblem, notFound } from "./problem.ts";
 import { existing, note, shown } from "./releases.ts";
 

@@ -27,7 +27,7 @@ import {
   WRITERS,
 } from "./access.ts";
 import { userAnswer } from "./account.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { secondsUntil, timestamp } from "./time.ts";
 
 /** The same for a wrong name, password or code, and for an account that rests after wrong codes. */

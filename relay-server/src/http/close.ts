@@ -1,5 +1,5 @@
 /** Ends the REST server: no new connections, and answers that are under way are waited for, not cut. */
-import type { App } from "./app.ts";
+import type { App } from "./context.ts";
 
 /** A long upload or download is cut by then. */
 const ANSWER_TIMEOUT_MS = 5000;

@@ -5,17 +5,18 @@ import { join } from "node:path";
 import type { LightMyRequestResponse } from "fastify";
 import { generateSync } from "otplib";
 import { controlContext } from "../control/context.ts";
+import { initStore, openData } from "../control/data-dir.ts";
 import { issuePersistent } from "../control/issue.ts";
 import { hashPassword } from "../control/passwords.ts";
 import { Hub } from "../core/hub.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { HubPort } from "../core/ports.ts";
-import { initStore, openData } from "../data-dir.ts";
 import { createLog } from "../log.ts";
 import { releaseKeys } from "../releases/keys.ts";
 import { addUser } from "../store/users.ts";
 import { addressReader } from "./address.ts";
-import { type App, buildApp, type HttpContext } from "./app.ts";
+import { buildApp } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 
 export const PASSWORD = "correct horse";
 

@@ -1,7 +1,7 @@
 /** `/health` at the root: alive means the process answers, ready that it takes new work. */
 import type { ErrorCode } from "@blindrelay/protocol";
 import { Health } from "@blindrelay/protocol/schema/rest";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 const OK: Health = { status: "ok" };

@@ -17,7 +17,7 @@ import {
   writeIdempotentAnswer,
 } from "../store/idempotency.ts";
 import { credentialOf } from "./access.ts";
-import type { HttpContext } from "./app.ts";
+import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 /** Of one user. A script that needs more within a day loses its oldest, and the store stays small. */

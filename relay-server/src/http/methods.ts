@@ -1,6 +1,6 @@
 /** A path that exists but not with this method is 405 and says which do; any other path is 404. */
 import type { HTTPMethods } from "fastify";
-import type { App } from "./app.ts";
+import type { App } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 export interface Methods {

@@ -1,7 +1,7 @@
 /** Where this relay is reached: the configured address, or the one that the request came by. */
 import { WSS_PATH } from "@blindrelay/protocol";
 import type { FastifyRequest } from "fastify";
-import type { HttpContext } from "./app.ts";
+import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 /** What goes into files that shells and boards read, so nothing but names, numbers and ports. */

@@ -6,7 +6,7 @@ import { findAgent } from "../store/agents.ts";
 import { noteOffer, publishedReleases, wasOffered } from "../store/releases.ts";
 import type { ReleaseRow } from "../store/tables.ts";
 import { type Access, credentialOf, requires } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 import { httpBase } from "./relay-url.ts";
 import { timestamp } from "./time.ts";

@@ -26,7 +26,7 @@ import {
 } from "../store/releases.ts";
 import type { ReleaseRow } from "../store/tables.ts";
 import { ADMINS, credentialOf, isAdmin, READERS, requires } from "./access.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
 import { cutPage, readPosition } from "./pagination.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";

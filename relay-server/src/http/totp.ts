@@ -9,7 +9,7 @@ import { Type } from "typebox";
 import { confirmEnrolment, enrollTotp } from "../control/account.ts";
 import { type Access, failedAuthentication, refuseLockedOut, requires } from "./access.ts";
 import { reauthenticate, userOf } from "./account.ts";
-import type { App, HttpContext } from "./app.ts";
+import type { App, HttpContext } from "./context.ts";
 import { HttpProblem, invalidBody } from "./problem.ts";
 
 const ENROLLERS: Access = { holders: ["login"], beforeTotp: true };

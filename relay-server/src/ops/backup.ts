@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { storePath } from "../data-dir.ts";
+import { storePath } from "../control/data-dir.ts";
 import { Failure } from "../failure.ts";
 
 export interface BackupResult {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { initStore } from "../data-dir.ts";
+import { initStore } from "../control/data-dir.ts";
 import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
 import { Durations, registerDurations } from "./durations.ts";

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { initStore, openData, storePath } from "../data-dir.ts";
+import { initStore, openData, storePath } from "../control/data-dir.ts";
 import { startServer } from "../server.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay } from "./check.ts";

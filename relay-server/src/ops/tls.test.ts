@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { connect, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { initStore } from "../data-dir.ts";
+import { initStore } from "../control/data-dir.ts";
 import { type RunningServer, startServer } from "../server.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;

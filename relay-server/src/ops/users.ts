@@ -1,7 +1,7 @@
 /** `user add`, `user list`, `user disable` and `user enable`: people, for whoever holds the data folder. */
 import { userProblem } from "../control/account.ts";
+import { type DataOptions, openData } from "../control/data-dir.ts";
 import { administer, createUser, type NewUser } from "../control/user-admin.ts";
-import { type DataOptions, openData } from "../data-dir.ts";
 import { Failure } from "../failure.ts";
 
 /** As `user list` shows it. */

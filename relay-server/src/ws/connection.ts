@@ -6,7 +6,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Connection } from "../core/connection.ts";
-import type { Frame, LinkPort } from "../core/ports.ts";
+import type { Frame, LinkPort } from "../core/link.ts";
 import { textFrame } from "./frames.ts";
 import { CLOSE_INTERNAL, type RunningHub } from "./hub-driver.ts";
 import { OversizeFilter } from "./oversize-filter.ts";

@@ -3,7 +3,7 @@
  * before each text message, and the header it reads to know how long a frame is. Everything else
  * about frames is ws's.
  */
-import type { Frame } from "../core/ports.ts";
+import type { Frame } from "../core/link.ts";
 
 const FIN_TEXT = 0x81;
 const MASKED = 0x80;

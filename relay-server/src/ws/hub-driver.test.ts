@@ -1,8 +1,9 @@
 /** A store that never answers: whoever waits for it is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
+import type { LinkPort } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
-import type { AuthResult, LinkPort } from "../core/ports.ts";
+import type { AuthResult } from "../core/ports.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";
 
 const CLIENT: AuthResult = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { machine, openFileLimit, openFileWarning } from "../report/machine.ts";
 import { HELP, parseFlags, USAGE } from "./flags.ts";
-import { machine, openFileLimit, openFileWarning } from "./machine.ts";
 
 describe("flags", () => {
   test("have the promised defaults and a seed of their own", () => {

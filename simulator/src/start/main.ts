@@ -2,9 +2,9 @@
 import { access, constants, mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { renderHtml } from "../report/html.ts";
+import { openFileLimit, openFileWarning } from "../report/machine.ts";
 import { renderTable } from "../report/table.ts";
 import { type Flags, HELP, parseFlags, USAGE } from "./flags.ts";
-import { openFileLimit, openFileWarning } from "./machine.ts";
 import { Progress } from "./progress.ts";
 import { run } from "./run.ts";
 

@@ -10,13 +10,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { relayUrl } from "@blindrelay/client-sdk/node";
 import { callAll, Tally } from "../live/caller.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
-import { buildReport } from "../report/build.ts";
 import type { Report } from "../report/report.ts";
+import { Timeline } from "../report/timeline.ts";
+import { buildReport } from "./build-report.ts";
 import type { Flags } from "./flags.ts";
 import type { Progress } from "./progress.ts";
 import { type RelayChild, startRelay } from "./relay.ts";
 import { logIn, type MadeAgent, makeAgents, readUsage } from "./rest.ts";
-import { Timeline } from "./timeline.ts";
 
 /** Well within what a relay's listen queue and two cores take. */
 const CONNECTIONS_PER_SECOND = 2_000;

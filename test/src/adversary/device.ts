@@ -8,8 +8,8 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Build } from "./build.ts";
 import type { Relay } from "./relay.ts";
+import type { DeviceSurroundings } from "./surroundings.ts";
 import { observeAgent } from "./taps.ts";
-import type { World } from "./world.ts";
 
 /** Few, so that sessions are also forgotten for want of room. */
 export const MAX_SESSIONS = 3;
@@ -32,7 +32,7 @@ export class Device {
   agentToken: string;
   core: AgentCore | null = null;
   storage: CuttableStorage;
-  private readonly world: World;
+  private readonly world: DeviceSurroundings;
   private readonly medium: Medium;
   private readonly seed: number;
   /** How often it had to be given a new secret. */
@@ -40,7 +40,7 @@ export class Device {
   private emitted = 0;
   private powerOffs: (() => void)[] = [];
 
-  constructor(world: World, options: DeviceOptions) {
+  constructor(world: DeviceSurroundings, options: DeviceOptions) {
     this.world = world;
     this.name = options.name;
     this.version = options.version;

@@ -4,7 +4,7 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { Build } from "./build.ts";
 import type { CallOutcome, CallRecord } from "./call-oracle.ts";
-import type { Board, Stage } from "./stage.ts";
+import type { Board, Surroundings } from "./surroundings.ts";
 
 type ClientCore = InstanceType<Build["client"]["ClientCore"]>;
 type Peer = ReturnType<ClientCore["addPeer"]>;
@@ -24,10 +24,10 @@ export class Person {
   readonly core: ClientCore;
   /** Events heard, by agent and number. */
   private readonly heard = new Map<string, number>();
-  private readonly stage: Stage;
+  private readonly stage: Surroundings;
   private readonly peers = new Map<Board, Peer>();
 
-  constructor(stage: Stage, options: PersonOptions) {
+  constructor(stage: Surroundings, options: PersonOptions) {
     this.stage = stage;
     this.name = options.name;
     this.core = new options.ClientCore(

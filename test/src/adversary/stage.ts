@@ -5,10 +5,10 @@
  */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
-import type { Version } from "@blindrelay/protocol/crypto";
 import { CallOracle } from "./call-oracle.ts";
 import type { Person } from "./person.ts";
-import { type Party, Relay } from "./relay.ts";
+import { Relay } from "./relay.ts";
+import type { Board, Surroundings } from "./surroundings.ts";
 
 /** Timers that one instant may fire; more is a circle. */
 const TIMERS_AT_ONCE = 1_000;
@@ -16,22 +16,7 @@ const PING_EVERY_MS = 30_000;
 /** Longer than any back-off after lost links, so that everybody is back when the relay has reformed. */
 const RECOVERY_MS = 100_000;
 
-/** A device with an agent, and what can happen to it. */
-export interface Board extends Party {
-  readonly version: Version;
-  readonly agentToken: string;
-  /** An event to every session held. */
-  emit(): void;
-  restart(): void;
-  /** Off, then on, with the power going again in the `step`-th step of the boot-count write; then on. */
-  restartWithCut(step: number): void;
-  /** The medium comes back empty, as from a board whose flash was erased. */
-  loseMedium(): void;
-  /** One of the two slots comes back as `text`; null: it is gone. */
-  damageSlot(slot: number, text: string | null): void;
-}
-
-export abstract class Stage {
+export abstract class Stage implements Surroundings {
   abstract readonly devices: readonly Board[];
   abstract readonly people: readonly Person[];
   readonly timer = new ManualTimer();

@@ -12,6 +12,7 @@ import { buffer } from "node:stream/consumers";
 import { makeToken } from "@blindrelay/protocol";
 import { initStore, startServer } from "@blindrelay/relay-server";
 import { findCredential } from "../../../relay-server/src/control/credentials.ts";
+import { openData } from "../../../relay-server/src/control/data-dir.ts";
 import {
   issueLogin,
   issuePersistent,
@@ -19,7 +20,6 @@ import {
 } from "../../../relay-server/src/control/issue.ts";
 import { hashPassword } from "../../../relay-server/src/control/passwords.ts";
 import { drawToken, hashToken } from "../../../relay-server/src/control/secrets.ts";
-import { openData } from "../../../relay-server/src/data-dir.ts";
 import { addAgent } from "../../../relay-server/src/store/agents.ts";
 import { addSession, endLogin } from "../../../relay-server/src/store/sessions.ts";
 import { addUser } from "../../../relay-server/src/store/users.ts";

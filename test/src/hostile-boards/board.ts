@@ -1,7 +1,8 @@
 /** A board in a siege, whatever engine runs its agent. */
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { Board, Stage } from "../adversary/stage.ts";
+import type { Stage } from "../adversary/stage.ts";
+import type { Board } from "../adversary/surroundings.ts";
 import type { Hardware, Identity, MakeHardware } from "./hardware.ts";
 
 const RELAY_TOKEN = makeToken("agent", new Uint8Array(32));

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { initStore } from "@blindrelay/relay-server";
 import { afterEach, expect, test } from "vitest";
+import { openData } from "../../../relay-server/src/control/data-dir.ts";
 import { repeatPersistent } from "../../../relay-server/src/control/issue.ts";
-import { openData } from "../../../relay-server/src/data-dir.ts";
 import { findUserByName } from "../../../relay-server/src/store/users.ts";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");

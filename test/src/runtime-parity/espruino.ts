@@ -2,7 +2,7 @@
 import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
 import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
-import type { Board, Installation, Runtime } from "./boards.ts";
+import type { Board, Installation, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
 let code = "";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { provision, type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
-import type { Installation, Runtime } from "./boards.ts";
+import type { Installation, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
 export const nodeBoard: Runtime = {

@@ -6,7 +6,8 @@ import type { Version } from "@blindrelay/protocol/crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KINDS } from "../../../simulator/src/devices/kinds.ts";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
-import { RUNTIMES, type Runtime } from "./boards.ts";
+import type { Runtime } from "./board.ts";
+import { RUNTIMES } from "./boards.ts";
 import { CHECKS, INFO_FIELDS } from "./checks.ts";
 import type { ProgramName } from "./programs.ts";
 

@@ -5,7 +5,7 @@ import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
 import { wsWire } from "../../../agent-sdk/src/testing/ws-wire.ts";
 import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
-import type { Installation, Runtime } from "./boards.ts";
+import type { Installation, Runtime } from "./board.ts";
 
 const MAX_COMPUTE = 2e8;
 const MAX_MEMORY_KIB = 131072;

@@ -17,10 +17,10 @@ import {
 } from "@blindrelay/agent-sdk/node";
 import type { Command } from "commander";
 import type { Settings } from "../config/settings.ts";
+import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
 import { answerJson, printStatus } from "../output.ts";
-import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;

@@ -12,12 +12,24 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
+import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
-import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
-import type { BridgeFlags } from "./bridge.ts";
-import { interrupted } from "./connect.ts";
+import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
+
+export interface BridgeFlags {
+  readonly mode?: "sealed" | "lines" | "raw";
+  readonly mapping?: string;
+  readonly baud?: number;
+  readonly flowControl?: FlowControl;
+  readonly agent?: string;
+  readonly stateDir?: string;
+  readonly config?: string;
+  readonly check?: boolean;
+  readonly schema?: "config" | "mapping";
+  readonly json?: boolean;
+}
 
 const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode> => {
   const kind = flags.mode ?? "sealed";

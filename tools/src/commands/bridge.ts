@@ -1,20 +1,7 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { FlowControl } from "../serial/port.ts";
+import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
-
-export interface BridgeFlags {
-  readonly mode?: "sealed" | "lines" | "raw";
-  readonly mapping?: string;
-  readonly baud?: number;
-  readonly flowControl?: FlowControl;
-  readonly agent?: string;
-  readonly stateDir?: string;
-  readonly config?: string;
-  readonly check?: boolean;
-  readonly schema?: "config" | "mapping";
-  readonly json?: boolean;
-}
 
 const baudRate = (text: string): number => {
   const rate = Number(text);

@@ -5,9 +5,9 @@ import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
+import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson } from "../output.ts";
-import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 const MAX_TIMEOUT_S = 2_000_000;

@@ -7,10 +7,10 @@ import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
+import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult } from "../output.ts";
 import { Rest } from "../rest.ts";
-import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 import { listPorts } from "./devices.ts";
 

@@ -4,8 +4,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import { connectClient, interrupted } from "../connect.ts";
 import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
-import { connectClient, interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;

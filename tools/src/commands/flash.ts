@@ -5,6 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
+import { interrupted } from "../connect.ts";
 import { type Board, readBoard } from "../console/board.ts";
 import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
@@ -17,7 +18,6 @@ import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk } from "../flash/sdk.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud, withConsole } from "./board.ts";
-import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 interface FlashFlags {

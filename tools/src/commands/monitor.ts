@@ -1,11 +1,11 @@
 /** `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port does. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
+import { interrupted } from "../connect.ts";
 import { openPort, type Port } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud } from "./board.ts";
-import { interrupted } from "./connect.ts";
 import type { Context } from "./context.ts";
 
 interface MonitorFlags {

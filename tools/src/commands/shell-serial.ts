@@ -1,9 +1,9 @@
 /** A terminal on a serial port far away: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
+import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { printStatus } from "../output.ts";
-import { interrupted } from "./connect.ts";
 
 export interface SerialFlags {
   readonly baud?: number;

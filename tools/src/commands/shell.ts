@@ -11,9 +11,9 @@ import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
+import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
-import { connectClient } from "./connect.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
 

@@ -2,8 +2,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
 import { callFailure } from "../call-failure.ts";
-import { connectClient } from "../commands/connect.ts";
 import type { Settings } from "../config/settings.ts";
+import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 
 const CONNECT_LIMIT_MS = 15_000;

@@ -8,7 +8,7 @@ import * as rest from "@blindrelay/protocol/schema/rest";
 import swagger from "@fastify/swagger";
 import type { RouteOptions } from "fastify";
 import { type Access, accessOf } from "../access.ts";
-import type { App } from "../app.ts";
+import type { App } from "../context.ts";
 import { exampleOf, type JsonSchema } from "./example.ts";
 import { PROBLEM_HEADERS, problemExamples, problemResponses, problemsOf } from "./problems.ts";
 import { SCHEMES, securityOf, TAGS, tagOf } from "./words.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { initStore } from "../../data-dir.ts";
+import { initStore } from "../../control/data-dir.ts";
 import { type RunningServer, startServer } from "../../server.ts";
 import { PAGES, REDOC_LOGO_URL } from "./pages.ts";
 

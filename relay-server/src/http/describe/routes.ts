@@ -2,7 +2,7 @@
 import { AssetParams, AsyncapiDocument, OpenapiDocument } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply } from "fastify";
 import { Type } from "typebox";
-import type { App, HttpContext } from "../app.ts";
+import type { App, HttpContext } from "../context.ts";
 import { notFound } from "../problem.ts";
 import { asyncapiDocument } from "./asyncapi.ts";
 import type { OpenapiDocument as Document } from "./openapi.ts";

@@ -2,9 +2,9 @@
 import { KINDS, kindOf } from "../devices/kinds.ts";
 import type { Tally } from "../live/caller.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
-import { machine } from "../start/machine.ts";
-import type { Timeline } from "../start/timeline.ts";
-import type { Failure, KindResult, Report, Threshold } from "./report.ts";
+import { machine } from "../report/machine.ts";
+import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
+import type { Timeline } from "../report/timeline.ts";
 
 export interface Findings {
   flags: { agents: number; callsPerAgent: number; seed: number };

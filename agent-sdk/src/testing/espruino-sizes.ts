@@ -17,9 +17,9 @@ import {
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type WebSocket, WebSocketServer } from "ws";
-import { Engine, type EngineProcess } from "../src/testing/espruino-engine.ts";
-import { cpuMs } from "./cpu-ms.ts";
-import { buildEspruino } from "./espruino.ts";
+import { cpuMs } from "../../build/cpu-ms.ts";
+import { buildEspruino } from "../../build/espruino.ts";
+import { Engine, type EngineProcess } from "./espruino-engine.ts";
 
 export interface EspruinoSizes {
   /** Of the interpreter alone, with this measurement in it. */

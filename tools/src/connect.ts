@@ -1,10 +1,10 @@
 /** A client for one command: connected within a limit, its failures told as exit codes. */
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { connect } from "@blindrelay/client-sdk/node";
-import { callFailure } from "../call-failure.ts";
-import { checkToken } from "../check-token.ts";
-import type { Settings } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
+import { callFailure } from "./call-failure.ts";
+import { checkToken } from "./check-token.ts";
+import type { Settings } from "./config/settings.ts";
+import { Failure } from "./failure.ts";
 
 /** Connects as the account of the settings. Rejects with a Failure. */
 export const connectClient = async (

@@ -1,7 +1,7 @@
 /** What a report says of the machine, and what the machine allows. */
 import { execFileSync } from "node:child_process";
 import { arch, cpus, platform, release, totalmem } from "node:os";
-import type { Machine } from "../report/report.ts";
+import type { Machine } from "./report.ts";
 
 /** This machine, as far as it explains a figure; nothing that names it or its owner. */
 export function machine(): Machine {

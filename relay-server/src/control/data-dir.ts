@@ -2,23 +2,23 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { userProblem } from "./control/account.ts";
-import { issuePersistent } from "./control/issue.ts";
+import { Failure } from "../failure.ts";
+import { lockStore, type StoreLock } from "../store/lock.ts";
+import { openStore, type Store, type StoreLocation, StoreMissing } from "../store/open.ts";
+import { readSetting, writeSetting } from "../store/settings.ts";
+import { addUser } from "../store/users.ts";
+import { userProblem } from "./account.ts";
+import { issuePersistent } from "./issue.ts";
 import {
   adoptNextKey,
   MasterKeyProblem,
   makeMasterKey,
   readMasterKey,
   readNextKey,
-} from "./control/master-key.ts";
-import { hashPassword } from "./control/passwords.ts";
-import { Secrets } from "./control/secrets.ts";
-import { drawTotpSecret, otpauthUri } from "./control/totp.ts";
-import { Failure } from "./failure.ts";
-import { lockStore, type StoreLock } from "./store/lock.ts";
-import { openStore, type Store, type StoreLocation, StoreMissing } from "./store/open.ts";
-import { readSetting, writeSetting } from "./store/settings.ts";
-import { addUser } from "./store/users.ts";
+} from "./master-key.ts";
+import { hashPassword } from "./passwords.ts";
+import { Secrets } from "./secrets.ts";
+import { drawTotpSecret, otpauthUri } from "./totp.ts";
 
 export interface DataOptions {
   /** The folder with `store/` and `key/`. */

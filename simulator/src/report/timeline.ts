@@ -1,5 +1,5 @@
 /** When what happened: phases with their lengths, and samples of how far the run was. */
-import type { Report, Sample } from "../report/report.ts";
+import type { Report, Sample } from "./report.ts";
 
 const SAMPLE_MS = 100;
 /** A long run keeps every second sample, then every fourth: a picture has no more points than this. */

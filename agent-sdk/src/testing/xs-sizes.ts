@@ -17,14 +17,14 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../src/memory/index.ts";
-import { linkWire } from "../src/testing/link-wire.ts";
-import { FakePreference } from "../src/testing/moddable-sdk.ts";
-import { XsDevice } from "../src/testing/xs-device.ts";
-import { cpuMs } from "./cpu-ms.ts";
-import { buildXsModules, moduleBytes, type XsModules } from "./xs.ts";
-import { deviceScript } from "./xs-script.ts";
-import { XsWorker } from "./xs-worker.ts";
+import { cpuMs } from "../../build/cpu-ms.ts";
+import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
+import { deviceScript } from "../../build/xs-script.ts";
+import { XsWorker } from "../../build/xs-worker.ts";
+import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
+import { linkWire } from "./link-wire.ts";
+import { FakePreference } from "./moddable-sdk.ts";
+import { XsDevice } from "./xs-device.ts";
 
 export interface XsSizes {
   /** Of each module, in bytes. */
@@ -151,7 +151,7 @@ class Bench {
 /** `engine`: of findXsEngine. */
 export const measureXs = async (engine: string): Promise<XsSizes> => {
   const modules = await buildXsModules();
-  const program = resolve(import.meta.dirname, "../examples/moddable/program.js");
+  const program = resolve(import.meta.dirname, "../../examples/moddable/program.js");
   const script = await deviceScript(modules, { program });
   const empty = new XsWorker({ engine, maxCompute: MAX_COMPUTE });
   empty.evaluate("0");

@@ -1,7 +1,7 @@
 /** Holds the Moddable build to its budgets, and prints what it costs. */
 import { expect, it } from "vitest";
+import { findXsEngine } from "../../build/xs-engine.ts";
 import { xsFigures, xsModuleFigures } from "./budgets.ts";
-import { findXsEngine } from "./xs-engine.ts";
 import { measureXs } from "./xs-sizes.ts";
 
 const ENGINE_BUILD_MS = 600_000;

@@ -34,7 +34,7 @@ interface Budgets {
 }
 
 const { espruino, xs }: Budgets = JSON.parse(
-  readFileSync(new URL("budgets.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../build/budgets.json", import.meta.url), "utf8"),
 );
 
 /** The same on every machine, so its limit can be near. */

@@ -6,11 +6,11 @@ import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { crc32 } from "node:zlib";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
-import { systemTimer } from "../node/timer.ts";
 import type { LinkPort } from "../ports.ts";
-import { SerialLinks } from "./links.ts";
-import { FrameReader } from "./reader.ts";
-import { maxBody } from "./wire.ts";
+import { SerialLinks } from "../serial/links.ts";
+import { FrameReader } from "../serial/reader.ts";
+import { maxBody } from "../serial/wire.ts";
+import { systemTimer } from "./timer.ts";
 
 /** Two of the longest messages, so that one is under way while another is being handled. */
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;

@@ -1,0 +1,26 @@
+/** One peer's link, as the hub sees it, and what a peer says of itself when it logs in. */
+
+/** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
+export type ClientType = "client" | "agent" | "firmware";
+
+/** One text message as it goes out: bytes as received, or ASCII text that the relay wrote. */
+export type Frame = Uint8Array | string;
+
+/** One live WebSocket, as the hub sees it. None of these calls the hub back before it returns. */
+export interface LinkPort {
+  /** Queues one text message. The hub asked `queued` before; the link never refuses. */
+  send(frame: Frame): void;
+  /** Bytes handed to `send` that the operating system has not taken yet. */
+  queued(): number;
+  /** Starts the closing handshake after what was sent; `hub.closed` follows, now or later. */
+  close(code: number, reason: string): void;
+  /** Reads nothing more until `resume`; what was read already may still be handed in. */
+  pause(): void;
+  resume(): void;
+}
+
+/** What an agent says of itself in its `auth`, in the open; null where it said nothing. */
+export interface AgentReport {
+  readonly runtime: string | null;
+  readonly firmwareVersion: string | null;
+}

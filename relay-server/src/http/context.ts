@@ -1,0 +1,44 @@
+/** What every route works with: the server's type, and the context it is handed. */
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import type { ControlContext } from "../control/context.ts";
+import type { HubStats } from "../core/hub.ts";
+import type { ReleaseKeys } from "../releases/keys.ts";
+import type { AddressReader } from "./address.ts";
+
+export type App = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+/** What the routes work with, beyond the control plane itself. */
+export interface HttpContext extends ControlContext {
+  readonly addressOf: AddressReader;
+  /** `http://host:port` as people reach it, or null: as the request did. */
+  readonly publicUrl: string | null;
+  readonly version: string;
+  /** Whose releases are taken. */
+  readonly releaseKeys: ReleaseKeys;
+  /** Of one artifact. */
+  readonly maxReleaseBytes: number;
+  readonly figures: () => Figures;
+  /** Resolves when the store has what the hub left behind, as far as it can be written. */
+  readonly settle: () => Promise<void>;
+  /** Whether the relay takes new work; false while it drains. */
+  readonly isReady: () => Promise<boolean>;
+}
+
+/** What the process around the control plane knows. */
+export interface Figures {
+  readonly hub: HubStats;
+  readonly startedAtMs: number;
+  readonly eventLoopDelay: {
+    readonly meanMs: number;
+    readonly p99Ms: number;
+    readonly maxMs: number;
+  };
+}

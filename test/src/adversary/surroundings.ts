@@ -1,0 +1,37 @@
+/** What devices and people see of the world around them. */
+import type { TimerPort } from "@blindrelay/agent-sdk";
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Build } from "./build.ts";
+import type { CallOracle } from "./call-oracle.ts";
+import type { Party, Relay } from "./relay.ts";
+import type { SessionOracle } from "./session-oracle.ts";
+
+/** A device with an agent, and what can happen to it. */
+export interface Board extends Party {
+  readonly version: Version;
+  readonly agentToken: string;
+  /** An event to every session held. */
+  emit(): void;
+  restart(): void;
+  /** Off, then on, with the power going again in the `step`-th step of the boot-count write; then on. */
+  restartWithCut(step: number): void;
+  /** The medium comes back empty, as from a board whose flash was erased. */
+  loseMedium(): void;
+  /** One of the two slots comes back as `text`; null: it is gone. */
+  damageSlot(slot: number, text: string | null): void;
+}
+
+export interface Surroundings {
+  readonly relay: Relay;
+  readonly calls: CallOracle;
+  makeTimer(alive: () => boolean): TimerPort;
+  violate(what: string): void;
+}
+
+/** Beyond that, what a device on the real agent core needs. */
+export interface DeviceSurroundings extends Surroundings {
+  readonly build: Build;
+  readonly sessions: SessionOracle;
+  makeSuite(): Suite;
+  tokenChanged(device: Board): void;
+}
