@@ -24,6 +24,8 @@ const PNPM = "pnpm@12.21.0";
 const PNPM_ARGS = ["install", "--frozen-lockfile", "--prefer-offline", "--prod=false"];
 /** The oldest Node that runs the sources as they are. */
 const NODE_MAJOR = 26;
+/** The workspace's package that brings it. */
+const NODE_PACKAGE = "scripts/node";
 /** A lock this old is left over from another machine that shares the folder. */
 const LOCK_STALE_MS = 15 * 60_000;
 const LOCK_POLL_MS = 200;
@@ -46,7 +48,10 @@ function fingerprint() {
   ];
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}\n${workspace}`);
   for (const file of files) hash.update(`\n${file}\n`).update(readFileSync(join(root, file)));
-  const installed = packages.every((name) => existsSync(join(root, name, "node_modules")));
+  // The package that brings Node has nothing to install on a platform for which none is packaged.
+  const installed = packages.every(
+    (name) => name === NODE_PACKAGE || existsSync(join(root, name, "node_modules")),
+  );
   return { stamp: hash.digest("hex"), installed };
 }
 

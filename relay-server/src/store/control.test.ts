@@ -3,7 +3,6 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addAgent, listAgents, writeSighting } from "./agents.ts";
 import { listActs, noteAct, trimActs } from "./audit.ts";
-import { postgres, sqlite } from "./engines.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";
 import { currentTokens, grantGrace } from "./key-rotation.ts";
 import { type Db, openStore, type Store } from "./open.ts";
@@ -19,6 +18,7 @@ import {
 } from "./releases.ts";
 import { addSession, findSession } from "./sessions.ts";
 import { writeSetting } from "./settings.ts";
+import { postgres, sqlite } from "./testing/engines.ts";
 import { addToken, findToken, forgetTokens, retireAllTokens, retireTokens } from "./tokens.ts";
 import { addPart, beginUpload, dropUpload, forgetUploads, readPart } from "./uploads.ts";
 import { addUser, changeUser, countAdmins, disabledUsers, listUsers, removeUser } from "./users.ts";

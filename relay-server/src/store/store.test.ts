@@ -15,7 +15,6 @@ import {
   removeAgent,
   writeSighting,
 } from "./agents.ts";
-import { postgres, sqlite } from "./engines.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
 import {
   addSession,
@@ -27,6 +26,7 @@ import {
   writeRequestsUsed,
 } from "./sessions.ts";
 import { readSetting, writeSetting } from "./settings.ts";
+import { postgres, sqlite } from "./testing/engines.ts";
 import { addToken, currentToken, findToken, forgetTokens, retireTokens } from "./tokens.ts";
 import {
   addUser,

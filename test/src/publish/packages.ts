@@ -21,6 +21,8 @@ import { text } from "node:stream/consumers";
 
 export const PACKAGES = ["protocol", "agent-sdk", "client-sdk", "relay-server", "tools"] as const;
 export type Name = (typeof PACKAGES)[number];
+/** What a program has that only is an agent or a client: the libraries, without their optional peers. */
+const SDKS: readonly Name[] = ["protocol", "agent-sdk", "client-sdk"];
 
 export const WORKSPACE = resolve(import.meta.dirname, "../../..");
 const WORKSPACE_FILES = ["package.json", "pnpm-workspace.yaml", "tsconfig.base.json", "LICENSE"];
@@ -33,6 +35,7 @@ export interface Manifest {
   readonly exports?: unknown;
   readonly dependencies: { readonly [name: string]: string };
   readonly optionalDependencies?: { readonly [name: string]: string };
+  readonly peerDependencies?: { readonly [name: string]: string };
 }
 
 /** Runs a program to its end; rejects with what it printed where it fails. */
@@ -95,6 +98,8 @@ export class Packages {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-publish-"));
   /** Where all of them are installed together. */
   readonly consumer = join(this.folder, "consumer");
+  /** Where only the libraries are. */
+  readonly sdks = join(this.folder, "sdks");
 
   /** Packs, and installs as `npm install ./*.tgz` would, but without asking the registry. */
   async make(): Promise<void> {
@@ -104,12 +109,9 @@ export class Packages {
     const { packageManager } = JSON.parse(readFileSync(join(WORKSPACE, "package.json"), "utf8"));
     const pack = ["-r", "pack", "--pack-destination", join(this.folder, "packs")];
     await run("npx", ["-y", "--prefer-offline", packageManager, ...pack], copy);
-    for (const name of PACKAGES) {
-      const folder = this.path(name);
-      mkdirSync(folder, { recursive: true });
-      await run("tar", ["-xzf", this.tarball(name), "--strip-components=1"], folder);
-      this.linkDependencies(name);
-    }
+    for (const name of PACKAGES) await this.install(name, this.consumer);
+    for (const name of SDKS) await this.install(name, this.sdks);
+    for (const name of PACKAGES) this.linkPeers(name);
   }
 
   path(name: Name, ...parts: string[]): string {
@@ -136,24 +138,38 @@ export class Packages {
       .map((path) => path.replace(/^package\//, ""));
   }
 
-  private tarball(name: Name): string {
+  tarball(name: Name): string {
     const packs = join(this.folder, "packs");
     const found = readdirSync(packs).find((file) => file.startsWith(`blindrelay-${name}-`));
     if (found === undefined) throw new Error(`${name} was not packed`);
     return join(packs, found);
   }
 
-  /** What the package itself declares, and nothing else, so that what it forgot is missed. */
-  private linkDependencies(name: Name): void {
-    const { dependencies, optionalDependencies } = this.manifest(name);
+  private async install(name: Name, consumer: string): Promise<void> {
+    const folder = join(consumer, "node_modules", SCOPE, name);
+    mkdirSync(folder, { recursive: true });
+    await run("tar", ["-xzf", this.tarball(name), "--strip-components=1"], folder);
+    // What the package itself declares, and nothing else, so that what it forgot is missed.
+    const { dependencies, optionalDependencies } = readManifest(folder);
     for (const dependency of Object.keys({ ...dependencies, ...optionalDependencies })) {
-      if (dirname(dependency) === SCOPE) continue;
-      const link = this.path(name, "node_modules", dependency);
-      mkdirSync(dirname(link), { recursive: true });
-      symlinkSync(realpathSync(join(WORKSPACE, name, "node_modules", dependency)), link);
+      if (dirname(dependency) !== SCOPE) link(name, dependency, folder);
+    }
+  }
+
+  /** Peers come from whoever installs the packages together, here as npm would hoist them. */
+  private linkPeers(name: Name): void {
+    for (const peer of Object.keys(this.manifest(name).peerDependencies ?? {})) {
+      link(name, peer, this.consumer);
     }
   }
 }
+
+/** Puts a dependency as the workspace's package `name` has it into a folder's node_modules. */
+const link = (name: Name, dependency: string, folder: string): void => {
+  const path = join(folder, "node_modules", dependency);
+  mkdirSync(dirname(path), { recursive: true });
+  symlinkSync(realpathSync(join(WORKSPACE, name, "node_modules", dependency)), path);
+};
 
 /** A Node outside of the workspace: the one that `npm test` was typed with. Null where there is none. */
 export const nodeOfMachine = (): string | null => {

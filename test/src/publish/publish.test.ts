@@ -14,13 +14,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { checkPackage, createPackageFromTarballData, type Problem } from "@arethetypeswrong/core";
+import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
 import { Cable } from "../../../tools/src/console/testing/pty.ts";
 import { type Ended, Running } from "../cli/processes.ts";
-import { nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
+import { type Name, nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
 
 /** Five builds, beside other tests. */
 const PACK_MS = 300_000;
@@ -52,8 +55,11 @@ const readJson = (...path: string[]) => JSON.parse(readFileSync(at(...path), "ut
 
 beforeAll(async () => {
   await packages.make();
-  for (const file of readdirSync(PROGRAMS)) copyFileSync(join(PROGRAMS, file), at(file));
-  writeFileSync(at("package.json"), JSON.stringify({ type: "module" }));
+  for (const folder of [packages.consumer, packages.sdks]) {
+    for (const file of readdirSync(PROGRAMS))
+      copyFileSync(join(PROGRAMS, file), join(folder, file));
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  }
   const data = ["--data", at("relay")];
   const who = ["--username", "ada", "--password-stdin", "--no-totp"];
   expect(await start("relay-server", ["init", ...data, ...who], PASSWORD).ended).toMatchObject({
@@ -74,6 +80,35 @@ afterAll(async () => {
 const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
+/** What is read as a file, or by another engine: boards' artefacts, the viewers, device programs. */
+const NOT_IMPORTED =
+  /^(dist\/(espruino|moddable|moddable-modules|viewers|build)|moddable|examples)\//;
+
+/** A module whose code is all types: `export {}` between comments. */
+const TYPES_ONLY = /^(\s|\/\*[\s\S]*?\*\/|\/\/.*\n)*export \{\};\n\/\/# sourceMappingURL=.*$/;
+
+/** Everything that modules load by a path, with themselves. */
+const loadedFrom = (files: string[]): Set<string> => {
+  const loaded = new Set<string>();
+  for (const file of files) {
+    if (loaded.has(file)) continue;
+    loaded.add(file);
+    const code = readFileSync(file, "utf8");
+    for (const [, path] of code.matchAll(/["'](\.{1,2}\/[^"'\n]+\.js)["']/g)) {
+      const target = resolve(file, "..", path as string);
+      if (existsSync(target)) files.push(target);
+    }
+  }
+  return loaded;
+};
+
+const readTarball = async (name: Name): Promise<Uint8Array<ArrayBuffer>> =>
+  new Uint8Array(await readFile(packages.tarball(name)));
+
+/** The packages are ES modules only, with `exports`: these ways of resolving are not for them. */
+const isOfCommonJs = (problem: Problem): boolean =>
+  "resolutionKind" in problem && /^node(10|16-cjs)$/.test(problem.resolutionKind);
+
 describe.each(PACKAGES)("the tarball of %s", (name) => {
   it("holds what its package.json promises", () => {
     const { bin, exports } = packages.manifest(name);
@@ -82,14 +117,61 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     expect([paths.length > 0, missing]).toEqual([true, []]);
   });
 
-  it("has a README, the changes and a licence, and no tests or sources", async () => {
+  it("has a README, the changes and a licence, and no tests", async () => {
     const files = await packages.files(name);
     for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
     const wanted =
-      /^((dist|vectors|moddable|examples|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
-    const unwanted = /(?<!\.d)\.ts$|\.test\.|harness|double|tsbuildinfo|\.env|\.log$/;
+      /^((dist|src|vectors|moddable|examples|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
+    const unwanted = /\.test\.|harness|double|tsbuildinfo|\.env|\.log$/;
     const strange = files.filter((file) => !wanted.test(file) || unwanted.test(file));
     expect(strange).toEqual([]);
+  });
+
+  it("has no module that nothing in it loads", async () => {
+    const { bin, exports } = packages.manifest(name);
+    const doors = [...pathsIn(bin), ...pathsIn(exports)].filter((path) => /\.[cm]?js$/.test(path));
+    const loaded = loadedFrom(doors.map((path) => packages.path(name, path)));
+    const modules = (await packages.files(name)).filter((path) => path.endsWith(".js"));
+    const idle = modules.filter((path) => !loaded.has(packages.path(name, path)));
+    const isOfTypes = (path: string) =>
+      TYPES_ONLY.test(readFileSync(packages.path(name, path), "utf8"));
+    expect(idle.filter((path) => !NOT_IMPORTED.test(path) && !isOfTypes(path))).toEqual([]);
+  });
+
+  it("leads debuggers and editors from its modules to its sources", async () => {
+    const maps = (await packages.files(name)).filter((path) => /^dist\/.*\.map$/.test(path));
+    const sources = maps.flatMap((path): string[] => {
+      const map = JSON.parse(readFileSync(packages.path(name, path), "utf8"));
+      return map.sources.map((source: string) => resolve(packages.path(name, path), "..", source));
+    });
+    expect([sources.length > 0, sources.filter((path) => !existsSync(path))]).toEqual([true, []]);
+  });
+
+  it("is what publint asks for", async () => {
+    const tarball = await readTarball(name);
+    const { messages } = await publint({ pack: { tarball: tarball.buffer }, strict: true });
+    expect(messages).toEqual([]);
+  });
+
+  it("has types that resolve as its modules do, says attw", async () => {
+    const { exports } = packages.manifest(name);
+    if (exports === undefined) return; // a program only
+    const checked = await checkPackage(createPackageFromTarballData(await readTarball(name)));
+    expect(checked.types).not.toBe(false);
+    const problems = "problems" in checked ? checked.problems : [];
+    expect(problems.filter((problem) => !isOfCommonJs(problem))).toEqual([]);
+  });
+
+  it("says where it comes from and whom to tell", () => {
+    const manifest = packages.manifest(name);
+    const url = "https://github.com/blindrelay/blindrelay";
+    expect(manifest).toMatchObject({
+      license: "MIT",
+      repository: { type: "git", url: `git+${url}.git`, directory: name },
+      homepage: `${url}/tree/main/${name}#readme`,
+      bugs: { url: `${url}/issues` },
+      keywords: expect.arrayContaining(["iot"]),
+    });
   });
 });
 
@@ -115,10 +197,15 @@ it(`an agent and a client in a few lines talk, on Node ${version}`, async () => 
     BLINDRELAY_ACCOUNT_TOKEN: readJson("config", "default.json").account_token,
     BLINDRELAY_STATE_DIR: at("state"),
   };
-  const agent = spawn(node, [at("agent.js")], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const agent = spawn(node, [join(packages.sdks, "agent.js")], {
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   try {
     expect(await once(createInterface(agent.stdout), "line")).toEqual(["online"]);
-    expect(await run(node, [at("client.js")], packages.consumer, env)).toBe('{"percent":40}\n');
+    expect(await run(node, [join(packages.sdks, "client.js")], packages.sdks, env)).toBe(
+      '{"percent":40}\n',
+    );
   } finally {
     agent.kill();
   }
@@ -174,10 +261,11 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
 });
 
 it("types resolve for a strict TypeScript program", async () => {
-  const types = at("node_modules/@types");
+  const types = join(packages.sdks, "node_modules/@types");
   mkdirSync(types);
   symlinkSync(resolve(WORKSPACE, "node_modules/@types/node"), join(types, "node"));
   const compilerOptions = { module: "nodenext", strict: true, noEmit: true, types: ["node"] };
-  writeFileSync(at("tsconfig.json"), JSON.stringify({ compilerOptions, files: ["typed.ts"] }));
-  await run(resolve(WORKSPACE, "node_modules/.bin/tsc"), ["-p", "."], packages.consumer);
+  const config = JSON.stringify({ compilerOptions, files: ["typed.ts"] });
+  writeFileSync(join(packages.sdks, "tsconfig.json"), config);
+  await run(resolve(WORKSPACE, "node_modules/.bin/tsc"), ["-p", "."], packages.sdks);
 });

@@ -3,13 +3,7 @@
  * the two bundles. Everything comes from this relay, and the content security policy holds the
  * browser to that.
  */
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
-
-const require = createRequire(import.meta.url);
-const packageFile = (name: string, path: string): string =>
-  join(dirname(require.resolve(`${name}/package.json`)), path);
+import { readViewerFile, type Viewer } from "./viewers.ts";
 
 export interface Asset {
   /** With its charset: browsers guess for scripts without one, and Redoc's bundle is not ASCII. */
@@ -63,9 +57,9 @@ ${body}
 `;
 
 const text = (type: string, content: string): Asset => ({ type, read: async () => content });
-const file = (type: string, name: string, path: string): Asset => ({
+const file = (type: string, viewer: Viewer, path: string): Asset => ({
   type,
-  read: () => readFile(packageFile(name, path)),
+  read: () => readViewerFile(viewer, path),
 });
 
 // validatorUrl null: else the page would ask a server of Swagger's about this document.
@@ -93,8 +87,8 @@ export const PAGES: readonly Page[] = [
       '<div id="ui"></div>\n<script src="docs/swagger-ui-bundle.js"></script>\n<script src="docs/page.js"></script>',
     ),
     assets: {
-      "swagger-ui.css": file(STYLE, "@fastify/swagger-ui", "static/swagger-ui.css"),
-      "swagger-ui-bundle.js": file(SCRIPT, "@fastify/swagger-ui", "static/swagger-ui-bundle.js"),
+      "swagger-ui.css": file(STYLE, "swagger-ui-dist", "swagger-ui.css"),
+      "swagger-ui-bundle.js": file(SCRIPT, "swagger-ui-dist", "swagger-ui-bundle.js"),
       "page.js": text(SCRIPT, SWAGGER_START),
     },
   },
@@ -116,11 +110,8 @@ export const PAGES: readonly Page[] = [
       "redoc.standalone.js": {
         type: SCRIPT,
         read: async () => {
-          const bundle = await readFile(
-            packageFile("redoc", "bundles/redoc.standalone.js"),
-            "utf8",
-          );
-          return bundle.replaceAll(REDOC_LOGO_URL, NO_LOGO);
+          const bundle = await readViewerFile("redoc", "bundles/redoc.standalone.js");
+          return bundle.toString().replaceAll(REDOC_LOGO_URL, NO_LOGO);
         },
       },
       "page.css": text(STYLE, "body { margin: 0; }\n"),

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import type { StoreLocation } from "./open.ts";
+import type { StoreLocation } from "../open.ts";
 
 const POSTGRES = { host: "127.0.0.1", port: 5432, user: "postgres", database: "test" };
 

@@ -1,0 +1,38 @@
+/**
+ * The two programs that show the API in a browser. Each is one ready bundle of a package with many
+ * dependencies of its own, so the published relay carries a copy (`build/viewers.ts`) and does not
+ * install them; in a checkout they are read from node_modules.
+ */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Where the copy is, the same for `src` and `dist`. */
+export const COPIES = fileURLToPath(new URL("../../../dist/viewers/", import.meta.url));
+
+/** Of each package, by its name: the files that are served, and the licences that go with them. */
+export const VIEWERS = {
+  "swagger-ui-dist": {
+    files: ["swagger-ui.css", "swagger-ui-bundle.js"],
+    licences: ["LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"],
+  },
+  redoc: {
+    files: ["bundles/redoc.standalone.js"],
+    licences: ["LICENSE", "bundles/redoc.standalone.js.LICENSE.txt"],
+  },
+} as const;
+
+export type Viewer = keyof typeof VIEWERS;
+
+const require = createRequire(import.meta.url);
+
+/** A package's folder in node_modules. Throws where it is not installed. */
+export const installedFolder = (viewer: Viewer): string =>
+  dirname(require.resolve(`${viewer}/package.json`));
+
+export const readViewerFile = (viewer: Viewer, path: string): Promise<Buffer> => {
+  const copy = join(COPIES, viewer);
+  return readFile(join(existsSync(copy) ? copy : installedFolder(viewer), path));
+};
