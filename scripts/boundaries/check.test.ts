@@ -268,6 +268,34 @@ describe("few import the relay", () => {
   });
 });
 
+describe("the proof knows the specification only", () => {
+  const inProof = (text: string, name = "test/src/specification/a.test.ts"): string[] =>
+    check({
+      "test/src/specification/raw-http.ts": "",
+      "test/src/cli/a.ts": "",
+      [name]: `\n${text}`,
+    });
+
+  test.each([
+    `import "@blindrelay/protocol";`,
+    `import type { A } from "@blindrelay/protocol/schema";`,
+    `import "../cli/a.ts";`,
+    `import "../../../relay-server/src/index.ts";`,
+    `import "ws";`,
+    "import(name);",
+  ])("%s is refused", (text) => {
+    expect(inProof(text)).toEqual([
+      expect.stringMatching(/^test\/src\/specification\/a\.test\.ts:2 loads /),
+    ]);
+    expect(inProof(text, "test/src/contract/a.ts").length).toBeGreaterThan(0);
+  });
+
+  test("Node, vitest, its own files and the relay's door are allowed", () => {
+    const text = `import "node:net"; import "vitest"; import "@blindrelay/relay-server";`;
+    expect(inProof(`${text} import "../specification/raw-http.ts";`)).toEqual([]);
+  });
+});
+
 describe("the arrows between packages", () => {
   test.each([
     ["protocol", "agent-sdk"],
@@ -374,7 +402,7 @@ describe("the program", () => {
   test("says that all rules hold, with exit 0", () => {
     expect(run({})).toMatchObject({
       status: 0,
-      stdout: "boundaries: 7 files, 7 rules, all hold\n",
+      stdout: "boundaries: 7 files, 8 rules, all hold\n",
       stderr: "",
     });
   });
@@ -387,7 +415,7 @@ describe("the program", () => {
       "relay-server/node_modules/a/index.js": text,
     });
     expect(status).toBe(1);
-    expect(stdout).toBe("boundaries: 8 files, 7 rules, 1 violations\n");
+    expect(stdout).toBe("boundaries: 8 files, 8 rules, 1 violations\n");
     expect(stderr).toMatch(/^relay-server\/src\/main\.ts:2 {2}reaches protocol\/src\/crypto/);
   });
 });

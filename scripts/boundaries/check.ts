@@ -19,6 +19,7 @@ import { findImpurities } from "./purity.ts";
 import {
   type ArrowsRule,
   type CirclesRule,
+  type ConfinedRule,
   IMPURE_GLOBALS,
   type ImportersRule,
   type PureRule,
@@ -51,6 +52,7 @@ export function checkBoundaries(files: Files, rules: readonly Rule[] = RULES): V
   for (const rule of rules) {
     if (rule.kind === "reach") violations.push(...checkReach(graph, rule));
     else if (rule.kind === "pure") violations.push(...checkPure(graph, rule));
+    else if (rule.kind === "confined") violations.push(...checkConfined(graph, rule));
     else if (rule.kind === "arrows") violations.push(...checkArrows(graph, rule));
     else if (rule.kind === "circles") violations.push(...checkCircles(graph, rule));
     else violations.push(...checkImporters(graph, rule));
@@ -95,6 +97,17 @@ function checkPure(graph: Graph, rule: PureRule): Violation[] {
     }
   }
   return violations;
+}
+
+function checkConfined(graph: Graph, rule: ConfinedRule): Violation[] {
+  const isAllowed = ({ specifier, target }: Edge): boolean =>
+    target.kind === "node" ||
+    rule.mayLoad.includes(specifier) ||
+    (target.kind === "file" && matches(target.path, rule.files));
+  return [...graph.modules.values()]
+    .flatMap(({ edges }) => edges)
+    .filter((edge) => matches(edge.from, rule.files) && !isAllowed(edge))
+    .map((edge) => found(rule, [edge], `loads ${describe(edge.target)}`));
 }
 
 function checkArrows(graph: Graph, rule: ArrowsRule): Violation[] {

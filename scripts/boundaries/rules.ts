@@ -44,6 +44,15 @@ export interface ImportersRule {
   reason: string;
 }
 
+/** Files that load nothing but Node, each other and what `mayLoad` names; tests and types included. */
+export interface ConfinedRule {
+  kind: "confined";
+  name: string;
+  files: string[];
+  mayLoad: string[];
+  reason: string;
+}
+
 /** No two files, or no two rooms, that import each other, directly or through others; types included. */
 export interface CirclesRule {
   kind: "circles";
@@ -52,7 +61,7 @@ export interface CirclesRule {
   reason: string;
 }
 
-export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule | CirclesRule;
+export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule | CirclesRule | ConfinedRule;
 
 /** Tests may use whatever they need, except that the arrows between packages hold for them too. */
 export const TEST_FILES = ["**/*.test.ts"];
@@ -110,6 +119,14 @@ export const RULES: Rule[] = [
     target: "relay-server",
     importers: ["simulator", "test", "bench"],
     reason: "what runs on a device or in a client must not need the server's code",
+  },
+  {
+    kind: "confined",
+    name: "the proof knows the specification only",
+    files: ["test/src/specification/**", "test/src/contract/**"],
+    mayLoad: ["vitest", "@blindrelay/relay-server"],
+    reason:
+      "what tests a wire with its own codec proves that both ends agree, not that they are right",
   },
   {
     kind: "arrows",
