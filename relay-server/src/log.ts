@@ -3,7 +3,15 @@
  * log identifiers, addresses and times, never a token, password or code; `redact` is the second
  * line of defence for fields that hold one by name.
  */
-import { type DestinationStream, destination, type Logger, pino } from "pino";
+import { write, writeSync } from "node:fs";
+import { type DestinationStream, type Logger, pino } from "pino";
+
+/** Lines that wait for a slow reader of the log; what comes beyond it is dropped, and counted. */
+const MAX_WAITING = 4096;
+/** How soon a reader that took nothing is tried again. */
+const RETRY_MS = 100;
+/** How long an ending process waits for a reader that takes nothing. */
+const FLUSH_MS = 1000;
 
 const SECRET_FIELDS = [
   "authorization",
@@ -17,7 +25,7 @@ const SECRET_FIELDS = [
 ];
 
 /** `out`: instead of standard error. */
-export const createLog = (level: string, out: DestinationStream = destination(2)): Logger =>
+export const createLog = (level: string, out: DestinationStream = standardError()): Logger =>
   pino(
     {
       level,
@@ -27,3 +35,91 @@ export const createLog = (level: string, out: DestinationStream = destination(2)
     },
     out,
   );
+
+/**
+ * Standard error, whatever its reader does: nobody waits for one that is slow, and one that is gone
+ * ends the log and nothing else. Not pino's own destination, which holds any number of lines for a
+ * reader that stands still, and at exit tries for ever to write them to one that is gone.
+ */
+export class LogStream implements DestinationStream {
+  readonly #fd: number;
+  #waiting: string[] = [];
+  /** What an earlier write did not take. */
+  #rest: Buffer = Buffer.alloc(0);
+  #busy = false;
+  #gone = false;
+  #dropped = 0;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  write(line: string): void {
+    if (this.#gone) return;
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#waiting.push(line);
+    this.#next();
+  }
+
+  /** At exit: writes what waits, as far as the reader takes it. */
+  flushSync(): void {
+    const deadline = performance.now() + FLUSH_MS;
+    let bytes = this.#gather();
+    while (!this.#gone && bytes.length > 0) {
+      try {
+        bytes = bytes.subarray(writeSync(this.#fd, bytes));
+      } catch (error) {
+        if (!isFull(error) || performance.now() > deadline) return;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+      }
+    }
+  }
+
+  #next(): void {
+    if (this.#busy) return;
+    const bytes = this.#gather();
+    if (bytes.length === 0) return;
+    this.#busy = true;
+    write(this.#fd, bytes, (error, taken) => {
+      if (error !== null && !isFull(error)) {
+        this.#gone = true;
+        this.#waiting = [];
+        return;
+      }
+      this.#rest = bytes.subarray(taken ?? 0);
+      const again = () => {
+        this.#busy = false;
+        this.#next();
+      };
+      if (error === null) again();
+      else setTimeout(again, RETRY_MS).unref();
+    });
+  }
+
+  #gather(): Buffer {
+    if (this.#dropped > 0) {
+      this.#waiting.push(
+        `{"level":40,"lines":${this.#dropped},"msg":"lines are missing here: the log's reader was slow"}\n`,
+      );
+      this.#dropped = 0;
+    }
+    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#waiting.splice(0).join(""))]);
+    this.#rest = Buffer.alloc(0);
+    return bytes;
+  }
+}
+
+const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "EAGAIN";
+
+let shared: LogStream | null = null;
+
+const standardError = (): LogStream => {
+  if (shared !== null) return shared;
+  const stream = new LogStream(2);
+  process.on("exit", () => stream.flushSync());
+  shared = stream;
+  return stream;
+};

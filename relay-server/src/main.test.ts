@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import WebSocket from "ws";
 import { type InitOptions, initStore } from "./control/data-dir.ts";
 
 const MAIN = join(import.meta.dirname, "main.ts");
@@ -129,6 +130,41 @@ describe("start", () => {
     await make();
     const { child } = await start();
     child.kill("SIGINT");
+    expect(await once(child, "exit")).toEqual([0, null]);
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "a second %s does not cut the drain short",
+    async (signal) => {
+      await make();
+      const { child, listening } = await start();
+      const log = createInterface(child.stderr as never);
+      const logged = (message: string) =>
+        new Promise<void>((resolve) => {
+          log.on("line", (line) => line.includes(`"msg":"${message}`) && resolve());
+        });
+      const link = new WebSocket(`${listening.url.replace("http", "ws")}/wss`);
+      await once(link, "open");
+      link.pause(); // the drain waits for its goodbye
+      const closed = once(link, "close");
+      const draining = logged("draining");
+      const ignored = logged("draining already");
+      child.kill(signal);
+      await draining;
+      child.kill(signal);
+      await ignored;
+      link.resume();
+      expect((await closed)[0]).toBe(1012);
+      expect(await once(child, "exit")).toEqual([0, null]);
+    },
+  );
+
+  test("SIGTERM ends it also when nobody reads its log any more", async () => {
+    await make();
+    const { child } = await start();
+    child.stderr?.destroy();
+    child.stdout?.destroy();
+    child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 

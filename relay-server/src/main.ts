@@ -15,9 +15,11 @@ import {
 import { initStore } from "./control/data-dir.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { createLog } from "./log.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";
 import { startServer } from "./server.ts";
+import { firstSignal } from "./signals.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
@@ -102,14 +104,13 @@ start.action(async (flags: StartFlags) => {
     process.stdout.write(`${JSON.stringify(maskConfig(config), null, 2)}\n`);
     return;
   }
+  const log = createLog(config.logLevel);
   // Before anybody learns that we run: a signal that comes early must drain too.
-  const signalled = new Promise<void>((resolve) => {
-    process.once("SIGTERM", resolve);
-    process.once("SIGINT", resolve);
-  });
-  const server = await startServer(config, { masterKey: process.env[MASTER_KEY_VARIABLE] });
+  const signalled = firstSignal(log);
+  const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
   const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };
   process.on("SIGHUP", () => server.reloadTls());
+  process.stdout.on("error", () => undefined); // nobody reads it any more; the relay runs on
   process.stdout.write(`${JSON.stringify(listening)}\n`);
   const failure = await Promise.race([signalled, server.failed]);
   await server.stop();
