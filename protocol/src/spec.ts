@@ -55,6 +55,12 @@ export const RATE_BURST = 2000;
 export const MAX_TAKEOVERS_PER_MINUTE = 5;
 export const TAKEOVER_RETRY_S = 60;
 export const MAX_BAD_MESSAGES_IN_A_ROW = 3;
+/** A message is one frame; whoever splits it has so many, and so long for all of them. */
+export const MAX_FRAGMENTS = 64;
+export const FRAGMENTS_TIMEOUT_MS = 30000;
+/** Messages refused as RATE_LIMITED, and how many of them a second forgets: one more ends the connection. */
+export const MAX_RATE_REFUSALS = 10000;
+export const RATE_REFUSALS_FORGOTTEN_PER_SECOND = 100;
 export const OUTBOX_BYTES = 1048576;
 export const SLOW_CONSUMER_CLOSE_MS = 30000;
 export const MAX_REQUEST_ID_LENGTH = 64;

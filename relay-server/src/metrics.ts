@@ -93,6 +93,16 @@ export const relayMetrics = (
     "User names shut to all addresses but those that they logged in from.",
     () => names.lockouts,
   );
+  labelled(Counter, "closed_total", "Links that the relay closed for a limit.", "reason", () => {
+    const { closedForFraming, closedForMissedPings, closedForRate, closedForSlowness } =
+      stats().counters;
+    return [
+      ["framing", closedForFraming],
+      ["missed_pings", closedForMissedPings],
+      ["rate", closedForRate],
+      ["slow", closedForSlowness],
+    ];
+  });
   counter(
     "takeovers",
     "Agents that replaced their own older link.",

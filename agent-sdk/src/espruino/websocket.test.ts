@@ -151,6 +151,13 @@ it("puts fragments together, with control frames between them", async () => {
   expect(log).toEqual(["opened", "abc", "end"]);
 });
 
+it("puts 64 fragments together", async () => {
+  const { log } = await hear(
+    frame(TEXT, "a", false) + frame(0, "b", false).repeat(62) + frame(0, "c") + frame(TEXT, "end"),
+  );
+  expect(log).toEqual(["opened", `a${"b".repeat(62)}c`, "end"]);
+});
+
 it("answers a ping with its payload, masked", async () => {
   const { sent } = await hear(frame(9, "are you there") + frame(TEXT, "end"));
   await until(() => sent().length >= 6 + 13);
@@ -174,6 +181,11 @@ it.each<[string, string, number]>([
     "fragments over the limit",
     frame(TEXT, "x".repeat(4000), false) + frame(0, "x".repeat(97)),
     1009,
+  ],
+  [
+    "the 65th fragment of a message",
+    frame(TEXT, "a", false) + frame(0, "", false).repeat(62) + frame(0, "", false) + frame(0, ""),
+    1008,
   ],
   ["a length of 64 bits", "\x81\x7f\x00\x00\x01\x00\x00\x00\x00\x00", 1009],
 ])("ends the link at %s", async (_what, bytes, code) => {

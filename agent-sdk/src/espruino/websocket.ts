@@ -7,6 +7,7 @@
  *
  * [portable]
  */
+import { MAX_FRAGMENTS } from "@blindrelay/protocol";
 import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
 import type { Link, LinkEvents, LinkPort, Random, TimerPort } from "../ports.ts";
 import type { EspruinoCrypto, EspruinoSocket, EspruinoSockets } from "./board.ts";
@@ -81,6 +82,8 @@ class WebSocketLink implements Link {
   declare buffer: string;
   /** The fragments of a message so far; null between messages. */
   declare message: string | null;
+  /** How many. Each costs the board a copy of all before. */
+  declare fragments: number;
   /** A whole message, on its way up. */
   declare ready: string | null;
   /** Texts to be sent. */
@@ -97,6 +100,7 @@ class WebSocketLink implements Link {
     this.state = "handshake";
     this.buffer = "";
     this.message = null;
+    this.fragments = 0;
     this.ready = null;
     this.queue = [];
     this.blocked = false;
@@ -246,6 +250,8 @@ class WebSocketLink implements Link {
     if ((opcode === OP_TEXT) !== (begun === null)) return this.fail(1002, "bad frame");
     const message = begun === null ? payload : begun + payload;
     if (message.length > this.options.maxMessage) return this.fail(1009, "too large");
+    this.fragments = final ? 0 : this.fragments + 1;
+    if (this.fragments >= MAX_FRAGMENTS) return this.fail(1008, "too many fragments");
     this.message = final ? null : message;
     if (final) this.ready = message;
     return true;

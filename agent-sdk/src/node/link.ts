@@ -1,5 +1,5 @@
 /** The LinkPort on Node: one `ws` connection. It decides nothing; the core times out and closes. */
-import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { type ClientOptions, WebSocket } from "ws";
 import type { LinkEvents, LinkPort } from "../ports.ts";
 import type { PausableLink } from "../serial/carrier.ts";
@@ -9,12 +9,27 @@ export { relayUrl } from "@blindrelay/protocol/relay-url";
 /** How long the relay may take over the closing handshake before the socket is torn down. */
 const CLOSE_GRACE_MS = 2000;
 
-/** `closeTimeout` is also for what ws closes itself: a message over the limit, a protocol error. */
-const OPTIONS: ClientOptions & { closeTimeout: number } = {
+/**
+ * Pieces of one frame that ws keeps until it is whole; each costs more than its bytes. A message of
+ * 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
+ */
+const MAX_CHUNKS = 512;
+
+/**
+ * `closeTimeout` is also for what ws closes itself: a message over the limit, a protocol error. The
+ * core gives up a link on which no message was completed for LINK_SILENCE_MS.
+ */
+const OPTIONS: ClientOptions & {
+  closeTimeout: number;
+  maxFragments: number;
+  maxBufferedChunks: number;
+} = {
   maxPayload: MAX_MESSAGE_BYTES,
+  maxFragments: MAX_FRAGMENTS,
+  maxBufferedChunks: MAX_CHUNKS,
   perMessageDeflate: false,
   followRedirects: false,
-  closeTimeout: CLOSE_GRACE_MS, // which @types/ws does not know
+  closeTimeout: CLOSE_GRACE_MS,
 };
 
 /** A LinkPort whose links can be kept from reading. */

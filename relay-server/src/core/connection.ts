@@ -8,7 +8,7 @@
  *
  * `closing` is final: the hub has forgotten the connection, and only its socket still has to go.
  */
-import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
+import { AUTH_TIMEOUT_MS, MAX_RATE_REFUSALS } from "@blindrelay/protocol";
 import { Bindings } from "./bindings.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, LinkPort } from "./link.ts";
@@ -49,6 +49,8 @@ export class Connection implements Waiting {
   readonly authDeadline: number;
   authFailures = 0;
   badInARow = 0;
+  /** Messages that were over the rate, as a bucket that such messages empty. */
+  readonly patience: RateBucket;
 
   /** The wheel's. */
   wakeAt: number | null = null;
@@ -77,6 +79,7 @@ export class Connection implements Waiting {
     this.link = link;
     this.address = address;
     this.rate = new RateBucket(limits.rateBurst, now);
+    this.patience = new RateBucket(MAX_RATE_REFUSALS, now);
     this.authDeadline = now + AUTH_TIMEOUT_MS;
   }
 }

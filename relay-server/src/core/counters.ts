@@ -24,6 +24,10 @@ export class Counters {
   controlMessagesDropped = 0;
   closedForMissedPings = 0;
   closedForSlowness = 0;
+  /** Too many fragments or control frames, or a fragmented message that did not end. */
+  closedForFraming = 0;
+  /** Went on sending after so many RATE_LIMITED. */
+  closedForRate = 0;
   connectionsOpened = 0;
 
   drop(reason: DropReason): void {

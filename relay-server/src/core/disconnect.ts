@@ -39,6 +39,7 @@ export class Disconnector {
   detach(connection: Connection, now: number): void {
     const { wheel, outbox, counters, peers, requestIds, presence, sessions, port } = this.#state;
     advance(connection, "end");
+    this.#state.fragmented.delete(connection);
     wheel.remove(connection);
     outbox.forget(connection);
     connection.held = null;

@@ -8,7 +8,12 @@
  *        its `auth` -> authenticator -> peers
  *     time -> heartbeat, outbox, presence, drain        every end -> disconnector
  */
-import { CLOSE_TRY_LATER, type ErrorCode } from "@blindrelay/protocol";
+import {
+  CLOSE_POLICY,
+  CLOSE_TRY_LATER,
+  type ErrorCode,
+  FRAGMENTS_TIMEOUT_MS,
+} from "@blindrelay/protocol";
 import { Authenticator } from "./auth.ts";
 import { Connection } from "./connection.ts";
 import type { Counters } from "./counters.ts";
@@ -21,6 +26,8 @@ import type { AuthResult, HubPort } from "./ports.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
+
+const FRAGMENTS_TOO_SLOW = `The fragments of a message took longer than ${FRAGMENTS_TIMEOUT_MS / 1000} s`;
 
 export class Hub {
   readonly #state: HubState;
@@ -72,6 +79,22 @@ export class Hub {
    */
   receive(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
     this.#inbound.take(connection, text, frame, now);
+  }
+
+  /** Some fragments of a message have come and not its last one, or that came too. */
+  fragmented(connection: Connection, begun: boolean, now: number): void {
+    if (!begun) this.#state.fragmented.delete(connection);
+    else if (connection.state !== "closing") this.#state.fragmented.set(connection, now);
+  }
+
+  /** A connection's frames broke a rule, which `detail` says; null: there is no room for them now. */
+  brokeFraming(connection: Connection, detail: string | null, now: number): void {
+    if (connection.state === "closing") return;
+    const code = detail === null ? "UNAVAILABLE" : "BAD_MESSAGE";
+    const close = detail === null ? CLOSE_TRY_LATER : CLOSE_POLICY;
+    this.#state.counters.closedForFraming += 1;
+    this.#state.controlMessages.error(connection, code, null, now, detail);
+    this.#disconnector.end(connection, close, detail ?? "no room", now);
   }
 
   /** The socket is gone, whoever closed it. The last event of a connection. */
@@ -131,6 +154,7 @@ export class Hub {
       counters.closedForSlowness += 1;
       this.#disconnector.end(connection, CLOSE_TRY_LATER, "slow consumer", now);
     });
+    this.#endFragmented(now);
     presence.tick(now);
     requestIds.expire(now);
     sessions.tick(now);
@@ -138,6 +162,14 @@ export class Hub {
     this.#drain?.tick((connection, reconnectInS) =>
       this.#disconnector.restart(connection, reconnectInS, now),
     );
+  }
+
+  /** In the order in which they began. */
+  #endFragmented(now: number): void {
+    for (const [connection, since] of this.#state.fragmented) {
+      if (now - since < FRAGMENTS_TIMEOUT_MS) return;
+      this.brokeFraming(connection, FRAGMENTS_TOO_SLOW, now);
+    }
   }
 
   // ---- commands; `code` is what the peers concerned are told

@@ -293,4 +293,64 @@ describe("rate", () => {
     client.say({ type: "ping" });
     expect(client.take()).toEqual([{ type: "pong" }]);
   });
+
+  it("ends who goes on after 10,000 refusals; 100 a second are forgotten", () => {
+    const { w, agent, client } = world({ rateBurst: 10, ratePerSecond: 1 });
+    const refuse = (count: number): void => {
+      for (let i = 0; i < count; i++) client.say({ type: "ping" });
+      client.take();
+    };
+    for (let i = 0; i < 10; i++) client.say({ type: "pong" });
+    refuse(10_000);
+    expect(client.closed).toBeNull();
+    w.advance(10_000);
+    for (let i = 0; i < 10; i++) client.say({ type: "pong" });
+    refuse(1_000);
+    expect(client.closed).toBeNull();
+    client.say({ type: "ping" });
+    expect(client.codes()).toEqual(["RATE_LIMITED"]);
+    expect(client.closed).toEqual({ code: 1008, reason: "RATE_LIMITED" });
+    expect(w.hub.counters.closedForRate).toBe(1);
+    expect(agent.closed).toBeNull();
+  });
+});
+
+describe("a message in fragments", () => {
+  it("ends its connection 30 s after its first one, whatever came before or after", () => {
+    const { w, agent, client } = world();
+    const slow = w.client("ann");
+    w.hub.fragmented(client.connection, true, w.now);
+    w.hub.fragmented(slow.connection, true, w.now);
+    w.advance(15_000);
+    w.hub.fragmented(client.connection, false, w.now);
+    w.hub.fragmented(client.connection, true, w.now);
+    w.advance(15_100);
+    expect(slow.take()).toMatchObject([{ code: "BAD_MESSAGE" }]);
+    expect(slow.closed?.code).toBe(1008);
+    expect(client.closed).toBeNull();
+    w.advance(15_000);
+    expect(client.closed?.code).toBe(1008);
+    expect(agent.closed).toBeNull();
+  });
+
+  it("that is done in time ends nothing", () => {
+    const { w, client } = world();
+    w.hub.fragmented(client.connection, true, w.now);
+    w.advance(29_000);
+    w.hub.fragmented(client.connection, false, w.now);
+    w.advance(60_000);
+    expect(client.closed).toBeNull();
+  });
+
+  it("that breaks a rule is told so, and 1013 where the relay has no room for it", () => {
+    const { w, client } = world();
+    const other = w.connect();
+    w.hub.brokeFraming(client.connection, "too many", w.now);
+    w.hub.brokeFraming(client.connection, "too many", w.now);
+    w.hub.brokeFraming(other.connection, null, w.now);
+    expect(client.take()).toMatchObject([{ code: "BAD_MESSAGE", error: "too many" }]);
+    expect(client.closed).toEqual({ code: 1008, reason: "too many" });
+    expect([other.codes(), other.closed?.code]).toEqual([["UNAVAILABLE"], 1013]);
+    expect(w.hub.counters.closedForFraming).toBe(2);
+  });
 });

@@ -3,7 +3,13 @@
  * second, before `auth`, malformed, counted against its session. In this order, and each refusal
  * names its code.
  */
-import { CLOSE_POLICY, type ErrorCode, MAX_BAD_MESSAGES_IN_A_ROW } from "@blindrelay/protocol";
+import {
+  CLOSE_POLICY,
+  type ErrorCode,
+  MAX_BAD_MESSAGES_IN_A_ROW,
+  MAX_RATE_REFUSALS,
+  RATE_REFUSALS_FORGOTTEN_PER_SECOND,
+} from "@blindrelay/protocol";
 import type { Authenticator } from "./auth.ts";
 import type { AgentPeer, ClientPeer, Connection, Peer } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
@@ -48,7 +54,7 @@ export class Inbound {
     if (connection.held === null) {
       this.#handle(connection, text, frame, now);
     } else if (!hold(connection, text, frame)) {
-      this.#refuse(connection, "RATE_LIMITED", text === null ? BAD : readMessage(text), now);
+      this.#overRate(connection, text === null ? BAD : readMessage(text), now);
     }
   }
 
@@ -77,11 +83,20 @@ export class Inbound {
     if (connection.peer === null && message.kind === "auth") {
       this.#auth(connection, message, now); // three failures bound it, so the burst stays whole
     } else if (!connection.rate.take(ratePerSecond, rateBurst, now)) {
-      this.#refuse(connection, "RATE_LIMITED", message, now);
+      this.#overRate(connection, message, now);
     } else if (connection.peer === null) {
       this.#refuse(connection, "AUTH_REQUIRED", message, now);
     } else {
       this.#online(connection.peer, message, frame, now);
+    }
+  }
+
+  /** Says so, and after too many that did not help closes. */
+  #overRate(connection: Connection, message: Message, now: number): void {
+    this.#refuse(connection, "RATE_LIMITED", message, now);
+    if (!connection.patience.take(RATE_REFUSALS_FORGOTTEN_PER_SECOND, MAX_RATE_REFUSALS, now)) {
+      this.#state.counters.closedForRate += 1;
+      this.#disconnector.end(connection, CLOSE_POLICY, "RATE_LIMITED", now);
     }
   }
 

@@ -28,6 +28,8 @@ export class HubState {
   readonly counters = new Counters();
   /** Every connection whose socket is not gone yet, ended ones included. */
   readonly connections = new Set<Connection>();
+  /** Connections with a message of which only some fragments have come, by when it began. */
+  readonly fragmented = new Map<Connection, number>();
   readonly unauthenticated: UnauthenticatedLimit;
   readonly wheel: TimerWheel<Connection>;
   readonly peers = new Peers();

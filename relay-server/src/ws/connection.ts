@@ -7,13 +7,20 @@ import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Connection } from "../core/connection.ts";
 import type { Frame, LinkPort } from "../core/link.ts";
+import { FrameFilter } from "./frame-filter.ts";
 import { textFrame } from "./frames.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 import { CLOSE_INTERNAL, type RunningHub } from "./hub-driver.ts";
-import { OversizeFilter } from "./oversize-filter.ts";
 
 /** What `ws` makes of an upgrade, with room for our state. */
 export class RelaySocket extends WebSocket {
   relayLink: SocketLink | null = null;
+}
+
+export interface ReadingLimits {
+  maxMessageBytes: number;
+  /** One for all connections. */
+  heldBytes: HeldBytes;
 }
 
 type ChunkListener = (this: Socket, chunk: Buffer) => void;
@@ -25,19 +32,20 @@ export const acceptSocket = (
   ws: RelaySocket,
   socket: Socket,
   address: string,
-  maxMessageBytes: number,
+  { maxMessageBytes, heldBytes }: ReadingLimits,
 ): void => {
-  const link = new SocketLink(running, ws, socket, maxMessageBytes);
+  const filter = new FrameFilter({ maxMessageBytes, heldBytes, nowMs: running.nowMs });
+  const link = new SocketLink(running, ws, socket, filter);
   link.connection = running.hub.connect(link, address, running.nowMs());
   ws.relayLink = link;
   ws.on("message", onMessage);
   ws.on("close", onClose);
   ws.on("error", onError);
-  shorten(socket, link);
+  filterFrames(socket, link);
 };
 
-/** Puts the oversize filter between the socket and ws, which listens to its data since the upgrade. */
-const shorten = (socket: LinkedSocket, link: SocketLink): void => {
+/** Puts the filter between the socket and ws, which listens to its data since the upgrade. */
+const filterFrames = (socket: LinkedSocket, link: SocketLink): void => {
   link.toWs = socket.listeners("data")[0] as ChunkListener;
   socket.relayLink = link;
   socket.off("data", link.toWs);
@@ -47,18 +55,18 @@ const shorten = (socket: LinkedSocket, link: SocketLink): void => {
 class SocketLink implements LinkPort {
   readonly running: RunningHub;
   readonly ws: RelaySocket;
-  readonly oversizeFilter: OversizeFilter;
+  readonly filter: FrameFilter;
   /** Set at once, by `acceptSocket`. */
   connection!: Connection;
   toWs!: ChunkListener;
   readonly #socket: Socket;
   #corked = false;
 
-  constructor(running: RunningHub, ws: RelaySocket, socket: Socket, maxMessageBytes: number) {
+  constructor(running: RunningHub, ws: RelaySocket, socket: Socket, filter: FrameFilter) {
     this.running = running;
     this.ws = ws;
     this.#socket = socket;
-    this.oversizeFilter = new OversizeFilter(maxMessageBytes);
+    this.filter = filter;
   }
 
   send(message: Frame): void {
@@ -74,6 +82,7 @@ class SocketLink implements LinkPort {
   }
 
   close(code: number, reason: string): void {
+    this.filter.end();
     this.ws.close(code, reason);
     this.ws.resume(); // or the peer's half of the handshake is never read
   }
@@ -120,7 +129,22 @@ const uncorkAll = (): void => {
 
 function onData(this: LinkedSocket, chunk: Buffer): void {
   const link = this.relayLink as SocketLink;
-  link.oversizeFilter.take(chunk, (bytes) => link.toWs.call(this, bytes));
+  const { filter, running, connection } = link;
+  const wasFragmented = filter.isFragmented;
+  const fault = filter.take(
+    chunk,
+    (bytes) => link.toWs.call(this, bytes),
+    connection.peer !== null,
+  );
+  if (fault !== null) {
+    running.hub.brokeFraming(
+      connection,
+      fault.kind === "memory" ? null : fault.detail,
+      running.nowMs(),
+    );
+  } else if (filter.isFragmented !== wasFragmented) {
+    running.hub.fragmented(connection, filter.isFragmented, running.nowMs());
+  }
 }
 
 function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
@@ -137,11 +161,12 @@ function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
 }
 
 function onClose(this: WebSocket): void {
-  const { running, connection } = (this as RelaySocket).relayLink as SocketLink;
+  const { running, connection, filter } = (this as RelaySocket).relayLink as SocketLink;
+  filter.end();
   running.hub.closed(connection, running.nowMs());
 }
 
-/** A broken frame, or a socket that died. ws closes it; only the oversize filter must not feed it again. */
+/** A broken frame, or a socket that died. ws closes it; only the filter must not feed it again. */
 function onError(this: WebSocket): void {
   const link = (this as RelaySocket).relayLink as SocketLink;
   link.stopReading();

@@ -241,7 +241,27 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     expect(await peer.closed).toBe(1008);
   });
 
-  it("20 MB: TOO_LARGE, and the connection stays; see the oversize filter for its memory", async () => {
+  it("64 fragments are a message; more are told so, and 1008", async () => {
+    const others = await traffic();
+    const raw = await Raw.open();
+    const fragments = async (text: string): Promise<void> => {
+      for (const [i, letter] of [...text].entries()) {
+        const first = (i === 0 ? 1 : 0) | (i === text.length - 1 ? 0x80 : 0);
+        raw.frame(first, letter);
+      }
+    };
+    const auth = JSON.stringify(account);
+    raw.frame(0x81, auth);
+    expect(await raw.next()).toMatchObject({ status: "authenticated" });
+    await fragments(`{"type":"ping"}`.padEnd(64));
+    expect(await raw.next()).toEqual({ type: "pong" });
+    await fragments(`{"type":"ping"}`.padEnd(65));
+    expect(await raw.next()).toMatchObject({ code: "BAD_MESSAGE" });
+    expect(await raw.close()).toBe(1008);
+    await others.goesOn();
+  });
+
+  it("20 MB: TOO_LARGE, and the connection stays; see the frame filter for its memory", async () => {
     const others = await traffic();
     const raw = await Raw.open();
     raw.frame(0x81, JSON.stringify(account));
@@ -407,6 +427,17 @@ class Raw {
   frame(first: number, text: string): void {
     this.socket.write(head(first, text.length));
     this.socket.write(text);
+  }
+
+  /** The code of the close frame that comes next. */
+  async close(): Promise<number> {
+    while (this.#received.length < 4) {
+      await new Promise<void>((resolve) => {
+        this.#look = resolve;
+      });
+    }
+    expect(this.#received[0]).toBe(0x88);
+    return this.#received.readUInt16BE(2);
   }
 
   write(bytes: Buffer): Promise<unknown> {

@@ -11,6 +11,9 @@ const LENGTH_16 = 126;
 const LENGTH_64 = 127;
 const MASK_BYTES = 4;
 const FIRST_CONTROL_OPCODE = 0x08;
+export const OP_CLOSE = 0x08;
+/** Section 5.5. */
+export const MAX_CONTROL_PAYLOAD = 125;
 
 /** A frame's length as it stands in its header. */
 export interface FrameHead {

@@ -6,10 +6,11 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { WSS_PATH } from "@blindrelay/protocol";
+import { MAX_FRAGMENTS, WSS_PATH } from "@blindrelay/protocol";
 import { WebSocketServer } from "ws";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
 import { acceptSocket, RelaySocket } from "./connection.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import type { RunningHub } from "./hub-driver.ts";
 
 /** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
@@ -35,13 +36,15 @@ export const attachUpgrade = (
     WebSocket: RelaySocket,
     clientTracking: false,
     perMessageDeflate: false,
-    // the oversize filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
+    // The frame filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
     maxPayload: maxMessageBytes + 1,
+    maxFragments: MAX_FRAGMENTS, // the frame filter counts them too, and says why it closes
     // The hub answers BAD_MESSAGE to what is not UTF-8; ws would close.
     skipUTF8Validation: true,
     closeTimeout: CLOSE_TIMEOUT_MS, // which @types/ws does not know
   };
   const upgrades = new WebSocketServer(settings);
+  const reading = { maxMessageBytes, heldBytes: new HeldBytes() };
   // An option of node's createServer; set here it is there however the server was made.
   Object.assign(server, { shouldUpgradeCallback: wantsLink });
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
@@ -53,7 +56,7 @@ export const attachUpgrade = (
       return;
     }
     upgrades.handleUpgrade(request, socket, head, (ws) => {
-      acceptSocket(running, ws, socket, address, maxMessageBytes);
+      acceptSocket(running, ws, socket, address, reading);
     });
   });
 };

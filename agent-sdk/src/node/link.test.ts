@@ -1,0 +1,35 @@
+/** The link to a relay that sends what no relay of ours sends. */
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { WebSocketServer } from "ws";
+import { webSocketLinks } from "./link.ts";
+
+let server: WebSocketServer;
+afterEach(async () => {
+  for (const socket of server.clients) socket.terminate();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** What a link that gets one message in `count` fragments says until it ends, or has the message. */
+const hear = async (count: number): Promise<string> => {
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await new Promise((resolve) => server.once("listening", resolve));
+  server.on("connection", (socket) => {
+    for (let i = 1; i <= count; i++) socket.send("x", { fin: i === count });
+  });
+  const { port } = server.address() as AddressInfo;
+  return new Promise((resolve) => {
+    webSocketLinks().connect(`ws://127.0.0.1:${port}/wss`, {
+      opened: () => undefined,
+      received: (text) => resolve(`received ${text.length}`),
+      closed: (code) => resolve(`closed ${code}`),
+    });
+  });
+};
+
+test("a message has at most 64 fragments, so none of a hostile relay's are piled up", async () => {
+  expect(await hear(64)).toBe("received 64");
+  for (const socket of server.clients) socket.terminate();
+  await new Promise((resolve) => server.close(resolve));
+  expect(await hear(65)).toMatch(/^closed/);
+});

@@ -1,0 +1,227 @@
+/**
+ * What stands between a socket and whoever reads its frames, and bounds what one connection can hold:
+ *
+ * - A message over the limit is cut down to one byte more than the limit. ws would close with 1009;
+ *   section 3 wants `TOO_LARGE` and the connection kept, however long the message is. So a message of
+ *   100 MB costs no more memory than one of 64 KiB and arrives in its place among the others.
+ * - A message has at most MAX_FRAGMENTS fragments, and frames that carry no message of their own
+ *   (fragments, control frames) have a rate.
+ * - Whoever reads gets whole frames only. A fragment, and a frame that arrives in pieces, is copied
+ *   into a buffer of its own: as a view it would keep alive the 64 KiB chunk that it came in.
+ */
+import {
+  MAX_FRAGMENTS,
+  MAX_MESSAGE_BYTES,
+  RATE_BURST,
+  RATE_PER_SECOND,
+} from "@blindrelay/protocol";
+import { RateBucket } from "../core/rate-limit.ts";
+import { isControl, MAX_CONTROL_PAYLOAD, OP_CLOSE, readFrameHead, withLength } from "./frames.ts";
+import type { HeldBytes } from "./held-bytes.ts";
+
+const NOTHING = Buffer.alloc(0);
+/** An `auth` that arrives in two segments fits; a connection that says no more than that costs little. */
+const FREE_BYTES = 1024;
+
+/** Why a connection has to end; `frames`: it broke a rule, `memory`: the relay has no room for it now. */
+export type FrameFault =
+  | { readonly kind: "frames"; readonly detail: string }
+  | { readonly kind: "memory" };
+
+const TOO_MANY_FRAGMENTS: FrameFault = {
+  kind: "frames",
+  detail: `A message may have at most ${MAX_FRAGMENTS} fragments`,
+};
+const TOO_MANY_FRAMES: FrameFault = {
+  kind: "frames",
+  detail: "Too many control frames or fragments a second",
+};
+const NO_MEMORY: FrameFault = { kind: "memory" };
+
+export interface FrameFilterOptions {
+  readonly maxMessageBytes?: number;
+  /** Shared by all connections; absent: no bound over them. */
+  readonly heldBytes?: HeldBytes;
+  /** Milliseconds; asked only for frames that have a rate. */
+  readonly nowMs: () => number;
+}
+
+/** One connection's reading position in the stream of frames. */
+export class FrameFilter {
+  readonly #maxLength: number;
+  readonly #heldBytes: HeldBytes | null;
+  readonly #nowMs: () => number;
+  readonly #rate: RateBucket;
+  /** The beginning of a header whose end has not arrived. */
+  #rest: Buffer = NOTHING;
+  /** The frame under way, where it has a buffer of its own: filled up to `#filled`, whole at `#size`. */
+  #own: Buffer | null = null;
+  #filled = 0;
+  #size = 0;
+  /** Payload bytes of the current frame that are dropped. */
+  #drop = 0;
+  /** Payload bytes that have passed of the message under way, over its frames. */
+  #passed = 0;
+  /** Frames of the message under way whose end has not come. */
+  #fragments = 0;
+  /** Bytes of the message under way that are kept here or by whoever reads. */
+  #held = 0;
+  /** Of the frame under way. */
+  #control = false;
+  #endsMessage = false;
+  #ended = false;
+
+  constructor({ maxMessageBytes = MAX_MESSAGE_BYTES, heldBytes, nowMs }: FrameFilterOptions) {
+    this.#maxLength = maxMessageBytes + 1;
+    this.#heldBytes = heldBytes ?? null;
+    this.#nowMs = nowMs;
+    this.#rate = new RateBucket(RATE_BURST, nowMs());
+  }
+
+  /** Whether some fragments of a message have come, and its last one has not. */
+  get isFragmented(): boolean {
+    return this.#fragments > 0;
+  }
+
+  /** The connection ends: from now on only the peer's close frame passes. */
+  end(): void {
+    this.#ended = true;
+    if (this.#own !== null) {
+      this.#drop += this.#size - this.#filled;
+      this.#own = null;
+    }
+    this.#release();
+  }
+
+  #release(): void {
+    this.#heldBytes?.add(-this.#held);
+    this.#held = 0;
+  }
+
+  /**
+   * Hands on what arrived, in one piece where no frame had to be changed or copied. `known`: whether
+   * the peer has authenticated, and so is not subject to the bound over all connections. A fault is answered once;
+   * `end` follows.
+   */
+  take(chunk: Buffer, deliver: (bytes: Buffer) => void, known = true): FrameFault | null {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    this.#rest = NOTHING;
+    let from = 0; // of what is to be delivered as it is
+    let at = 0;
+    const flush = (): void => {
+      if (at > from) deliver(bytes.subarray(from, at));
+    };
+    while (at < bytes.length) {
+      if (this.#own !== null) {
+        const n = Math.min(this.#size - this.#filled, bytes.length - at);
+        if (!this.#fill(bytes, at, n, known)) return NO_MEMORY;
+        at += n;
+        from = at;
+        if (this.#filled === this.#size) this.#deliverOwn(deliver);
+        continue;
+      }
+      if (this.#drop > 0) {
+        const n = Math.min(this.#drop, bytes.length - at);
+        this.#drop -= n;
+        at += n;
+        from = at;
+        continue;
+      }
+      const head = readFrameHead(bytes, at);
+      if (head === null) {
+        flush();
+        this.#rest = Buffer.from(bytes.subarray(at)); // copied: a view would keep the chunk alive
+        return null;
+      }
+      const { fin, opcode, headerLength, payloadLength } = head;
+      const control = isControl(opcode);
+      const alone = fin && opcode !== 0;
+      if ((control || !fin) && !this.#ended) {
+        const fault = this.#count(control);
+        if (fault !== null) {
+          flush();
+          return fault;
+        }
+      }
+      let allowed = control ? payloadLength : this.#allow(payloadLength, fin);
+      if (control && payloadLength > MAX_CONTROL_PAYLOAD) allowed = 0; // broken: the header tells
+      if (this.#ended && opcode !== OP_CLOSE) {
+        flush();
+        this.#drop = payloadLength;
+        at += headerLength;
+        from = at;
+        continue;
+      }
+      const length = headerLength + payloadLength;
+      if (alone && allowed === payloadLength && at + length <= bytes.length) {
+        at += length; // the way of nearly everything: whole, and handed on where it lies
+        continue;
+      }
+      flush();
+      const cut = allowed < payloadLength && !control;
+      const header = cut
+        ? withLength(bytes, at, head, allowed)
+        : bytes.subarray(at, at + headerLength);
+      this.#control = control;
+      this.#endsMessage = fin && !control;
+      this.#drop = payloadLength - allowed;
+      this.#size = header.length + allowed;
+      this.#filled = 0;
+      at += headerLength;
+      from = at;
+      const here = Math.min(allowed, bytes.length - at);
+      this.#own = NOTHING;
+      if (!this.#fill(header, 0, header.length, known, here)) return NO_MEMORY;
+      if (this.#filled === this.#size) this.#deliverOwn(deliver);
+    }
+    flush();
+    return null;
+  }
+
+  /** How many bytes of a data frame may pass. */
+  #allow(payloadLength: number, fin: boolean): number {
+    const allowed = Math.min(payloadLength, this.#maxLength - this.#passed);
+    this.#passed = fin ? 0 : this.#passed + allowed;
+    return allowed;
+  }
+
+  /** Counts a frame that carries no message of its own. */
+  #count(control: boolean): FrameFault | null {
+    if (!this.#rate.take(RATE_PER_SECOND, RATE_BURST, this.#nowMs())) return TOO_MANY_FRAMES;
+    if (control) return null;
+    this.#fragments += 1;
+    return this.#fragments >= MAX_FRAGMENTS ? TOO_MANY_FRAGMENTS : null; // its last one makes it more
+  }
+
+  /** Copies into the frame's own buffer, which grows with what arrives; `more`: bytes that follow. */
+  #fill(source: Buffer, at: number, n: number, known: boolean, more = 0): boolean {
+    const own = this.#own as Buffer;
+    const wanted = this.#filled + n + more;
+    if (wanted > own.length) {
+      const size = Math.min(this.#size, Math.max(wanted, 2 * own.length));
+      if (!this.#charge(size - own.length, known)) return false;
+      const grown = Buffer.allocUnsafeSlow(size); // the pool's slab would be kept alive with it
+      own.copy(grown, 0, 0, this.#filled);
+      this.#own = grown;
+    }
+    source.copy(this.#own as Buffer, this.#filled, at, at + n);
+    this.#filled += n;
+    return true;
+  }
+
+  #charge(bytes: number, known: boolean): boolean {
+    this.#held += bytes;
+    if (this.#heldBytes === null) return true;
+    this.#heldBytes.add(bytes);
+    return known || this.#held <= FREE_BYTES || !this.#heldBytes.isFull;
+  }
+
+  #deliverOwn(deliver: (bytes: Buffer) => void): void {
+    const whole = this.#own as Buffer;
+    this.#own = null;
+    if (this.#endsMessage) this.#fragments = 0;
+    if (this.#fragments === 0) this.#release();
+    else if (this.#control) this.#charge(-whole.length, true);
+    deliver(whole);
+  }
+}

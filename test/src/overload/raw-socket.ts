@@ -1,0 +1,40 @@
+/** WebSocket by hand, for frames that no library sends (RFC 6455 section 5.2). */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+
+const MASKED = 0x80;
+
+/** A frame whose mask is zero, so that its payload goes as it is. `length`: what the header says. */
+export const frame = (
+  opcode: number,
+  payload: Buffer | string = "",
+  { fin = true, length = Buffer.byteLength(payload) } = {},
+): Buffer => {
+  const extended = length < 126 ? 0 : length < 65_536 ? 2 : 8;
+  const head = Buffer.alloc(2 + extended + 4);
+  head[0] = (fin ? 0x80 : 0) | opcode;
+  head[1] = MASKED | (extended === 0 ? length : extended === 2 ? 126 : 127);
+  if (extended === 2) head.writeUInt16BE(length, 2);
+  if (extended === 8) head.writeBigUInt64BE(BigInt(length), 2);
+  return Buffer.concat([head, Buffer.from(payload)]);
+};
+
+/** A socket on which `/wss` was upgraded. Nobody reads its bytes yet, and its errors are nobody's. */
+export const upgraded = async (port: number, localAddress = "127.0.0.1"): Promise<Socket> => {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
+  socket.on("error", () => undefined);
+  socket.write(
+    "GET /wss HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+  );
+  await once(socket, "data");
+  socket.resume();
+  return socket;
+};
+
+/** Writes all that the other side takes; false when it ended the connection before. */
+export const writeAll = (socket: Socket, bytes: Buffer): Promise<boolean> =>
+  new Promise((resolve) => {
+    if (!socket.writable) resolve(false);
+    else socket.write(bytes, (error) => resolve(error === null || error === undefined));
+  });

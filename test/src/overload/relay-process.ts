@@ -1,0 +1,106 @@
+/**
+ * A relay in a process of its own, whose memory can be read: VmHWM of /proc is the most it ever had, so
+ * no peak between two looks is missed. Linux only, as everything that starts it.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { initStore } from "@blindrelay/relay-server";
+
+const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
+export const PASSWORD = "correct horse battery";
+/** What docs/operations.md promises to survive with (issue 11). */
+export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are read as what they are, JSON
+  readonly body: any;
+}
+
+export interface RelayProcess {
+  readonly url: string;
+  readonly port: number;
+  readonly child: ChildProcess;
+  /** The admin's account token. */
+  readonly account: string;
+  readonly userId: string;
+  /** Lines of the relay's log so far. */
+  readonly log: readonly string[];
+  /** Whether the process runs. */
+  isAlive(): boolean;
+  rssBytes(): number;
+  /** The most that it ever had. */
+  peakRssBytes(): number;
+  api(method: string, path: string, body?: object, token?: string): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
+/** Starts a relay with one admin. `flags` as on its command line. */
+export const startRelayProcess = async (flags: readonly string[] = []): Promise<RelayProcess> => {
+  const data = mkdtempSync(join(tmpdir(), "blindrelay-overload-"));
+  await initStore({ data, username: "admin", password: PASSWORD, totp: false });
+  const fixed = ["--data", data, "--port", "0", "--metrics-port", "0", "--log-level", "warn"];
+  const child = spawn(process.execPath, [MAIN, "start", ...fixed, ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+    // Without the options that make spawned processes record what they seal: a relay seals nothing.
+    env: { ...process.env, NODE_OPTIONS: "" },
+  });
+  const log: string[] = [];
+  createInterface(child.stderr).on("line", (line) => {
+    if (log.length < 1000) log.push(line);
+  });
+  const [line] = await Promise.race([
+    once(createInterface(child.stdout), "line"),
+    once(child, "exit").then(() => {
+      throw new Error(`the relay did not start: ${log.join("\n")}`);
+    }),
+  ]);
+  const { url } = JSON.parse(line) as { url: string };
+  const api = async (method: string, path: string, body?: object, token?: string) => {
+    const answer = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: text === "" ? null : JSON.parse(text),
+    };
+  };
+  const login = await api("POST", "/auth/login", { username: "admin", password: PASSWORD });
+  const statusOf = (field: string): number => {
+    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+    return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) * 1024;
+  };
+  return {
+    url,
+    port: Number(new URL(url).port),
+    child,
+    account: login.body.user.api_token,
+    userId: login.body.user.id,
+    log,
+    isAlive: () => child.exitCode === null && child.signalCode === null,
+    rssBytes: () => statusOf("VmRSS"),
+    peakRssBytes: () => statusOf("VmHWM"),
+    api,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill("SIGTERM");
+        const deadline = setTimeout(() => child.kill("SIGKILL"), 20_000);
+        await once(child, "exit");
+        clearTimeout(deadline);
+      }
+      rmSync(data, { recursive: true });
+    },
+  };
+};
