@@ -1,13 +1,13 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { recordNonces } from "./test/src/nonces/vitest-plugin.ts";
+import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
 
 export default defineConfig({
-  plugins: [recordNonces()],
+  plugins: [loadStandIns()],
   test: {
-    // Over every test: no key and nonce may seal two different plaintexts.
-    // And no secret that a test made may stand in what programs log.
-    setupFiles: ["./test/src/nonces/setup.ts", "./test/src/secrets/setup.ts"],
+    // Over every test: no key and nonce may seal two different plaintexts, and no secret that a test
+    // made may stand in what programs log.
+    setupFiles: ["./test/src/instruments/setup.ts"],
     include: ["**/*.test.ts"],
     exclude: ["**/node_modules/**", "**/dist/**"],
     // Own processes, because tests send signals, change directories and start servers.

@@ -7,7 +7,7 @@
 import { MEDIA } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
-import { NonceRecorder, processRecorder, recorded } from "../nonces/recorder.ts";
+import { NonceRecorder, processRecorder, recorded } from "../instruments/nonces/recorder.ts";
 import type { Build } from "./build.ts";
 import { Device, MAX_SESSIONS } from "./device.ts";
 import { Person } from "./person.ts";

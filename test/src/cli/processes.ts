@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { recordingEnvironment } from "../nonces/environment.ts";
 import { Terminal } from "./terminal.ts";
 
 export const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
@@ -27,7 +26,6 @@ export const PASSWORD = "a long password of one's own";
 const environment = (env: Environment): Environment => ({
   PATH: process.env.PATH ?? "",
   HOME: "/nonexistent",
-  ...recordingEnvironment(),
   ...env,
 });
 

@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Said, Terminal } from "../cli/terminal.ts";
-import { recordingEnvironment } from "../nonces/environment.ts";
 import { type Block, lineSource, readTurn } from "./document.ts";
 
 const COMMANDS = {
@@ -54,7 +53,6 @@ export class Reader {
       TERM: "dumb",
       BLINDRELAY_CONFIG_DIR: join(this.folder, "config"),
       BLINDRELAY_METRICS_PORT: "0",
-      ...recordingEnvironment(),
     };
     // A group of its own, so that whatever the page leaves in the background ends with it.
     this.shell = spawn("bash", ["--norc", "--noprofile"], {

@@ -3,6 +3,7 @@ import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/s
 import { questions } from "../ask.ts";
 import { printStatus } from "../output.ts";
 import { Rest, RestFailure } from "../rest.ts";
+import { showSecret } from "../show-secret.ts";
 
 const TRIES = 3;
 
@@ -29,11 +30,11 @@ export const enrol = async (url: string, accessToken: string): Promise<string> =
   try {
     const rest = new Rest(url, accessToken);
     const { secret, otpauth_uri } = await rest.ask<TotpEnrollAnswer>("POST", "/auth/totp/enroll");
-    printStatus(`This relay wants two factors. Give this to your authenticator app:
+    showSecret(`This relay wants two factors. Give this to your authenticator app:
   ${secret}
   ${otpauth_uri}`);
     const codes = await confirm(rest, () => person.ask("The code it shows: "));
-    printStatus(`Recovery codes, each once in place of a code. Keep them where the app is not:
+    showSecret(`Recovery codes, each once in place of a code. Keep them where the app is not:
   ${codes.join("\n  ")}`);
     return (await person.ask("The next code it shows (a code is good once): ")).trim();
   } finally {

@@ -1,9 +1,9 @@
 /**
- * Stands in for the relay's log wherever tests run (../nonces/redirect.ts): it logs as it was asked to,
+ * Stands in for the relay's log wherever tests run (../stand-ins.ts): it logs as it was asked to,
  * and tells the witness everything down to `trace`, so that a silent relay is listened to as well.
  */
 import { writeSync } from "node:fs";
-import { createLog as plain } from "../../../relay-server/src/log.ts";
+import { createLog as plain } from "../../../../relay-server/src/log.ts";
 import { noteSaid } from "./witness.ts";
 
 const LEVELS: Readonly<Record<string, number>> = {

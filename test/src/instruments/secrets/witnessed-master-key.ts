@@ -2,10 +2,10 @@
 import {
   makeMasterKey as make,
   readMasterKey as read,
-} from "../../../relay-server/src/control/master-key.ts";
+} from "../../../../relay-server/src/control/master-key.ts";
 import { noteSecret } from "./witness.ts";
 
-export * from "../../../relay-server/src/control/master-key.ts";
+export * from "../../../../relay-server/src/control/master-key.ts";
 
 const noted = (key: Uint8Array): Uint8Array => {
   for (const form of ["hex", "base64", "base64url"] as const) {

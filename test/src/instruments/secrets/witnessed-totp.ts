@@ -2,10 +2,10 @@
 import {
   drawRecoveryCodes as drawCodes,
   drawTotpSecret as drawSecret,
-} from "../../../relay-server/src/control/totp.ts";
+} from "../../../../relay-server/src/control/totp.ts";
 import { noteSecret } from "./witness.ts";
 
-export * from "../../../relay-server/src/control/totp.ts";
+export * from "../../../../relay-server/src/control/totp.ts";
 
 export const drawTotpSecret: typeof drawSecret = () => {
   const secret = drawSecret();

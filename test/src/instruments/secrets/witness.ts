@@ -1,9 +1,10 @@
 /**
  * What this process said and which secrets it made. A process that a test spawned writes both to
- * files of a folder (BLINDRELAY_TEST_SECRETS), at once, because it may be killed at any moment; the
+ * files of a folder (../child-environment.ts), at once, because it may be killed at any moment; the
  * test's own process keeps them here.
  */
-import { appendFileSync } from "node:fs";
+import fs, { appendFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 
 export interface Witness {
@@ -12,6 +13,8 @@ export interface Witness {
   /** Where a spawned process writes to; null in the test's own. */
   readonly folder: string | null;
   listening: boolean;
+  /** While a secret is shown on purpose (shown-secret.ts). */
+  deaf: boolean;
 }
 
 const WITNESS = Symbol.for("blindrelay.secretsWitness");
@@ -21,6 +24,7 @@ const fresh = (folder: string | null): Witness => ({
   secrets: new Set(),
   folder,
   listening: false,
+  deaf: false,
 });
 
 /** The one witness of this process, however often this module is loaded. */
@@ -36,9 +40,21 @@ export const witnessInto = (folder: string): void => {
 
 /** Notes something that was said. */
 export const noteSaid = (text: string): void => {
-  const { said, folder } = processWitness();
+  const { said, folder, deaf } = processWitness();
+  if (deaf) return;
   if (folder === null) said.push(text);
   else append(folder, "said", text);
+};
+
+/** Does something whose words are not noted. */
+export const unheard = (act: () => void): void => {
+  const witness = processWitness();
+  witness.deaf = true;
+  try {
+    act();
+  } finally {
+    witness.deaf = false;
+  }
 };
 
 /** Notes a secret that was made. */
@@ -58,14 +74,16 @@ const append = (folder: string, what: string, text: string): void => {
   }
 };
 
-/** Listens to standard error and the console of this process. Standard output is for answers. */
+const textOf = (chunk: unknown): string =>
+  typeof chunk === "string" ? chunk : Buffer.from(chunk as Uint8Array).toString("utf8");
+
+/** Listens to standard error, by whichever way, and the console of this process. Standard output is for answers. */
 export const listen = (): void => {
   if (processWitness().listening) return;
   processWitness().listening = true;
   const write = process.stderr.write;
   process.stderr.write = function (this: NodeJS.WriteStream, ...parts: unknown[]) {
-    const [chunk] = parts as [string | Uint8Array];
-    noteSaid(typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8"));
+    noteSaid(textOf(parts[0]));
     return Reflect.apply(write, this, parts);
   } as typeof process.stderr.write;
   for (const level of ["error", "warn"] as const) {
@@ -75,5 +93,17 @@ export const listen = (): void => {
       plain(...parts);
     };
   }
-  process.on("uncaughtExceptionMonitor", (error) => noteSaid(`${error?.stack ?? error}\n`));
+  const files = fs as unknown as Record<string, (...parts: unknown[]) => unknown>;
+  for (const name of ["write", "writeSync"]) {
+    const plain = files[name] as (...parts: unknown[]) => unknown;
+    const noting = (...parts: unknown[]) => {
+      if (parts[0] === 2) noteSaid(textOf(parts[1]));
+      return plain(...parts);
+    };
+    files[name] = Object.defineProperties(noting, Object.getOwnPropertyDescriptors(plain));
+  }
+  syncBuiltinESMExports();
+  const noteError = (error: Error) => noteSaid(`${error?.stack ?? error}\n`);
+  process.on("uncaughtExceptionMonitor", noteError);
+  process.on("warning", noteError);
 };

@@ -1,19 +1,23 @@
 /** That the search over every test's output finds what it is to find: in this process and in spawned ones. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, test } from "vitest";
-import { makeMasterKey } from "../../../relay-server/src/control/master-key.ts";
-import { hashPassword } from "../../../relay-server/src/control/passwords.ts";
-import { drawRecoveryCodes, drawTotpSecret } from "../../../relay-server/src/control/totp.ts";
-import { createLog } from "../../../relay-server/src/log.ts";
+import { makeMasterKey } from "../../../../relay-server/src/control/master-key.ts";
+import { hashPassword } from "../../../../relay-server/src/control/passwords.ts";
+import { drawRecoveryCodes, drawTotpSecret } from "../../../../relay-server/src/control/totp.ts";
+import { createLog } from "../../../../relay-server/src/log.ts";
+import { printStatus } from "../../../../tools/src/output.ts";
+import { showSecret } from "../../../../tools/src/show-secret.ts";
 import { takeLeaks } from "./judge.ts";
 import { leaksIn } from "./leaks.ts";
 
 const KINDS = ["account", "agent", "session", "login", "e2e"] as const;
-const folder = process.env.BLINDRELAY_TEST_SECRETS ?? "";
+const folder = process.env.BLINDRELAY_TEST_RECORDS ?? "";
+const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
 const token = () => makeToken("agent", crypto.getRandomValues(new Uint8Array(32)));
 
 describe("leaksIn", () => {
@@ -41,10 +45,22 @@ describe("over a whole test file", () => {
     expect(takeLeaks(folder)).toEqual([]);
   });
 
-  test("and standard error, and the console", () => {
+  test("and standard error, by a stream or by its number, and the console", () => {
     process.stderr.write(`${token()}\n`);
+    writeSync(2, `${token()}\n`);
     console.error("found", token());
-    expect(takeLeaks(folder)).toHaveLength(2);
+    expect(takeLeaks(folder)).toHaveLength(3);
+  });
+
+  test("but not to what is shown to a person on purpose, in the one place that does", () => {
+    const secret = token();
+    showSecret(secret);
+    expect(takeLeaks(folder)).toEqual([]);
+    printStatus(secret);
+    expect(takeLeaks(folder)).toHaveLength(1);
+    const grep = ["grep", "--untracked", "-l", "/show-secret.ts", "--", "tools/src"];
+    const importers = execFileSync("git", grep, { cwd: REPOSITORY, encoding: "utf8" });
+    expect(importers).toBe("tools/src/commands/enrol.ts\n");
   });
 
   test("for passwords, their hashes, one-time secrets, recovery codes and master keys", async () => {
@@ -63,8 +79,8 @@ describe("over a whole test file", () => {
   });
 
   test("in a process that a test spawned, killed or not", async () => {
-    const log = new URL("../../../relay-server/src/log.ts", import.meta.url).href;
-    const passwords = new URL("../../../relay-server/src/control/passwords.ts", import.meta.url)
+    const log = new URL("../../../../relay-server/src/log.ts", import.meta.url).href;
+    const passwords = new URL("../../../../relay-server/src/control/passwords.ts", import.meta.url)
       .href;
     const program = `
       const { createLog } = await import(${JSON.stringify(log)});

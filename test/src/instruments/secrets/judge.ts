@@ -13,8 +13,9 @@ export const takeLeaks = (folder: string): string[] => {
   for (const name of readdirSync(folder)) {
     const text = readFileSync(join(folder, name), "utf8");
     if (name.endsWith(".said")) texts.push(text);
+    if (!name.endsWith(".made")) continue;
     // A killed process may leave half a line.
-    else for (const line of text.split("\n").slice(0, -1)) secrets.add(JSON.parse(line) as string);
+    for (const line of text.split("\n").slice(0, -1)) secrets.add(JSON.parse(line) as string);
   }
   return texts.flatMap((text) => leaksIn(text, secrets));
 };

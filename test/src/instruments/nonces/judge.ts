@@ -1,4 +1,4 @@
-/** Judges what processes spawned by a test sealed; each wrote a file (register.mjs). */
+/** Judges what processes that a test started sealed; each wrote a file (../register.mjs). */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NonceRecorder } from "./recorder.ts";
@@ -7,6 +7,7 @@ import { NonceRecorder } from "./recorder.ts";
 export const spawnedViolations = (directory: string): string[] => {
   const all = new NonceRecorder();
   for (const name of readdirSync(directory)) {
+    if (!name.endsWith(".seals")) continue;
     // A killed process may leave half a line, which stands for a seal that did not happen.
     const lines = readFileSync(join(directory, name), "utf8").split("\n").slice(0, -1);
     for (const line of lines) {

@@ -11,9 +11,9 @@ import {
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, test } from "vitest";
-import { nodeSuite as relativeNodeSuite } from "../../../protocol/src/suites/node.ts";
+import { nodeSuite as relativeNodeSuite } from "../../../../protocol/src/suites/node.ts";
+import { spawnedViolations } from "./judge.ts";
 import { NonceReuse, processRecorder } from "./recorder.ts";
-import { spawnedViolations } from "./spawned.ts";
 
 const bytes = (length: number, fill: number): Uint8Array => new Uint8Array(length).fill(fill);
 const KEY = bytes(32, 7);
@@ -117,13 +117,13 @@ test("processes that a test spawns are recorded, and judged together", () => {
   const spawn = (fill: number): void => {
     const child = spawnSync(process.execPath, ["--input-type=module", "-e", seal(fill)], {
       cwd: import.meta.dirname,
-      env: { ...process.env, BLINDRELAY_TEST_NONCES: folder },
+      env: { ...process.env, BLINDRELAY_TEST_RECORDS: folder },
     });
     expect(child.stderr.toString()).toBe("");
   };
   spawn(1);
   spawn(1);
-  expect(readdirSync(folder)).toHaveLength(2);
+  expect(readdirSync(folder).filter((name) => name.endsWith(".seals"))).toHaveLength(2);
   expect(spawnedViolations(folder)).toEqual([]);
   spawn(2);
   expect(spawnedViolations(folder)).toHaveLength(1);

@@ -1,0 +1,6 @@
+/** Stands in for `@blindrelay/protocol/suites/node` wherever tests run: see ../stand-ins.ts. */
+import { nodeSuite as plain } from "../../../../protocol/src/suites/node.ts";
+import { processRecorder, recorded } from "./recorder.ts";
+
+export * from "../../../../protocol/src/suites/node.ts";
+export const nodeSuite = () => recorded(plain(), processRecorder());

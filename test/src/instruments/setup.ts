@@ -1,0 +1,42 @@
+/**
+ * Vitest set-up, run in every test file: no key and nonce may seal two different plaintexts, and no
+ * secret that was made may stand in a log or on standard error. Both hold for this process, where each
+ * test is a scope of its own for the nonces, and together with all processes that the file started,
+ * which are judged when it is done.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect } from "vitest";
+import { childEnvironment, RECORDS } from "./child-environment.ts";
+import { watchChildProcesses } from "./child-processes.ts";
+import { spawnedViolations } from "./nonces/judge.ts";
+import { processRecorder } from "./nonces/recorder.ts";
+import { takeLeaks } from "./secrets/judge.ts";
+import { listen } from "./secrets/witness.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-records-"));
+process.env[RECORDS] = folder;
+Object.assign(process.env, childEnvironment(process.env));
+watchChildProcesses();
+listen();
+
+const HINT =
+  "a test that makes several worlds with the same secrets starts a scope for each: processRecorder().startScope()";
+
+beforeEach(() => {
+  processRecorder().startScope();
+});
+
+afterEach(() => {
+  const violations = processRecorder().takeViolations();
+  expect(violations, HINT).toEqual([]);
+});
+
+afterAll(() => {
+  const violations = spawnedViolations(folder);
+  const leaks = takeLeaks(folder);
+  rmSync(folder, { recursive: true, force: true });
+  expect(violations).toEqual([]);
+  expect(leaks, "a secret stands in a log or on standard error").toEqual([]);
+});

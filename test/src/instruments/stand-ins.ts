@@ -1,0 +1,37 @@
+/**
+ * Which file stands in for which: suites that record nonces, and what makes or says secrets. One table
+ * for vitest (by path) and for spawned processes (by URL).
+ */
+
+const STAND_INS = {
+  "/protocol/src/suites/node.ts": "nonces/recorded-node-suite.ts",
+  "/protocol/src/suites/noble.ts": "nonces/recorded-noble-suite.ts",
+  "/relay-server/src/log.ts": "secrets/witnessed-log.ts",
+  "/relay-server/src/control/master-key.ts": "secrets/witnessed-master-key.ts",
+  "/relay-server/src/control/passwords.ts": "secrets/witnessed-passwords.ts",
+  "/relay-server/src/control/totp.ts": "secrets/witnessed-totp.ts",
+  "/tools/src/show-secret.ts": "secrets/shown-secret.ts",
+};
+
+const HERE = new URL(".", import.meta.url);
+const REPOSITORY = new URL("../../..", HERE);
+
+const nameOf = (path: string): string => path.replace(/^.*\/|\.ts$/g, "");
+const NAMES = new Set(Object.keys(STAND_INS).map(nameOf));
+
+/** Whether an import may be of a module that has one, by its last name: the others need no resolving. */
+export const mayHaveStandIn = (source: string): boolean => NAMES.has(nameOf(source));
+
+/**
+ * What is to be loaded in the place of a resolved module, as a URL: the stand-in, or for the
+ * stand-in itself the plain module under a name of its own (vitest asks again by that name, without
+ * saying who imports). null: nothing to do. `importer`: URL of the importing module.
+ */
+export const standIn = (url: string, importer: string | undefined): string | null => {
+  for (const [suffix, file] of Object.entries(STAND_INS)) {
+    if (url !== new URL(`.${suffix}`, REPOSITORY).href) continue;
+    const target = new URL(file, HERE).href;
+    return importer === target ? `${url}?plain` : target;
+  }
+  return null;
+};

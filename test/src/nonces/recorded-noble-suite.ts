@@ -1,6 +1,0 @@
-/** Stands in for `@blindrelay/protocol/suites/noble` wherever tests run: see redirect.ts. */
-import { nobleSuite as plain } from "../../../protocol/src/suites/noble.ts";
-import { processRecorder, recorded } from "./recorder.ts";
-
-export * from "../../../protocol/src/suites/noble.ts";
-export const nobleSuite = () => recorded(plain(), processRecorder());

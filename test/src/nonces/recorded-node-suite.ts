@@ -1,6 +1,0 @@
-/** Stands in for `@blindrelay/protocol/suites/node` wherever tests run: see redirect.ts. */
-import { nodeSuite as plain } from "../../../protocol/src/suites/node.ts";
-import { processRecorder, recorded } from "./recorder.ts";
-
-export * from "../../../protocol/src/suites/node.ts";
-export const nodeSuite = () => recorded(plain(), processRecorder());
