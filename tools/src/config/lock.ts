@@ -1,50 +1,50 @@
-/** One process at a time changes a file: what another one wrote meanwhile must not be lost. */
-import { closeSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
+/**
+ * One process at a time changes a file: what another one wrote meanwhile must not be lost. The lock is
+ * SQLite's own, held on an empty database beside the file: the kernel releases it with the process,
+ * however that ends, so a crash leaves none behind. The lock's file stays, because one that is removed
+ * could be held twice.
+ */
+import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { Failure } from "../failure.ts";
 
-/** A change takes milliseconds, a tenth of a second under a passphrase: who holds it for so long has died. */
-const STALE_MS = 10_000;
-const PAUSE_MS = 10;
+/** A change takes milliseconds, a tenth of a second under a passphrase. */
+const PATIENCE_MS = 10_000;
+/** SQLite's result code where another process has the lock. */
+const SQLITE_BUSY = 5;
 
-const pause = (): void => {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
-};
-
-const isStale = (lock: string): boolean => {
+const take = (path: string, patienceMs: number): DatabaseSync => {
+  const database = new DatabaseSync(path, { timeout: patienceMs });
   try {
-    // Also one from a clock that was ahead.
-    return Math.abs(Date.now() - statSync(lock).mtimeMs) > STALE_MS;
-  } catch {
-    return false; // it was let go
+    chmodSync(path, 0o600);
+    database.exec("begin exclusive");
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
   }
 };
 
-const take = (lock: string): void => {
-  for (;;) {
-    try {
-      closeSync(openSync(lock, "wx", 0o600));
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
-    if (isStale(lock)) rmSync(lock, { force: true });
-    else pause();
-  }
-};
-
-/** Throws a Failure (usage) where its folder cannot be written, and what `change` throws. */
-export const withLock = (path: string, change: () => void): void => {
-  const lock = `${path}.lock`;
+/**
+ * Waits for processes that change `path`, then runs `change` while no other does. Throws a Failure
+ * (usage) where its folder cannot be written or another process does not finish, and what `change` throws.
+ */
+export const withLock = (path: string, change: () => void, patienceMs = PATIENCE_MS): void => {
+  let database: DatabaseSync;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    take(lock);
+    database = take(`${path}.lock`, patienceMs);
   } catch (error) {
-    throw new Failure("usage", `cannot write ${path}: ${(error as Error).message}`, error);
+    const isBusy = (error as { errcode?: number }).errcode === SQLITE_BUSY;
+    const reason = isBusy
+      ? "another process is changing it and does not finish; end that one and try again"
+      : (error as Error).message;
+    throw new Failure("usage", `cannot write ${path}: ${reason}`, error);
   }
   try {
     change();
   } finally {
-    rmSync(lock, { force: true });
+    database.close();
   }
 };
