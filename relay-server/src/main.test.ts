@@ -1,4 +1,4 @@
-/** `blindrelay-server` as people type it: a process, its output and its exit code (commands.md). */
+/** `blindrelay-server` as people type it: process, output and exit code (docs/commands.md). */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** `blindrelay-server`: the commands of commands.md. Answers go to standard output, all else to standard error. */
+/**
+ * `blindrelay-server`: the commands of docs/commands.md. Answers go to standard output, all else to
+ * standard error.
+ */
 import { readFileSync } from "node:fs";
 import { Command, CommanderError, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };

@@ -14,7 +14,7 @@ export interface DeviceIdentity {
   readonly key: Key | null;
 }
 
-/** Lines for a shell, by the names of commands.md. */
+/** Lines for a shell, by the names of docs/commands.md. */
 const asEnvironment = ({ url, agentId, relayToken, key }: DeviceIdentity): string =>
   [
     `BLINDRELAY_URL=${httpBase(url)}`,

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** `blindrelay`: the commands of commands.md. Answers go to standard output, all else to standard error. */
+/**
+ * `blindrelay`: the commands of docs/commands.md. Answers go to standard output, all else to
+ * standard error.
+ */
 import { enableCompileCache } from "node:module";
 
 // A command's start is mostly the reading of its sources.

@@ -1,4 +1,4 @@
-/** Standard output is for answers, standard error for all else (commands.md). */
+/** Standard output is for answers, standard error for all else (docs/commands.md). */
 
 /**
  * What agents and relays say must not steer the terminal it is printed on, nor turn the order of its

@@ -1,4 +1,4 @@
-/** The commands for whoever holds the data folder (commands.md): backup, check and users, without HTTP. */
+/** Administration of a data folder without HTTP: backup, check and users (docs/commands.md). */
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
 import { rekey } from "../control/key-rotation.ts";

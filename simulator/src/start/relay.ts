@@ -126,7 +126,7 @@ interface Listening {
   metrics_url: string;
 }
 
-/** The first line that `start` prints (commands.md). */
+/** The first line that `start` prints (docs/commands.md). */
 async function firstLine(
   child: ChildProcess,
   ended: Promise<string>,

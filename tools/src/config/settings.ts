@@ -1,4 +1,4 @@
-/** What the commands are set up with: the environment first, then the profile (commands.md). */
+/** Settings of the commands: the environment first, then the profile (docs/commands.md). */
 import { dirname, join } from "node:path";
 import { relayUrl } from "@blindrelay/client-sdk";
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";

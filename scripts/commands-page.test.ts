@@ -1,0 +1,63 @@
+/** docs/commands.md names every command and every flag of both programs, and none that does not exist. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, it } from "vitest";
+import { CONFIG_KEYS, flagOf } from "../relay-server/src/config.ts";
+import { addOperations } from "../relay-server/src/ops/commands.ts";
+import { makeProgram } from "../tools/src/program.ts";
+
+const page = readFileSync(resolve(import.meta.dirname, "../docs/commands.md"), "utf8").replaceAll(
+  "\\|",
+  "/",
+);
+
+type Command = ReturnType<typeof makeProgram>;
+
+const FLAG = /--[a-z][a-z0-9-]*/g;
+/** True of every command, and said once. */
+const EVERYWHERE = new Set(["--json", "--help"]);
+
+const flagsIn = (text: string): string[] =>
+  [...new Set(text.match(FLAG))].filter((flag) => !EVERYWHERE.has(flag)).sort();
+
+/** Rows that begin with a command: its words -> the flags of its last column. */
+const documented = (program: string): Map<string, string[]> =>
+  new Map(
+    [
+      ...page.matchAll(new RegExp(`^\\| \`${program} ([a-z -]*)[^\`]*\` \\|.*\\|(.*)\\|$`, "gm")),
+    ].map(([, words, flags]) => [(words as string).trim(), flagsIn(flags as string)]),
+  );
+
+/** Every command that does something, by its words. */
+const leaves = (command: Command, words: string[] = []): [string, Command][] =>
+  command.commands.length === 0
+    ? [[words.join(" "), command]]
+    : command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
+
+const known = (program: Command): Record<string, string[]> =>
+  Object.fromEntries(
+    leaves(program).map(([name, { options }]) => [
+      name,
+      flagsIn(options.map(({ long }) => long).join(" ")),
+    ]),
+  );
+
+it("names the commands of blindrelay with their flags", () => {
+  expect(Object.fromEntries(documented("blindrelay"))).toEqual(known(makeProgram({})));
+});
+
+it("names the commands of blindrelay-server with their flags", () => {
+  const program = makeProgram({}).createCommand("blindrelay-server");
+  addOperations(program);
+  const { init, start, ...others } = Object.fromEntries(documented("blindrelay-server"));
+  expect(others).toEqual(known(program));
+  expect([init?.includes("--username"), start]).toEqual([true, []]);
+});
+
+it("names the settings of blindrelay-server start", () => {
+  const table = /^\| flag of `start`[\s\S]*?\n\n/m.exec(page)?.[0] ?? "";
+  const others = ["--config", "--print-config"];
+  expect(flagsIn(table.replace(/^.*default.*\n/, ""))).toEqual(
+    [...CONFIG_KEYS.map(flagOf), ...others].sort(),
+  );
+});
