@@ -87,8 +87,9 @@ const readHead = (socket: Socket): Promise<{ head: string; rest: Buffer }> =>
 
 export class RawWebSocket {
   readonly socket: Socket;
-  /** Control frames that came, in their order. */
+  /** Opcodes of the control frames that came, and the texts of the messages, in their order. */
   readonly controls: number[] = [];
+  readonly texts: string[] = [];
   readonly #answersControlPings: boolean;
   readonly #queue: (Message | Closed)[] = [];
   #wake: () => void = () => undefined;
@@ -192,7 +193,9 @@ export class RawWebSocket {
 
   #take(opcode: number, content: Buffer): void {
     if (opcode === TEXT) {
-      this.#put(JSON.parse(content.toString("utf8")));
+      const message = content.toString("utf8");
+      this.texts.push(message);
+      this.#put(JSON.parse(message));
       return;
     }
     this.controls.push(opcode);
