@@ -52,6 +52,7 @@ export class Agent {
   private readonly peer: Peer;
   private readonly events: Listeners<[event: string, data: unknown]>;
   private readonly gaps: Listeners<[packets: number]>;
+  private readonly reopenings: Listeners<[reason: string]>;
 
   /** Made by `Client.agent`. */
   constructor(core: ClientCore, peer: Peer, onThrow: (cause: unknown) => void) {
@@ -60,6 +61,7 @@ export class Agent {
     this.peer = peer;
     this.events = new Listeners(onThrow);
     this.gaps = new Listeners(onThrow);
+    this.reopenings = new Listeners(onThrow);
   }
 
   /**
@@ -126,11 +128,19 @@ export class Agent {
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
   /** So many packets of the agent, events or answers, got lost on the way. */
   on(what: "gap", fn: (packets: number) => void): () => void;
+  /**
+   * The session that events arrive by ended, for this reason, and was opened anew: events in between
+   * are missing.
+   */
+  on(what: "reopened", fn: (reason: string) => void): () => void;
   on(
-    what: "event" | "gap",
-    fn: ((event: string, data: unknown) => void) & ((packets: number) => void),
+    what: "event" | "gap" | "reopened",
+    fn: ((event: string, data: unknown) => void) &
+      ((packets: number) => void) &
+      ((reason: string) => void),
   ): () => void {
     if (what === "gap") return this.gaps.add(fn);
+    if (what === "reopened") return this.reopenings.add(fn);
     const remove = this.events.add(fn);
     this.peer.subscribe(true);
     return () => {
@@ -147,6 +157,11 @@ export class Agent {
   /** For the client: passes on that packets are missing. */
   missed(packets: number): void {
     this.gaps.tell(packets);
+  }
+
+  /** For the client: passes on that events are missing. */
+  heardAnew(reason: string): void {
+    this.reopenings.tell(reason);
   }
 }
 
@@ -191,6 +206,7 @@ export class Client {
         },
         event: (peer, event, data) => this.byPeer.get(peer)?.told(event, data),
         gap: (peer, packets) => this.byPeer.get(peer)?.missed(packets),
+        reopened: (peer, reason) => this.byPeer.get(peer)?.heardAnew(reason),
       },
     );
   }

@@ -540,6 +540,36 @@ describe("a call", () => {
     expect(world.core.dispatcher.inFlight()).toBe(0);
   });
 
+  it("whose session made room hears so in its own form, before the other is answered", () => {
+    const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
+    const world = new World({ core: { limits } }).online();
+    const first = new Client(world, "envelope").open();
+    const before = world.link().messages.length;
+    new Client(world).open();
+    expect(world.link().messages[before]).toMatchObject({ type: "relay", agent_id: AGENT_ID });
+    expect(world.link().messages[before]).not.toHaveProperty("request_id");
+    first.pump();
+    expect(first.inbox.at(-1)).toEqual({ jsonrpc: "2.0", method: "system.close" });
+  });
+
+  it("of a client that left is answered to nobody, and the session is gone at once", () => {
+    const world = new World().online();
+    world.core.agent.handle("slow", () => new Promise(() => {}));
+    const client = new Client(world).open();
+    client.call("slow");
+    client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    expect(world.core.sessions.held()).toEqual([]);
+    expect(world.core.dispatcher.inFlight()).toBe(0);
+    expect(world.core.agent.emit("tick")).toBe(0);
+  });
+
+  it("that asks for an answer to system.close gets an error, and its session stays", () => {
+    const world = new World().online();
+    const client = new Client(world).open();
+    expect(client.call("system.close").error.message).toContain("notification");
+    expect(client.call("system.ping").result).toEqual({});
+  });
+
   it("is answered when its promise settles, also after other calls", async () => {
     const world = new World().online();
     const finish: ((value: unknown) => void)[] = [];
@@ -600,7 +630,7 @@ describe("system.info", () => {
       runtime: "test",
       free_memory: 4096,
       uptime_s: 12,
-      methods: ["system.ping", "system.info", "led.set"],
+      methods: ["system.ping", "system.info", "system.close", "led.set"],
       max_plaintext: 47000,
     });
   });

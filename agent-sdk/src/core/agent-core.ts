@@ -27,13 +27,14 @@ import {
   signPayload,
 } from "@blindrelay/protocol/crypto";
 import type { AgentSessionLimits } from "@blindrelay/protocol/session";
-import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../ports.ts";
 import type { SessionPart, SessionWiring } from "./agent.ts";
 import { Agent } from "./agent.ts";
 import { Backoff } from "./backoff.ts";
 import { credentialsProblem } from "./credentials.ts";
 import { CONNECT_TIMEOUT_MS, LINK_SILENCE_MS, SESSION_TOKEN_MARGIN_MS } from "./defaults.ts";
+import type { CallContext } from "./dispatch.ts";
 import { Dispatcher } from "./dispatch.ts";
 import type { Failure } from "./failures.ts";
 import { authFailure, LOST, linkFailure, RESTARTING } from "./failures.ts";
@@ -191,6 +192,7 @@ export class AgentCore {
     const name = options.name === undefined ? options.agentId : options.name;
     this.dispatcher.add("system.ping", () => ({}));
     this.dispatcher.add("system.info", () => this.info(name));
+    this.dispatcher.add(CLOSE_METHOD, (_params, context) => this.clientLeft(context));
     this.agent = new Agent(options.agentId, name, this);
   }
 
@@ -449,7 +451,10 @@ export class AgentCore {
     const now = this.ports.timer.now();
     const verdict = this.sessions.receive(message.text, now);
     if (verdict.kind === "answer") {
+      const farewell = verdict.farewell;
+      if (farewell !== null) this.sendPacket(farewell.text, this.formOf(farewell.sid));
       this.sendPacket(verdict.text, form);
+      this.forgetLapsed(now);
     } else if (verdict.kind === "message") {
       const sid = verdict.sid;
       if (verdict.fresh) this.forgetLapsed(now);
@@ -459,6 +464,13 @@ export class AgentCore {
         this.sendSealed(sid, plaintext, form),
       );
     }
+  }
+
+  /** The last packet of a session (section 2, "Leaving"). */
+  private clientLeft(context: CallContext): void {
+    if (!context.notification) throw new Error(`${CLOSE_METHOD} is a notification`);
+    this.sessions.close(context.sid);
+    this.forgetLapsed(this.ports.timer.now());
   }
 
   /** See Agent.attach. */

@@ -142,6 +142,73 @@ describe("a request", () => {
     expect(bench.failures).toContain("later: stuck");
   });
 
+  it("gets the code, message and data of what was thrown with a code of the program's own", async () => {
+    const circle: { self?: object } = {};
+    circle.self = circle;
+    const thrown = [
+      { code: 7, message: "dry", data: { level: 0 } },
+      Object.assign(new Error("jam"), { code: -31999 }),
+      { code: -32769, data: [1] },
+      { code: 0, message: "zero", data: null },
+      { code: 1, message: "circle", data: circle },
+    ];
+    const bench = new Bench({
+      now: ([n]: number[]) => {
+        throw thrown[n as number];
+      },
+      later: async ([n]: number[]) => {
+        throw thrown[n as number];
+      },
+    });
+    const expected = [
+      { code: 7, message: "dry", data: { level: 0 } },
+      { code: -31999, message: "jam" },
+      { code: -32769, message: "the handler failed", data: [1] },
+      { code: 0, message: "zero", data: null },
+      { code: 1, message: "circle" },
+    ];
+    for (const method of ["now", "later"]) {
+      for (let n = 0; n < thrown.length; n++) {
+        bench.send({ jsonrpc: "2.0", id: n, method, params: [n] });
+        await settled();
+        expect(bench.answers.at(-1).error).toEqual(expected[n]);
+      }
+    }
+  });
+
+  it.each([-32768, -32000, -32600, 1.5, Number.NaN, 1e300, Infinity, "7", null])(
+    "gets -32000 where the code that was thrown is %s",
+    (code) => {
+      const bench = new Bench({
+        now: () => {
+          throw { code, message: "m", data: 1 };
+        },
+      });
+      bench.send({ jsonrpc: "2.0", id: 1, method: "now" });
+      expect(bench.answers.at(-1).error).toEqual({ code: -32000, message: "m" });
+    },
+  );
+
+  it("gets the code without its data, then without its message, where they do not fit", () => {
+    const bench = new Bench(
+      {
+        data: () => {
+          throw { code: 7, message: "dry", data: "x".repeat(100) };
+        },
+        message: () => {
+          throw { code: 7, message: "x".repeat(100), data: 1 };
+        },
+      },
+      120,
+    );
+    bench.send({ jsonrpc: "2.0", id: 1, method: "data" });
+    bench.send({ jsonrpc: "2.0", id: 2, method: "message" });
+    expect(bench.answers.map(({ error }) => error)).toEqual([
+      { code: 7, message: "dry" },
+      { code: 7, message: "the handler failed" },
+    ]);
+  });
+
   it("gets -32000 where the result is too large or no JSON, the largest one through", () => {
     const circle: { self?: object } = {};
     circle.self = circle;

@@ -10,6 +10,9 @@
  *   the handler throws, rejects, or returns what
  *   JSON cannot say or one packet cannot hold             -32000 with the reason
  *   too many calls unsettled                              -32001; the handler was not called
+ *   what is thrown has an integer `code` outside of
+ *   -32768 to -32000                                      that code, its message, its `data` where
+ *                                                         JSON can say it and it fits
  *   what is thrown has `unavailable: true`                -32002, data {retryable: true, sent}: the
  *                                                         device behind is away for now; `sent`:
  *                                                         it may have got the command before
@@ -24,6 +27,9 @@ const METHOD_NOT_FOUND = -32601;
 const HANDLER_FAILED = -32000;
 const BUSY = -32001;
 const UNAVAILABLE = -32002;
+/** The lowest of the codes that JSON-RPC keeps for itself; HANDLER_FAILED is the highest. */
+const RESERVED_FROM = -32768;
+const MAX_CODE = 9007199254740991; // 2^53 - 1
 
 /** Methods that the SDK answers itself or keeps for streams; `rpc.` belongs to JSON-RPC. */
 const isReserved = (method: string): boolean => {
@@ -44,7 +50,8 @@ export interface CallContext {
 /**
  * A device program's answer to a method: a JSON value (undefined counts as null), or a promise of
  * one. `params`: as sent, an object or an array, or undefined; the caller is verified, what it
- * sends is not. What it throws reaches the caller as error -32000 with the message.
+ * sends is not. What it throws reaches the caller as error -32000 with the message, or with an
+ * integer `code` of its own outside of -32768 to -32000, and its `data`.
  */
 // biome-ignore lint/suspicious/noExplicitAny: params are whatever the caller sent; a program narrows them.
 export type Handler = (params: any, context: CallContext) => unknown;
@@ -78,6 +85,32 @@ export const reasonOf = (thrown: unknown): string => {
     if (typeof message === "string" && message !== "") return message;
   }
   return "the handler failed";
+};
+
+/** What a handler may throw to say more than a message. */
+interface ThrownError {
+  readonly unavailable?: unknown;
+  readonly sent?: unknown;
+  readonly code?: unknown;
+  readonly data?: unknown;
+}
+
+/** An integer that every runtime reads back, outside of what JSON-RPC keeps for itself. */
+const isProgramCode = (code: unknown): code is number =>
+  typeof code === "number" &&
+  code % 1 === 0 &&
+  Math.abs(code) <= MAX_CODE &&
+  (code < RESERVED_FROM || code > HANDLER_FAILED);
+
+/** The member `data` of an error with the comma before it; "" where there is none. */
+const dataMember = (data: unknown): string => {
+  if (data === undefined) return "";
+  try {
+    const text = encodeJson(data);
+    return text === undefined ? "" : `,"data":${text}`;
+  } catch {
+    return ""; // a circle
+  }
 };
 
 const isThenable = (value: unknown): value is Promise<unknown> =>
@@ -242,10 +275,12 @@ export class Dispatcher {
     const reason = reasonOf(thrown);
     this.failed(call.method, reason);
     if (call.id === null) return;
-    const away = thrown as { unavailable?: unknown; sent?: unknown } | null | undefined;
-    if (typeof away === "object" && away !== null && away.unavailable === true) {
-      const data = `,"data":{"retryable":true,"sent":${away.sent === true}}`;
+    const error = (isObject(thrown) ? thrown : {}) as ThrownError;
+    if (error.unavailable === true) {
+      const data = `,"data":{"retryable":true,"sent":${error.sent === true}}`;
       this.refuse(call, UNAVAILABLE, reason, data);
+    } else if (isProgramCode(error.code)) {
+      this.refuse(call, error.code, reason, dataMember(error.data));
     } else {
       this.refuse(call, HANDLER_FAILED, reason, "");
     }
@@ -255,10 +290,14 @@ export class Dispatcher {
   private refuse(call: Call, code: number, message: string, data: string): void {
     this.counters.errors++;
     const head = `{"jsonrpc":"2.0","id":${call.id === null ? "null" : call.id},"error":{"code":${code},"message":`;
-    const answer = `${head + encodeJson(message)}${data}}}`;
-    // A message that does not fit is cut; an id that does not fit cannot be answered at all.
-    const short = `${head}"${code === HANDLER_FAILED ? "the handler failed" : "refused"}"}}`;
-    if (answer.length <= this.maxPlaintext) call.answer(asciiBytes(answer));
-    else if (short.length <= this.maxPlaintext) call.answer(asciiBytes(short));
+    const text = head + encodeJson(message);
+    // What does not fit is left out: first the data, then the message. An id that does not fit cannot
+    // be answered at all.
+    const ofHandler = code === HANDLER_FAILED || isProgramCode(code);
+    const short = `${head}"${ofHandler ? "the handler failed" : "refused"}"}}`;
+    const max = this.maxPlaintext;
+    if (text.length + data.length + 2 <= max) call.answer(asciiBytes(`${text + data}}}`));
+    else if (text.length + 2 <= max) call.answer(asciiBytes(`${text}}}`));
+    else if (short.length <= max) call.answer(asciiBytes(short));
   }
 }

@@ -59,6 +59,8 @@ export interface ClientCoreEvents {
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
+  /** A subscriber's session was opened anew: events between the two are missing. */
+  reopened(peer: Peer, reason: string): void;
 }
 
 export interface CallRequest {
@@ -130,6 +132,7 @@ export class ClientCore {
         this.counters.packetsLost += packets;
         events.gap(peer, packets);
       },
+      reopened: (peer, reason) => events.reopened(peer, reason),
     };
   }
 

@@ -57,6 +57,10 @@ export const PING_TIMEOUT_MS = 15_000;
 export const OFFLINE_GRACE_MS = 2_000;
 /** A subscriber's wait before it opens again after a failure: base * 2^n with jitter. */
 export const RESUBSCRIBE_BASE_MS = 2_000;
+/** The longest such wait where the agent itself dropped the session: its events are missed meanwhile. */
+export const DROPPED_CEILING_MS = 4_000;
+/** A subscriber's session that was open for this long was no failed attempt. */
+export const STABLE_SESSION_MS = 10_000;
 
 /** Bytes of one stream.data: small enough for other messages to come between. */
 export const MAX_STREAM_CHUNK = 12_288;

@@ -1,4 +1,5 @@
 /** Sessions under trouble (section 2): restarts, lost packets, second answers, idleness, renewal. */
+import { SESSION_IDLE_MS } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { SECRET, testToken, World } from "../testing/world.ts";
 
@@ -13,6 +14,9 @@ const packetsOf = (world: World) =>
       bare: message.type === undefined,
       text: message.type === undefined ? JSON.stringify(message) : (message.payload as string),
     }));
+
+const firstOf = (packet: { readonly text: string } | undefined): string =>
+  JSON.parse(packet?.text ?? "{}").sid?.split(".")[0];
 
 const openings = (world: World) =>
   new Set(packetsOf(world).map(({ text }) => JSON.parse(text).sid.split(".")[0])).size;
@@ -414,6 +418,88 @@ describe("an idle session", () => {
     agent.emit("back", []);
     await world.run(100);
     expect(events).toEqual(["back"]);
+  });
+});
+
+describe("a session that is no longer needed", () => {
+  it("is left with its last packet when the client ends, and the agent forgets it", async () => {
+    const { world, agent, client } = await talking();
+    expect(agent.sessions.held()).toHaveLength(1);
+    client.close();
+    await world.run(100);
+    expect(agent.sessions.held()).toEqual([]);
+  });
+
+  it("is left when it lapses, and when a call passed its deadline", async () => {
+    const { world, agent, pump } = await talking();
+    await world.run(91_000);
+    expect(agent.sessions.held()).toEqual([]);
+    const call = world.follow(pump.call("never", [], { timeoutMs: 1_000 }));
+    await world.run(1_100);
+    expect(call.error?.code).toBe("TIMED_OUT");
+    expect(agent.sessions.held()).toEqual([]);
+  });
+
+  it("is not left once the agent must have forgotten it", async () => {
+    const { world, pump } = await talking();
+    const before = packetsOf(world).length;
+    const old = firstOf(packetsOf(world)[0]);
+    world.clock.jump(SESSION_IDLE_MS);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(5_000);
+    expect(call.result).toEqual([1]);
+    expect(packetsOf(world).slice(before).map(firstOf)).not.toContain(old);
+  });
+});
+
+describe("a session that the agent closes", () => {
+  it("fails what is in flight, and the next call opens anew", async () => {
+    const { world, agent, pump } = await talking();
+    const once = world.follow(pump.call("never"));
+    const twice = world.follow(pump.call("never", [], { idempotent: true }));
+    await world.run(100);
+    agent.dropSession();
+    agent.handlers.set("never", ({ answer }) => answer("after all"));
+    await world.run(100);
+    expect(once.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(twice).toEqual({ times: 1, result: "after all" });
+    expect(openings(world)).toBe(2);
+  });
+
+  it("is opened anew at once for a subscriber, who is told that events may be missing", async () => {
+    const { world, agent, pump } = await talking();
+    const events: unknown[] = [];
+    const reasons: string[] = [];
+    pump.on("reopened", (reason) => reasons.push(reason));
+    pump.on("event", (event) => events.push(event));
+    await world.run(60_000);
+    expect(reasons).toEqual([]);
+    agent.dropSession();
+    await world.run(100);
+    expect(reasons).toEqual([expect.stringContaining("make room")]);
+    agent.emit("level", []);
+    await world.run(100);
+    expect(events).toEqual(["level"]);
+    agent.restart();
+    agent.goOnline();
+    await world.run(1_000);
+    expect(reasons.at(1)).toContain("restarted");
+  });
+
+  it("again and again is opened after a few seconds, not in a circle", async () => {
+    const { world, agent, pump } = await talking();
+    const reasons: string[] = [];
+    pump.on("reopened", (reason) => reasons.push(reason));
+    pump.on("event", () => undefined);
+    await world.run(60_000);
+    for (let second = 0; second < 60; second++) {
+      agent.dropSession();
+      await world.run(1_000);
+    }
+    expect(reasons.length).toBeGreaterThanOrEqual(10);
+    expect(reasons.length).toBeLessThanOrEqual(30);
+    await world.run(5_000);
+    expect(agent.sessions.held()).toHaveLength(1);
   });
 });
 

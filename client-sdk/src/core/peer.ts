@@ -13,10 +13,12 @@ import { backoffMs } from "./backoff.ts";
 import { failed, isSafe } from "./call.ts";
 import {
   BACKOFF_CEILING_MS,
+  DROPPED_CEILING_MS,
   MAX_BYTES_PER_AGENT,
   MAX_IN_FLIGHT_PER_AGENT,
   OFFLINE_GRACE_MS,
   RESUBSCRIBE_BASE_MS,
+  STABLE_SESSION_MS,
 } from "./defaults.ts";
 import type { Outcome } from "./jsonrpc.ts";
 import type { Call } from "./session.ts";
@@ -41,6 +43,8 @@ export interface PeerHost {
   streamsOver(): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
+  /** A subscriber's session ended and was opened anew: events between the two are missing. */
+  reopened(peer: Peer, reason: string): void;
 }
 
 export interface PeerOptions {
@@ -61,6 +65,10 @@ export class Peer {
   private readonly retiring = new Set<PeerSession>();
   private subscribed = false;
   private linkUp = false;
+  /** Why events may be missing since a subscriber's session ended; null: they are not. */
+  private interrupted: string | null = null;
+  /** When the session was opened that a subscriber hears by; null: there is none. */
+  private hearingSince: number | null = null;
   /** Failed attempts of a subscriber in a row, and the wait before the next. */
   private failures = 0;
   private retryTimer: unknown = null;
@@ -75,7 +83,7 @@ export class Peer {
       send: (session, text) => host.send(this, session, text),
       renamed: (session, before, first) => host.renamed(session, this, before, first),
       opened: () => {
-        this.failures = 0;
+        if (this.subscribed) this.hear();
         host.ready(this);
       },
       answered: (session, call, outcome) => {
@@ -89,7 +97,7 @@ export class Peer {
       },
       event: (event, data) => host.event(this, event, data),
       gap: (packets) => host.gap(this, packets),
-      over: (session, calls, reason) => this.sessionOver(session, calls, reason),
+      over: (session, calls, reason, byAgent) => this.sessionOver(session, calls, reason, byAgent),
     };
     this.current = this.makeSession();
   }
@@ -103,8 +111,14 @@ export class Peer {
   subscribe(on: boolean): void {
     this.subscribed = on;
     this.current.keep(on);
-    if (on) this.host.ready(this);
-    else this.leaveIfIdle();
+    if (on) {
+      if (this.current.state === "open") this.hear();
+      this.host.ready(this);
+      return;
+    }
+    this.hearingSince = null;
+    this.interrupted = null;
+    this.leaveIfIdle();
   }
 
   /** Does one thing towards sending; true where another step may do more. */
@@ -112,7 +126,7 @@ export class Peer {
     const session = this.current;
     const wanted = this.queue.length > 0 || (this.subscribed && this.retryTimer === null);
     if (!this.linkUp || !wanted) return false;
-    if (session.state === "open" && session.lapsed) session.giveUp("idle for too long");
+    if (session.state === "open" && session.lapsed) session.leave("idle for too long");
     if (session.state === "idle") session.open();
     if (session.state !== "open" || session.holding) return false;
     if (session.renewalDue) {
@@ -142,7 +156,7 @@ export class Peer {
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
     const error = new CallError("TIMED_OUT", text, { retryable: isSafe(call) });
     this.host.settle(call, failed(error));
-    session.giveUp("a call passed its deadline");
+    session.leave("a call passed its deadline");
   }
 
   /** Takes a waiting call out of the queue. */
@@ -225,7 +239,7 @@ export class Peer {
     if (this.retryTimer !== null) this.host.ports.timer.clear(this.retryTimer);
     this.retryTimer = null;
     this.queue = [];
-    for (const session of this.sessions()) session.giveUp("the client ends");
+    for (const session of this.sessions()) session.leave("the client ends");
   }
 
   /** Streams that are not over. */
@@ -263,9 +277,27 @@ export class Peer {
     return session;
   }
 
+  /** The agent's events arrive from here on. */
+  private hear(): void {
+    this.hearingSince ??= this.host.ports.timer.now();
+    const reason = this.interrupted;
+    this.interrupted = null;
+    if (reason !== null) this.host.reopened(this, reason);
+  }
+
+  /** Events are lost until the next session is open. */
+  private stopHearing(reason: string): void {
+    if (this.hearingSince === null) return;
+    this.interrupted = reason;
+    // A session that lasted is no failed attempt.
+    if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
+    this.hearingSince = null;
+  }
+
   /** A new session takes over; the old one waits for its answers. */
   private renew(): void {
     const old = this.current;
+    this.stopHearing("the session was renewed");
     old.keep(false);
     this.retiring.add(old);
     this.current = this.makeSession();
@@ -273,11 +305,23 @@ export class Peer {
   }
 
   private dismiss(session: PeerSession): void {
-    if (session.engaged === 0) session.giveUp("renewed");
+    if (session.engaged === 0) session.leave("renewed");
   }
 
-  private sessionOver(session: PeerSession, calls: readonly Call[], reason: string): void {
+  private sessionOver(
+    session: PeerSession,
+    calls: readonly Call[],
+    reason: string,
+    byAgent: boolean,
+  ): void {
     this.retiring.delete(session);
+    if (session === this.current) {
+      const since = this.hearingSince;
+      this.stopHearing(reason);
+      // At once, unless the agent drops it again and again: more listen than it has room for.
+      const soon = since !== null && this.host.ports.timer.now() - since < STABLE_SESSION_MS;
+      if (byAgent && this.subscribed && soon) this.delaySubscriber(DROPPED_CEILING_MS);
+    }
     const again: Call[] = [];
     for (const call of calls) {
       if (call.settled) continue;
@@ -316,7 +360,7 @@ export class Peer {
         relayCode: code,
         retryable: code === "AGENT_OFFLINE" && safe,
       });
-    if (this.subscribed) this.delaySubscriber();
+    if (this.subscribed) this.delaySubscriber(BACKOFF_CEILING_MS);
     const waiting = this.queue;
     this.queue = [];
     for (const call of waiting) this.host.settle(call, failed(error(true)));
@@ -326,10 +370,10 @@ export class Peer {
     session.giveUp(`the relay says ${code}`);
   }
 
-  private delaySubscriber(): void {
+  private delaySubscriber(ceilingMs: number): void {
     if (this.retryTimer !== null) return;
     const { timer, random } = this.host.ports;
-    const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, BACKOFF_CEILING_MS);
+    const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, ceilingMs);
     this.failures++;
     this.retryTimer = timer.set(waitMs, () => this.wakeSubscriber());
   }

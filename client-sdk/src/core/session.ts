@@ -4,9 +4,11 @@
  * their session, keep-alive pings, letting an idle session lapse before the agent forgets it, and
  * sending a refused packet again byte for byte.
  */
-import { CLIENT_KEEPALIVE_MS } from "@blindrelay/protocol";
+import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS } from "@blindrelay/protocol";
 import { asciiBytes, type Version } from "@blindrelay/protocol/crypto";
 import {
+  CLOSE_METHOD,
+  CLOSE_NOTICE,
   type ClientEffect,
   ClientSession,
   DEFAULT_CLIENT_TIMINGS,
@@ -58,8 +60,8 @@ export interface PeerSessionEvents {
   event(event: string, data: unknown): void;
   /** So many packets of the agent never arrived. */
   gap(packets: number): void;
-  /** Its `C` is over; these calls were in flight, oldest first. */
-  over(session: PeerSession, calls: readonly Call[], reason: string): void;
+  /** Its `C` is over; these calls were in flight, oldest first. `byAgent`: the agent dropped it. */
+  over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void;
 }
 
 export interface PeerSessionOptions {
@@ -164,6 +166,20 @@ export class PeerSession {
     this.session.giveUp();
     this.end(reason);
     this.follow();
+  }
+
+  /**
+   * The same, and tells the agent, so that it need not hold the session any longer: for a session
+   * that we are done with while the agent may well hear us.
+   */
+  leave(reason: string): void {
+    // An agent that has forgotten it would take the notice for an opening.
+    const held = this.ports.timer.now() - this.acceptedAt < SESSION_IDLE_MS;
+    if (held && this.linkUp && this.state === "open") {
+      const packet = this.session.seal(asciiBytes(CLOSE_NOTICE));
+      if (packet !== null) this.events.send(this, packet);
+    }
+    this.giveUp(reason);
   }
 
   /** Seals and sends a call; false where the session cannot take it. */
@@ -338,7 +354,8 @@ export class PeerSession {
   private read(plaintext: Uint8Array): void {
     const said = readSaid(plaintext);
     if (said.kind === "event") {
-      if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
+      if (said.event === CLOSE_METHOD) this.droppedByAgent();
+      else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
       else this.events.event(said.event, said.data);
     }
     if (said.kind !== "answer") return;
@@ -352,8 +369,14 @@ export class PeerSession {
     else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
   }
 
+  /** The agent needed its place. */
+  private droppedByAgent(): void {
+    this.session.giveUp();
+    this.end("the agent closed the session to make room", true);
+  }
+
   /** What was known of this `C` is void. */
-  private end(reason: string): void {
+  private end(reason: string, byAgent = false): void {
     const calls: Call[] = [];
     for (const { call } of this.outstanding.values()) if (call !== null) calls.push(call);
     this.outstanding.clear();
@@ -369,7 +392,7 @@ export class PeerSession {
     this.holdTimer = null;
     this.rename();
     this.streams.fail(reason);
-    this.events.over(this, calls, reason);
+    this.events.over(this, calls, reason, byAgent);
   }
 
   private rename(): void {
@@ -401,8 +424,8 @@ export class PeerSession {
     const now = this.ports.timer.now();
     this.apply(this.session.timeout(now), now);
     if (this.state !== "open" || now < this.dueAt()) return;
-    if (this.pinging) this.giveUp("the agent does not answer a ping");
-    else if (this.lapsed) this.giveUp("idle for too long");
+    if (this.pinging) this.leave("the agent does not answer a ping");
+    else if (this.lapsed) this.leave("idle for too long");
     else if (!this.ping()) this.giveUp("it has used up its numbers");
   }
 

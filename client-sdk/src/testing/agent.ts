@@ -1,6 +1,6 @@
 /** An agent for tests: protocol's AgentSessions with a few handlers, behind the relay in memory. */
 import { jsonBytes, readJson, type Suite } from "@blindrelay/protocol/crypto";
-import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { TimerPort } from "../ports.ts";
 import type { MemoryRelay, RelayedAgent } from "./relay.ts";
 
@@ -55,6 +55,14 @@ export class TestAgent implements RelayedAgent {
     this.sessions = this.boot();
   }
 
+  /** Drops its session as one that needs the place does. */
+  dropSession(): void {
+    const sid = this.sessions.held()[0];
+    if (sid === undefined) return;
+    this.say(sid, { method: CLOSE_METHOD });
+    this.sessions.close(sid);
+  }
+
   goOffline(): void {
     this.options.relay.agents.delete(this.id);
     this.options.relay.setPresence(this.id, false);
@@ -72,13 +80,20 @@ export class TestAgent implements RelayedAgent {
   receive(text: string): void {
     const now = this.options.timer.now();
     const verdict = this.sessions.receive(text, now);
-    if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
+    if (verdict.kind === "answer") {
+      if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
+      this.options.relay.fromAgent(this.id, verdict.text);
+    }
     if (verdict.kind !== "message") return;
     const { id, method, params } = readJson(verdict.plaintext) as Request;
     const { sid } = verdict;
     if (method === "system.ping") {
       this.pings++;
       this.say(sid, { id, result: {} });
+      return;
+    }
+    if (method === CLOSE_METHOD) {
+      this.sessions.close(sid);
       return;
     }
     this.executed.push(`${method}:${JSON.stringify(params)}`);

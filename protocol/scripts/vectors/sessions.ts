@@ -35,6 +35,7 @@ const C3 = base64url(filler("C3", 16));
 const PING = '{"jsonrpc":"2.0","id":1,"method":"system.ping"}';
 const PONG = '{"jsonrpc":"2.0","id":1,"result":{}}';
 const CALL = '{"jsonrpc":"2.0","id":2,"method":"valve.open","params":{"percent":40}}';
+const CLOSE = '{"jsonrpc":"2.0","method":"system.close"}';
 const EVENT = '{"jsonrpc":"2.0","method":"level","params":{"cm":12}}';
 
 /** One bit of `p` turned over: the first character's highest or the tag's last whole byte. */
@@ -299,13 +300,50 @@ const tale = (v: string) => {
         ...message(sidIn(e1, C2), PING, 0, true),
       }),
       receives(2, "the first is used", c2a(S1, 2, CALL), message(S1, CALL, 0, false)),
-      receives(3, "the third puts out the second", c2a(sidIn(e2, C3), 1, PING), {
+      receives(3, "openings that do not verify make no room", forged(opening(C3), "tag"), {
+        refused: "forged",
+        held: [S1, sidIn(e1, C2)].sort(),
+      }),
+      receives(4, "nor does that of a session held", opening(C2), {
+        answer: answer(sidIn(e1, C2)),
+        held: [S1, sidIn(e1, C2)].sort(),
+      }),
+      receives(5, "a third opens: the second is told that it is over", opening(C3), {
+        farewell: a2c(sidIn(e1, C2), 1, CLOSE),
+        answer: answer(sidIn(e2, C3)),
+        held: [S1],
+      }),
+      receives(6, "the opening once more: there is room already", opening(C3), {
+        answer: answer(sidIn(e2, C3)),
+        held: [S1],
+      }),
+      receives(7, "the third is held", c2a(sidIn(e2, C3), 1, PING), {
         ...message(sidIn(e2, C3), PING, 0, true),
         held: [S1, sidIn(e2, C3)].sort(),
       }),
-      receives(4, "the second replayed: another A", c2a(sidIn(e1, C2), 1, PING), {
+      seals(8, S1, PONG, a2c(S1, 1, PONG)),
+      seals(9, S1, EVENT, a2c(S1, 2, EVENT)),
+      receives(10, "the second replayed: answered as its opening would be", c2a(sidIn(e1, C2), 1, PING), {
+        farewell: a2c(S1, 3, CLOSE),
         answer: answer(sidIn(e3, C2)),
-        held: [S1, sidIn(e2, C3)].sort(),
+        held: [sidIn(e2, C3)],
+      }),
+    ]),
+    agentTrace("a client leaves", [
+      start("power-up"),
+      receives(0, "held", c2a(S1, 1, PING), { ...message(S1, PING, 0, true), held: [S1] }),
+      receives(1, "its last packet ends the session", c2a(S1, 2, CLOSE), {
+        ...message(S1, CLOSE, 0, false),
+        held: [],
+      }),
+      seals(2, S1, EVENT, null),
+      receives(3, "the notice again: answered as its opening would be", c2a(S1, 2, CLOSE), {
+        answer: answer(sidIn(e1, C1)),
+        held: [],
+      }),
+      receives(4, "so is the whole session replayed", c2a(S1, 1, PING), {
+        answer: answer(sidIn(e1, C1)),
+        held: [],
       }),
     ]),
     agentTrace("packets belong to their session", [

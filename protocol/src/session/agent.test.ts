@@ -106,6 +106,40 @@ describe("the agent's sessions", () => {
     ]);
   });
 
+  it("never hold more than fit, whoever opens in whatever order", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.integer({ min: 1, max: 5 }), fc.boolean())), (steps) => {
+        const agent = newAgent({ maxSessions: 2 });
+        const sids = new Map<number, string>();
+        for (const [number, opens] of steps) {
+          const sid = sids.get(number);
+          if (opens || sid === undefined) sids.set(number, sidFor(agent, partOf(number)));
+          else agent.receive(sealAsClient(sid, 1, ""), 0);
+          expect(agent.held().length).toBeLessThanOrEqual(2);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("make room before an opening is answered, and say so on the one idle for longest", () => {
+    const agent = newAgent({ maxSessions: 2 });
+    const first = hold(agent, 1, 0);
+    const second = hold(agent, 2, 1000);
+    const verdict = agent.receive(sealAsClient(partOf(3), 0, ""), 2000);
+    expect(verdict).toMatchObject({ kind: "answer", farewell: { sid: first } });
+    expect(agent.held()).toEqual([second]);
+  });
+
+  it("are forgotten when closed, once", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1, 0);
+    agent.close(sid);
+    agent.close(sid);
+    expect(agent.held()).toEqual([]);
+    expect(agent.expire(0)).toEqual([sid]);
+  });
+
   it("say when the next one lapses, and name each forgotten sid once", () => {
     const agent = newAgent({ maxSessions: 2 });
     expect(agent.nextExpiry()).toBeNull();

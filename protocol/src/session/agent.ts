@@ -24,12 +24,13 @@ import {
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
-import { equalTexts, NO_BYTES } from "../encoding/bytes.ts";
+import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SID_PART_LENGTH } from "../spec.ts";
+import { CLOSE_NOTICE } from "./closing.ts";
 
 /** Local bounds; a board gives smaller ones. */
 export interface AgentSessionLimits {
-  /** Sessions held at once; over it the one idle for longest is forgotten. */
+  /** Sessions held at once; the one idle for longest is dropped before another opening is answered. */
   readonly maxSessions: number;
   /** Packets of sids not held that may cost cryptography, a second and in a burst. */
   readonly unheldPerSecond: number;
@@ -64,8 +65,11 @@ export interface AgentSessionsOptions {
 export type RefusalReason = "malformed" | "version" | "replay" | "rate" | "forged";
 
 export type AgentVerdict =
-  /** Send this packet back, in the form (bare or enveloped) in which the packet came. */
-  | { readonly kind: "answer"; readonly text: string }
+  /**
+   * Send `text` back, in the form (bare or enveloped) in which the packet came; before it `farewell`
+   * to the session that was dropped to make room, null where none was.
+   */
+  | { readonly kind: "answer"; readonly text: string; readonly farewell: Farewell | null }
   /** A verified plaintext. `gap`: packets of this session lost before it. `fresh`: its first. */
   | {
       readonly kind: "message";
@@ -75,6 +79,12 @@ export type AgentVerdict =
       readonly fresh: boolean;
     }
   | { readonly kind: "refused"; readonly reason: RefusalReason };
+
+/** A sealed `system.close`, the last packet of a session that the agent no longer holds. */
+export interface Farewell {
+  readonly sid: string;
+  readonly text: string;
+}
 
 interface HeldSession {
   readonly sid: string;
@@ -166,6 +176,12 @@ export class AgentSessions {
     return sealPacket(this.suite, held.keys.a2c, this.version, sid, held.sent, plaintext);
   }
 
+  /** Forgets a session: its client has left. */
+  close(sid: string): void {
+    const held = this.find(sid);
+    if (held !== null) this.forget(this.sessions.indexOf(held));
+  }
+
   /** Forgets what was idle too long. Returns all sids forgotten since the last call, also by receive. */
   expire(now: number): string[] {
     this.forgetIdle(now);
@@ -237,7 +253,8 @@ export class AgentSessions {
     if (!ours) return this.answer(packet.first);
     // One epoch, one session: what was answered in this epoch can never be stored again.
     this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
-    this.store({
+    // There is a place: it was made when this epoch's `A` was answered, and nothing was stored since.
+    this.sessions.push({
       sid: packet.sid,
       first: packet.first,
       keys: keys,
@@ -251,6 +268,7 @@ export class AgentSessions {
   /** Step 2: `C.A` of the session held for this C, else of this epoch. The same bytes every time. */
   answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
+    const farewell = held === null ? this.makePlace() : null;
     const sid =
       held !== null
         ? held.sid
@@ -260,6 +278,7 @@ export class AgentSessions {
     return {
       kind: "answer",
       text: sealPacket(this.suite, keys.a2c, this.version, sid, 0, NO_BYTES),
+      farewell: farewell,
     };
   }
 
@@ -284,16 +303,19 @@ export class AgentSessions {
     return true;
   }
 
-  store(session: HeldSession): void {
-    if (this.sessions.length >= this.limits.maxSessions) {
-      let idlest = 0;
-      for (let i = 1; i < this.sessions.length; i++) {
-        const candidate = this.sessions[i] as HeldSession;
-        if (candidate.acceptedAt < (this.sessions[idlest] as HeldSession).acceptedAt) idlest = i;
-      }
-      this.forget(idlest);
+  /** Drops the session idle for longest where there is no place for another one. */
+  makePlace(): Farewell | null {
+    const count = this.sessions.length;
+    if (count === 0 || count < this.limits.maxSessions) return null;
+    let idlest = 0;
+    for (let i = 1; i < count; i++) {
+      const candidate = this.sessions[i] as HeldSession;
+      if (candidate.acceptedAt < (this.sessions[idlest] as HeldSession).acceptedAt) idlest = i;
     }
-    this.sessions.push(session);
+    const sid = (this.sessions[idlest] as HeldSession).sid;
+    const text = this.seal(sid, asciiBytes(CLOSE_NOTICE));
+    this.forget(idlest);
+    return text === null ? null : { sid: sid, text: text };
   }
 
   forgetIdle(now: number): void {

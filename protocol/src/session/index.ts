@@ -2,6 +2,7 @@ export type {
   AgentSessionLimits,
   AgentSessionsOptions,
   AgentVerdict,
+  Farewell,
   RefusalReason,
 } from "./agent.ts";
 export { AgentSessions, DEFAULT_AGENT_LIMITS } from "./agent.ts";
@@ -13,3 +14,4 @@ export type {
   ClientTimings,
 } from "./client.ts";
 export { ClientSession, DEFAULT_CLIENT_TIMINGS, FIRST_PING_ID } from "./client.ts";
+export { CLOSE_METHOD, CLOSE_NOTICE } from "./closing.ts";

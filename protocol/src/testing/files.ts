@@ -142,7 +142,9 @@ export interface AgentStep extends Case {
   readonly receive?: string;
   /** Exactly this packet goes back. */
   readonly answer?: string;
-  /** This plaintext is handed up. */
+  /** Before the answer exactly this packet goes to the client of the session that made room. */
+  readonly farewell?: string;
+  /** This plaintext is handed up; `system.close` ends its session. */
   readonly message?: {
     readonly sid: string;
     readonly plaintext: string;

@@ -9,18 +9,23 @@ import type { AgentVerdict } from "../session/agent.ts";
 import { AgentSessions, DEFAULT_AGENT_LIMITS } from "../session/agent.ts";
 import type { ClientEffect } from "../session/client.ts";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "../session/client.ts";
+import { CLOSE_NOTICE } from "../session/closing.ts";
 import type { AgentStep, AgentTrace, ClientStep, ClientTrace, SessionsFile } from "./files.ts";
 import { expectSame, hex } from "./report.ts";
 
 const describeVerdict = (verdict: AgentVerdict): string => {
-  if (verdict.kind === "answer") return `answer ${verdict.text}`;
+  if (verdict.kind === "answer") {
+    const farewell = verdict.farewell === null ? "" : `farewell ${verdict.farewell.text};`;
+    return `${farewell}answer ${verdict.text}`;
+  }
   if (verdict.kind === "refused") return `refused ${verdict.reason}`;
   const fresh = verdict.fresh ? "fresh" : "held";
   return `message ${verdict.sid} gap ${verdict.gap} ${fresh} ${asciiText(verdict.plaintext)}`;
 };
 
 const expectedVerdict = (step: AgentStep): string => {
-  if (step.answer !== undefined) return `answer ${step.answer}`;
+  const farewell = step.farewell === undefined ? "" : `farewell ${step.farewell};`;
+  if (step.answer !== undefined) return `${farewell}answer ${step.answer}`;
   const message = step.message;
   if (message === undefined) return `refused ${step.refused}`;
   const fresh = message.fresh ? "fresh" : "held";
@@ -53,8 +58,11 @@ export const checkAgentTrace = (suite: Suite, trace: AgentTrace, failures: strin
     if (step.start !== undefined) agent = startAgent(suite, trace, step);
     agent.expire(step.ms);
     if (step.receive !== undefined) {
-      const verdict = describeVerdict(agent.receive(step.receive, step.ms));
-      expectSame(failures, where, verdict, expectedVerdict(step));
+      const verdict = agent.receive(step.receive, step.ms);
+      expectSame(failures, where, describeVerdict(verdict), expectedVerdict(step));
+      if (verdict.kind === "message" && asciiText(verdict.plaintext) === CLOSE_NOTICE) {
+        agent.close(verdict.sid);
+      }
     }
     if (step.seal !== undefined) {
       const text = agent.seal(step.seal.sid, asciiBytes(step.seal.plaintext));

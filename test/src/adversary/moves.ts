@@ -155,6 +155,11 @@ export const MOVES = {
     weight: 2,
     play: (stage, a, b, c) => person(stage, a).listen(device(stage, b), c % 3 !== 0),
   },
+  leave: {
+    does: "a person's client ends, and another one begins",
+    weight: 2,
+    play: (stage, a) => person(stage, a).leave(),
+  },
   emit: {
     does: "an agent emits an event",
     weight: 2,

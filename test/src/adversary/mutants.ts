@@ -349,12 +349,48 @@ const CLIENTS: readonly Mutant[] = [
   },
   {
     without: "a session in which a call passed its deadline is given up",
-    patches: [patch(PEER, '    session.giveUp("a call passed its deadline");\n', "")],
+    patches: [patch(PEER, '    session.leave("a call passed its deadline");\n', "")],
     instead: {
       check: "deadlineEndsTheSession",
       because:
         "ids are not reused in a session, so a late answer finds no call: a second line of defence",
     },
+  },
+];
+
+const LEAVING: readonly Mutant[] = [
+  {
+    without: "an agent forgets a session whose client left",
+    patches: [patch(CORE, "    this.sessions.close(context.sid);\n", "")],
+    rather: ["leave", "call"],
+  },
+  {
+    without: "a client sends nothing in a session that it left",
+    patches: [patch(CALLS, "    this.giveUp(reason);\n", "")],
+    rather: ["call", "while"],
+  },
+  {
+    without: "an agent says so on the session that it drops",
+    patches: [patch(AGENT, "this.seal(sid, asciiBytes(CLOSE_NOTICE))", "null as string | null")],
+    rather: ["leave", "call"],
+  },
+  {
+    without: "only an opening whose tag verified makes room",
+    patches: [
+      patch(
+        AGENT,
+        'if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
+        'this.makePlace();\n    if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
+      ),
+    ],
+    rather: ["leave", "call", "flip"],
+  },
+  {
+    without: "a client knows its session for closed",
+    patches: [
+      patch(CALLS, "if (said.event === CLOSE_METHOD) this.droppedByAgent();\n      else if", "if"),
+    ],
+    rather: ["leave", "call"],
   },
 ];
 
@@ -450,6 +486,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...MARKS,
   ...BOUNDS,
   ...CLIENTS,
+  ...LEAVING,
   ...KEY_RULES,
   ...FORMS,
 ];

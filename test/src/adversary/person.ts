@@ -21,16 +21,25 @@ export interface PersonOptions {
 export class Person {
   readonly isAgent = false;
   readonly name: string;
-  readonly core: ClientCore;
+  core: ClientCore;
   /** Events heard, by agent and number. */
   private readonly heard = new Map<string, number>();
   private readonly stage: Surroundings;
   private readonly peers = new Map<Board, Peer>();
+  private readonly options: PersonOptions;
+  private readonly random;
 
   constructor(stage: Surroundings, options: PersonOptions) {
     this.stage = stage;
     this.name = options.name;
-    this.core = new options.ClientCore(
+    this.options = options;
+    this.random = seededRandom(options.seed);
+    this.core = this.connect();
+  }
+
+  private connect(): ClientCore {
+    const { stage, options } = this;
+    const core = new options.ClientCore(
       {
         url: "wss://relay.test/wss",
         accountToken: makeToken("account", new Uint8Array(32)),
@@ -39,7 +48,7 @@ export class Person {
         ports: {
           link: stage.relay.port(this),
           timer: stage.makeTimer(() => true),
-          random: seededRandom(options.seed),
+          random: this.random,
           suite: options.suite,
           log: () => undefined,
         },
@@ -49,10 +58,22 @@ export class Person {
         presence: () => undefined,
         event: (_peer, _event, data) => this.hear(data),
         gap: (_peer, packets) => options.gap?.(packets),
+        reopened: () => undefined,
       },
     );
-    this.core.start();
+    core.start();
     stage.relay.pump();
+    return core;
+  }
+
+  /** Ends the client, as a command does, and begins anew with another one. */
+  leave(): void {
+    this.core.close();
+    this.stage.relay.pump();
+    this.core = this.connect();
+    const boards = [...this.peers.keys()];
+    this.peers.clear();
+    for (const board of boards) this.meet(board);
   }
 
   /** Learns the secret of an agent, or its new one. */

@@ -20,7 +20,8 @@
  *   data of the current C.A                          accepted once, in order, with its gap
  */
 import { SESSION_IDLE_MS } from "@blindrelay/protocol";
-import type { AgentVerdict, ClientEffect } from "@blindrelay/protocol/session";
+import { asciiText } from "@blindrelay/protocol/crypto";
+import { type AgentVerdict, CLOSE_NOTICE, type ClientEffect } from "@blindrelay/protocol/session";
 import { type PacketText, placeOf, readPacket } from "./packet-text.ts";
 import type { AgentObserver, ClientObserver, ClientStand } from "./taps.ts";
 
@@ -43,6 +44,8 @@ interface Life {
   secret: string;
 }
 
+const isClose = (plaintext: Uint8Array): boolean => asciiText(plaintext) === CLOSE_NOTICE;
+
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, i) => byte === b[i]);
 
@@ -62,6 +65,10 @@ export class SessionOracle {
   private readonly answerSecretOf = new Map<string, string>();
   private readonly answerOf = new Map<string, string>();
   private readonly lives = new Map<string, Life>();
+  /** Sids on which a side has said its last, and those whose end an agent has heard. */
+  private readonly closedByClients = new Set<string>();
+  private readonly closedByAgents = new Set<string>();
+  private readonly heardClosed = new Set<string>();
   readonly counters = { accepted: 0, answered: 0, refused: 0, abandoned: 0, missing: 0 };
 
   constructor(violate: (what: string) => void, agentOf: (first: string) => string | null) {
@@ -78,8 +85,12 @@ export class SessionOracle {
         life.secret = secret;
         this.agentReceived(agentId, life, before, text, now, verdict);
         this.checkTable(agentId, before, after, now, verdict, maxSessions);
+        this.checkClosed(agentId, before, after, now, verdict);
       },
-      sealed: (plaintext, text) => this.register(this.byAgents, agentId, text, plaintext),
+      sealed: (plaintext, text) => {
+        this.register(this.byAgents, agentId, text, plaintext);
+        this.checkLast(this.closedByAgents, agentId, text, plaintext);
+      },
     };
   }
 
@@ -93,6 +104,7 @@ export class SessionOracle {
       },
       sealed: (plaintext, text) => {
         this.register(this.byClients, name, text, plaintext);
+        this.checkLast(this.closedByClients, name, text, plaintext);
         this.checkOpened(name, text);
       },
     };
@@ -239,6 +251,31 @@ export class SessionOracle {
       const idleMs = now - (this.agentMarks.get(sid)?.at ?? 0);
       if (idleMs >= SESSION_IDLE_MS) this.violate(`${agentId} holds ${sid}, idle for ${idleMs} ms`);
     }
+  }
+
+  /** After its `system.close` a side seals nothing in that session. */
+  private checkLast(closed: Set<string>, by: string, text: string, plaintext: Uint8Array): void {
+    const sid = readPacket(text)?.sid ?? "";
+    if (closed.has(sid)) this.violate(`${by} sealed in ${sid} after its last packet`);
+    if (isClose(plaintext)) closed.add(sid);
+  }
+
+  /** Who left is forgotten, and who is dropped for want of room is told, by a verified opening only. */
+  private checkClosed(
+    agentId: string,
+    before: readonly string[],
+    after: readonly string[],
+    now: number,
+    verdict: AgentVerdict,
+  ): void {
+    for (const sid of before) {
+      if (this.heardClosed.has(sid)) this.violate(`${agentId} holds ${sid}, which was closed`);
+      const idleMs = now - (this.agentMarks.get(sid)?.at ?? 0);
+      if (after.includes(sid) || idleMs >= SESSION_IDLE_MS) continue;
+      if (verdict.kind !== "answer") this.violate(`${agentId} dropped ${sid} for nobody`);
+      if (!this.closedByAgents.has(sid)) this.violate(`${agentId} dropped ${sid} in silence`);
+    }
+    if (verdict.kind === "message" && isClose(verdict.plaintext)) this.heardClosed.add(verdict.sid);
   }
 
   // The client's side

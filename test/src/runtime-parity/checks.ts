@@ -104,6 +104,17 @@ export const CHECKS: readonly Check[] = [
     },
     "throw.away",
   ),
+  ...[7, -31999, 2 ** 53 - 1].map((code) =>
+    ask(
+      `the code ${code} that was thrown, with data`,
+      { error: { code, message: "dry", data: { level: 0.5 } } },
+      "throw.code",
+      { code },
+    ),
+  ),
+  ...[-32000, -32768, 1.5].map((code) =>
+    ask(`the code ${code} that was thrown`, failed("dry"), "throw.code", { code }),
+  ),
   {
     what: "an exception with a message that does not fit",
     see: (agent, max) => tell(agent, "throw.long", { length: max }),

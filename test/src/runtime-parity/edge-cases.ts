@@ -56,6 +56,9 @@ export default (agent: Agent): void => {
   agent.handle("throw.away", () => {
     throw { unavailable: true, sent: true, message: "the line is down" };
   });
+  agent.handle("throw.code", (params) => {
+    throw { code: params.code, message: "dry", data: { level: 0.5 } };
+  });
   agent.handle("throw.long", (params) => {
     throw new Error("x".repeat(params.length));
   });
