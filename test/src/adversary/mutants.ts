@@ -54,7 +54,7 @@ const BOOT_COUNT: readonly Mutant[] = [
       patch(
         BOOT,
         '  if (!writeSlot(storage, lower, encodeSlot(count + 1, hash))) return refused("medium");\n',
-        "  Promise.resolve().then(() => writeSlot(storage, lower, encodeSlot(count + 1, hash)));\n",
+        "  Promise.resolve().then(() => writeSlot(storage, lower, encodeSlot(count + 1, hash))).catch(() => {});\n",
       ),
     ],
     rather: ["restart", "replaySession"],
