@@ -12,7 +12,7 @@ import type { DeviceSurroundings } from "./surroundings.ts";
 import { observeAgent } from "./taps.ts";
 
 /** Few, so that sessions are also forgotten for want of room. */
-export const MAX_SESSIONS = 3;
+export const MAX_SESSIONS = 2;
 const LIMITS = { maxSessions: MAX_SESSIONS, unheldPerSecond: 200, unheldBurst: 400 };
 /** A handler that takes this long answers into whatever is left of its session. */
 export const SLOW_MS = 700;

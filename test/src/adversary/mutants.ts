@@ -362,7 +362,7 @@ const LEAVING: readonly Mutant[] = [
   {
     without: "an agent forgets a session whose client left",
     patches: [patch(CORE, "    this.sessions.close(context.sid);\n", "")],
-    rather: ["leave", "call"],
+    rather: ["leave", "call", "drop"],
   },
   {
     without: "a client sends nothing in a session that it left",
@@ -372,7 +372,7 @@ const LEAVING: readonly Mutant[] = [
   {
     without: "an agent says so on the session that it drops",
     patches: [patch(AGENT, "this.seal(sid, asciiBytes(CLOSE_NOTICE))", "null as string | null")],
-    rather: ["leave", "call"],
+    rather: ["leave", "call", "drop"],
   },
   {
     without: "only an opening whose tag verified makes room",
@@ -383,14 +383,14 @@ const LEAVING: readonly Mutant[] = [
         'this.makePlace();\n    if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
       ),
     ],
-    rather: ["leave", "call", "flip"],
+    rather: ["leave", "call", "drop", "flip"],
   },
   {
     without: "a client knows its session for closed",
     patches: [
       patch(CALLS, "if (said.event === CLOSE_METHOD) this.droppedByAgent();\n      else if", "if"),
     ],
-    rather: ["leave", "call"],
+    rather: ["leave", "call", "drop"],
   },
 ];
 
