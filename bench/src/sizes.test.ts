@@ -1,5 +1,5 @@
+import { espruinoFile } from "@blindrelay/agent-sdk/testing/budgets";
 import { expect, test } from "vitest";
-import { espruinoFile } from "../../agent-sdk/src/testing/budgets.ts";
 import { report } from "./sizes.ts";
 
 const { limit } = espruinoFile(1);

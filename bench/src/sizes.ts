@@ -1,8 +1,5 @@
 /** What the builds for Espruino and Moddable cost on the real engines that are here, beside the limits. */
 
-import { buildEspruino, buildEspruinoSerial } from "../../agent-sdk/build/espruino.ts";
-import { buildXsModules, moduleBytes } from "../../agent-sdk/build/xs.ts";
-import { findXsEngine } from "../../agent-sdk/build/xs-engine.ts";
 import {
   espruinoFile,
   espruinoTimes,
@@ -12,10 +9,13 @@ import {
   TIMED_BYTES,
   xsFigures,
   xsModuleFigures,
-} from "../../agent-sdk/src/testing/budgets.ts";
-import { findEspruino } from "../../agent-sdk/src/testing/espruino-engine.ts";
-import { measureEspruino } from "../../agent-sdk/src/testing/espruino-sizes.ts";
-import { measureXs } from "../../agent-sdk/src/testing/xs-sizes.ts";
+} from "@blindrelay/agent-sdk/testing/budgets";
+import { buildEspruino, buildEspruinoSerial } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { buildXsModules, moduleBytes } from "@blindrelay/agent-sdk/testing/build/xs";
+import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
+import { findEspruino } from "@blindrelay/agent-sdk/testing/espruino-engine";
+import { measureEspruino } from "@blindrelay/agent-sdk/testing/espruino-sizes";
+import { measureXs } from "@blindrelay/agent-sdk/testing/xs-sizes";
 import type { Report } from "./report.ts";
 
 /** Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */

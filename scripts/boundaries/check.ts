@@ -119,7 +119,7 @@ function checkArrows(graph: Graph, rule: ArrowsRule): Violation[] {
       const list = allowed.length > 0 ? allowed.join(", ") : "no other package";
       const what = `${edge.fromPackage} imports ${edge.toPackage}; it may import ${list}`;
       violations.push(found(rule, [edge], what));
-    } else if (edge.specifier.startsWith(".") && !rule.private.includes(edge.fromPackage)) {
+    } else if (edge.specifier.startsWith(".") && !matches(edge.from, rule.byPath)) {
       const what = `a path into ${edge.toPackage}; import it by its name, as its users do`;
       violations.push(found(rule, [edge], what));
     }

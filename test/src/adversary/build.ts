@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 export interface Build {
   readonly agent: typeof import("@blindrelay/agent-sdk");
-  readonly client: typeof import("../../../client-sdk/src/core/client-core.ts");
+  readonly client: typeof import("@blindrelay/client-sdk/testing");
   readonly crypto: typeof import("@blindrelay/protocol/crypto");
   readonly session: typeof import("@blindrelay/protocol/session");
   readonly suites: typeof import("@blindrelay/protocol/suites/node");

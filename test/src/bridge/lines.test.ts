@@ -1,9 +1,9 @@
 /** Mode `lines` over a real terminal and a real relay: calls, events, garbage, an unplugged cable. */
 import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
+import { LineReader, nmeaChecksum } from "@blindrelay/tools/testing/line-reader";
+import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LineReader, nmeaChecksum } from "../../../tools/src/bridge/line-reader.ts";
-import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import type { Running } from "../cli/processes.ts";
 import { BridgeHouse, newsOf } from "./world.ts";
 

@@ -1,8 +1,8 @@
 /** Mode `raw` over a real terminal, a real relay and the real command. */
 import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
+import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import type { Running } from "../cli/processes.ts";
 import { type Added, BridgeHouse, newsOf, residentKb, until } from "./world.ts";
 

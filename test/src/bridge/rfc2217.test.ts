@@ -1,7 +1,7 @@
 /** A port server far away, and a terminal farther: rate and control lines go the whole way. */
 import type { Server } from "node:net";
+import { portServer } from "@blindrelay/tools/testing/serial/server";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { portServer } from "../../../tools/src/serial/testing/server.ts";
 import { BridgeHouse, newsOf } from "./world.ts";
 
 /** RFC 2217 section 3. */

@@ -7,8 +7,8 @@ import type { Socket } from "node:net";
 import { startAgent } from "@blindrelay/agent-sdk/node";
 import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
 import type { Client } from "@blindrelay/client-sdk/node";
+import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import type { Running } from "../cli/processes.ts";
 import { type Added, BridgeHouse, newsOf, until } from "./world.ts";
 

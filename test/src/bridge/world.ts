@@ -1,7 +1,7 @@
 /** A relay, the `blindrelay bridge` command and a client as they are used, with a device that the test plays. */
 import { chmodSync, readFileSync } from "node:fs";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
-import { Cable } from "../../../tools/src/serial/testing/pty.ts";
+import { Cable } from "@blindrelay/tools/testing/serial/pty";
 import { House, PASSWORD, type Running } from "../cli/processes.ts";
 
 export interface Added {

@@ -1,7 +1,7 @@
 /** The first login of somebody on a relay that wants two factors, which is the default. */
 import { createHmac } from "node:crypto";
+import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import { type Environment, House, PASSWORD } from "./processes.ts";
 
 const STEP_MS = 30_000;

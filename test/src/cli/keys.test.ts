@@ -1,7 +1,7 @@
 /** What a person at a terminal can do at any time: not answer, and leave. */
 import { readFileSync, statSync } from "node:fs";
+import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import { House, PASSWORD } from "./processes.ts";
 
 const CTRL_C = "\x03";

@@ -3,8 +3,8 @@
  * missing there, none is there that does not exist, and each answers as its schema says.
  */
 import { METHODS } from "node:http";
+import { type Rest, startRest } from "@blindrelay/relay-server/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Rest, startRest } from "../../../relay-server/src/http/harness.ts";
 import { type Description, readDescription } from "./document.ts";
 import { rightCredentials, startWorld, type World } from "./world.ts";
 

@@ -11,18 +11,20 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { makeToken } from "@blindrelay/protocol";
 import { initStore, startServer } from "@blindrelay/relay-server";
-import { findCredential } from "../../../relay-server/src/control/credentials.ts";
-import { openData } from "../../../relay-server/src/control/data-dir.ts";
 import {
+  addAgent,
+  addSession,
+  addUser,
+  drawToken,
+  endLogin,
+  findCredential,
+  hashPassword,
+  hashToken,
   issueLogin,
   issuePersistent,
   issueSession,
-} from "../../../relay-server/src/control/issue.ts";
-import { hashPassword } from "../../../relay-server/src/control/passwords.ts";
-import { drawToken, hashToken } from "../../../relay-server/src/control/secrets.ts";
-import { addAgent } from "../../../relay-server/src/store/agents.ts";
-import { addSession, endLogin } from "../../../relay-server/src/store/sessions.ts";
-import { addUser } from "../../../relay-server/src/store/users.ts";
+  openData,
+} from "@blindrelay/relay-server/testing";
 import type { Answer, Operation } from "./document.ts";
 import type { Request } from "./requests.ts";
 import type { Known } from "./shapes.ts";

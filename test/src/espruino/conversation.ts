@@ -4,11 +4,11 @@
  * before and after a power cut. A client can tell boards apart by `system.info` only.
  */
 import { fileURLToPath } from "node:url";
+import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Client } from "@blindrelay/client-sdk/node";
+import { KINDS, type Kind } from "@blindrelay/simulator/devices/kinds";
+import { celsiusAt } from "@blindrelay/simulator/devices/sensor";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
-import { KINDS, type Kind } from "../../../simulator/src/devices/kinds.ts";
-import { celsiusAt } from "../../../simulator/src/devices/sensor.ts";
 import { type Credentials, openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
 export interface Board {

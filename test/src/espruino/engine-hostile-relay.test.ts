@@ -1,8 +1,8 @@
 /** The malicious relay against the built Espruino file on a real Espruino, where ESPRUINO_BIN names one. */
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { makeToken } from "@blindrelay/protocol";
 import { beforeAll, describe, expect, it } from "vitest";
-import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
 import { play } from "../adversary/moves.ts";
 import { type EngineHardware, engineHardware } from "../hostile-boards/engine-hardware.ts";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";

@@ -1,11 +1,11 @@
 /** What needs no relay, on a real Espruino: vectors, an hour of calls, the boot count, flash and clocks. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { buildEspruino, buildForBoard } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { Engine } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { makeToken } from "@blindrelay/protocol";
 import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { buildEspruino, buildForBoard } from "../../../agent-sdk/build/espruino.ts";
-import { Engine } from "../../../agent-sdk/src/testing/espruino-engine.ts";
 import { binary, whySkipped } from "./engine.ts";
 
 const sdk = (path: string): string =>

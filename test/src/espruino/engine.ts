@@ -3,7 +3,7 @@ import {
   Engine,
   type EngineProcess,
   findEspruino,
-} from "../../../agent-sdk/src/testing/espruino-engine.ts";
+} from "@blindrelay/agent-sdk/testing/espruino-engine";
 
 /** With memory to spare. */
 export const binary = findEspruino("ESPRUINO_BIN");

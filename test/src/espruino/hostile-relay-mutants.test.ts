@@ -3,8 +3,9 @@
  * left out of the built file, and the attacks must find it. Sessions inside cannot be looked into here;
  * mutants.test.ts of ../adversary does so with the same core, for every rule.
  */
+
+import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { expect, test } from "vitest";
-import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
 import { play } from "../adversary/moves.ts";
 import { MUTANTS, type Mutant } from "../adversary/mutants.ts";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";

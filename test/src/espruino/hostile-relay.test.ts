@@ -1,6 +1,7 @@
 /** The malicious relay against the built Espruino file in the subset check. */
+
+import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { describe } from "vitest";
-import { buildEspruino } from "../../../agent-sdk/build/espruino.ts";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
 import { siegeTests } from "../hostile-boards/siege-tests.ts";
 import { subsetHardware } from "../hostile-boards/subset-hardware.ts";

@@ -1,6 +1,7 @@
 /** What the subset check imitates; the conversations with it are in test/src/runtime-parity. */
+
+import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import { describe, expect, it } from "vitest";
-import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
 
 describe("subset check", () => {
   it.each([

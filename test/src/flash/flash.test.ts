@@ -5,10 +5,10 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
+import type { DoubleOptions } from "@blindrelay/tools/testing/console/options";
+import { Cable, RealEspruino } from "@blindrelay/tools/testing/console/pty";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
-import type { DoubleOptions } from "../../../tools/src/console/testing/options.ts";
-import { Cable, RealEspruino } from "../../../tools/src/console/testing/pty.ts";
 import { type Ended, House, PASSWORD } from "../cli/processes.ts";
 import { Terminals } from "../espruino/terminals.ts";
 

@@ -1,7 +1,8 @@
 /** `blindrelay shell AGENT --serial`: a terminal on a port far away, through bridge and relay. */
+
+import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
+import { Cable } from "@blindrelay/tools/testing/console/pty";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { EspruinoDouble } from "../../../tools/src/console/testing/double.ts";
-import { Cable } from "../../../tools/src/console/testing/pty.ts";
 import { House, PASSWORD } from "../cli/processes.ts";
 
 vi.setConfig({ testTimeout: 120_000 });

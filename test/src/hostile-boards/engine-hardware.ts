@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LinkPort } from "@blindrelay/agent-sdk";
-import { EspruinoDevice, FLASH_FILE } from "../../../agent-sdk/src/testing/espruino-device.ts";
-import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
-import { wireNet } from "../../../agent-sdk/src/testing/wire-net.ts";
+import { EspruinoDevice, FLASH_FILE } from "@blindrelay/agent-sdk/testing/espruino-device";
+import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
+import { wireNet } from "@blindrelay/agent-sdk/testing/wire-net";
 import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
 import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from "./hardware.ts";
 

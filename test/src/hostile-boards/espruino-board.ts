@@ -1,6 +1,6 @@
 /** What a besieged Espruino has in its Storage, and what is run on it, whatever its engine. */
 import { fileURLToPath } from "node:url";
-import { buildProgram } from "../../../agent-sdk/build/espruino.ts";
+import { buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Identity } from "./hardware.ts";
 
 /** Files by their name in Storage, which holds them beside the boot count and the configuration. */

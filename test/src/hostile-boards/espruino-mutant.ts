@@ -19,7 +19,7 @@ export const buildEspruinoMutant = async (patches: readonly Patch[]): Promise<st
     cpSync(join(REPOSITORY, BUILD), join(root, BUILD), { recursive: true });
     symlinkSync(join(REPOSITORY, NODE_MODULES), join(root, NODE_MODULES));
     const url = pathToFileURL(join(root, BUILD, "espruino.ts")).href;
-    const build: typeof import("../../../agent-sdk/build/espruino.ts") = await import(
+    const build: typeof import("@blindrelay/agent-sdk/testing/build/espruino") = await import(
       /* @vite-ignore */ url
     );
     return build.buildEspruino().code;

@@ -1,5 +1,5 @@
 /** What is tried in a siege, as lists of moves. */
-import { seeded } from "../../../simulator/src/seeded.ts";
+import { seeded } from "@blindrelay/simulator/testing";
 import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
 const names = Object.keys(MOVES) as MoveName[];

@@ -3,8 +3,9 @@
  * malicious relay of ../adversary, on one virtual clock. The sessions inside an engine cannot be looked
  * into. So what is watched is what people may rely on (call-oracle.ts), and what goes over the wire.
  */
+
+import { ClientCore } from "@blindrelay/client-sdk/testing";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { ClientCore } from "../../../client-sdk/src/core/client-core.ts";
 import { Person } from "../adversary/person.ts";
 import type { Captured } from "../adversary/relay.ts";
 import { Stage } from "../adversary/stage.ts";

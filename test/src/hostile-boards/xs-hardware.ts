@@ -1,8 +1,8 @@
 /** A board whose agent runs in the real XS engine. */
 import type { LinkPort } from "@blindrelay/agent-sdk";
-import { linkWire } from "../../../agent-sdk/src/testing/link-wire.ts";
-import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
-import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
+import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
+import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
+import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import {
   DEAD_NETWORK,
   type Hardware,

@@ -9,10 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { initStore } from "@blindrelay/relay-server";
+import { findUserByName, openData, repeatPersistent } from "@blindrelay/relay-server/testing";
 import { afterEach, expect, test } from "vitest";
-import { openData } from "../../../relay-server/src/control/data-dir.ts";
-import { repeatPersistent } from "../../../relay-server/src/control/issue.ts";
-import { findUserByName } from "../../../relay-server/src/store/users.ts";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 /** Two relays side by side, because a start is most of a round's time. */

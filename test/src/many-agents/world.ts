@@ -9,16 +9,13 @@ import {
   type RelayEnd,
   seededRandom,
 } from "@blindrelay/agent-sdk/memory";
+import type { Peer } from "@blindrelay/client-sdk/testing";
+import { ClientCore } from "@blindrelay/client-sdk/testing";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { ClientCore } from "../../../client-sdk/src/core/client-core.ts";
-import type { Peer } from "../../../client-sdk/src/core/peer.ts";
-import { MemoryStore } from "../../../relay-server/src/core/harness.ts";
-import { Hub } from "../../../relay-server/src/core/hub.ts";
-import { TICK_MS } from "../../../relay-server/src/core/limits.ts";
-import { Lockout } from "../../../relay-server/src/core/lockout.ts";
-import type { AuthRequest } from "../../../relay-server/src/core/ports.ts";
+import type { AuthRequest } from "@blindrelay/relay-server/testing/core";
+import { Hub, Lockout, MemoryStore, TICK_MS } from "@blindrelay/relay-server/testing/core";
 
 const USER = "ann";
 const URL = "wss://relay.example/wss";

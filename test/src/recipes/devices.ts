@@ -1,6 +1,6 @@
 /** The devices of docs/recipes.md at the other end of a cable: they speak as the page says. */
 import type { Socket } from "node:net";
-import type { Cable } from "../../../tools/src/serial/testing/pty.ts";
+import type { Cable } from "@blindrelay/tools/testing/serial/pty";
 
 /** From one press of the button to the next. */
 const PRESS_MS = 200;

@@ -4,8 +4,8 @@
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, describe, expect, it } from "vitest";
-import { Cable, HAS_SOCAT } from "../../../tools/src/serial/testing/pty.ts";
 import { playArduino, playSwitch } from "./devices.ts";
 import { lineSource, readSections, readTurn, type Section } from "./document.ts";
 import { Reader } from "./reader.ts";

@@ -1,6 +1,6 @@
 /** The built Espruino file: in the subset check, on a real Espruino, and on one as small as a Puck.js. */
-import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
-import { SubsetBoard } from "../../../agent-sdk/src/testing/espruino-subset.ts";
+import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
 import type { Board, Installation, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";

@@ -1,9 +1,9 @@
 /** The device program files that every board runs as they are. */
 import { fileURLToPath } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
-import echo from "../../../simulator/src/devices/echo.ts";
-import sensor from "../../../simulator/src/devices/sensor.ts";
-import valve from "../../../simulator/src/devices/valve.ts";
+import echo from "@blindrelay/simulator/devices/echo";
+import sensor from "@blindrelay/simulator/devices/sensor";
+import valve from "@blindrelay/simulator/devices/valve";
 import counter from "../xs/counter.ts";
 import oddities from "./edge-cases.ts";
 

@@ -3,8 +3,8 @@
  * cannot tell which it talks to but by system.info.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
+import { KINDS } from "@blindrelay/simulator/devices/kinds";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KINDS } from "../../../simulator/src/devices/kinds.ts";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import type { Runtime } from "./board.ts";
 import { RUNTIMES } from "./boards.ts";

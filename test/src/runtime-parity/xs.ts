@@ -1,9 +1,9 @@
 /** The Moddable build in the real XS engine. */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
+import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
+import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
-import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
-import { wsWire } from "../../../agent-sdk/src/testing/ws-wire.ts";
-import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
 import type { Installation, Runtime } from "./board.ts";
 

@@ -1,10 +1,10 @@
 /** The Moddable build in the real XS engine, where its flash is empty; all else is in test/src/runtime-parity. */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
+import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
+import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
-import { FakePreference } from "../../../agent-sdk/src/testing/moddable-sdk.ts";
-import { wsWire } from "../../../agent-sdk/src/testing/ws-wire.ts";
-import { XsDevice } from "../../../agent-sdk/src/testing/xs-device.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "./engine.ts";
 
 describe.skipIf(withoutEngine)(`an agent in XS${whySkipped}`, () => {

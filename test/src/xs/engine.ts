@@ -1,8 +1,8 @@
 /** The engine and the scripts for it, made once for a test file. */
 import { fileURLToPath } from "node:url";
-import { buildXsModules } from "../../../agent-sdk/build/xs.ts";
-import { findXsEngine } from "../../../agent-sdk/build/xs-engine.ts";
-import { deviceScript } from "../../../agent-sdk/build/xs-script.ts";
+import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
+import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
+import { deviceScript } from "@blindrelay/agent-sdk/testing/build/xs-script";
 
 /** The very files that the simulator runs on Node. */
 const programs = ["echo", "sensor", "valve"].map((name) => [

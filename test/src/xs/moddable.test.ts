@@ -8,8 +8,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { buildXsModules } from "../../../agent-sdk/build/xs.ts";
 import { type Credentials, openRelayFixture, type RelayFixture } from "./relay-fixture.ts";
 
 const BUILD_MS = 300_000;
