@@ -1,17 +1,53 @@
 /**
- * The relay's one clock: Unix time that never runs backwards and never stands still, as the hub
- * wants it, and yet follows a machine that learns the right time only after its start, as
- * one-time codes want it.
+ * The relay's two clocks. Timers, deadlines and lock-outs go by the steady one, which no correction of the
+ * machine's time moves; what is written down or compared with what was (expiry, one-time codes, retention)
+ * goes by the wall clock, as it is at that moment, so that a glitch ends with its correction.
  */
 
-/** Milliseconds since 1970. `wall` may jump; `steady` counts on whatever happens to it. */
-export const relayClock = (
-  wall: () => number = Date.now,
-  steady: () => number = () => performance.now(),
-): (() => number) => {
-  let ahead = wall() - steady();
-  return () => {
-    ahead = Math.max(ahead, wall() - steady());
-    return Math.floor(steady() + ahead);
+/** Milliseconds. */
+export interface Clocks {
+  /** Never runs backwards and never jumps; about Unix time, if that was right at the start. */
+  readonly steadyMs: () => number;
+  /** Unix time as the machine has it. */
+  readonly wallMs: () => number;
+}
+
+export const systemClocks = (
+  wallMs: () => number = Date.now,
+  counterMs: () => number = () => performance.now(),
+): Clocks => {
+  const origin = wallMs() - counterMs();
+  return { wallMs, steadyMs: () => Math.floor(counterMs() + origin) };
+};
+
+/** Between two looks; a clock that is disciplined by NTP moves by far less. */
+const JUMP_MS = 60_000;
+/** For so long after a jump nothing is forgotten: it may have been a glitch. */
+const DISTRUST_MS = 24 * 3_600_000;
+
+export interface ClockWatch {
+  /** Looks at both clocks; call it often. True where the wall clock has just jumped. */
+  look(): boolean;
+  /** Whether the wall clock has gone steadily for long enough to forget things by. */
+  isTrusted(): boolean;
+}
+
+/** Notices jumps of the wall clock, to and fro. */
+export const clockWatch = ({ steadyMs, wallMs }: Clocks): ClockWatch => {
+  let ahead = wallMs() - steadyMs();
+  let distrustedUntil = Number.NEGATIVE_INFINITY;
+  const look = (): boolean => {
+    const now = wallMs() - steadyMs();
+    const jumped = Math.abs(now - ahead) > JUMP_MS;
+    if (jumped) distrustedUntil = steadyMs() + DISTRUST_MS;
+    ahead = now;
+    return jumped;
+  };
+  return {
+    look,
+    isTrusted: () => {
+      look();
+      return steadyMs() >= distrustedUntil;
+    },
   };
 };

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import WebSocket from "ws";
+import { systemClocks } from "./clock.ts";
 import { initStore, openData } from "./control/data-dir.ts";
 import { rekey } from "./control/key-rotation.ts";
 import { masterKeyPath } from "./control/master-key.ts";
@@ -111,6 +112,29 @@ test("one message's way: login, agent, both links, a bare packet there and back"
   const answer = { ...packet, sid: "C.A" };
   device.send(answer);
   expect(await client.next()).toEqual(answer);
+});
+
+test("a clock that jumps ahead and is corrected ends no link, and no token for good", async () => {
+  await server.stop();
+  let aheadMs = 0;
+  const { steadyMs } = systemClocks();
+  const clocks = { steadyMs, wallMs: () => Date.now() + aheadMs };
+  server = await startServer({ data, port: 0, metricsPort: 0 }, { log: LOG, clocks });
+  const { body } = await logIn();
+  const link = await connect({ api_token: body.user.api_token });
+  const again = () => connect({ session_token: link.answer.session_token });
+  const read = () => api("GET", "/account", body.access_token);
+  aheadMs = 2 * 86_400_000;
+  expect((await again()).answer.code).toBe("SESSION_EXPIRED");
+  expect((await read()).body.code).toBe("SESSION_EXPIRED");
+  const payload = JSON.stringify({ v: "1", sid: "C", seq: 0, p: "x" });
+  link.send({ type: "relay", agent_id: "nobody", payload, request_id: "r" });
+  expect(await link.next()).toMatchObject({ type: "error", code: "AGENT_NOT_FOUND" });
+  aheadMs = 0;
+  expect((await again()).answer.status).toBe("authenticated");
+  expect((await read()).status).toBe(200);
+  link.send({ type: "relay", agent_id: "nobody", payload, request_id: "s" });
+  expect(await link.next()).toMatchObject({ request_id: "s" });
 });
 
 test("a folder takes one relay, and commands beside it", async () => {

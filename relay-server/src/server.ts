@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Logger } from "pino";
 import pkg from "../package.json" with { type: "json" };
-import { relayClock } from "./clock.ts";
+import { type Clocks, clockWatch, systemClocks } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
 import { controlContext, type Links } from "./control/context.ts";
 import { openAlone } from "./control/data-dir.ts";
@@ -57,8 +57,8 @@ export interface RunningServer {
 /** What a server is started with, beyond its configuration; a test brings its own. */
 export interface ServerPorts {
   readonly log?: Logger;
-  /** Unix milliseconds that never run backwards. */
-  readonly nowMs?: () => number;
+  /** Instead of the machine's. */
+  readonly clocks?: Clocks;
   /** Instead of the key file. */
   readonly masterKey?: string | undefined;
 }
@@ -73,7 +73,8 @@ export const startServer = async (
 ): Promise<RunningServer> => {
   const config = readConfig(settings);
   const log = ports.log ?? createLog(config.logLevel);
-  const nowMs = ports.nowMs ?? relayClock();
+  const clocks = ports.clocks ?? systemClocks();
+  const { steadyMs, wallMs } = clocks;
   const addressOf = addresses(config, log);
   const keys = trustedKeys(config);
   const { tlsCert, tlsKey } = config;
@@ -101,19 +102,25 @@ export const startServer = async (
     writeBehind,
     lockout,
     limits,
-    nowMs,
+    clocks,
     log,
   });
   const { hub } = running;
-  const context = controlContext({ ...data, lockout, links: links(hub, nowMs), nowMs });
-  const startedAtMs = nowMs();
+  const context = controlContext({
+    ...data,
+    lockout,
+    links: links(hub, steadyMs),
+    nowMs: wallMs,
+    steadyMs,
+  });
+  const startedAtMs = steadyMs();
   const loopDelay = monitorEventLoopDelay();
   loopDelay.enable();
   let draining = false;
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
   const settle = () =>
     writeBehind.flush().catch(complain("cannot write request counts and last-seen times"));
-  const isReady = async () => !draining && (await answers(store.db));
+  const isReady = async () => !draining && (await store.isReady());
   const app = buildApp(
     {
       ...context,
@@ -143,7 +150,7 @@ export const startServer = async (
     await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
-    await writeBehind.flush();
+    await settle(); // or the log says what was lost
     await store.close();
   };
   try {
@@ -159,13 +166,17 @@ export const startServer = async (
   const failed = new Promise<Failure>((resolve) => {
     fail = resolve;
   });
-  const endThem = endDisabled(hub, store.db, nowMs);
+  const watch = clockWatch(clocks);
+  const endThem = endDisabled(hub, store.db, steadyMs);
   const timers = [
     setInterval(() => endThem().catch(complain("cannot look for disabled users")), FLUSH_MS),
     setInterval(() => watchKey().catch(complain("cannot look at the key's check")), FLUSH_MS),
     setInterval(settle, FLUSH_MS),
+    setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
     setInterval(
-      () => applyRetention(store.db, nowMs()).catch(complain("cannot tidy the store")),
+      () =>
+        watch.isTrusted() &&
+        applyRetention(store.patient, wallMs()).catch(complain("cannot tidy the store")),
       FORGET_MS,
     ),
   ];
@@ -241,6 +252,8 @@ const figures = (
 /** Why a relay cannot go on: what it would derive now is not what the next one derives. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
+const CLOCK_JUMPED = "the machine's clock jumped: nothing is forgotten by it for a day";
+
 /** Ends the links of users that a command disabled while the relay runs. */
 const endDisabled = (hub: Hub, db: Db, nowMs: () => number): (() => Promise<void>) => {
   let known = new Set<string>();
@@ -281,13 +294,4 @@ const listening = async (which: "" | "metrics-", started: Promise<unknown>): Pro
 const urlOf = (server: Server, scheme: "http" | "https"): string => {
   const { address, family, port } = server.address() as AddressInfo;
   return `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
-};
-
-const answers = async (db: Db): Promise<boolean> => {
-  try {
-    await readSetting(db, "totp");
-    return true;
-  } catch {
-    return false;
-  }
 };

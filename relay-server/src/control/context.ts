@@ -14,8 +14,10 @@ export interface ControlContext {
   /** Failed logins by name. */
   readonly names: UsernameLockout;
   readonly links: Links;
-  /** Unix milliseconds. */
+  /** Unix milliseconds, as the machine's clock has them: for what is kept and compared later. */
   readonly nowMs: () => number;
+  /** Milliseconds that no correction of that clock moves: for lock-outs and other waits (clock.ts). */
+  readonly steadyMs: () => number;
   /** Logins by address and by user, one at a time. */
   readonly mutex: KeyedMutex;
 }

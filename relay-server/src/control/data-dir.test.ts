@@ -1,8 +1,9 @@
 /** Making and opening a relay's memory: what is refused, and that a death in between leaves no trap. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { postgres } from "../store/testing/engines.ts";
 import { type InitOptions, initStore, openData } from "./data-dir.ts";
 
 let folder: string;
@@ -36,6 +37,39 @@ test("a store is made once", async () => {
   expect(secrets.unwrap(user.id, user.totp_secret as string)).toBe(totpSecret);
   await store.close();
 });
+
+const shared = postgres();
+for (const [name, skipped, where] of [
+  ["SQLite", false, async () => undefined],
+  ["PostgreSQL", shared.skipped, async () => ((await shared.prepare()) as { url: string }).url],
+] as const) {
+  test.skipIf(skipped)(
+    `where ${name} holds a store, init writes nothing, not even a key`,
+    async () => {
+      const store = await where();
+      await make({ store });
+      const tables = async () => {
+        const { store: opened } = await openData({ data, store });
+        const all = (name: "users" | "settings") =>
+          opened.db.selectFrom(name).selectAll().execute();
+        const found = JSON.stringify([await all("users"), await all("settings")]);
+        await opened.close();
+        return found;
+      };
+      const before = await tables();
+      const key = join(data, "key");
+      const elsewhere = store === undefined ? data : join(folder, "second");
+      if (store === undefined) renameSync(key, `${key}.away`);
+      await expect(make({ data: elsewhere, store, username: "eve" })).rejects.toMatchObject({
+        exitCode: 5,
+      });
+      expect(existsSync(join(elsewhere, "key"))).toBe(false);
+      if (store === undefined) renameSync(`${key}.away`, key);
+      expect(await tables()).toBe(before);
+      if (store !== undefined) await shared.remove();
+    },
+  );
+}
 
 test("one that died half made is made by the next try, with the key that was left", async () => {
   await make();

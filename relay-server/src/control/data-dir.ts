@@ -4,7 +4,13 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Failure } from "../failure.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
-import { openStore, type Store, type StoreLocation, StoreMissing } from "../store/open.ts";
+import {
+  isInitialised,
+  openStore,
+  type Store,
+  type StoreLocation,
+  StoreMissing,
+} from "../store/open.ts";
 import { readSetting, writeSetting } from "../store/settings.ts";
 import { addUser } from "../store/users.ts";
 import { userProblem } from "./account.ts";
@@ -48,16 +54,13 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const { username, password } = options;
   const problem = userProblem(username, password);
   if (problem !== null) throw new Failure("usage", problem);
+  if (await alreadyMade(options)) throw storeExists(options);
   makeFolder(options.data);
   const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
   const store = await open(options, true);
   try {
-    if ((await readSetting(store.db, "master_key_check")) !== null) {
-      throw new Failure(
-        "refused",
-        `there is a store already: choose another folder than ${options.data}, or start this one`,
-      );
-    }
+    // Again, now that nobody else can: two who make the same store at once.
+    if ((await readSetting(store.db, "master_key_check")) !== null) throw storeExists(options);
     const id = randomUUID();
     const nowMs = Date.now();
     const totpSecret = options.totp ? drawTotpSecret() : null;
@@ -82,6 +85,26 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
     await store.close();
   }
 };
+
+/** Looked up before anything is written: a key that is made for a store of another key helps nobody. */
+const alreadyMade = async (options: DataOptions): Promise<boolean> => {
+  try {
+    return await isInitialised(locate(options));
+  } catch (error) {
+    throw new Failure("unreachable", `cannot look for a store: ${messageOf(error)}`, error);
+  }
+};
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+const storeExists = ({ data, store = "sqlite" }: DataOptions): Failure =>
+  new Failure(
+    "refused",
+    store === "sqlite"
+      ? `there is a store already: choose another folder than ${data}, or start this one`
+      : "there is a store already in this database: to run one more relay on it, copy key/master.key from the data folder of the first one and start it; for a store of its own name another database",
+  );
 
 export interface Data {
   readonly store: Store;

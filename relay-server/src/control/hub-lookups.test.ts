@@ -3,7 +3,7 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AuthRequest } from "../core/ports.ts";
 import { type Rest, startRest } from "../http/harness.ts";
-import { writeRequestsUsed } from "../store/sessions.ts";
+import { addRequestsUsed } from "../store/sessions.ts";
 import { findCredential } from "./credentials.ts";
 import { storeLookups } from "./hub-lookups.ts";
 import { issueSession } from "./issue.ts";
@@ -60,7 +60,7 @@ describe("accepted", () => {
 
   test("a session token comes back the same, with what is left and what was used", async () => {
     const first = await accepted(asClient(account));
-    await writeRequestsUsed(rest.context.store.db, first.sessionHash, 41);
+    await addRequestsUsed(rest.context.store.db, first.sessionHash, 41);
     rest.clock.nowMs += 5000;
     const again = await accepted(ask({ sessionToken: first.sessionToken }));
     expect(again).toEqual({ ...first, requestsUsed: 41 });
@@ -214,7 +214,7 @@ describe("refused with exactly Invalid token", () => {
 
 test("expired and used up session tokens say so, and are not counted", async () => {
   const { sessionToken, sessionHash } = await accepted(asClient(account));
-  await writeRequestsUsed(rest.context.store.db, sessionHash, SESSION_MAX_REQUESTS);
+  await addRequestsUsed(rest.context.store.db, sessionHash, SESSION_MAX_REQUESTS);
   expect(await ask({ sessionToken })).toEqual({
     ok: false,
     code: "LIMIT_EXCEEDED",

@@ -1,7 +1,7 @@
 /** However often somebody logs in or asks for session tokens, the store holds a bounded number. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Rest, startRest } from "../http/harness.ts";
-import { writeRequestsUsed } from "../store/sessions.ts";
+import { addRequestsUsed } from "../store/sessions.ts";
 import { type Credential, findCredential } from "./credentials.ts";
 import { issueLogin, issueSession } from "./issue.ts";
 
@@ -59,7 +59,7 @@ test("those that expired by themselves count among the ended ones", async () => 
 
 test("an account has 1,000 at a time; what was used outlives what was not", async () => {
   const [used = "", unused = ""] = await issue(account, 1000);
-  await writeRequestsUsed(rest.context.store.db, (await credential(used)).hash, 1);
+  await addRequestsUsed(rest.context.store.db, (await credential(used)).hash, 1);
   const [newest = ""] = await issue(account, 1);
   expect((await find(used)).state).toBe("live");
   expect((await find(unused)).state).toBe("ended");

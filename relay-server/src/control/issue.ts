@@ -3,6 +3,7 @@
  * ones are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
+import { hold } from "../store/hold.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
 import { addToken, currentToken, retireTokens } from "../store/tokens.ts";
@@ -22,6 +23,8 @@ export const issuePersistent = async (
   owner: Owner,
   nowMs: number,
 ): Promise<string> => {
+  // Two rotations at once: the second one ends what the first has made.
+  await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
   await retireTokens(db, owner.userId, owner.agentId, nowMs);
   const kind = owner.agentId === null ? "account" : "agent";
   const nonce = drawNonce();

@@ -1,6 +1,7 @@
 /** Proving a password costs the same whether or not there is such a user; guesses go one at a time. */
 import { beforeEach, expect, test, vi } from "vitest";
-import { startRest } from "../http/harness.ts";
+import { PASSWORD, startRest } from "../http/harness.ts";
+import { findUserByName } from "../store/users.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import { provesFactors } from "./login-check.ts";
 import { DUMMY_HASH, hashPassword, verifyPassword } from "./passwords.ts";
@@ -19,6 +20,30 @@ test("an unknown user name is checked against a hash of the same cost", async ()
   const real = await hashPassword("x");
   expect(cost(real)).toBe(cost(DUMMY_HASH));
   expect(real.length).toBe(DUMMY_HASH.length);
+  await rest.close();
+});
+
+test("codes tried while the clock was ahead lock out nobody once it is right again", async () => {
+  const rest = await startRest({ totp: true });
+  const user = async () => findUserByName(rest.context.store.db, "admin");
+  const proves = async (code: string) => provesFactors(rest.context, await user(), PASSWORD, code);
+  const rightMs = rest.clock.nowMs;
+  rest.clock.nowMs += 2 * 86_400_000;
+  for (let i = 0; i < 4; i += 1) expect(await proves("000000")).toBe(false);
+  rest.clock.nowMs += 40_000; // the third wrong one made it rest, by the wrong clock
+  expect(await proves(rest.code())).toBe(true);
+  for (let i = 0; i < 3; i += 1) expect(await proves("000000")).toBe(false);
+  rest.clock.nowMs = rightMs;
+  expect(await proves(rest.code())).toBe(true);
+  expect(await proves(rest.code())).toBe(false); // once, as ever
+  await rest.close();
+});
+
+test("a mistyped code costs nothing, and is no rest", async () => {
+  const rest = await startRest({ totp: true });
+  const user = async () => findUserByName(rest.context.store.db, "admin");
+  expect(await provesFactors(rest.context, await user(), PASSWORD, "000000")).toBe(false);
+  expect(await user()).toMatchObject({ totp_failures: 1, totp_rests_until: 0 });
   await rest.close();
 });
 

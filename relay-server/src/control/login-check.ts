@@ -4,15 +4,17 @@
  */
 
 import type { UserRow } from "../store/tables.ts";
-import { findUser, lockTotp, takeRecoveryCode, useTotpStep } from "../store/users.ts";
+import { failTotp, findUser, forgiveTotp, takeRecoveryCode, useTotpStep } from "../store/users.ts";
 import type { ControlContext } from "./context.ts";
 import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
-import { totpStep } from "./totp.ts";
+import { totpStep, totpStepAt } from "./totp.ts";
 
-/** Wrong codes in a row that cost nothing: people mistype. */
-const FREE_FAILURES = 2;
-const FIRST_REST_MS = 30_000; // one step, so that a retry is with another code
-const LONGEST_REST_MS = 15 * 60_000;
+/**
+ * How long the account rests after the first, second, ... wrong code in a row. Two cost nothing, because
+ * people mistype; then at least one step, so that a retry is with another code.
+ */
+const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
+const LONGEST_REST_MS = Math.max(...RESTS_MS);
 
 /** Whether password and code are the user's. Takes as long for an unknown user. */
 export const provesFactors = async (
@@ -39,14 +41,11 @@ const provesCode = async (
   const nowMs = context.nowMs();
   const user = await findUser(context.store.db, userId);
   if (user === undefined || user.totp_secret === null || code === undefined) return false;
-  if (user.totp_rests_until > nowMs) return false;
+  const restMs = user.totp_rests_until - nowMs;
+  // One that is longer than any rest was written by a clock that was wrong then, or is wrong now.
+  if (restMs > 0 && restMs <= LONGEST_REST_MS) return false;
   if (await usesCode(context, user, user.totp_secret, code, nowMs)) return true;
-  const failures = user.totp_failures + 1;
-  const restMs =
-    failures <= FREE_FAILURES
-      ? 0
-      : Math.min(FIRST_REST_MS * 2 ** (failures - FREE_FAILURES - 1), LONGEST_REST_MS);
-  await lockTotp(context.store.db, userId, failures, nowMs + restMs);
+  await failTotp(context.store.db, userId, { ms: RESTS_MS, nowMs });
   return false;
 };
 
@@ -58,9 +57,9 @@ const usesCode = async (
   nowMs: number,
 ): Promise<boolean> => {
   const step = totpStep(context.secrets.unwrap(user.id, wrapped), code, nowMs);
-  if (step !== null) return useTotpStep(context.store.db, user.id, step);
+  if (step !== null) return useTotpStep(context.store.db, user.id, step, totpStepAt(nowMs));
   const hash = context.secrets.recoveryHash(user.id, code.toLowerCase());
   if (!(await takeRecoveryCode(context.store.db, user.id, hash))) return false;
-  await lockTotp(context.store.db, user.id, 0, 0);
+  await forgiveTotp(context.store.db, user.id);
   return true;
 };

@@ -15,6 +15,9 @@ export const drawTotpSecret = (): string => generateSecret({ length: SECRET_BYTE
 export const otpauthUri = (username: string, secret: string): string =>
   generateURI({ issuer: ISSUER, label: username, secret });
 
+/** The step of an instant. */
+export const totpStepAt = (nowMs: number): number => Math.floor(nowMs / 1000 / STEP_S);
+
 /** The step that a code belongs to, at most one away from now; null for a wrong code. */
 export const totpStep = (secret: string, code: string, nowMs: number): number | null => {
   if (!/^[0-9]{6}$/.test(code)) return null;

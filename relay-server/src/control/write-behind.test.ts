@@ -16,8 +16,8 @@ test("counts and times are written at a flush, the newest of each, and only once
   await writeBehind.agentSeen("x", seenAt - 1, report);
   await writeBehind.agentSeen("x", seenAt, null); // it went: what it said stays
   await writeBehind.agentSeen("deleted meanwhile", seenAt, report);
-  await writeBehind.saveRequestsUsed(hashToken(session), 9_999);
-  await writeBehind.saveRequestsUsed(hashToken(session), 10_000);
+  await writeBehind.saveRequestsUsed(hashToken(session), 9_999, 9_999);
+  await writeBehind.saveRequestsUsed(hashToken(session), 10_000, 1);
   const agent = async () => (await rest.call("GET", "/agents/x", { token })).json();
   const shown = async () => (await agent()).last_seen;
   expect(await shown()).toBeNull();

@@ -79,6 +79,7 @@ export interface HubLookups {
 
 /** What the hub leaves behind in the store. Rejections are logged, never shown to a peer. */
 export interface WriteBehind {
-  saveRequestsUsed(sessionHash: string, used: number): Promise<void>;
+  /** As RequestCountPort has it. */
+  saveRequestsUsed(sessionHash: string, used: number, added: number): Promise<void>;
   agentSeen(agentId: string, nowMs: number, report: AgentReport | null): Promise<void>;
 }

@@ -13,10 +13,16 @@ import { agentStatusText } from "./wire.ts";
 export class Presence {
   readonly #outbox: Outbox;
   readonly #controlMessages: ControlMessages;
+  readonly #wallAt: (nowMs: number) => number;
   /** What each snapshot under way has still to tell. */
   readonly #snapshots = new Map<ClientPeer, Set<string>>();
 
-  constructor(outbox: Outbox, controlMessages: ControlMessages) {
+  constructor(
+    outbox: Outbox,
+    controlMessages: ControlMessages,
+    wallAt: (nowMs: number) => number = (nowMs) => nowMs,
+  ) {
+    this.#wallAt = wallAt;
     this.#outbox = outbox;
     this.#controlMessages = controlMessages;
   }
@@ -26,7 +32,7 @@ export class Presence {
     if (agent.user.clients.size === 0) {
       return;
     }
-    const text = agentStatusText(agent.agentId, online, now);
+    const text = agentStatusText(agent.agentId, online, this.#wallAt(now));
     for (const client of agent.user.clients) {
       // The news overtakes the snapshot, which then has nothing to add.
       this.#snapshots.get(client)?.delete(agent.agentId);
@@ -66,7 +72,7 @@ export class Presence {
       if (agent !== undefined) {
         this.#controlMessages.send(
           client.connection,
-          agentStatusText(agentId, true, agent.onlineSince),
+          agentStatusText(agentId, true, this.#wallAt(agent.onlineSince)),
           now,
         );
       }

@@ -8,13 +8,16 @@ import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
 
 /** Where a count goes; the hub calls it seldom, not per request. */
 export interface RequestCountPort {
-  saveRequestsUsed(sessionHash: string, used: number): void;
+  /** `used`: in all, as far as this hub knows; `added`: since it last said so. */
+  saveRequestsUsed(sessionHash: string, used: number, added: number): void;
 }
 
 export interface SessionUse {
   readonly hash: string;
   readonly expiresAtMs: number;
   used: number;
+  /** Of these, how many were counted here and not saved yet. */
+  unsaved: number;
   connections: number;
   /** Since when it has no connection; meaningless while it has one. */
   idleSince: number;
@@ -43,7 +46,7 @@ export class Sessions {
   join(hash: string, stored: number, expiresAtMs: number): SessionUse {
     let session = this.#sessions.get(hash);
     if (session === undefined) {
-      session = { hash, expiresAtMs, used: stored, connections: 0, idleSince: 0 };
+      session = { hash, expiresAtMs, used: stored, unsaved: 0, connections: 0, idleSince: 0 };
       this.#sessions.set(hash, session);
     }
     session.used = Math.max(session.used, stored);
@@ -67,6 +70,7 @@ export class Sessions {
       return false;
     }
     session.used += 1;
+    session.unsaved += 1;
     this.#unsaved.add(session);
     return true;
   }
@@ -98,7 +102,8 @@ export class Sessions {
 
   #saveOne(session: SessionUse): void {
     if (this.#unsaved.delete(session)) {
-      this.#port.saveRequestsUsed(session.hash, session.used);
+      this.#port.saveRequestsUsed(session.hash, session.used, session.unsaved);
+      session.unsaved = 0;
     }
   }
 }

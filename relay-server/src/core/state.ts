@@ -19,6 +19,8 @@ export interface HubOptions {
   /** Shared with REST, which counts its failures in the same place. */
   lockout?: Lockout;
   limits?: Partial<HubLimits>;
+  /** Unix milliseconds of an instant on the hub's clock, which may be off; the same where absent. */
+  wallAt?: (nowMs: number) => number;
 }
 
 export class HubState {
@@ -54,6 +56,6 @@ export class HubState {
       this.counters,
       this.limits.maxMessageBytes,
     );
-    this.presence = new Presence(this.outbox, this.controlMessages);
+    this.presence = new Presence(this.outbox, this.controlMessages, options.wallAt);
   }
 }

@@ -87,7 +87,7 @@ export const isAdmin = async (context: HttpContext, request: FastifyRequest): Pr
 
 /** Throws while the caller's address is shut out. */
 export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {
-  const left = context.lockout.secondsLeft(context.addressOf(request.raw), context.nowMs());
+  const left = context.lockout.secondsLeft(context.addressOf(request.raw), context.steadyMs());
   if (left === 0) return;
   throw new HttpProblem("LOCKED_OUT", "Too many failed authentications from your address.", {
     headers: { "retry-after": String(left) },
@@ -101,7 +101,7 @@ export const refuseShutName = (
   username: string,
 ): void => {
   const address = context.addressOf(request.raw);
-  const left = context.names.secondsLeft(username, address, context.nowMs());
+  const left = context.names.secondsLeft(username, address, context.steadyMs());
   if (left === 0) return;
   throw new HttpProblem("LOCKED_OUT", "Too many failed logins with this user name.", {
     headers: { "retry-after": String(left) },
@@ -120,7 +120,7 @@ export const failedAuthentication = (
   username?: string,
 ): HttpProblem => {
   const address = context.addressOf(request.raw);
-  const nowMs = context.nowMs();
+  const nowMs = context.steadyMs();
   const retryAfter = Math.max(
     context.lockout.fail(address, nowMs),
     username === undefined ? 0 : context.names.fail(username, address, nowMs),

@@ -15,7 +15,7 @@ export const adminStatsRoute = (app: App, context: HttpContext): void => {
       const { hub, startedAtMs, eventLoopDelay } = context.figures();
       const { db } = context.store;
       return {
-        uptime_s: Math.floor((context.nowMs() - startedAtMs) / 1000),
+        uptime_s: Math.floor((context.steadyMs() - startedAtMs) / 1000),
         versions: { relay: context.version, node: process.versions.node },
         users: await countUsers(db),
         agents: { total: await countAgents(db), online: hub.agentsOnline },

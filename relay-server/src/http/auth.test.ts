@@ -6,7 +6,7 @@ import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
 import { storeLookups } from "../control/hub-lookups.ts";
 import { drawToken, hashToken } from "../control/secrets.ts";
-import { writeRequestsUsed } from "../store/sessions.ts";
+import { addRequestsUsed } from "../store/sessions.ts";
 import { PASSWORD, type Rest, startRest } from "./harness.ts";
 
 const DAY_MS = 86_400_000;
@@ -343,7 +343,7 @@ describe("sessions", () => {
     const { access_token } = await rest.login();
     const session = (await rest.call("POST", "/auth/session", { token: access_token })).json();
     const spent = (await rest.call("POST", "/auth/session", { token: access_token })).json();
-    await writeRequestsUsed(
+    await addRequestsUsed(
       rest.context.store.db,
       hashToken(spent.session_token),
       SESSION_MAX_REQUESTS,

@@ -85,6 +85,7 @@ export const startRest = async (
         endSession: note("endSession"),
       },
       nowMs: () => clock.nowMs,
+      steadyMs: () => clock.nowMs,
     }),
     addressOf: addressReader([], () => undefined),
     publicUrl: null,

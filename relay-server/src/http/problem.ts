@@ -5,7 +5,11 @@ import type { Socket } from "node:net";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { unavailability } from "../store/unavailable.ts";
 import { InvalidRequest } from "./validation.ts";
+
+/** A database that restarts is back by then, mostly. */
+const STORE_RETRY_AFTER_S = 2;
 
 /** What a route throws to answer with a problem. `code` must be one that travels over REST. */
 export class HttpProblem extends Error {
@@ -48,6 +52,7 @@ export const answerProblems = (
 ): void => {
   const problem = asProblem(error);
   if (problem.code === "INTERNAL") request.log.error({ err: error }, "request failed");
+  else if (unavailability(error) !== null) request.log.error({ err: error }, "store unavailable");
   const body = problemBody(problem, request.id);
   if (body.status === 401) reply.header("www-authenticate", "Bearer");
   reply.headers(problem.headers).header("content-type", PROBLEM_MEDIA_TYPE).code(body.status);
@@ -60,6 +65,12 @@ const asProblem = (error: unknown): HttpProblem => {
   if (error instanceof InvalidRequest) {
     const detail = "The request does not have the right shape; errors[] says where.";
     return new HttpProblem("VALIDATION_FAILED", detail, { errors: error.errors });
+  }
+  if (unavailability(error) !== null) {
+    const detail = "The relay's store cannot be reached or written now; nothing was promised.";
+    return new HttpProblem("UNAVAILABLE", detail, {
+      headers: { "retry-after": String(STORE_RETRY_AFTER_S) },
+    });
   }
   const { code, statusCode, message } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {

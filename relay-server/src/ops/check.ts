@@ -8,7 +8,7 @@ import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
-import { postgresDialect } from "../store/postgres.ts";
+import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
@@ -71,7 +71,7 @@ const storeFindings = async (
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
   const db = new Kysely<Tables>({
-    dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store),
+    dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
   });
   try {
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");

@@ -115,7 +115,11 @@ export const writeSighting = async (
     report === null ? {} : { runtime: report.runtime, firmware_version: report.firmwareVersion };
   await db
     .updateTable("agents")
-    .set({ last_seen: atMs, ...said })
+    .set((of) => ({
+      // Another node may have seen it later already.
+      last_seen: of.case().when("last_seen", ">", atMs).then(of.ref("last_seen")).else(atMs).end(),
+      ...said,
+    }))
     .where("agent_id", "=", agentId)
     .execute();
 };

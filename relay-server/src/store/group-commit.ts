@@ -1,16 +1,23 @@
 /**
- * Group commit: work that arrives in one turn of the event loop shares one transaction, and so one
- * flush of the disk. A fleet that comes back at once asks for a session each; flushed one by one,
- * 5,000 of them held the loop of a slow disk for a quarter of a minute.
+ * Group commit: work that arrives in one turn of the event loop, or while a transaction runs, shares the
+ * next one, and so one flush of the disk. A fleet that comes back at once asks for a session each;
+ * flushed one by one, 5,000 of them held the loop of a slow disk for a quarter of a minute.
  */
 import { type Kysely, sql } from "kysely";
 import type { Tables } from "./tables.ts";
+import { unavailability } from "./unavailable.ts";
 
-/** Runs work in a transaction; its promise settles once the result is on the disk, or undone. */
+/**
+ * Runs work in a transaction; its promise settles once the result is on the disk, or undone. Work may
+ * run more than once, each time after the one before was undone.
+ */
 export type Write = <T>(work: (tx: Kysely<Tables>) => Promise<T>) => Promise<T>;
 
-/** Bounds how long a transaction grows while more arrives. */
-const MAX_TOGETHER = 256;
+/**
+ * Bounds how long a transaction grows while more arrives; with PostgreSQL every statement is a round trip,
+ * and other nodes wait for the locks.
+ */
+const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
 interface Job {
   readonly work: (tx: Kysely<Tables>) => Promise<unknown>;
@@ -18,15 +25,24 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** A Write over an engine with one connection. Work that throws undoes its own changes only. */
-export const groupCommit = (db: Kysely<Tables>): Write => {
+/** Commits some jobs in one transaction and settles them. Rejects where none of them could be. */
+type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<void>;
+
+const groupCommit = (db: Kysely<Tables>, max: number, commit: Commit): Write => {
   const waiting: Job[] = [];
   let running = false;
   const run = async (): Promise<void> => {
     running = true;
     while (waiting.length > 0) {
       await nextTurn(); // node:sqlite never lets the loop turn, so nothing else would gather
-      await commitTogether(db, waiting.splice(0, MAX_TOGETHER));
+      const jobs = waiting.splice(0, max);
+      try {
+        await commit(db, jobs);
+      } catch (error) {
+        // Whoever came meanwhile would wait for the same answer as long again.
+        const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
+        for (const job of refused) job.reject(error);
+      }
     }
     running = false;
   };
@@ -39,16 +55,16 @@ export const groupCommit = (db: Kysely<Tables>): Write => {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const commitTogether = async (db: Kysely<Tables>, jobs: readonly Job[]): Promise<void> => {
+/** A Write over SQLite. Work that throws undoes its own changes only. */
+export const sqliteGroupCommit = (db: Kysely<Tables>): Write =>
+  groupCommit(db, MAX_TOGETHER.sqlite, commitApart);
+
+/** One transaction, with savepoints around each job. */
+const commitApart: Commit = async (db, jobs) => {
   const outcomes: (() => void)[] = [];
-  try {
-    await db.transaction().execute(async (tx) => {
-      for (const job of jobs) outcomes.push(await attempt(tx, job));
-    });
-  } catch (error) {
-    for (const job of jobs) job.reject(error);
-    return;
-  }
+  await db.transaction().execute(async (tx) => {
+    for (const job of jobs) outcomes.push(await attempt(tx, job));
+  });
   for (const tell of outcomes) tell();
 };
 
@@ -60,8 +76,67 @@ const attempt = async (tx: Kysely<Tables>, job: Job): Promise<() => void> => {
     await sql`release savepoint job`.execute(tx);
     return () => job.resolve(value as never);
   } catch (error) {
+    // After a full or broken disk SQLite has undone the whole transaction: nothing of it goes on.
+    if (unavailability(error) !== null || mayRunAgain(error)) throw error;
     await sql`rollback to savepoint job`.execute(tx);
     await sql`release savepoint job`.execute(tx);
     return () => job.reject(error);
   }
 };
+
+/**
+ * A Write over PostgreSQL. Savepoints would cost two round trips a job, and work seldom throws, so they
+ * come in where some did; where transactions met in a deadlock, each job gets one of its own.
+ */
+export const postgresGroupCommit = (db: Kysely<Tables>): Write =>
+  groupCommit(db, MAX_TOGETHER.postgres, async (_, jobs) => {
+    for (const commit of jobs.length === 1
+      ? [commitEach]
+      : [commitTogether, commitApart, commitEach]) {
+      try {
+        await commit(db, jobs);
+        return;
+      } catch (error) {
+        if (commit === commitEach || unavailability(error) !== null) throw error;
+      }
+    }
+  });
+
+const commitTogether: Commit = async (db, jobs) => {
+  const values = await db.transaction().execute(async (tx) => {
+    const done: unknown[] = [];
+    for (const job of jobs) done.push(await job.work(tx));
+    return done;
+  });
+  for (const [index, job] of jobs.entries()) job.resolve(values[index] as never);
+};
+
+const commitEach: Commit = async (db, jobs) => {
+  for (const job of jobs) {
+    try {
+      job.resolve((await commitAlone(db, job)) as never);
+    } catch (error) {
+      // The others of the group are refused with it; those that were settled already stay so.
+      if (unavailability(error) !== null) throw error;
+      job.reject(error);
+    }
+  }
+};
+
+const MAX_TRIES = 5;
+
+const commitAlone = async (db: Kysely<Tables>, job: Job): Promise<unknown> => {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await db.transaction().execute(job.work);
+    } catch (error) {
+      if (!mayRunAgain(error) || tries === MAX_TRIES) throw error;
+    }
+  }
+};
+
+/** SQLSTATEs after which the same transaction may succeed: serialization_failure, deadlock_detected. */
+const AGAIN = ["40001", "40P01"];
+
+const mayRunAgain = (error: unknown): boolean =>
+  AGAIN.includes((error as { code?: string }).code ?? "");

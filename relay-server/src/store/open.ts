@@ -1,10 +1,12 @@
 /** Opens a store: embedded (one SQLite file) or PostgreSQL, brought to the newest migration. */
 import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
-import { groupCommit, type Write } from "./group-commit.ts";
+import { postgresGroupCommit, sqliteGroupCommit, type Write } from "./group-commit.ts";
+import { storeHealth } from "./health.ts";
 import { migrate } from "./migrate.ts";
-import { postgresDialect } from "./postgres.ts";
-import { sqliteDialect } from "./sqlite.ts";
+import { PATIENT, type Patience, PROMPT, postgresDialect } from "./postgres.ts";
+import { readSetting } from "./settings.ts";
+import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
 import type { Tables } from "./tables.ts";
 
 export type StoreLocation =
@@ -19,6 +21,10 @@ export interface Store {
   readonly db: Db;
   /** For changes that belong together, and for those that come in crowds. */
   readonly write: Write;
+  /** For what nobody waits for and may go through whole tables. */
+  readonly patient: Db;
+  /** Whether it takes new work: it can be read and, after a write has failed, written. */
+  isReady(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -33,17 +39,54 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
-  const dialect =
-    location.engine === "sqlite" ? sqliteDialect(location.path) : postgresDialect(location.url);
-  if (location.engine === "sqlite") chmodSync(location.path, 0o600);
-  const db = new Kysely<Tables>({ dialect });
-  try {
-    await migrate(db as Kysely<unknown>, location.engine);
-  } catch (error) {
+  const { db, patient } = connect(location);
+  const close = async () => {
     await db.destroy();
+    if (patient !== db) await patient.destroy();
+  };
+  try {
+    await migrate(patient as Kysely<unknown>, location.engine);
+  } catch (error) {
+    await close();
     throw error;
   }
-  const write: Write =
-    location.engine === "sqlite" ? groupCommit(db) : (work) => db.transaction().execute(work);
-  return { db, write, close: () => db.destroy() };
+  const commit = location.engine === "sqlite" ? sqliteGroupCommit(db) : postgresGroupCommit(db);
+  return { db, patient, ...storeHealth(db, commit), close };
 };
+
+const connect = (location: StoreLocation): Pick<Store, "db" | "patient"> => {
+  if (location.engine === "sqlite") {
+    const db = new Kysely<Tables>({ dialect: sqliteDialect(location.path) });
+    chmodSync(location.path, 0o600);
+    return { db, patient: db };
+  }
+  const over = (patience: Patience) =>
+    new Kysely<Tables>({ dialect: postgresDialect(location.url, patience) });
+  return { db: over(PROMPT), patient: over(PATIENT) };
+};
+
+/** Whether a store was initialised here. Changes nothing, whatever its migrations are. */
+export const isInitialised = async (location: StoreLocation): Promise<boolean> => {
+  if (location.engine === "sqlite" && !existsSync(location.path)) return false;
+  const dialect =
+    location.engine === "sqlite"
+      ? readOnlySqliteDialect(location.path)
+      : postgresDialect(location.url, PROMPT);
+  const db = new Kysely<Tables>({ dialect });
+  try {
+    return (await readSetting(db, "master_key_check")) !== null;
+  } catch (error) {
+    if (hasNoTable(error)) return false;
+    throw error;
+  } finally {
+    await db.destroy();
+  }
+};
+
+const UNDEFINED_TABLE = "42P01";
+
+const hasNoTable = (error: unknown): boolean =>
+  error instanceof Error &&
+  ("code" in error && error.code === UNDEFINED_TABLE
+    ? true
+    : error.message.includes("no such table"));

@@ -1,13 +1,51 @@
-/** PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. */
-import { type Dialect, PostgresDialect } from "kysely";
+/**
+ * PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. Every wait
+ * for the database ends: one that has gone away, stands still or restarts is a `StoreUnavailable`.
+ */
+import type { Duplex } from "node:stream";
+import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import pg from "pg";
+import { StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit a double, so text is not needed
 
+/** How patiently a pool waits, in milliseconds. */
+export interface Patience {
+  /** A database that was asked and said nothing at all for so long is taken for gone. */
+  readonly silence: number;
+  /** Of one statement, however well the others fare: it may wait for a lock. */
+  readonly statement: number;
+  readonly connections: number;
+}
+
+/** For what somebody waits for: the 503 has to be there within two seconds. */
+export const PROMPT: Patience = { silence: 1500, statement: 10_000, connections: 10 };
+/** For migrations, retention and commands, whose single statements may go through a whole table. */
+export const PATIENT: Patience = { silence: 600_000, statement: 600_000, connections: 1 };
+/** A connection that could not be made by then is given up, so that its place in the pool is free. */
+const CONNECT_MS = 3000;
+/** How long a pool's connections may take to say goodbye. */
+const CLOSE_MS = 1000;
+
 /** The dialect over a pool. A schema other than `public` goes into the URL: `?options=-c search_path=...`. */
-export const postgresDialect = (url: string): Dialect => {
+export const postgresDialect = (url: string, patience: Patience): Dialect =>
+  new PostgresDialect({ pool: boundedPool(url, patience) });
+
+class Client extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: CONNECT_MS });
+  }
+}
+
+const boundedPool = (url: string, patience: Patience): PostgresPool => {
   const pool = new pg.Pool({
     connectionString: url,
+    Client,
+    max: patience.connections,
+    // Of the wait for a free connection; `Client` bounds the making of one.
+    connectionTimeoutMillis: patience.statement,
+    statement_timeout: patience.statement,
+    idle_in_transaction_session_timeout: patience.statement,
     types: {
       getTypeParser: ((oid: number, format: "text" | "binary") =>
         oid === INT8
@@ -15,8 +53,123 @@ export const postgresDialect = (url: string): Dialect => {
           : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
+  const open = new Set<pg.PoolClient>();
+  pool.on("connect", (client) => {
+    open.add(client);
+    // A connection that is lost while it is in use: its query is rejected too, which is enough.
+    client.on("error", () => undefined);
+  });
+  pool.on("remove", (client) => open.delete(client));
   // An idle connection was lost, as when PostgreSQL restarts. The pool has let go of it already, and
   // makes another for the next query, which says what is wrong if anything still is.
   pool.on("error", () => undefined);
-  return new PostgresDialect({ pool });
+
+  let heardMs = 0;
+  const heard = <T>(value: T): T => {
+    heardMs = performance.now();
+    return value;
+  };
+  /** A statement that says nothing may wait for somebody's lock: whether PostgreSQL lives is asked apart. */
+  let probing = false;
+  const probe = async (): Promise<void> => {
+    if (probing) return;
+    probing = true;
+    const client = new Client({ connectionString: url, query_timeout: CONNECT_MS });
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      heard(await client.query("select 1"));
+    } catch {
+      // Then it stays silent, and whoever waits is told so in time.
+    } finally {
+      probing = false;
+      streamOf(client).destroy();
+    }
+  };
+  /** Rejects once the database has been silent for too long, or the statement's own time is over. */
+  const bounded = <T>(answer: Promise<T>, giveUp: () => void): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const startedMs = performance.now();
+      let settled = false;
+      const deadline = () =>
+        Math.min(Math.max(heardMs, startedMs) + patience.silence, startedMs + patience.statement);
+      const look = (): void => {
+        if (settled) return;
+        const left = deadline() - performance.now();
+        if (left > 0) {
+          const suspicious = left <= patience.silence / 2;
+          if (suspicious) void probe();
+          timer = setTimeout(lookSoon, suspicious ? left : left - patience.silence / 2);
+          return;
+        }
+        reject(new StoreUnavailable(new Error("PostgreSQL does not answer")));
+        giveUp();
+      };
+      // First whatever has arrived while this process was busy: the silence may have been its own.
+      const lookSoon = () => setImmediate(look);
+      let timer = setTimeout(lookSoon, patience.silence / 2);
+      answer
+        .then(heard, (error: unknown) => {
+          if (error instanceof pg.DatabaseError) heard(null);
+          throw error;
+        })
+        .then(resolve, (error: unknown) => reject(classified(error)))
+        .finally(() => {
+          settled = true;
+          clearTimeout(timer);
+        });
+    });
+
+  const connect = async () => {
+    const connecting = pool.connect();
+    let late = false;
+    connecting.then(
+      (client) => late && client.release(),
+      () => undefined,
+    );
+    const client = await bounded(connecting, () => {
+      late = true;
+    });
+    // After its first failure of this kind a connection is not asked again, nor given back to the pool.
+    let broken: StoreUnavailable | null = null;
+    return {
+      query: async (sql: string, parameters: readonly unknown[]) => {
+        if (broken !== null) throw broken;
+        try {
+          const answer = client.query(sql, [...parameters]);
+          return await bounded(answer, () => streamOf(client).destroy());
+        } catch (error) {
+          if (error instanceof StoreUnavailable) broken = error;
+          throw error;
+        }
+      },
+      release: () => client.release(broken ?? undefined),
+    };
+  };
+
+  const end = async (): Promise<void> => {
+    const timer = setTimeout(() => {
+      for (const client of open) streamOf(client).destroy();
+    }, CLOSE_MS);
+    await pool.end().finally(() => clearTimeout(timer));
+  };
+  return { connect, end, options: pool.options } as unknown as PostgresPool;
+};
+
+/** pg has no other way to end a connection whose server does not answer. */
+const streamOf = (client: pg.ClientBase): Duplex =>
+  (client as unknown as { connection: { stream: Duplex } }).connection.stream;
+
+/**
+ * Classes of SQLSTATE (PostgreSQL's appendix A) after which another try may succeed: 08 connection,
+ * 53 resources (a full disk, too many connections), 57 operator intervention (a shutdown, a statement's
+ * time), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03 time limits.
+ */
+const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
+
+const classified = (error: unknown): unknown => {
+  if (error instanceof StoreUnavailable) return error;
+  // Whatever does not come from the database says that it could not be asked.
+  const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;
+  return passing ? new StoreUnavailable(error) : error;
 };

@@ -1,4 +1,5 @@
 /** Random, short-lived tokens by hash: people's access tokens, clients' and agents' session tokens. */
+import { hold } from "./hold.ts";
 import type { Db } from "./open.ts";
 import type { SessionRow } from "./tables.ts";
 
@@ -42,6 +43,10 @@ export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string 
  * as ended. Those that nobody used go first, then the oldest; links that they hold go on.
  */
 export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number): Promise<void> => {
+  // Two who make room in one crowd at once would end the same rows, in another order.
+  const name =
+    "madeWith" in crowd ? `sessions of ${crowd.madeWith}` : `logins of ${crowd.loginsOf}`;
+  await hold(db, name);
   const all = db
     .selectFrom("sessions")
     .select(["hash", "requests_used", "expires_at", "ended_at"])
@@ -108,9 +113,13 @@ export const endSessions = async (
   await update.execute();
 };
 
-/** Writes how many requests a session token has used, in all its connections. */
-export const writeRequestsUsed = async (db: Db, hash: string, used: number): Promise<void> => {
-  await db.updateTable("sessions").set({ requests_used: used }).where("hash", "=", hash).execute();
+/** Adds requests that a session token has used since they were last added, by this node. */
+export const addRequestsUsed = async (db: Db, hash: string, requests: number): Promise<void> => {
+  await db
+    .updateTable("sessions")
+    .set((of) => ({ requests_used: of("requests_used", "+", requests) }))
+    .where("hash", "=", hash)
+    .execute();
 };
 
 /** Forgets sessions that expired before `beforeMs`. */

@@ -1,7 +1,8 @@
 /** What was decided when the store was made. */
 import type { Db } from "./open.ts";
 
-export type SettingName = "master_key_check" | "totp";
+/** `write_probe` holds nothing: whether it can be written is the question (health.ts). */
+export type SettingName = "master_key_check" | "totp" | "write_probe";
 
 /** The value of a setting, or null where the store was opened but never initialised. */
 export const readSetting = async (db: Db, name: SettingName): Promise<string | null> => {

@@ -4,6 +4,7 @@
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
+import { StoreUnavailable } from "./unavailable.ts";
 
 /** Kysely writes the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
@@ -32,7 +33,7 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
       const known = statements.get(sql);
       if (known !== undefined) return known;
       if (statements.size >= MAX_STATEMENTS) statements.clear();
-      const statement = wrap(database.prepare(sql));
+      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(sql));
       statements.set(sql, statement);
       return statement;
     },
@@ -41,8 +42,41 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
 
 const wrap = (statement: StatementSync): SqliteStatement => ({
   reader: statement.columns().length > 0,
-  all: (parameters) => statement.all(...(parameters as SQLInputValue[])),
-  run: (parameters) => statement.run(...(parameters as SQLInputValue[])),
+  all: (parameters) => classified(() => statement.all(...(parameters as SQLInputValue[]))),
+  run: (parameters) => classified(() => statement.run(...(parameters as SQLInputValue[]))),
   iterate: (parameters) =>
     statement.iterate(...(parameters as SQLInputValue[])) as IterableIterator<unknown>,
 });
+
+/** SQLite has rolled back by itself after some errors; complaining of that would hide which one it was. */
+const rollback = (database: DatabaseSync): SqliteStatement => ({
+  reader: false,
+  all: () => [],
+  run: () => {
+    if (database.isTransaction) database.exec("rollback");
+    return { changes: 0, lastInsertRowid: 0 };
+  },
+  iterate: () => [].values(),
+});
+
+/** Primary result codes after which another try may succeed, or another disk would help. */
+const PASSING = {
+  SQLITE_BUSY: 5,
+  SQLITE_LOCKED: 6,
+  SQLITE_NOMEM: 7,
+  SQLITE_READONLY: 8,
+  SQLITE_IOERR: 10,
+  SQLITE_FULL: 13,
+  SQLITE_CANTOPEN: 14,
+} as const;
+
+const classified = <T>(run: () => T): T => {
+  try {
+    return run();
+  } catch (error) {
+    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+    const name = Object.entries(PASSING).find(([, passing]) => passing === code)?.[0];
+    if (name === undefined) throw error;
+    throw new StoreUnavailable(new Error(`${name}: ${(error as Error).message}`, { cause: error }));
+  }
+};

@@ -17,13 +17,13 @@ import {
 } from "./agents.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
 import {
+  addRequestsUsed,
   addSession,
   endLogin,
   endSessions,
   findSession,
   forgetSessions,
   makeRoom,
-  writeRequestsUsed,
 } from "./sessions.ts";
 import { readSetting, writeSetting } from "./settings.ts";
 import { postgres, sqlite } from "./testing/engines.ts";
@@ -106,10 +106,10 @@ for (const engine of [sqlite(), postgres()]) {
 
     test("a TOTP step is used once, and none before it", async () => {
       const id = await user();
-      const tries = await Promise.all([7, 7, 7].map((step) => useTotpStep(db, id, step)));
+      const tries = await Promise.all([7, 7, 7].map((step) => useTotpStep(db, id, step, 8)));
       expect(tries.filter(Boolean)).toHaveLength(1);
-      expect(await useTotpStep(db, id, 6)).toBe(false);
-      expect(await useTotpStep(db, id, 8)).toBe(true);
+      expect(await useTotpStep(db, id, 6, 8)).toBe(false);
+      expect(await useTotpStep(db, id, 8, 8)).toBe(true);
     });
 
     test("only the secret last drawn can be confirmed", async () => {
@@ -227,7 +227,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await alive()).toEqual(["other", "free"]);
       await endSessions(db, ada, ["login", "client"], `other-${ada}`, NOW);
       expect(await alive()).toEqual(["other"]);
-      await writeRequestsUsed(db, `other-${ada}`, 12);
+      await addRequestsUsed(db, `other-${ada}`, 12);
       expect(await findSession(db, `other-${ada}`)).toMatchObject({ requests_used: 12 });
       await session("stale", { expires_at: NOW });
       await forgetSessions(db, NOW + 1);

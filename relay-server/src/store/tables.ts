@@ -23,7 +23,7 @@ export interface Tables {
   audit: AuditTable;
 }
 
-/** One row per name: `master_key_check`, `totp`. */
+/** One row per name; see settings.ts. */
 interface SettingsTable {
   name: string;
   value: string;

@@ -52,28 +52,59 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
   return held !== undefined;
 };
 
-/** Marks a code's step as used; false where it, or a later one, already was. */
-export const useTotpStep = async (db: Db, id: string, step: number): Promise<boolean> => {
+/**
+ * Marks a code's step as used; false where it, or a later one, already was. `stepNow` is the present one:
+ * a used step that no clock has reached yet was used while this one ran ahead, and holds up nobody.
+ */
+export const useTotpStep = async (
+  db: Db,
+  id: string,
+  step: number,
+  stepNow: number,
+): Promise<boolean> => {
   const used = await db
     .updateTable("users")
     .set({ totp_last_step: step, totp_failures: 0, totp_rests_until: 0 })
     .where("id", "=", id)
-    .where("totp_last_step", "<", step)
+    .where((is) => is.or([is("totp_last_step", "<", step), is("totp_last_step", ">", stepNow + 1)]))
     .returning("id")
     .executeTakeFirst();
   return used !== undefined;
 };
 
-/** Writes how many codes in a row were wrong, and until when the account rests for it. */
-export const lockTotp = async (
-  db: Db,
-  id: string,
-  failures: number,
-  restsUntil: number,
-): Promise<void> => {
+/** How long an account rests after how many wrong codes in a row, in milliseconds. */
+export interface TotpRests {
+  /** After the first failures, in order; the last one counts for all that follow. */
+  readonly ms: readonly number[];
+  readonly nowMs: number;
+}
+
+/** Counts a wrong code, whichever node saw it, and lets the account rest where that is due. */
+export const failTotp = async (db: Db, id: string, rests: TotpRests): Promise<void> => {
+  const { ms, nowMs } = rests;
   await db
     .updateTable("users")
-    .set({ totp_failures: failures, totp_rests_until: restsUntil })
+    .set((of) => {
+      let until = of.case().when("totp_failures", "<", 0).then(of.ref("totp_rests_until"));
+      for (const [failures, restMs] of ms.entries()) {
+        if (restMs === 0) continue;
+        const counts = failures === ms.length - 1 ? ">=" : "=";
+        until = until.when("totp_failures", counts, failures).then(of.val(nowMs + restMs));
+      }
+      return {
+        totp_failures: of("totp_failures", "+", 1),
+        totp_rests_until: until.else(of.ref("totp_rests_until")).end(),
+      };
+    })
+    .where("id", "=", id)
+    .execute();
+};
+
+/** A second factor was right: what was wrong before no longer counts. */
+export const forgiveTotp = async (db: Db, id: string): Promise<void> => {
+  await db
+    .updateTable("users")
+    .set({ totp_failures: 0, totp_rests_until: 0 })
     .where("id", "=", id)
     .execute();
 };

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { text as consumeText } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { systemClocks } from "../clock.ts";
 import { authOf, envelope, type Fields, MemoryStore, packet } from "../core/harness.ts";
 import { Lockout } from "../core/lockout.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";
@@ -38,7 +39,7 @@ beforeEach(async () => {
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),
     limits: { waitingPerAddress: WAITING },
-    nowMs: () => Math.floor(performance.timeOrigin + performance.now()),
+    clocks: systemClocks(),
     log: { error: (...args: unknown[]) => logged.push(args) },
   });
   server = createServer(({ url }, response) => response.writeHead(404).end(`http ${url}`));

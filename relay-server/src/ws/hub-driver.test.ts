@@ -32,7 +32,7 @@ beforeEach(() => {
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),
-    nowMs: () => Date.now(),
+    clocks: { steadyMs: Date.now, wallMs: Date.now },
     log: { error: (...args: unknown[]) => logged.push(args) },
   });
 });

@@ -4,21 +4,21 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Logger } from "pino";
+import type { Clocks } from "../clock.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
-import type { AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
+import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
 import { newTimings, type Timings } from "../ops/durations.ts";
 
 export interface HubParts {
   lookups: HubLookups;
   writeBehind: WriteBehind;
-  /** Shared with REST. */
+  /** Shared with REST. By `clocks.steadyMs`. */
   lockout: Lockout;
   limits?: Partial<HubLimits>;
-  /** Unix milliseconds that never run backwards. */
-  nowMs: () => number;
+  clocks: Clocks;
   log: Pick<Logger, "error">;
   /** The process's own timers where absent; a simulator brings a virtual clock. */
   timer?: DriverTimer;
@@ -37,6 +37,7 @@ export interface DriverTimer {
 export interface RunningHub {
   readonly timings: Timings;
   readonly hub: Hub;
+  /** The hub's clock: the steady one. */
   readonly nowMs: () => number;
   readonly log: Pick<Logger, "error">;
   /**
@@ -78,7 +79,8 @@ const SYSTEM_TIMER: DriverTimer = {
 };
 
 export const runHub = (parts: HubParts): RunningHub => {
-  const { lookups, writeBehind, nowMs, log, timer = SYSTEM_TIMER } = parts;
+  const { lookups, writeBehind, clocks, log, timer = SYSTEM_TIMER } = parts;
+  const { steadyMs: nowMs, wallMs } = clocks;
   const timings = newTimings();
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
   const ending = (connection: Connection, what: string) => (error: unknown) => {
@@ -88,7 +90,7 @@ export const runHub = (parts: HubParts): RunningHub => {
   const port: HubPort = {
     authenticate(connection, request) {
       const startedMs = timer.now();
-      inTime(timer, lookups.authenticate(request))
+      inTime(timer, authenticate(lookups, clocks, request))
         .catch((error: unknown) => {
           complain("authentication could not be looked up")(error);
           return AWAY;
@@ -111,18 +113,19 @@ export const runHub = (parts: HubParts): RunningHub => {
         )
         .catch(ending(connection, "the hub failed on an agent's owner"));
     },
-    saveRequestsUsed(sessionHash, used) {
+    saveRequestsUsed(sessionHash, used, added) {
       writeBehind
-        .saveRequestsUsed(sessionHash, used)
+        .saveRequestsUsed(sessionHash, used, added)
         .catch(complain("a request count was not saved"));
     },
-    agentSeen(agentId, atMs, report) {
+    agentSeen(agentId, _, report) {
       writeBehind
-        .agentSeen(agentId, atMs, report)
+        .agentSeen(agentId, wallMs(), report)
         .catch(complain("an agent's last contact was not saved"));
     },
   };
-  const hub = new Hub(port, parts, nowMs());
+  const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
+  const hub = new Hub(port, { ...parts, wallAt }, nowMs());
   const stopTicking = timer.every(TICK_MS, () => {
     try {
       hub.tick(nowMs());
@@ -142,6 +145,17 @@ export const runHub = (parts: HubParts): RunningHub => {
     },
     stop: stopTicking,
   };
+};
+
+/** Asks by the wall clock, which expiry is written by, and answers by the hub's, which cannot jump. */
+const authenticate = async (
+  lookups: HubLookups,
+  { steadyMs, wallMs }: Clocks,
+  request: AuthRequest,
+): Promise<AuthResult> => {
+  const result = await lookups.authenticate({ ...request, nowMs: wallMs() });
+  if (!result.ok) return result;
+  return { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() };
 };
 
 /** An answer that comes too late is not heard: its connection may have asked something else since. */

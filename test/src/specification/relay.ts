@@ -63,7 +63,7 @@ export class Relay {
         trustedProxies: ["127.0.0.1"],
         ...settings,
       },
-      { nowMs: () => this.#nowMs },
+      { clocks: { steadyMs: () => this.#nowMs, wallMs: () => this.#nowMs } },
     );
     this.url = server.url;
     this.metricsUrl = server.metricsUrl;

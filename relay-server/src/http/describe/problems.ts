@@ -16,6 +16,7 @@ declare module "fastify" {
 }
 
 const ALWAYS: readonly ErrorCode[] = ["BAD_REQUEST", "INTERNAL"];
+const WITH_STORE: readonly ErrorCode[] = ["UNAVAILABLE"];
 const WITH_BODY: readonly ErrorCode[] = ["TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   "AUTH_REQUIRED",
@@ -37,6 +38,7 @@ export const problemsOf = (route: RouteOptions, access: Access | null): ErrorCod
   const hasShape = [body, querystring, params, headers].some((part) => part !== undefined);
   const codes: ErrorCode[] = [
     ...ALWAYS,
+    ...(route.url.startsWith("/api/v1/") ? WITH_STORE : []),
     ...(takesBody ? WITH_BODY : []),
     ...(access === null ? [] : WITH_CREDENTIALS),
     ...(route.url.includes(":") ? (["NOT_FOUND"] as const) : []),
@@ -82,6 +84,7 @@ const RETRY_AFTER = { "Retry-After": { $ref: "#/components/headers/RetryAfter" }
 const HEADERS: Readonly<Record<string, object>> = {
   401: { "WWW-Authenticate": { $ref: "#/components/headers/Challenge" }, ...RETRY_AFTER },
   429: RETRY_AFTER,
+  503: RETRY_AFTER,
 };
 
 export const PROBLEM_HEADERS = {

@@ -5,6 +5,7 @@ import { up as idempotency } from "./0002-idempotency.ts";
 import { up as releases } from "./0003-releases.ts";
 import { up as admin } from "./0004-admin.ts";
 import { up as grace } from "./0005-grace.ts";
+import { up as oneLiveToken } from "./0006-one-live-token.ts";
 
 export interface Migration {
   readonly name: string;
@@ -17,4 +18,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0003-releases", up: releases },
   { name: "0004-admin", up: admin },
   { name: "0005-grace", up: grace },
+  { name: "0006-one-live-token", up: oneLiveToken },
 ];

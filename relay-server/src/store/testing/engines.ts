@@ -7,7 +7,11 @@ import { join } from "node:path";
 import pg from "pg";
 import type { StoreLocation } from "../open.ts";
 
-const POSTGRES = { host: "127.0.0.1", port: 5432, user: "postgres", database: "test" };
+/** Another server, or user: a postgres:// URL of a database in which schemas may be made. */
+const address = new URL(
+  process.env.BLINDRELAY_TEST_POSTGRES ?? "postgres://postgres@127.0.0.1:5432/test",
+);
+export const POSTGRES = { host: address.hostname, port: Number(address.port || 5432) };
 
 const postgresIsThere = await new Promise<boolean>((resolve) => {
   const socket = connect(POSTGRES.port, POSTGRES.host, () => {
@@ -37,22 +41,19 @@ export const sqlite = (): Engine => {
 export const postgres = (): Engine => {
   const schema = `store_test_${randomUUID().replaceAll("-", "")}`;
   const admin = async (sql: string) => {
-    const client = new pg.Client(POSTGRES);
+    const client = new pg.Client({ connectionString: String(address) });
     await client.connect();
     await client.query(sql);
     await client.end();
   };
-  const { user, host, port, database } = POSTGRES;
   return {
     name: "PostgreSQL",
     skipped: !postgresIsThere,
     prepare: async () => {
       await admin(`create schema ${schema}`);
-      const options = encodeURIComponent(`-c search_path=${schema}`);
-      return {
-        engine: "postgres",
-        url: `postgres://${user}@${host}:${port}/${database}?options=${options}`,
-      };
+      const url = new URL(address);
+      url.searchParams.set("options", `-c search_path=${schema}`);
+      return { engine: "postgres", url: String(url) };
     },
     remove: () => admin(`drop schema ${schema} cascade`),
   };

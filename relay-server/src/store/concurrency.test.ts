@@ -1,0 +1,179 @@
+/**
+ * What comes at once, from one node and from two: both engines, because PostgreSQL runs transactions
+ * side by side where SQLite has one writer. A SQLite store has one relay, so there both nodes are one.
+ */
+import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { issuePersistent, issueSession } from "../control/issue.ts";
+import { Secrets } from "../control/secrets.ts";
+import { storeWriteBehind } from "../control/write-behind.ts";
+import { addAgent, findAgent } from "./agents.ts";
+import { type Db, openStore, type Store } from "./open.ts";
+import { addRelease, changeRelease, noteOffer, rolloutCounts } from "./releases.ts";
+import { addSession, findSession } from "./sessions.ts";
+import { postgres, sqlite } from "./testing/engines.ts";
+import { addUser, failTotp, findUser } from "./users.ts";
+
+const NOW = 1_800_000_000_000;
+const secrets = new Secrets(new Uint8Array(32));
+
+for (const engine of [sqlite(), postgres()]) {
+  describe.skipIf(engine.skipped)(engine.name, () => {
+    let nodes: [Store, Store];
+    let db: Db;
+    beforeAll(async () => {
+      const location = await engine.prepare();
+      const one = await openStore(location, true);
+      nodes = [one, engine.name === "SQLite" ? one : await openStore(location, false)];
+      db = one.db;
+    });
+    afterAll(async () => {
+      await Promise.all([...new Set(nodes)].map((node) => node.close()));
+      await engine.remove();
+    });
+
+    const user = async (): Promise<string> => {
+      const id = randomUUID();
+      const row = { id, username: id, role: "user", password_hash: "-", created_at: NOW } as const;
+      await addUser(db, { ...row, totp_secret: null, totp_confirmed: 0 });
+      return id;
+    };
+    const agent = async (): Promise<string> => {
+      const agent_id = randomUUID();
+      const row = { agent_id, name: "n", metadata: "{}", created_at: NOW };
+      await addAgent(db, { ...row, user_id: await user() });
+      return agent_id;
+    };
+    const session = async (): Promise<string> => {
+      const hash = randomUUID();
+      const row = { hash, kind: "client", agent_id: null, parent: null, limited: 0 } as const;
+      const times = { created_at: NOW, expires_at: NOW + 1000 };
+      await addSession(db, { ...row, ...times, user_id: await user() });
+      return hash;
+    };
+
+    test("two rotations at once leave exactly one live token", async () => {
+      for (let i = 0; i < 10; i += 1) {
+        const owner = { userId: await user(), agentId: i % 2 === 0 ? null : randomUUID() };
+        const rotate = (node: Store) =>
+          node.write((tx) => issuePersistent(tx, secrets, owner, NOW));
+        await Promise.all([0, 1, 0, 1].map((node) => rotate(nodes[node as 0 | 1])));
+        const live = await db
+          .selectFrom("tokens")
+          .select("hash")
+          .where("user_id", "=", owner.userId)
+          .where("retired_at", "is", null)
+          .execute();
+        expect(live).toHaveLength(1);
+      }
+    });
+
+    test("no second live token can be written, whoever tries", async () => {
+      const [user_id, agent_id] = [await user(), randomUUID()];
+      const token = { kind: "agent", nonce: "n", issued_at: NOW, retired_at: null } as const;
+      const add = () =>
+        db.insertInto("tokens").values({ ...token, hash: randomUUID(), user_id, agent_id });
+      await add().execute();
+      await expect(add().execute()).rejects.toThrow(/unique|UNIQUE/);
+    });
+
+    test("a token at its bound gives sessions to all that ask at once, and keeps to the bound", async () => {
+      const parent = {
+        holder: "agent",
+        hash: randomUUID(),
+        userId: await user(),
+        agentId: randomUUID(),
+        limited: false,
+        expiresAtMs: null,
+        requestsUsed: 0,
+      } as const;
+      const ask = (_: unknown, i: number) => issueSession(nodes[(i % 2) as 0 | 1], parent, NOW + i);
+      await Promise.all(Array.from({ length: 200 }, ask));
+      const live = await db
+        .selectFrom("sessions")
+        .select("hash")
+        .where("parent", "=", parent.hash)
+        .where("ended_at", "is", null)
+        .execute();
+      expect(live).toHaveLength(16);
+    });
+
+    test("what two nodes leave behind adds up, whoever writes first", async () => {
+      const [hash, agents] = [await session(), await Promise.all([0, 1, 2, 3].map(agent))];
+      const ledgers = nodes.map(storeWriteBehind);
+      for (let round = 1; round <= 20; round += 1) {
+        for (const [index, ledger] of ledgers.entries()) {
+          await ledger.saveRequestsUsed(hash, round, 1);
+          const inTurn = index === 0 ? agents : agents.toReversed();
+          for (const id of inTurn) await ledger.agentSeen(id, NOW + round - index, null);
+        }
+        await Promise.all(ledgers.map((ledger) => ledger.flush()));
+      }
+      expect((await findSession(db, hash))?.requests_used).toBe(40);
+      for (const id of agents) {
+        const row = await db.selectFrom("agents").selectAll().where("agent_id", "=", id);
+        expect((await row.executeTakeFirstOrThrow()).last_seen).toBe(NOW + 20);
+      }
+    });
+
+    test("what could not be written is kept: counts, times, what was booted", async () => {
+      const [hash, id] = [await session(), await agent()];
+      const release = randomUUID();
+      const names = { id: release, runtime: "node", channel: release, version: "2.0.0", notes: "" };
+      await addRelease(db, { ...names, status: "draft", created_at: NOW });
+      await changeRelease(db, release, "draft", { status: "published", published_at: NOW });
+      await noteOffer(db, release, id, NOW);
+      let away = true;
+      const store: Store = {
+        ...nodes[0],
+        write: async (work) => {
+          if (away) throw new Error("away");
+          return nodes[0].write(work);
+        },
+      };
+      const ledger = storeWriteBehind(store);
+      await ledger.saveRequestsUsed(hash, 3, 3);
+      await ledger.agentSeen(id, NOW + 1, { runtime: "node", firmwareVersion: "2.0.0" });
+      await expect(ledger.flush()).rejects.toThrow("away");
+      await ledger.saveRequestsUsed(hash, 5, 2);
+      await ledger.agentSeen(id, NOW + 2, null);
+      await expect(ledger.flush()).rejects.toThrow("away");
+      away = false;
+      await ledger.flush();
+      await ledger.flush(); // and once only
+      expect((await findSession(db, hash))?.requests_used).toBe(5);
+      const { user_id } = await db
+        .selectFrom("agents")
+        .select("user_id")
+        .where("agent_id", "=", id)
+        .executeTakeFirstOrThrow();
+      const seen = await findAgent(db, user_id, id);
+      expect(seen).toMatchObject({ last_seen: NOW + 2, firmware_version: "2.0.0" });
+      expect((await rolloutCounts(db, [release])).get(release)?.confirmed).toBe(1);
+    });
+
+    test("wrong codes on two nodes at once are all counted", async () => {
+      const id = await user();
+      const rests = { ms: [0, 0, 30_000, 60_000], nowMs: NOW };
+      await Promise.all(
+        [0, 1, 0, 1, 0].map((node) => failTotp(nodes[node as 0 | 1].db, id, rests)),
+      );
+      const row = await findUser(db, id);
+      expect([row?.totp_failures, row?.totp_rests_until]).toEqual([5, NOW + 60_000]);
+    });
+
+    test("two transactions that lock each other's rows both come through", async () => {
+      const ids = [await user(), await user()] as const;
+      const both = (first: string, second: string, node: Store) =>
+        node.write(async (tx) => {
+          for (const id of [first, second]) {
+            await tx.updateTable("users").set({ role: "user" }).where("id", "=", id).execute();
+            // On SQLite there is one writer, so nobody can get in between.
+            if (engine.name === "PostgreSQL") await sql`select pg_sleep(0.05)`.execute(tx);
+          }
+        });
+      await Promise.all([both(ids[0], ids[1], nodes[0]), both(ids[1], ids[0], nodes[1])]);
+    });
+  });
+}

@@ -1,0 +1,56 @@
+/** Whether the store takes new work, from what happened to the last writes and from asking it. */
+import { randomBytes } from "node:crypto";
+import type { Write } from "./group-commit.ts";
+import type { Db } from "./open.ts";
+import { readSetting } from "./settings.ts";
+import { unavailability } from "./unavailable.ts";
+
+/** How long it may take to answer; whoever asks is promised an answer within a second. */
+const ANSWER_MS = 800;
+/** More than one page: a disk that has room for one may have none for the next login. */
+const PROBE_BYTES = 16_384;
+
+export interface StoreHealth {
+  /** The Write that is watched. */
+  readonly write: Write;
+  /** Whether the store can be read and, after a write has failed, written. Takes at most 800 ms. */
+  isReady(): Promise<boolean>;
+}
+
+export const storeHealth = (db: Db, write: Write): StoreHealth => {
+  let writesFail = false;
+  const watched: Write = async (work) => {
+    try {
+      const value = await write(work);
+      writesFail = false;
+      return value;
+    } catch (error) {
+      if (unavailability(error) !== null) writesFail = true;
+      throw error;
+    }
+  };
+  const probe = (): Promise<unknown> =>
+    writesFail ? watched(probeWrite) : readSetting(db, "totp");
+  return {
+    write: watched,
+    isReady: () =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => setImmediate(resolve, false), ANSWER_MS);
+        probe()
+          .then(
+            () => resolve(true),
+            () => resolve(false),
+          )
+          .finally(() => clearTimeout(timer));
+      }),
+  };
+};
+
+const probeWrite = async (tx: Db): Promise<void> => {
+  const value = randomBytes(PROBE_BYTES / 2).toString("hex");
+  await tx
+    .insertInto("settings")
+    .values({ name: "write_probe", value })
+    .onConflict((conflict) => conflict.column("name").doUpdateSet({ value }))
+    .execute();
+};

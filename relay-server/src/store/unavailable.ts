@@ -1,0 +1,19 @@
+/**
+ * The store cannot be asked or written now, and may be later: a database that is away, stands still or
+ * restarts, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
+ */
+export class StoreUnavailable extends Error {
+  constructor(cause: unknown) {
+    super(`the store is unavailable: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/** The first error of a chain of causes that says that the store is unavailable; null where none does. */
+export const unavailability = (error: unknown): StoreUnavailable | null => {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof StoreUnavailable) return at;
+  }
+  return null;
+};
