@@ -1,8 +1,8 @@
 /** Whether the store takes new work, from what happened to the last writes and from asking it. */
 import { randomBytes } from "node:crypto";
 import type { Write } from "./group-commit.ts";
-import type { Db } from "./open.ts";
 import { readSetting } from "./settings.ts";
+import type { Db } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 
 /** How long it may take to answer; whoever asks is promised an answer within a second. */

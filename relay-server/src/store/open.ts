@@ -7,14 +7,13 @@ import { migrate } from "./migrate.ts";
 import { PATIENT, type Patience, PROMPT, postgresDialect } from "./postgres.ts";
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
-import type { Tables } from "./tables.ts";
+import type { Db, Tables } from "./tables.ts";
+
+export type { Db } from "./tables.ts";
 
 export type StoreLocation =
   | { readonly engine: "sqlite"; readonly path: string }
   | { readonly engine: "postgres"; readonly url: string };
-
-/** The handle that every query of this folder takes; a transaction is one too. */
-export type Db = Kysely<Tables>;
 
 export interface Store {
   /** For reading, and for single changes. */

@@ -1,5 +1,5 @@
 /** What was decided when the store was made. */
-import type { Db } from "./open.ts";
+import type { Db } from "./tables.ts";
 
 /** `write_probe` holds nothing: whether it can be written is the question (health.ts). */
 export type SettingName = "master_key_check" | "totp" | "write_probe";

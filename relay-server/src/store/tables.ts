@@ -6,7 +6,10 @@
  * Times are milliseconds since 1970, truth values 0 or 1, so that both engines store them alike.
  */
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
-import type { Generated, Insertable, Selectable } from "kysely";
+import type { Generated, Insertable, Kysely, Selectable } from "kysely";
+
+/** The handle that every query of this folder takes; a transaction is one too. */
+export type Db = Kysely<Tables>;
 
 export interface Tables {
   settings: SettingsTable;

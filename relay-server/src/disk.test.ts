@@ -1,0 +1,196 @@
+/**
+ * A disk that is full, broken or slow, under a relay that runs: it says so in time and by the right name,
+ * takes no new work meanwhile, and what it acknowledged is there afterwards.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { initStore, openData } from "./control/data-dir.ts";
+
+const MAIN = join(import.meta.dirname, "main.ts");
+const PASSWORD = "correct horse";
+
+let folder: string;
+let data: string;
+let child: ChildProcess | null;
+let log: string;
+let url: string;
+let token: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-disk-"));
+  data = join(folder, "relay");
+  mkdirSync(data);
+  child = null;
+  log = "";
+});
+afterEach(() => {
+  child?.kill("SIGKILL");
+  if (isMounted) execFileSync("umount", ["--lazy", data]);
+  isMounted = false;
+  rmSync(folder, { recursive: true });
+});
+
+const api = (method: string, path: string, body?: object) =>
+  fetch(`${url}/api/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+const isReady = async () => (await fetch(`${url}/health/ready`)).ok;
+
+const start = async (environment: Record<string, string> = {}) => {
+  await initStore({ data, username: "ada", password: PASSWORD, totp: false });
+  const args = ["start", "--data", data, "--port", "0", "--metrics-port", "0"];
+  const env = { PATH: process.env.PATH ?? "", ...environment };
+  child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  child.stderr?.on("data", (bytes) => {
+    log += bytes;
+  });
+  const [line] = await once(createInterface(child.stdout as never), "line");
+  url = JSON.parse(line).url;
+  const login = await api("POST", "/auth/login", { username: "ada", password: PASSWORD });
+  token = (await login.json()).user.api_token;
+};
+
+/** The identifiers that were acknowledged, among so many tries at once; every refusal is a 503. */
+const addAgents = async (count: number): Promise<string[]> => {
+  const add = async () => {
+    const agent_id = randomUUID();
+    const metadata = { padding: "x".repeat(4000) };
+    const answer = await api("POST", "/agents", { name: "x", agent_id, metadata });
+    await answer.arrayBuffer();
+    if (answer.status === 201) return [agent_id];
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "2"]);
+    return [];
+  };
+  return (await Promise.all(Array.from({ length: count }, add))).flat();
+};
+
+/** After a kill, so that nothing is written on the way out. */
+const expectKept = async (acknowledged: readonly string[]) => {
+  child?.kill("SIGKILL");
+  await once(child as ChildProcess, "exit");
+  const { store } = await openData({ data });
+  const rows = await store.db.selectFrom("agents").select("agent_id").execute();
+  await store.close();
+  expect(rows.map(({ agent_id }) => agent_id)).toEqual(expect.arrayContaining([...acknowledged]));
+};
+
+let isMounted = false;
+/** Only root may; CI is. */
+const mount = (): boolean => {
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", data], { stdio: "ignore" });
+    isMounted = true;
+  } catch {
+    isMounted = false;
+  }
+  return isMounted;
+};
+
+test("a full disk is named, makes the relay not ready, and nothing acknowledged is lost", async (context) => {
+  if (!mount()) context.skip("a small disk cannot be mounted here");
+  await start();
+  const acknowledged = await addAgents(20);
+  expect(acknowledged).toHaveLength(20);
+  try {
+    writeFileSync(join(data, "ballast"), Buffer.alloc(8 * 2 ** 20));
+  } catch (error) {
+    expect(error).toMatchObject({ code: "ENOSPC" });
+  }
+  await vi.waitUntil(async () => {
+    acknowledged.push(...(await addAgents(10)));
+    return !(await isReady());
+  }, 30_000);
+  expect(log).toContain("SQLITE_FULL");
+  expect(log).not.toContain("cannot rollback");
+  expect(await isReady()).toBe(false);
+  expect((await fetch(`${url}/health/live`)).ok).toBe(true);
+  expect((await api("GET", "/agents?limit=1")).status).toBe(200);
+  rmSync(join(data, "ballast"));
+  await vi.waitUntil(isReady, 30_000);
+  acknowledged.push(...(await addAgents(5)));
+  await expectKept(acknowledged);
+});
+
+/** Below SQLite: fails or delays every sync and write of the store's files, as the file says. */
+const SHIM = `
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char fault(int fd) {
+  char link[64], path[4096], mode = 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = 0;
+  if (strstr(path, "relay.sqlite") == NULL) return 0;
+  int file = open(getenv("TEST_FAULT"), O_RDONLY);
+  if (file < 0) return 0;
+  if (read(file, &mode, 1) != 1) mode = 0;
+  close(file);
+  return mode;
+}
+static int sync_as(const char *name, int fd) {
+  int (*real)(int) = dlsym(RTLD_NEXT, name);
+  char mode = fault(fd);
+  if (mode == 'e') { errno = EIO; return -1; }
+  if (mode == 's') usleep(100000);
+  return real(fd);
+}
+int fsync(int fd) { return sync_as("fsync", fd); }
+int fdatasync(int fd) { return sync_as("fdatasync", fd); }
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
+  ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+  if (fault(fd) == 'w') { errno = EIO; return -1; }
+  return real(fd, bytes, count, at);
+}
+`;
+
+test("a disk that fails or is slow is named, waited for, and loses nothing acknowledged", async (context) => {
+  const library = join(folder, "fault.so");
+  writeFileSync(join(folder, "fault.c"), SHIM);
+  try {
+    const args = ["-shared", "-fPIC", "-o", library, join(folder, "fault.c"), "-ldl"];
+    execFileSync("cc", args, { stdio: "ignore" });
+  } catch {
+    context.skip("there is no C compiler here");
+  }
+  const file = join(folder, "fault");
+  const disk = (mode: "well" | "eio on sync" | "write error" | "slow") =>
+    writeFileSync(file, mode === "well" ? "" : mode);
+  disk("well");
+  await start({ LD_PRELOAD: library, TEST_FAULT: file });
+  const acknowledged = await addAgents(5);
+  for (const broken of ["eio on sync", "write error"] as const) {
+    disk(broken);
+    expect(await addAgents(5)).toEqual([]);
+    expect(await isReady()).toBe(false);
+    expect((await fetch(`${url}/health/live`)).ok).toBe(true);
+    disk("well");
+    await vi.waitUntil(isReady, 30_000);
+    acknowledged.push(...(await addAgents(5)));
+  }
+  expect(log).toContain("SQLITE_IOERR");
+  expect(log).not.toContain("cannot rollback");
+  disk("slow");
+  const slow = await addAgents(20);
+  expect(slow).toHaveLength(20);
+  expect(await isReady()).toBe(true);
+  await expectKept([...acknowledged, ...slow]);
+  expect(acknowledged).toHaveLength(15);
+});
