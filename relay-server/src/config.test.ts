@@ -1,8 +1,9 @@
 /** Where settings come from, which source wins, and that a wrong one names itself. */
+import { isAbsolute } from "node:path";
 import { expect, test } from "vitest";
 import { CONFIG_KEYS, flagOf, maskConfig, readConfig, variableOf } from "./config.ts";
 
-test("every setting has a default but the data folder", () => {
+test("every setting has a default", () => {
   expect(readConfig({ data: "d" })).toEqual({
     data: "d",
     host: "127.0.0.1",
@@ -20,7 +21,8 @@ test("every setting has a default but the data folder", () => {
     rateBurst: 2000,
     waitingPerAddress: 1024,
   });
-  expect(() => readConfig({})).toThrow("--data (or BLINDRELAY_DATA) is missing");
+  expect(isAbsolute(readConfig({}).data)).toBe(true);
+  expect(() => readConfig({ data: "" })).toThrow("--data (or BLINDRELAY_DATA) must");
 });
 
 test("flags win over the environment, and that over the file", () => {

@@ -1,12 +1,13 @@
 /**
  * Everything an operator may set, in one schema. A value is looked for in the flags
  * (`--metrics-port`), then the environment (`BLINDRELAY_METRICS_PORT`), then the configuration
- * file (`{"metricsPort": 9090}`), and is otherwise the default here.
+ * file (`{"metricsPort": 9090}`), and is otherwise the default here; that of the data folder depends on the system (data-folder.ts).
  */
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
 import { type Static, Type } from "typebox";
 import { Value } from "typebox/value";
 import { WAITING_PER_ADDRESS } from "./core/limits.ts";
+import { defaultDataFolder } from "./data-folder.ts";
 import { Failure } from "./failure.ts";
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });
@@ -120,6 +121,7 @@ export const readConfig = (
     const value = flags[key] ?? environment[variableOf(key)] ?? file[key];
     if (value !== undefined) given[key] = fromText(Config.properties[key], value);
   }
+  given.data ??= defaultDataFolder(environment);
   const config = Value.Default(Config, given);
   if (Value.Check(Config, config)) {
     if ((config.tlsCert === undefined) === (config.tlsKey === undefined)) return config;

@@ -94,6 +94,18 @@ describe("init", () => {
     expect(refused.err).toContain(named);
   });
 
+  test("keeps its data in the person's state folder by default, where user list finds it", async () => {
+    // Which of them counts depends on the system.
+    const environment = { XDG_STATE_HOME: folder, HOME: folder, LOCALAPPDATA: folder };
+    const anywhere = INIT().filter((arg) => arg !== "--data" && arg !== data);
+    const made = await run([...anywhere, "--no-totp"], PASSWORD, environment);
+    expect([made.code, made.err]).toEqual([0, ""]);
+    const listed = await run(["user", "list", "--json"], "", environment);
+    expect(JSON.parse(listed.out).users).toMatchObject([{ username: "ada" }]);
+    const { out: help } = await run(["start", "--help"], "", environment);
+    expect(help.replace(/\s+/g, "")).toContain(`(default:${folder}`);
+  });
+
   test("without --json it speaks to a person", async () => {
     const made = await run([...INIT().slice(0, -1), "--no-totp"], PASSWORD);
     expect(made.code).toBe(0);

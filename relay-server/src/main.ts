@@ -17,6 +17,7 @@ import {
 } from "./config.ts";
 import { initStore } from "./control/data-dir.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
+import { defaultDataFolder, hideFromGit } from "./data-folder.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { createLog } from "./log.ts";
 import { addOperations } from "./ops/commands.ts";
@@ -28,7 +29,7 @@ const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
 const describe = (key: ConfigKey): string => {
   const schema = Config.properties[key] as { description?: string; default?: unknown };
-  const fallback = String(schema.default ?? "");
+  const fallback = String(key === "data" ? defaultDataFolder() : (schema.default ?? ""));
   return `${schema.description}${fallback === "" ? "" : ` (default: ${fallback})`}`;
 };
 
@@ -61,26 +62,27 @@ program
   .option("--json", "answer as one JSON document")
   .addHelpText(
     "after",
-    "\nExample:\n  printf %s 'a long password' | blindrelay-server init --data ./relay --username ada --password-stdin --json",
+    "\nExample:\n  printf %s 'a long password' | blindrelay-server init --username ada --password-stdin --json",
   )
   .action(async (flags: InitFlags) => {
-    if (flags.data === undefined) throw new Failure("usage", "--data is missing: name a folder");
+    const data = flags.data ?? defaultDataFolder();
     const password = await readPassword(flags.passwordStdin);
     const made = await initStore({
-      data: flags.data,
+      data,
       store: flags.store,
       masterKey: process.env[MASTER_KEY_VARIABLE],
       username: flags.username,
       password,
       totp: flags.totp,
     });
+    hideFromGit(data);
     const answer = {
       username: made.username,
       totp_secret: made.totpSecret,
       otpauth_uri: made.otpauthUri,
     };
     process.stdout.write(
-      flags.json === true ? `${JSON.stringify(answer)}\n` : initText(flags.data, answer),
+      flags.json === true ? `${JSON.stringify(answer)}\n` : initText(data, answer),
     );
   });
 
@@ -89,10 +91,7 @@ const start = program
   .description("run the relay until SIGTERM or SIGINT, which drain it")
   .option("--config <file>", `JSON file of these settings (or ${CONFIG_VARIABLE})`)
   .option("--print-config", "say what the settings come to, passwords hidden, and do nothing")
-  .addHelpText(
-    "after",
-    "\nExample:\n  blindrelay-server start --data ./relay --port 8080 --metrics-port 9090",
-  );
+  .addHelpText("after", "\nExample:\n  blindrelay-server start --port 8080 --metrics-port 9090");
 for (const key of CONFIG_KEYS) {
   start.option(`${flagOf(key)} <value>`, `${describe(key)}; ${variableOf(key)}`);
 }

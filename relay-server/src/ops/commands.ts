@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
 import { rekey } from "../control/key-rotation.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
+import { defaultDataFolder } from "../data-folder.ts";
 import { Failure } from "../failure.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay, type Finding } from "./check.ts";
@@ -24,7 +25,7 @@ export const addOperations = (program: Command): void => {
     .requiredOption("--to <file>", "a file that does not exist yet")
     .addHelpText(
       "after",
-      "\nExample:\n  blindrelay-server backup --data ./relay --to /backup/relay-$(date +%F).sqlite",
+      "\nExample:\n  blindrelay-server backup --to /backup/relay-$(date +%F).sqlite",
     )
     .action((flags: DataFlags & { to: string }) => {
       const made = backupStore(dataOf(flags).data, flags.store, flags.to);
@@ -36,7 +37,7 @@ export const addOperations = (program: Command): void => {
     .addOption(
       new Option("--tls-cert <file>", "look at this certificate too").env(variableOf("tlsCert")),
     )
-    .addHelpText("after", "\nExample:\n  blindrelay-server check --data ./relay")
+    .addHelpText("after", "\nExample:\n  blindrelay-server check")
     .action(async (flags: DataFlags & { tlsCert?: string }) => {
       const { data, store } = readConfig({ data: dataOf(flags).data, store: flags.store });
       const settings = { data, store, tlsCert: flags.tlsCert };
@@ -55,7 +56,7 @@ export const addOperations = (program: Command): void => {
     )
     .addHelpText(
       "after",
-      '\nExample:\n  blindrelay-server rekey --data ./relay --grace-days 14\n\nStop the relay first, and read "Rotating the master key" in docs/operations.md.',
+      '\nExample:\n  blindrelay-server rekey --grace-days 14\n\nStop the relay first, and read "Rotating the master key" in docs/operations.md.',
     )
     .action(async (flags: DataFlags & { graceDays: number }) => {
       const { graceDays } = flags;
@@ -81,7 +82,7 @@ export const addOperations = (program: Command): void => {
     .option("--password-stdin", "read the password from standard input, one line end removed")
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server user add grace --data ./relay --password-stdin",
+      "\nExample:\n  printf %s 'a long password' | blindrelay-server user add grace --password-stdin",
     )
     .action(
       async (username: string, flags: DataFlags & { admin?: boolean; passwordStdin?: boolean }) => {
@@ -98,7 +99,7 @@ export const addOperations = (program: Command): void => {
     );
   withData(user.command("list"))
     .description("everybody, by name")
-    .addHelpText("after", "\nExample:\n  blindrelay-server user list --data ./relay --json")
+    .addHelpText("after", "\nExample:\n  blindrelay-server user list --json")
     .action(async (flags: DataFlags) => {
       const users = await listUsers(dataOf(flags));
       const lines = users.map(
@@ -118,7 +119,7 @@ export const addOperations = (program: Command): void => {
           : "let a disabled user in again; account and agent tokens are good as before",
       )
       .argument("<name>", "the user's name")
-      .addHelpText("after", `\nExample:\n  blindrelay-server user ${name} grace --data ./relay`)
+      .addHelpText("after", `\nExample:\n  blindrelay-server user ${name} grace`)
       .action(async (username: string, flags: DataFlags) => {
         await setDisabled(dataOf(flags), username, disabled);
         say(flags, { username, disabled }, `${disabled ? "Disabled" : "Enabled"} ${username}.`);
@@ -153,15 +154,19 @@ const rekeyText = (made: {
 const withData = (command: Command): Command =>
   command
     .addOption(
-      new Option("--data <dir>", "folder of the store and the master key").env(variableOf("data")),
+      new Option(
+        "--data <dir>",
+        `folder of the store and the master key (default: ${defaultDataFolder()})`,
+      ).env(variableOf("data")),
     )
     .addOption(new Option("--store <where>", "sqlite, or postgres://...").env(variableOf("store")))
     .option("--json", "answer as one JSON document");
 
-const dataOf = (flags: DataFlags) => {
-  if (flags.data === undefined) throw new Failure("usage", "--data is missing: name a folder");
-  return { data: flags.data, store: flags.store, masterKey: process.env[MASTER_KEY_VARIABLE] };
-};
+const dataOf = ({ data = defaultDataFolder(), store }: DataFlags) => ({
+  data,
+  store,
+  masterKey: process.env[MASTER_KEY_VARIABLE],
+});
 
 const say = (flags: DataFlags, answer: object, words: string): void => {
   process.stdout.write(`${flags.json === true ? JSON.stringify(answer) : words}\n`);
