@@ -10,12 +10,10 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 
 /** Used once at a start, on the rare end of a link, or only where a board lacks something. */
 const LAZY = [
-  "src/core/read-message.ts",
   "src/core/bootcount.ts",
   "src/core/credentials.ts",
   "src/core/failures.ts",
   "src/core/link-states.ts",
-  "src/core/raw-member.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",
@@ -27,7 +25,14 @@ const LAZY = [
   "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/hkdf.ts",
-  "protocol/src/crypto/literal.ts",
+  "protocol/src/encoding/literal.ts",
+  "protocol/src/encoding/raw-member.ts",
+  "protocol/src/wire/auth.ts",
+  "protocol/src/wire/auth-response.ts",
+  "protocol/src/wire/envelope.ts",
+  "protocol/src/wire/error.ts",
+  "protocol/src/wire/for-agent.ts",
+  "protocol/src/wire/seconds.ts",
   "protocol/src/tokens.ts",
 ];
 

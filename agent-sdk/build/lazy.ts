@@ -1,11 +1,12 @@
 /**
  * Pass: makes a module's functions and tables only while one of them is used. The module becomes
  * the body of one function; whoever uses a name of it calls that function, and what it made is let
- * go afterwards. At rest it costs a board 6 variables instead of some hundred.
+ * go afterwards. At rest it costs a board 6 variables instead of some hundred. What nobody uses is
+ * left out here, because esbuild looks for that at the top level only.
  *
  * Only for modules that keep no state and whose values nobody compares by identity.
  */
-import { type Piece, replaceNames } from "./piece.ts";
+import { applyChanges, type Piece, parsePiece, replaceNames } from "./piece.ts";
 
 /** The name of the function that makes the module of a path: `makeBootcount` for `bootcount.ts`. */
 const makerOf = (path: string): string => {
@@ -15,6 +16,19 @@ const makerOf = (path: string): string => {
 
 const usesAny = (piece: Piece, name: string): boolean =>
   replaceNames(piece, new Map([[name, `${name}_`]])).code !== piece.code;
+
+/** The piece without declarations that are neither `offered` nor used in it. */
+const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
+  for (const statement of parsePiece(piece.code).body) {
+    if (statement.type !== "VariableDeclaration") continue;
+    const [declared] = statement.declarations;
+    if (declared?.id.type !== "Identifier" || offered.includes(declared.id.name)) continue;
+    const { start, end } = statement;
+    const rest = { ...piece, code: applyChanges(piece.code, [{ start, end, text: "" }]) };
+    if (!usesAny(rest, declared.id.name)) return dropUnused(rest, offered);
+  }
+  return piece;
+};
 
 /** Turns every piece for which `isLazy` holds into a function. */
 export const makeLazy = (pieces: readonly Piece[], isLazy: (path: string) => boolean): Piece[] => {
@@ -30,8 +44,8 @@ export const makeLazy = (pieces: readonly Piece[], isLazy: (path: string) => boo
   return pieces.map((piece) => {
     const own = offered.get(piece);
     const foreign = new Map([...uses].filter(([name]) => !own?.includes(name)));
-    const replaced = replaceNames(piece, foreign);
-    if (!own) return replaced;
+    if (!own) return replaceNames(piece, foreign);
+    const replaced = replaceNames(dropUnused(piece, own), foreign);
     const returned = own.map((name) => `${name}: ${name}`).join(", ");
     return {
       ...replaced,

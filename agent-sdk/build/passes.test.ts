@@ -62,6 +62,21 @@ describe("lazy modules", () => {
     expect(table).toMatch(/^const makeTable = \(\) => \{ .* return \{ look: look \}; \};$/);
   });
 
+  it("hold nothing that nobody uses, nor what only that used", () => {
+    const spare = piece(
+      "src/table.ts",
+      "const a = 1; const b = () => a; const c = 2; const look = () => c;",
+      ["b", "look"],
+    );
+    const [table] = makeLazy(
+      [spare, piece("src/use.ts", "const use = () => look();", [])],
+      (path) => path.endsWith("table.ts"),
+    );
+    expect(tidy(table?.code ?? "")).toBe(
+      "const makeTable = () => { const c = 2; const look = () => c; return { look: look }; };",
+    );
+  });
+
   it("do what they did", () => {
     const code = makeLazy(pieces, () => true)
       .map((one) => one.code)

@@ -54,7 +54,7 @@ export const RATE_PER_SECOND = 1000;
 export const RATE_BURST = 2000;
 export const MAX_TAKEOVERS_PER_MINUTE = 5;
 export const TAKEOVER_RETRY_S = 60;
-export const MAX_BAD_MESSAGES_IN_A_ROW = 3;
+export const MAX_UNREADABLE_IN_A_ROW = 3;
 /** A message is one frame; whoever splits it has so many, and so long for all of them. */
 export const MAX_FRAGMENTS = 64;
 export const FRAGMENTS_TIMEOUT_MS = 30000;

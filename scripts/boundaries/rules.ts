@@ -74,11 +74,13 @@ const SHARED_BASICS = [
 ];
 
 const ENCODING = "protocol/src/encoding/**";
+const WIRE = "protocol/src/wire/**";
 
 export const PORTABLE = [
   "protocol/src/crypto/**",
   "protocol/src/session/**",
   ENCODING,
+  WIRE,
   "agent-sdk/src/core/**",
   "agent-sdk/src/ports.ts",
   "client-sdk/src/core/**",
@@ -108,7 +110,7 @@ export const RULES: Rule[] = [
     kind: "pure",
     name: "the relay's core is pure",
     files: ["relay-server/src/core/**"],
-    mayReach: [...SHARED_BASICS, ENCODING],
+    mayReach: [...SHARED_BASICS, ENCODING, WIRE],
     doors: ["protocol/src/schema/**"],
     reason:
       "the simulator runs it under a virtual clock and a seed; events and a time go in, effects come out",

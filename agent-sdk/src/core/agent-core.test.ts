@@ -385,7 +385,7 @@ describe("messages", () => {
   ])("that are %s are counted and not answered", (text) => {
     const world = new World().online();
     world.say(text);
-    expect(world.core.counters.malformed).toBe(1);
+    expect(world.core.counters.unreadable).toBe(1);
     expect(world.link().messages).toHaveLength(1);
   });
 
@@ -477,7 +477,7 @@ describe("a call", () => {
       world.say(client.wrap(packet, { signature: wrong === signature ? "B" : wrong }));
     }
     expect(world.link().messages).toHaveLength(before);
-    expect(world.core.counters.badSignatures + world.core.counters.malformed).toBe(5);
+    expect(world.core.counters.badSignatures + world.core.counters.unreadable).toBe(5);
     world.say(client.wrap(packet, { signature }));
     expect(world.link().messages).toHaveLength(before + 1);
   });

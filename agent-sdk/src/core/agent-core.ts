@@ -28,6 +28,14 @@ import {
 } from "@blindrelay/protocol/crypto";
 import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import type { AgentsPacket, Form, MessageForAgent, RelayError } from "@blindrelay/protocol/wire";
+import {
+  BARE,
+  decodeForAgent,
+  encodeAgentAuth,
+  encodeInForm,
+  PONG_TEXT,
+} from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../ports.ts";
 import type { SessionPart, SessionWiring } from "./agent.ts";
 import { Agent } from "./agent.ts";
@@ -40,9 +48,6 @@ import type { Failure } from "./failures.ts";
 import { authFailure, LOST, linkFailure, RESTARTING } from "./failures.ts";
 import type { LinkEvent, LinkState } from "./link-states.ts";
 import { nextLinkState } from "./link-states.ts";
-import type { Form, Message } from "./messages.ts";
-import { BARE, PONG, writeAuth, writePacket } from "./messages.ts";
-import { readMessage } from "./read-message.ts";
 
 /** Above the normal close codes and private to us: the relay only logs it. */
 const CLOSE_GIVEN_UP = 4000;
@@ -108,7 +113,7 @@ export interface AgentCounters {
   /** Links that were opened for use, the first one included. */
   logins: number;
   /** Messages that are no JSON, no packet, or came before the login. */
-  malformed: number;
+  unreadable: number;
   /** Envelopes whose signature did not verify. */
   badSignatures: number;
   /** Packets not sent: the link was away or its queue full, the session gone, or the message too large. */
@@ -173,7 +178,7 @@ export class AgentCore {
       MAX_PLAINTEXT_BYTES,
     );
     this.bornAt = options.ports.timer.now();
-    this.counters = { logins: 0, malformed: 0, badSignatures: 0, notSent: 0, relayErrors: 0 };
+    this.counters = { logins: 0, unreadable: 0, badSignatures: 0, notSent: 0, relayErrors: 0 };
     this.backoff = new Backoff(options.ports.random, crc32(asciiBytes(options.agentId)));
     this.sessions = new AgentSessions({
       suite: options.ports.suite,
@@ -267,20 +272,20 @@ export class AgentCore {
 
   private login(sessionToken: string | null): void {
     const options = this.options;
-    const field = sessionToken === null ? "api_token" : "session_token";
-    const token = sessionToken === null ? options.relayToken : sessionToken;
+    const isSession = sessionToken !== null;
+    const token = isSession ? sessionToken : options.relayToken;
     const firmware = options.firmwareVersion === undefined ? null : options.firmwareVersion;
-    this.sendText(writeAuth(field, token, options.agentId, options.runtime, firmware));
+    this.sendText(encodeAgentAuth(token, isSession, options.agentId, options.runtime, firmware));
   }
 
   private linkReceived(text: string): void {
     this.heardAt = this.ports.timer.now();
-    const message = readMessage(text);
-    if (message.kind === "ping") this.sendText(PONG);
+    const message = decodeForAgent(text);
+    if (message.kind === "ping") this.sendText(PONG_TEXT);
     else if (message.kind === "error") this.relayError(message);
     else if (this.state === "authenticating") this.authAnswered(message);
     else if (message.kind === "packet") this.receivePacket(message);
-    else if (message.kind === "malformed") this.counters.malformed++;
+    else if (message.kind === "unreadable") this.counters.unreadable++;
     this.arm();
   }
 
@@ -296,18 +301,19 @@ export class AgentCore {
     this.arm();
   }
 
-  private authAnswered(message: Message): void {
+  private authAnswered(message: MessageForAgent): void {
     const now = this.ports.timer.now();
-    if (message.kind === "accepted") {
+    if (message.kind === "authenticated") {
+      const expiresIn = message.expiresIn === null ? 0 : message.expiresIn;
       this.sessionToken = message.sessionToken;
-      this.sessionTokenEnds = now + message.expiresIn * 1000 - SESSION_TOKEN_MARGIN_MS;
+      this.sessionTokenEnds = now + expiresIn * 1000 - SESSION_TOKEN_MARGIN_MS;
       this.onlineAt = now;
       this.counters.logins++;
       this.move("accepted", null, null, null);
       return;
     }
-    if (message.kind !== "failed") {
-      this.counters.malformed++;
+    if (message.kind !== "authFailed") {
+      this.counters.unreadable++;
       return;
     }
     const failure = authFailure(message.code);
@@ -319,7 +325,7 @@ export class AgentCore {
       this.login(null);
       return;
     }
-    this.ports.log("warn", "login failed", { code: message.code, error: message.text });
+    this.ports.log("warn", "login failed", { code: message.code, error: message.error });
     this.lose(
       failure,
       message.code,
@@ -327,12 +333,11 @@ export class AgentCore {
     );
   }
 
-  private relayError(message: Message): void {
-    if (message.kind !== "error") return;
+  private relayError(message: RelayError): void {
     this.counters.relayErrors++;
     this.ports.log("debug", "the relay reports an error", {
       code: message.code,
-      error: message.text,
+      error: message.error,
     });
     if (message.code === "RESTARTING") {
       this.restartIn = message.reconnectIn === null ? 0 : message.reconnectIn * 1000;
@@ -341,11 +346,7 @@ export class AgentCore {
     const failure = linkFailure(message.code);
     if (failure === null) return;
     if (failure.dropsSession) this.sessionToken = null;
-    this.lose(
-      failure,
-      message.code,
-      message.retryAfter === null ? null : message.retryAfter * 1000,
-    );
+    this.lose(failure, message.code, null);
   }
 
   /** The link is of no more use: wait as the failure says, or give up for good. */
@@ -441,8 +442,7 @@ export class AgentCore {
 
   // Packets and calls
 
-  private receivePacket(message: Message): void {
-    if (message.kind !== "packet") return;
+  private receivePacket(message: AgentsPacket): void {
     if (message.signature !== null && !this.verifies(message.text, message.signature)) {
       this.counters.badSignatures++;
       return;
@@ -536,7 +536,7 @@ export class AgentCore {
   }
 
   private sendPacket(packet: string, form: Form): boolean {
-    const text = writePacket(packet, form, this.options.agentId);
+    const text = encodeInForm(packet, form, this.options.agentId);
     if (!this.canSend() || text.length > MAX_MESSAGE_BYTES) {
       this.counters.notSent++;
       return false;

@@ -5,6 +5,7 @@
  * [portable]
  */
 import { MAX_REPORT_LENGTH, MIN_FOREIGN_SECRET_LENGTH, tokenProblem } from "@blindrelay/protocol";
+import { isReport } from "@blindrelay/protocol/wire";
 
 export interface Credentials {
   readonly agentId: string;
@@ -30,16 +31,13 @@ const isAgentId = (text: string): boolean => {
   return true;
 };
 
-const isReport = (text: string): boolean =>
-  text.length > 0 && text.length <= MAX_REPORT_LENGTH && !/[^ -~]/.test(text);
-
 /** What is wrong with a configuration, as a sentence without secrets; null where nothing is. */
 export const credentialsProblem = (credentials: Credentials): string | null => {
   if (typeof credentials.agentId !== "string" || !isAgentId(credentials.agentId)) {
     return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";
   }
   const firmware = credentials.firmwareVersion;
-  if (firmware !== undefined && (typeof firmware !== "string" || !isReport(firmware))) {
+  if (firmware !== undefined && !isReport(firmware)) {
     return `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters`;
   }
   if (typeof credentials.relayToken !== "string") return "relayToken is missing";

@@ -7,7 +7,14 @@
  * API around it.
  */
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
-import { own, ownString, toBase64url } from "@blindrelay/protocol/crypto";
+import { encodeJson, toBase64url } from "@blindrelay/protocol/crypto";
+import {
+  type AgentStatus,
+  encodeEnvelope,
+  firstPart,
+  type MessageForClient,
+  type RelayError,
+} from "@blindrelay/protocol/wire";
 import { CallError } from "../errors.ts";
 import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
@@ -24,7 +31,6 @@ import {
 } from "./defaults.ts";
 import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
 import { RelayLink } from "./link.ts";
-import { encodeEnvelope, type Fields, firstPart, type Received } from "./messages.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
 import type { Call, PeerSession } from "./session.ts";
@@ -78,7 +84,7 @@ interface Owner {
 }
 
 export class ClientCore {
-  readonly counters = { unrouted: 0, noise: 0, packetsLost: 0 };
+  readonly counters = { unrouted: 0, unreadable: 0, packetsLost: 0 };
 
   private readonly ports: Ports;
   private readonly events: ClientCoreEvents;
@@ -332,52 +338,48 @@ export class ClientCore {
     } else {
       this.bindings.add(first);
       const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
-      this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
+      this.link.sendRequest(encodeEnvelope(`${encodeJson(text)}`, peer.agentId, requestId));
     }
     // Streams need no turn of the pump, and keep-alives at least come by here.
     const due = this.link.renewal();
     if (due !== "no" && this.streaming()) this.handOver(due);
   }
 
-  private receive(message: Received): void {
+  private receive(message: MessageForClient): void {
     if (message.kind === "packet") {
       this.bindings.use(message.first);
       const owner = this.owners.get(message.first);
       if (owner === undefined) this.counters.unrouted++;
       else owner.session.receive(message.text);
-    } else if (message.kind === "noise") {
-      this.counters.noise++;
-    } else if (message.type === "agent_status") {
-      this.receivePresence(message.fields);
-    } else if (message.type === "error") {
-      this.receiveError(message.fields);
+    } else if (message.kind === "unreadable") {
+      this.counters.unreadable++;
+    } else if (message.kind === "agentStatus") {
+      this.receivePresence(message);
+    } else if (message.kind === "error") {
+      this.receiveError(message);
     }
     this.pump();
   }
 
-  private receivePresence(fields: Fields): void {
-    const agentId = ownString(fields, "agent_id");
-    const online = own(fields, "online");
-    if (agentId === undefined || typeof online !== "boolean") return;
+  private receivePresence(status: AgentStatus): void {
+    const { agentId, online } = status;
     for (const peer of this.peers) {
       if (peer.agentId !== agentId) continue;
       if (online) peer.agentOnline();
       else peer.agentOffline();
     }
-    this.events.presence({ agentId, online, at: ownString(fields, "timestamp") ?? "" });
+    this.events.presence({ agentId, online, at: status.timestamp });
   }
 
-  private receiveError(fields: Fields): void {
-    const code = ownString(fields, "code") ?? "";
-    const text = ownString(fields, "error") ?? code;
-    const sid = ownString(fields, "sid");
-    if (sid === undefined) {
-      this.ports.log("warn", "the relay reports an error", { code, error: text });
+  private receiveError(message: RelayError): void {
+    const { code, error, sid } = message;
+    if (sid === null) {
+      this.ports.log("warn", "the relay reports an error", { code, error });
       return;
     }
     // Only a session's current C counts: errors about an abandoned one come too late to matter.
     const owner = this.owners.get(firstPart(sid));
-    if (owner !== undefined) owner.peer.relayError(owner.session, code, text);
+    if (owner !== undefined) owner.peer.relayError(owner.session, code, error);
   }
 
   private linkOnline(fresh: boolean): void {

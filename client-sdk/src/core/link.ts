@@ -19,7 +19,15 @@ import {
   REFUSED_WAIT_MS,
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
-import { ownString } from "@blindrelay/protocol/crypto";
+import {
+  type Authenticated,
+  type AuthFailed,
+  decodeForClient,
+  encodeClientAuth,
+  type MessageForClient,
+  PONG_TEXT,
+  type RelayError,
+} from "@blindrelay/protocol/wire";
 import { CallError } from "../errors.ts";
 import type { Link, Ports } from "../ports.ts";
 import { backoffMs, randomFraction } from "./backoff.ts";
@@ -35,7 +43,6 @@ import {
   TOKEN_RESERVE_MS,
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
-import { encodeAuth, type Fields, ownCount, PONG, type Received, readMessage } from "./messages.ts";
 
 export type LinkState =
   | "idle"
@@ -79,7 +86,7 @@ export interface RelayLinkEvents {
   offline(reason: CallError): void;
   /** It will not come back. */
   refused(reason: CallError): void;
-  received(message: Received): void;
+  received(message: MessageForClient): void;
 }
 
 export class RelayLink {
@@ -195,40 +202,30 @@ export class RelayLink {
 
   private sendAuth(): void {
     this.triedSession = this.sessionToken !== null;
-    const token =
-      this.sessionToken !== null
-        ? { session_token: this.sessionToken }
-        : { api_token: this.accountToken ?? "" };
-    this.link?.send(encodeAuth(token, this.presence));
+    const token = this.sessionToken ?? this.accountToken ?? "";
+    this.link?.send(encodeClientAuth(token, this.triedSession, this.presence));
   }
 
   private receive(text: string): void {
     this.heardAt = this.ports.timer.now();
-    const message = readMessage(text);
-    if (message.kind === "typed") {
-      if (message.type === "ping") {
-        this.link?.send(PONG);
-        return;
-      }
-      if (message.type === "auth_response") {
-        if (this.state === "authenticating") this.readAuthResponse(message.fields);
-        return;
-      }
-      if (message.type === "error" && this.readLinkError(message.fields)) return;
+    const message = decodeForClient(text);
+    if (message.kind === "ping") {
+      this.link?.send(PONG_TEXT);
+    } else if (this.state === "authenticating" && message.kind === "authenticated") {
+      this.authenticated(message);
+    } else if (this.state === "authenticating" && message.kind === "authFailed") {
+      this.authFailed(message);
+    } else if (message.kind !== "error" || !this.relayError(message)) {
+      if (this.state === "online") this.events.received(message);
     }
-    if (this.state === "online") this.events.received(message);
   }
 
-  private readAuthResponse(fields: Fields): void {
-    if (ownString(fields, "status") !== "authenticated") {
-      this.readRefusal(fields);
-      return;
-    }
-    const token = ownString(fields, "session_token") ?? null;
+  private authenticated(message: Authenticated): void {
+    const token = message.sessionToken;
     const now = this.ports.timer.now();
     const fresh = token === null || token !== this.lastToken;
     if (fresh) this.tokenRequests = 0;
-    const expiresIn = ownCount(fields, "expires_in");
+    const expiresIn = message.expiresIn ?? 0;
     this.tokenExpiresAt = expiresIn > 0 ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY;
     if (fresh) this.tokenLifeMs = this.tokenExpiresAt - now;
     this.sessionToken = token;
@@ -241,10 +238,9 @@ export class RelayLink {
   }
 
   /** A failed auth_response. The connection stays open for one more try with the other token. */
-  private readRefusal(fields: Fields): void {
-    const code = ownString(fields, "code") ?? "";
-    const retryAfterS = ownCount(fields, "retry_after");
-    const text = ownString(fields, "error") ?? "refused";
+  private authFailed(failure: AuthFailed): void {
+    const code = failure.code ?? "";
+    const retryAfterS = failure.retryAfter ?? 0;
     if (this.triedSession) {
       if (SESSION_TOKEN_OVER.includes(code) || (code === "" && retryAfterS === 0)) {
         this.sessionToken = null;
@@ -254,7 +250,7 @@ export class RelayLink {
         }
       }
     }
-    const message = `the relay refused the credentials: ${text}`;
+    const message = `the relay refused the credentials: ${failure.error}`;
     if (NOT_OUR_FAULT.includes(code)) {
       this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
       return;
@@ -270,17 +266,17 @@ export class RelayLink {
   }
 
   /** Errors about the link itself; true where that was one. The relay closes after them. */
-  private readLinkError(fields: Fields): boolean {
-    const code = ownString(fields, "code");
+  private relayError(message: RelayError): boolean {
+    const { code } = message;
     if (code === "RESTARTING") {
-      const waitMs = askedMs(ownCount(fields, "reconnect_in"));
+      const waitMs = askedMs(message.reconnectIn ?? 0);
       this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
       return true;
     }
     if (code === "LIMIT_EXCEEDED" || code === "SESSION_EXPIRED" || code === "REVOKED") {
       this.sessionToken = null;
       if (this.accountToken === null) {
-        const text = `the session token is over: ${ownString(fields, "error") ?? code}`;
+        const text = `the session token is over: ${message.error}`;
         this.refuse(new CallError("REFUSED", text, { relayCode: code }));
         return true;
       }

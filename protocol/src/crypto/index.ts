@@ -20,6 +20,7 @@ export {
   ownString,
   readJson,
 } from "../encoding/json.ts";
+export { numberLiteral } from "../encoding/literal.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
@@ -33,7 +34,6 @@ export {
   nextEpochSecret,
   signPayload,
 } from "./keys.ts";
-export { numberLiteral, stringEnd } from "./literal.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
 export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
+import { numberLiteral } from "../encoding/literal.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
 import { deriveSessionKeys, extractPrk } from "./keys.ts";
-import { numberLiteral } from "./literal.ts";
 import { openPacket, parsePacket, sealPacket } from "./packet.ts";
 import type { Version } from "./suite.ts";
 

@@ -10,7 +10,8 @@
  */
 import { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
-import { decodeJson, isObject, own, ownString } from "../encoding/json.ts";
+import { decodeJson, isObject } from "../encoding/json.ts";
+import { numberLiteral } from "../encoding/literal.ts";
 import {
   EMPTY_P_LENGTH,
   MAX_MESSAGE_BYTES,
@@ -21,8 +22,9 @@ import {
   SID_PART_LENGTH,
   TAG_BYTES,
 } from "../spec.ts";
+import { FIELD_SEQ } from "../wire/names.ts";
+import { decodePacket, encodePacket } from "../wire/packet.ts";
 import type { DirectionKeys } from "./keys.ts";
-import { numberLiteral } from "./literal.ts";
 import type { Suite, Version } from "./suite.ts";
 import { isVersion } from "./suite.ts";
 
@@ -39,10 +41,6 @@ export interface Packet {
   readonly second: string | null;
 }
 
-/** A packet in the field order in which we write it. All four are ASCII without quotes or backslashes. */
-const writePacketText = (v: Version, sid: string, seq: number, p: string): string =>
-  `{"v":"${v}","sid":"${sid}","seq":${seq},"p":"${p}"}`;
-
 /**
  * Reads a packet's text, refusing (null) whatever section 2 refuses before any cryptography that
  * can be seen without knowing the reader's role.
@@ -50,12 +48,13 @@ const writePacketText = (v: Version, sid: string, seq: number, p: string): strin
 export const parsePacket = (text: string): Packet | null => {
   if (text.length > MAX_MESSAGE_BYTES) return null;
   const value = decodeJson(text);
-  if (!isObject(value) || ownString(value, "type") !== undefined) return null;
-  const v = own(value, "v");
-  const sid = ownString(value, "sid");
-  const seq = own(value, "seq");
-  const p = ownString(value, "p");
-  if (!isVersion(v) || sid === undefined || p === undefined || typeof seq !== "number") return null;
+  const fields = isObject(value) ? decodePacket(value) : null;
+  if (fields === null) return null;
+  const v = fields.v;
+  const sid = fields.sid;
+  const seq = fields.seq;
+  const p = fields.p;
+  if (!isVersion(v)) return null;
   if (!(seq >= 0 && seq <= MAX_SEQ) || Math.floor(seq) !== seq) return null;
 
   const dot = sid.indexOf(".");
@@ -75,7 +74,7 @@ export const parsePacket = (text: string): Packet | null => {
   if (sealed === null) return null;
   // Canonical decimal only: what String() gives for an integer up to 2^32 - 1. A text just as we
   // would write it has that; only others are looked through.
-  if (writePacketText(v, sid, seq, p) !== text && numberLiteral(text, "seq") !== String(seq))
+  if (encodePacket(v, sid, seq, p) !== text && numberLiteral(text, FIELD_SEQ) !== String(seq))
     return null;
   return { v: v, sid: sid, seq: seq, sealed: sealed, first: first, second: second };
 };
@@ -108,7 +107,7 @@ export const sealPacket = (
 ): string => {
   const aad = makeAad(v, sid, seq);
   const p = toBase64url(suite.seal(keys.key, makeNonce(keys.iv, seq), aad, plaintext));
-  return writePacketText(v, sid, seq, p);
+  return encodePacket(v, sid, seq, p);
 };
 
 /** The plaintext of a packet, or null where its tag does not verify under these keys. */

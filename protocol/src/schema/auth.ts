@@ -1,6 +1,29 @@
 /** `auth` and its answer (section 3). What a peer says first, and what it gets. */
 import { type Static, Type } from "typebox";
 import { AGENT_ID_PATTERN, MAX_REPORT_LENGTH } from "../spec.ts";
+import { encodeAgentAuth, encodeClientAuth } from "../wire/auth.ts";
+import { encodeAuthenticated, encodeAuthFailed } from "../wire/auth-response.ts";
+import {
+  FIELD_AGENT_ID,
+  FIELD_API_TOKEN,
+  FIELD_CLIENT_TYPE,
+  FIELD_CODE,
+  FIELD_ERROR,
+  FIELD_EXPIRES_IN,
+  FIELD_FIRMWARE_VERSION,
+  FIELD_MAX_REQUESTS,
+  FIELD_PRESENCE,
+  FIELD_RETRY_AFTER,
+  FIELD_RUNTIME,
+  FIELD_SESSION_TOKEN,
+  FIELD_STATUS,
+  FIELD_TYPE,
+  STATUS_AUTHENTICATED,
+  STATUS_FAILED,
+  TYPE_AUTH,
+  TYPE_AUTH_RESPONSE,
+} from "../wire/names.ts";
+import { AGENT_TOKEN, example, SESSION_TOKEN } from "./examples.ts";
 
 export const ClientType = Type.Union(
   [Type.Literal("client"), Type.Literal("agent"), Type.Literal("firmware")],
@@ -15,38 +38,28 @@ const report = (description: string) =>
 /** Peer to relay, within 30 s of the upgrade. Exactly one of the two tokens. */
 export const Auth = Type.Object(
   {
-    type: Type.Literal("auth"),
-    api_token: Type.Optional(
+    [FIELD_TYPE]: Type.Literal(TYPE_AUTH),
+    [FIELD_API_TOKEN]: Type.Optional(
       Type.String({ maxLength: 256, description: "An account token, or an agent relay token." }),
     ),
-    session_token: Type.Optional(Type.String({ maxLength: 256 })),
-    client_type: ClientType,
-    agent_id: Type.Optional(
+    [FIELD_SESSION_TOKEN]: Type.Optional(Type.String({ maxLength: 256 })),
+    [FIELD_CLIENT_TYPE]: ClientType,
+    [FIELD_AGENT_ID]: Type.Optional(
       Type.String({ pattern: AGENT_ID_PATTERN, description: "Agents and firmware: always." }),
     ),
-    runtime: Type.Optional(report("What the agent runs on; its first word names the runtime.")),
-    firmware_version: Type.Optional(report("Of the firmware that has booted.")),
-    presence: Type.Optional(
+    [FIELD_RUNTIME]: Type.Optional(
+      report("What the agent runs on; its first word names the runtime."),
+    ),
+    [FIELD_FIRMWARE_VERSION]: Type.Optional(report("Of the firmware that has booted.")),
+    [FIELD_PRESENCE]: Type.Optional(
       Type.Boolean({ description: "Clients: one `agent_status` per online agent, after success." }),
     ),
   },
   {
     $id: "Auth",
     examples: [
-      {
-        type: "auth",
-        api_token: "agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3c6lNx",
-        client_type: "firmware",
-        agent_id: "pump-7",
-        runtime: "espruino 2v25 ESP32",
-        firmware_version: "1.4.0",
-      },
-      {
-        type: "auth",
-        session_token: "sess_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1eADN2",
-        client_type: "client",
-        presence: true,
-      },
+      example(encodeAgentAuth(AGENT_TOKEN, false, "pump-7", "espruino 2v25 ESP32", "1.4.0")),
+      example(encodeClientAuth(SESSION_TOKEN, true, true)),
     ],
   },
 );
@@ -54,43 +67,35 @@ export type Auth = Static<typeof Auth>;
 
 export const AuthSuccess = Type.Object(
   {
-    type: Type.Literal("auth_response"),
-    status: Type.Literal("authenticated"),
-    session_token: Type.String({
+    [FIELD_TYPE]: Type.Literal(TYPE_AUTH_RESPONSE),
+    [FIELD_STATUS]: Type.Literal(STATUS_AUTHENTICATED),
+    [FIELD_SESSION_TOKEN]: Type.String({
       description: "New after api_token; the same after session_token.",
     }),
-    expires_in: Type.Integer({
+    [FIELD_EXPIRES_IN]: Type.Integer({
       minimum: 0,
       description: "Seconds left, rounded up: 86400 when new.",
     }),
-    max_requests: Type.Integer({
+    [FIELD_MAX_REQUESTS]: Type.Integer({
       minimum: 1,
       description: "Requests that a client's session token is good for; agents are not counted.",
     }),
   },
   {
     $id: "AuthSuccess",
-    examples: [
-      {
-        type: "auth_response",
-        status: "authenticated",
-        session_token: "sess_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1eADN2",
-        expires_in: 86400,
-        max_requests: 10000,
-      },
-    ],
+    examples: [example(encodeAuthenticated(SESSION_TOKEN, 86400, 10000))],
   },
 );
 export type AuthSuccess = Static<typeof AuthSuccess>;
 
 export const AuthFailure = Type.Object(
   {
-    type: Type.Literal("auth_response"),
-    status: Type.Literal("failed"),
-    error: Type.String({
+    [FIELD_TYPE]: Type.Literal(TYPE_AUTH_RESPONSE),
+    [FIELD_STATUS]: Type.Literal(STATUS_FAILED),
+    [FIELD_ERROR]: Type.String({
       description: "For people. Exactly `Invalid token` for a mere wrong one.",
     }),
-    code: Type.Union([
+    [FIELD_CODE]: Type.Union([
       Type.Literal("INVALID_TOKEN"),
       Type.Literal("WRONG_TOKEN_KIND"),
       Type.Literal("LOCKED_OUT"),
@@ -100,19 +105,11 @@ export const AuthFailure = Type.Object(
       Type.Literal("BAD_MESSAGE"),
       Type.Literal("UNAVAILABLE"),
     ]),
-    retry_after: Type.Integer({ minimum: 0, description: "Seconds." }),
+    [FIELD_RETRY_AFTER]: Type.Integer({ minimum: 0, description: "Seconds." }),
   },
   {
     $id: "AuthFailure",
-    examples: [
-      {
-        type: "auth_response",
-        status: "failed",
-        error: "Too many failed authentications",
-        code: "LOCKED_OUT",
-        retry_after: 600,
-      },
-    ],
+    examples: [example(encodeAuthFailed("Too many failed authentications", "LOCKED_OUT", 600))],
   },
 );
 export type AuthFailure = Static<typeof AuthFailure>;

@@ -9,6 +9,7 @@ import {
   TAKEOVER_RETRY_S,
 } from "@blindrelay/protocol";
 import type { AuthFailureCode as AuthResponseCode } from "@blindrelay/protocol/schema";
+import { type AuthMessage, encodeAuthenticated, encodeAuthFailed } from "@blindrelay/protocol/wire";
 import type { AgentPeer, ClientPeer } from "./connection.ts";
 import { advance, type Connection } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
@@ -16,7 +17,6 @@ import type { Heartbeat } from "./heartbeat.ts";
 import type { AuthRequest, AuthResult } from "./ports.ts";
 import { concerns } from "./revocations.ts";
 import type { HubState } from "./state.ts";
-import { type AuthMessage, authFailedText, authSuccessText } from "./wire.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -73,7 +73,7 @@ export class Authenticator {
     this.#state.unauthenticated.leave(connection);
     const expiresInS = Math.max(0, Math.ceil((verdict.expiresAtMs - now) / 1000));
     const { maxRequests } = this.#state.limits;
-    const text = authSuccessText(verdict.sessionToken, expiresInS, maxRequests);
+    const text = encodeAuthenticated(verdict.sessionToken, expiresInS, maxRequests);
     this.#state.controlMessages.send(connection, text, now);
     if (verdict.role === "client") {
       this.#seatClient(connection, verdict, now);
@@ -86,7 +86,7 @@ export class Authenticator {
   #sendRefusal(connection: Connection, refusal: Refusal, now: number): void {
     this.#state.counters.authFailures += 1;
     const { error, code, retryAfterS } = refusal;
-    this.#state.controlMessages.send(connection, authFailedText(error, code, retryAfterS), now);
+    this.#state.controlMessages.send(connection, encodeAuthFailed(error, code, retryAfterS), now);
     if (refusal.final) {
       this.#disconnector.end(connection, CLOSE_POLICY, code, now);
     } else if (now >= connection.authDeadline) {

@@ -9,13 +9,13 @@
  * `closing` is final: the hub has forgotten the connection, and only its socket still has to go.
  */
 import { AUTH_TIMEOUT_MS, MAX_RATE_REFUSALS } from "@blindrelay/protocol";
+import type { Envelope } from "@blindrelay/protocol/wire";
 import { Bindings } from "./bindings.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, LinkPort } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
 import type { SessionUse } from "./sessions.ts";
 import type { Waiting } from "./timer-wheel.ts";
-import type { ClientEnvelope } from "./wire.ts";
 
 export type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
 export type ConnectionEvent = "auth" | "accepted" | "refused" | "end";
@@ -35,6 +35,9 @@ export interface HeldMessage {
   frame: Uint8Array;
 }
 
+/** A client's envelope without fault always names its agent. */
+export type ClientEnvelope = Envelope & { agentId: string };
+
 /** Its fields belong to the hub; whoever owns the socket only keeps the object and hands it in. */
 export class Connection implements Waiting {
   readonly link: LinkPort;
@@ -48,7 +51,7 @@ export class Connection implements Waiting {
 
   readonly authDeadline: number;
   authFailures = 0;
-  badInARow = 0;
+  unreadableInARow = 0;
   /** Messages that were over the rate, as a bucket that such messages empty. */
   readonly patience: RateBucket;
 

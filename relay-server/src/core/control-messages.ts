@@ -1,9 +1,9 @@
 /** The relay's own messages to a peer: bounded like any other, and counted when they find no room. */
-import type { ErrorCode } from "@blindrelay/protocol";
+import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
+import { encodeError, type Subject } from "@blindrelay/protocol/wire";
 import type { Connection } from "./connection.ts";
 import type { Counters } from "./counters.ts";
 import type { Outbox } from "./outbox.ts";
-import { errorText, type Subject } from "./wire.ts";
 
 export class ControlMessages {
   readonly #outbox: Outbox;
@@ -31,7 +31,11 @@ export class ControlMessages {
     detail: string | null = null,
   ): void {
     this.#counters.error(code);
-    this.send(connection, errorText(code, subject, detail, this.#maxBytes), now);
+    const meaning = detail ?? ERRORS[code].meaning;
+    const text = encodeError(code, meaning, subject);
+    // A sid that fills a whole message cannot travel back inside one.
+    const tooLong = text.length > this.#maxBytes;
+    this.send(connection, tooLong ? encodeError(code, meaning, null) : text, now);
   }
 
   /** The same for a message that was to be forwarded and is not. */

@@ -3,9 +3,9 @@
  * socket closes. What its peer sends afterwards is not read any more.
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
+import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";
 import { advance, type Connection } from "./connection.ts";
 import type { HubState } from "./state.ts";
-import { restartingText, type Subject } from "./wire.ts";
 
 export class Disconnector {
   readonly #state: HubState;
@@ -30,7 +30,11 @@ export class Disconnector {
   restart(connection: Connection, reconnectInS: number, now: number): void {
     if (connection.state !== "closing") {
       this.#state.counters.error("RESTARTING");
-      this.#state.controlMessages.send(connection, restartingText(reconnectInS), now);
+      this.#state.controlMessages.send(
+        connection,
+        encodeRestarting(ERRORS.RESTARTING.meaning, reconnectInS),
+        now,
+      );
       this.end(connection, ERRORS.RESTARTING.close as number, "RESTARTING", now);
     }
   }

@@ -3,11 +3,11 @@
  * client session's age (section 3). Each connection has one entry in the wheel, its next deadline.
  */
 import { CLOSE_POLICY, MISSED_PINGS, PING_INTERVAL_MS } from "@blindrelay/protocol";
+import { PING_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { stagger } from "./stagger.ts";
 import type { HubState } from "./state.ts";
-import { PING_TEXT } from "./wire.ts";
 
 export class Heartbeat {
   readonly #state: HubState;

@@ -6,27 +6,25 @@
 import {
   CLOSE_POLICY,
   type ErrorCode,
-  MAX_BAD_MESSAGES_IN_A_ROW,
   MAX_RATE_REFUSALS,
+  MAX_UNREADABLE_IN_A_ROW,
   RATE_REFUSALS_FORGOTTEN_PER_SECOND,
 } from "@blindrelay/protocol";
+import {
+  type AuthMessage,
+  decodeForRelay,
+  type Envelope,
+  type MessageForRelay,
+  type PacketHead,
+  PONG_TEXT,
+  UNREADABLE,
+} from "@blindrelay/protocol/wire";
 import type { Authenticator } from "./auth.ts";
-import type { AgentPeer, ClientPeer, Connection, Peer } from "./connection.ts";
+import type { AgentPeer, ClientEnvelope, ClientPeer, Connection, Peer } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { hold, release, startHolding } from "./hold-queue.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
-import {
-  type AuthMessage,
-  type ClientEnvelope,
-  type Envelope,
-  type Message,
-  type PacketHead,
-  PONG_TEXT,
-  readMessage,
-} from "./wire.ts";
-
-const BAD: Message = { kind: "bad" };
 
 export class Inbound {
   readonly #state: HubState;
@@ -54,7 +52,7 @@ export class Inbound {
     if (connection.held === null) {
       this.#handle(connection, text, frame, now);
     } else if (!hold(connection, text, frame)) {
-      this.#overRate(connection, text === null ? BAD : readMessage(text), now);
+      this.#overRate(connection, text === null ? UNREADABLE : decodeForRelay(text), now);
     }
   }
 
@@ -66,16 +64,16 @@ export class Inbound {
   #handle(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
     const { maxMessageBytes, ratePerSecond, rateBurst } = this.#state.limits;
     if (frame.length > maxMessageBytes) {
-      this.#bad(connection, "TOO_LARGE", now);
+      this.#unreadable(connection, "TOO_LARGE", now);
       return;
     }
-    const message = text === null ? BAD : readMessage(text);
-    if (message.kind === "bad") {
-      this.#bad(connection, "BAD_MESSAGE", now);
+    const message = text === null ? UNREADABLE : decodeForRelay(text);
+    if (message.kind === "unreadable") {
+      this.#unreadable(connection, "BAD_MESSAGE", now);
       return;
     }
     if (message.kind !== "unknown") {
-      connection.badInARow = 0;
+      connection.unreadableInARow = 0;
     }
     if (message.kind === "pong") {
       connection.pingsUnanswered = 0; // whatever its rate: nothing else answers a ping
@@ -92,7 +90,7 @@ export class Inbound {
   }
 
   /** Says so, and after too many that did not help closes. */
-  #overRate(connection: Connection, message: Message, now: number): void {
+  #overRate(connection: Connection, message: MessageForRelay, now: number): void {
     this.#refuse(connection, "RATE_LIMITED", message, now);
     if (!connection.patience.take(RATE_REFUSALS_FORGOTTEN_PER_SECOND, MAX_RATE_REFUSALS, now)) {
       this.#state.counters.closedForRate += 1;
@@ -100,11 +98,11 @@ export class Inbound {
     }
   }
 
-  #bad(connection: Connection, code: "TOO_LARGE" | "BAD_MESSAGE", now: number): void {
+  #unreadable(connection: Connection, code: "TOO_LARGE" | "BAD_MESSAGE", now: number): void {
     this.#state.controlMessages.error(connection, code, null, now);
-    connection.badInARow += 1;
-    if (connection.badInARow >= MAX_BAD_MESSAGES_IN_A_ROW) {
-      this.#disconnector.end(connection, CLOSE_POLICY, "too many bad messages", now);
+    connection.unreadableInARow += 1;
+    if (connection.unreadableInARow >= MAX_UNREADABLE_IN_A_ROW) {
+      this.#disconnector.end(connection, CLOSE_POLICY, "too many unreadable messages", now);
     }
   }
 
@@ -116,7 +114,7 @@ export class Inbound {
     }
   }
 
-  #online(peer: Peer, message: Message, frame: Uint8Array, now: number): void {
+  #online(peer: Peer, message: MessageForRelay, frame: Uint8Array, now: number): void {
     const { controlMessages, counters } = this.#state;
     switch (message.kind) {
       case "relay":
@@ -200,7 +198,7 @@ export class Inbound {
   }
 
   /** Refuses a message of any kind; one that was to be forwarded is counted as dropped. */
-  #refuse(connection: Connection, code: ErrorCode, message: Message, now: number): void {
+  #refuse(connection: Connection, code: ErrorCode, message: MessageForRelay, now: number): void {
     const { controlMessages, counters } = this.#state;
     if (message.kind === "relay" || message.kind === "packet") {
       counters.received += 1;

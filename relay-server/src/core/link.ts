@@ -1,7 +1,5 @@
 /** One peer's link, as the hub sees it, and what a peer says of itself when it logs in. */
-
-/** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
-export type ClientType = "client" | "agent" | "firmware";
+export type { AgentReport, ClientType } from "@blindrelay/protocol/wire";
 
 /** One text message as it goes out: bytes as received, or ASCII text that the relay wrote. */
 export type Frame = Uint8Array | string;
@@ -17,10 +15,4 @@ export interface LinkPort {
   /** Reads nothing more until `resume`; what was read already may still be handed in. */
   pause(): void;
   resume(): void;
-}
-
-/** What an agent says of itself in its `auth`, in the open; null where it said nothing. */
-export interface AgentReport {
-  readonly runtime: string | null;
-  readonly firmwareVersion: string | null;
 }

@@ -4,11 +4,11 @@
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full queue.
  */
 
+import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { AgentPeer, ClientPeer } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
 import { SNAPSHOT_BATCH } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
-import { agentStatusText } from "./wire.ts";
 
 export class Presence {
   readonly #outbox: Outbox;
@@ -32,7 +32,7 @@ export class Presence {
     if (agent.user.clients.size === 0) {
       return;
     }
-    const text = agentStatusText(agent.agentId, online, this.#wallAt(now));
+    const text = encodeAgentStatus(agent.agentId, online, timestamp(this.#wallAt(now)));
     for (const client of agent.user.clients) {
       // The news overtakes the snapshot, which then has nothing to add.
       this.#snapshots.get(client)?.delete(agent.agentId);
@@ -72,7 +72,7 @@ export class Presence {
       if (agent !== undefined) {
         this.#controlMessages.send(
           client.connection,
-          agentStatusText(agentId, true, this.#wallAt(agent.onlineSince)),
+          encodeAgentStatus(agentId, true, timestamp(this.#wallAt(agent.onlineSince))),
           now,
         );
       }
@@ -80,3 +80,5 @@ export class Presence {
     this.#snapshots.delete(client);
   }
 }
+
+const timestamp = (atMs: number): string => new Date(atMs).toISOString();

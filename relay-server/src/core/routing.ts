@@ -11,16 +11,15 @@
  * | agent  | other envelope   | the client that asked under (`agent_id`, `request_id`)         |
  */
 import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
-import type { AgentPeer, ClientPeer, Peer } from "./connection.ts";
-import type { HubState } from "./state.ts";
 import {
-  type ClientEnvelope,
+  bindablePart,
   type Envelope,
-  firstPart,
   type PacketHead,
   type Subject,
   withAgentId,
-} from "./wire.ts";
+} from "@blindrelay/protocol/wire";
+import type { AgentPeer, ClientEnvelope, ClientPeer, Peer } from "./connection.ts";
+import type { HubState } from "./state.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
@@ -56,7 +55,7 @@ export class Routing {
       controlMessages.refuse(client.connection, "AGENT_NOT_FOUND", envelope, now);
       return;
     }
-    const first = sid === null ? null : firstPart(sid);
+    const first = sid === null ? null : bindablePart(sid);
     if (first !== null && !client.user.bindings.bind(first, client, agentId)) {
       controlMessages.refuse(client.connection, "SID_IN_USE", envelope, now);
       return;
@@ -73,7 +72,7 @@ export class Routing {
 
   packetFromClient(client: ClientPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
     const { controlMessages } = this.#state;
-    const first = firstPart(packet.sid);
+    const first = bindablePart(packet.sid);
     const found = first === null ? "unbound" : client.user.bindings.agentFor(first, client);
     if (found === "unbound") {
       controlMessages.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
@@ -102,7 +101,7 @@ export class Routing {
   }
 
   #clientBySid(agent: AgentPeer, sid: string): ClientPeer | null {
-    const first = firstPart(sid);
+    const first = bindablePart(sid);
     return first === null ? null : agent.user.bindings.clientFor(first, agent.agentId);
   }
 

@@ -465,7 +465,7 @@ const KEY_RULES: readonly Mutant[] = [
 const FORMS: readonly Mutant[] = [
   {
     without: "the literal of seq counts",
-    patches: [patch(PACKET, 'numberLiteral(text, "seq") !== String(seq)', "false")],
+    patches: [patch(PACKET, "numberLiteral(text, FIELD_SEQ) !== String(seq)", "false")],
     rather: ["malform"],
   },
   {

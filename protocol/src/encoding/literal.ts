@@ -5,7 +5,7 @@
  *
  * [portable]
  */
-import { decodeJson } from "../encoding/json.ts";
+import { decodeJson } from "./json.ts";
 
 const isBlank = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
 

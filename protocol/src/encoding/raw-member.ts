@@ -5,8 +5,7 @@
  *
  * [portable]
  */
-
-import { stringEnd } from "@blindrelay/protocol/crypto";
+import { stringEnd } from "./literal.ts";
 
 /**
  * The trimmed text of the last top-level member named `key` (as JSON.parse, the last one counts),

@@ -1,0 +1,175 @@
+/**
+ * `relay` (section 3): an envelope around a payload, client to agent through the relay, and back.
+ * Each side reads what it needs of it; the relay forwards its bytes as they came.
+ *
+ * [portable]
+ */
+import { decodeJson, encodeJson, isObject, own, ownString } from "../encoding/json.ts";
+import { rawMember } from "../encoding/raw-member.ts";
+import { MAX_REQUEST_ID_LENGTH } from "../spec.ts";
+import {
+  FIELD_AGENT_ID,
+  FIELD_PAYLOAD,
+  FIELD_REQUEST_ID,
+  FIELD_SIGNATURE,
+  FIELD_TYPE,
+  TYPE_RELAY,
+} from "./names.ts";
+import { decodePacket, firstPart, isWhole } from "./packet.ts";
+
+/**
+ * An envelope as a text. `payload`: a JSON value's text, so a packet's text is encoded once more,
+ * unless the packet itself stands there. `agentId` has the contract's form.
+ */
+export const encodeEnvelope = (
+  payload: string,
+  agentId: string,
+  requestId: string | null,
+): string => {
+  const request = requestId === null ? "" : `,"${FIELD_REQUEST_ID}":${encodeJson(requestId)}`;
+  return `{"${FIELD_TYPE}":"${TYPE_RELAY}","${FIELD_PAYLOAD}":${payload},"${FIELD_AGENT_ID}":"${agentId}"${request}}`;
+};
+
+// ---- as an agent reads and answers it
+
+/** How a packet came to an agent, and so how its answer goes. */
+export interface Form {
+  /** A `relay` envelope around it, or the bare packet. */
+  readonly enveloped: boolean;
+  /** The envelope's payload was the packet itself, not its text. */
+  readonly asObject: boolean;
+  /** Copied into every envelope that answers; null where there was none. */
+  readonly requestId: string | null;
+}
+
+export const BARE: Form = { enveloped: false, asObject: false, requestId: null };
+
+/** A packet for an agent, bare or out of its envelope. */
+export interface AgentsPacket {
+  readonly kind: "packet";
+  /** The packet's own text, byte for byte. */
+  readonly text: string;
+  readonly form: Form;
+  /** null: none; otherwise to be verified over `text`. */
+  readonly signature: string | null;
+}
+
+/** A packet's text (ASCII JSON) in the form in which its call came. */
+export const encodeInForm = (packet: string, form: Form, agentId: string): string =>
+  form.enveloped
+    ? encodeEnvelope(form.asObject ? packet : `${encodeJson(packet)}`, agentId, form.requestId)
+    : packet;
+
+/** The packet in an envelope's fields; null where it is unreadable. `text`: of the whole message. */
+export const decodeEnvelopeForAgent = (text: string, fields: object): AgentsPacket | null => {
+  const payload = own(fields, FIELD_PAYLOAD);
+  const signature = own(fields, FIELD_SIGNATURE);
+  const requestId = ownString(fields, FIELD_REQUEST_ID);
+  const asObject = isObject(payload);
+  // As it stands in the text: parsing and writing it again would hide what section 2 refuses.
+  const packet = asObject ? rawMember(text, FIELD_PAYLOAD) : payload;
+  if (typeof packet !== "string") return null;
+  // A client that writes out absent fields as null did not sign.
+  const unsigned = signature === undefined || signature === null;
+  if (!unsigned && typeof signature !== "string") return null;
+  return {
+    kind: "packet",
+    text: packet,
+    form: {
+      enveloped: true,
+      asObject: asObject,
+      requestId: requestId === undefined ? null : requestId,
+    },
+    signature: unsigned ? null : (signature as string),
+  };
+};
+
+// ---- as a client reads it
+
+/** A packet for a client, bare or out of its envelope. */
+export interface ClientsPacket {
+  readonly kind: "packet";
+  /** The first part of its sid. */
+  readonly first: string;
+  readonly text: string;
+}
+
+/** The packet in an envelope's fields; null where there is none. */
+export const decodeEnvelopeForClient = (fields: object): ClientsPacket | null => {
+  const payload = own(fields, FIELD_PAYLOAD);
+  // Some peers put the packet itself where its text belongs.
+  const text = isObject(payload) ? JSON.stringify(payload) : payload;
+  const inner = typeof payload === "string" ? decodeJson(payload) : payload;
+  const packet = isObject(inner) ? decodePacket(inner) : null;
+  return packet === null
+    ? null
+    : { kind: "packet", first: firstPart(packet.sid), text: text as string };
+};
+
+// ---- as the relay reads it
+
+/** As far as routing needs it. */
+export interface Envelope {
+  readonly kind: "relay";
+  /** The sid of the packet in `payload`; null when `payload` is no packet. */
+  readonly sid: string | null;
+  readonly requestId: string | null;
+  /** Null when the envelope names no agent. */
+  readonly agentId: string | null;
+  /** What makes it a BAD_MESSAGE, or null. */
+  readonly fault: string | null;
+}
+
+const isRequestId = (value: unknown): boolean =>
+  typeof value === "string" && value.length >= 1 && value.length <= MAX_REQUEST_ID_LENGTH;
+
+/** `requestId` is undefined for a packet too: a packet is never refused for its request_id. */
+const envelopeFault = (
+  payload: unknown,
+  signature: unknown,
+  agentId: unknown,
+  requestId: unknown,
+): string | null => {
+  if (typeof payload !== "string" && !isObject(payload)) return `${FIELD_PAYLOAD} must be a string`;
+  if (signature !== undefined && typeof signature !== "string")
+    return `${FIELD_SIGNATURE} must be a string`;
+  if (agentId !== undefined && typeof agentId !== "string")
+    return `${FIELD_AGENT_ID} must be a string`;
+  if (requestId !== undefined && !isRequestId(requestId))
+    return `${FIELD_REQUEST_ID} must be a string of 1 to ${MAX_REQUEST_ID_LENGTH} characters`;
+  return null;
+};
+
+export const decodeEnvelope = (fields: object): Envelope => {
+  const payload = own(fields, FIELD_PAYLOAD);
+  const inner = typeof payload === "string" ? decodeJson(payload) : payload;
+  const packet = isObject(inner) ? decodePacket(inner) : null;
+  const sid = packet !== null && isWhole(packet.seq) ? packet.sid : null;
+  const requestId = own(fields, FIELD_REQUEST_ID);
+  const agentId = own(fields, FIELD_AGENT_ID);
+  return {
+    kind: "relay",
+    sid: sid,
+    requestId: typeof requestId === "string" ? requestId : null,
+    agentId: typeof agentId === "string" ? agentId : null,
+    fault: envelopeFault(
+      payload,
+      own(fields, FIELD_SIGNATURE),
+      agentId,
+      sid === null ? requestId : undefined,
+    ),
+  };
+};
+
+const OPENING_BRACE = 0x7b;
+
+/** The bytes of an agent's envelope with its `agent_id` put in front; every other byte as it was. */
+export const withAgentId = (frame: Uint8Array, agentId: string): Uint8Array => {
+  const inside = frame.indexOf(OPENING_BRACE) + 1;
+  const member = `"${FIELD_AGENT_ID}":"${agentId}",`;
+  const whole = new Uint8Array(frame.length + member.length);
+  whole.set(frame.subarray(0, inside), 0);
+  for (let i = 0; i < member.length; i++) whole[inside + i] = member.charCodeAt(i);
+  whole.set(frame.subarray(inside), inside + member.length);
+  return whole;
+};

@@ -1,0 +1,59 @@
+/**
+ * What the relay reads on a link (section 3): `JSON.parse` with own-property checks, so of a name
+ * that occurs twice the last value counts, and `__proto__` is a name like any other. Of a packet it
+ * reads the `sid` only; what it forwards are the bytes as received.
+ *
+ * [portable]
+ */
+import { decodeJson, isObject, ownString } from "../encoding/json.ts";
+import type { AuthMessage } from "./auth.ts";
+import { decodeAuth } from "./auth.ts";
+import type { Envelope } from "./envelope.ts";
+import { decodeEnvelope } from "./envelope.ts";
+import { FIELD_TYPE, TYPE_AUTH, TYPE_PING, TYPE_PONG, TYPE_RELAY } from "./names.ts";
+import { decodePacket, isWhole } from "./packet.ts";
+import type { Unknown, Unreadable } from "./unreadable.ts";
+import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
+
+/** Where a bare packet says it belongs. */
+export interface PacketHead {
+  readonly kind: "packet";
+  readonly sid: string;
+  readonly requestId: null;
+}
+
+export type MessageForRelay =
+  | AuthMessage
+  | Envelope
+  | PacketHead
+  | { readonly kind: "ping" }
+  | { readonly kind: "pong" }
+  | Unknown
+  | Unreadable;
+
+const PING: MessageForRelay = { kind: "ping" };
+const PONG: MessageForRelay = { kind: "pong" };
+
+/** Reads one text message: typed when it has an own string `type`, else a packet, else unreadable. Never throws. */
+export const decodeForRelay = (text: string): MessageForRelay => {
+  const fields = decodeJson(text);
+  if (!isObject(fields)) return UNREADABLE;
+  switch (ownString(fields, FIELD_TYPE)) {
+    case undefined: {
+      const packet = decodePacket(fields);
+      return packet !== null && isWhole(packet.seq)
+        ? { kind: "packet", sid: packet.sid, requestId: null }
+        : UNREADABLE;
+    }
+    case TYPE_RELAY:
+      return decodeEnvelope(fields);
+    case TYPE_PING:
+      return PING;
+    case TYPE_PONG:
+      return PONG;
+    case TYPE_AUTH:
+      return decodeAuth(fields);
+    default:
+      return UNKNOWN;
+  }
+};

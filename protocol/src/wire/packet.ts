@@ -1,0 +1,49 @@
+/**
+ * The packet (section 2) as a text: bare on a link, or the payload of an envelope. Whether one is
+ * good is for the peers to check (crypto/packet.ts); the relay looks at its `sid` only.
+ *
+ * [portable]
+ */
+import { own, ownString } from "../encoding/json.ts";
+import { MAX_SID_PART_LENGTH } from "../spec.ts";
+import { FIELD_P, FIELD_SEQ, FIELD_SID, FIELD_TYPE, FIELD_V } from "./names.ts";
+
+/** What a packet says of itself; nothing of it is checked but that it is there. */
+export interface PacketFields {
+  readonly v: string;
+  readonly sid: string;
+  /** A number, not yet an integer. */
+  readonly seq: number;
+  /** base64url of ciphertext || tag. */
+  readonly p: string;
+}
+
+/** A packet in the field order in which we write it. All texts are ASCII without quotes or backslashes. */
+export const encodePacket = (v: string, sid: string, seq: number, p: string): string =>
+  `{"${FIELD_V}":"${v}","${FIELD_SID}":"${sid}","${FIELD_SEQ}":${seq},"${FIELD_P}":"${p}"}`;
+
+/** The four fields of a packet; null where one is missing or of another type, or where it has a `type`. */
+export const decodePacket = (fields: object): PacketFields | null => {
+  const v = ownString(fields, FIELD_V);
+  const sid = ownString(fields, FIELD_SID);
+  const seq = own(fields, FIELD_SEQ);
+  const p = ownString(fields, FIELD_P);
+  if (v === undefined || sid === undefined || typeof seq !== "number" || p === undefined)
+    return null;
+  return ownString(fields, FIELD_TYPE) === undefined ? { v: v, sid: sid, seq: seq, p: p } : null;
+};
+
+/** Whether `seq` is an integer; 1e999 reads as infinity, which is none. */
+export const isWhole = (seq: number): boolean => seq % 1 === 0;
+
+/** The first part of a sid, to which the relay binds: all before the first dot. */
+export const firstPart = (sid: string): string => {
+  const dot = sid.indexOf(".");
+  return dot < 0 ? sid : sid.substring(0, dot);
+};
+
+/** The first part of a sid where the relay binds to it: 1 to 64 characters; else null. */
+export const bindablePart = (sid: string): string | null => {
+  const first = firstPart(sid);
+  return first.length >= 1 && first.length <= MAX_SID_PART_LENGTH ? first : null;
+};

@@ -1,0 +1,331 @@
+/** Each codec against the schemas, and against its other half. */
+import fc from "fast-check";
+import type { TSchema } from "typebox";
+import { Value } from "typebox/value";
+import { describe, expect, it } from "vitest";
+import { ERRORS, isErrorCode } from "../errors.ts";
+import {
+  AgentStatus,
+  Auth,
+  AuthFailure,
+  AuthSuccess,
+  ErrorMessage,
+  PacketMessage,
+  Ping,
+  Pong,
+  RelayEnvelope,
+} from "../schema/index.ts";
+import {
+  bindablePart,
+  decodeForAgent,
+  decodeForClient,
+  decodeForRelay,
+  encodeAgentAuth,
+  encodeAgentStatus,
+  encodeAuthenticated,
+  encodeAuthFailed,
+  encodeClientAuth,
+  encodeEnvelope,
+  encodeError,
+  encodeInForm,
+  encodePacket,
+  encodeRestarting,
+  PING_TEXT,
+  PONG_TEXT,
+  withAgentId,
+} from "./index.ts";
+
+/** Text that sometimes is the right one. */
+const text = (...right: string[]) => fc.oneof(fc.constantFrom(...right), fc.string());
+const maybe = <T>(value: fc.Arbitrary<T>) =>
+  fc.oneof(value, value, fc.integer(), fc.constant(null));
+
+const anyText = fc.oneof(fc.string({ unit: "grapheme" }), fc.string());
+const token = fc.string({ unit: "grapheme", maxLength: 80 });
+const agentId = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+const report = fc.stringMatching(/^[ -~]{1,64}$/);
+const requestId = fc.stringMatching(/^[ -~]{1,64}$/);
+const seconds = fc.nat(86_400);
+const failureCode = fc.constantFrom("INVALID_TOKEN", "LOCKED_OUT", "UNAVAILABLE");
+const errorCode = fc.constantFrom(...Object.keys(ERRORS));
+const packet = fc
+  .tuple(fc.constantFrom("1", "2"), fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/), fc.nat(2 ** 31 - 1))
+  .map(([v, sid, seq]) => encodePacket(v, sid, seq, "AAAAAAAAAAAAAAAAAAAAAA"));
+const sidOf = (packetText: string) => (JSON.parse(packetText) as { sid: string }).sid;
+
+/** What is written is ASCII, and what the schema says. */
+const fits = (schema: TSchema, message: string): void => {
+  expect(message).toMatch(/^[\x20-\x7e]*$/);
+  expect(Value.Errors(schema, JSON.parse(message))).toEqual([]);
+};
+
+describe("what one side writes fits its schema, and the other side reads the same", () => {
+  it("auth of a client", () => {
+    fc.assert(
+      fc.property(token, fc.boolean(), fc.boolean(), (secret, isSession, presence) => {
+        const message = encodeClientAuth(secret, isSession, presence);
+        fits(Auth, message);
+        expect(decodeForRelay(message)).toEqual({
+          kind: "auth",
+          credentials: {
+            ...(isSession ? { sessionToken: secret } : { apiToken: secret }),
+            clientType: "client",
+            presence,
+            report: { runtime: null, firmwareVersion: null },
+          },
+          fault: "",
+        });
+      }),
+    );
+  });
+
+  it("auth of an agent", () => {
+    fc.assert(
+      fc.property(
+        fc.tuple(token, fc.boolean(), agentId, report, fc.option(report)),
+        ([secret, isSession, id, runtime, firmwareVersion]) => {
+          const message = encodeAgentAuth(secret, isSession, id, runtime, firmwareVersion);
+          fits(Auth, message);
+          expect(decodeForRelay(message)).toEqual({
+            kind: "auth",
+            credentials: {
+              ...(isSession ? { sessionToken: secret } : { apiToken: secret }),
+              clientType: "agent",
+              agentId: id,
+              presence: false,
+              report: { runtime, firmwareVersion },
+            },
+            fault: "",
+          });
+        },
+      ),
+    );
+  });
+
+  it("auth_response, success", () => {
+    fc.assert(
+      fc.property(
+        token,
+        seconds,
+        fc.integer({ min: 1, max: 10_000 }),
+        (session, expiresIn, max) => {
+          const message = encodeAuthenticated(session, expiresIn, max);
+          fits(AuthSuccess, message);
+          const read = { kind: "authenticated", sessionToken: session, expiresIn };
+          expect(decodeForAgent(message)).toEqual(read);
+          expect(decodeForClient(message)).toEqual(read);
+        },
+      ),
+    );
+  });
+
+  it("auth_response, failure", () => {
+    fc.assert(
+      fc.property(anyText, failureCode, seconds, (error, code, retryAfter) => {
+        const message = encodeAuthFailed(error, code, retryAfter);
+        fits(AuthFailure, message);
+        const read = { kind: "authFailed", error, code, retryAfter };
+        expect(decodeForAgent(message)).toEqual(read);
+        expect(decodeForClient(message)).toEqual(read);
+      }),
+    );
+  });
+
+  it("ping and pong", () => {
+    fits(Ping, PING_TEXT);
+    fits(Pong, PONG_TEXT);
+    expect(decodeForAgent(PING_TEXT)).toEqual({ kind: "ping" });
+    expect(decodeForClient(PING_TEXT)).toEqual({ kind: "ping" });
+    expect(decodeForRelay(PING_TEXT)).toEqual({ kind: "ping" });
+    expect(decodeForRelay(PONG_TEXT)).toEqual({ kind: "pong" });
+  });
+
+  it("agent_status", () => {
+    fc.assert(
+      fc.property(agentId, fc.boolean(), (id, online) => {
+        const timestamp = "2026-11-21T09:41:07.250Z";
+        const message = encodeAgentStatus(id, online, timestamp);
+        fits(AgentStatus, message);
+        const read = { kind: "agentStatus", agentId: id, online, timestamp };
+        expect(decodeForClient(message)).toEqual(read);
+        expect(decodeForAgent(message)).toEqual({ kind: "unknown" });
+      }),
+    );
+  });
+
+  it("a packet, bare", () => {
+    fc.assert(
+      fc.property(packet, (message) => {
+        fits(PacketMessage, message);
+        const sid = sidOf(message);
+        expect(decodeForRelay(message)).toEqual({ kind: "packet", sid, requestId: null });
+        expect(decodeForClient(message)).toEqual({ kind: "packet", first: sid, text: message });
+        expect(decodeForAgent(message)).toMatchObject({ kind: "packet", text: message });
+      }),
+    );
+  });
+
+  it("a packet in an envelope, as its text or as itself", () => {
+    fc.assert(
+      fc.property(
+        fc.tuple(packet, fc.boolean(), agentId, fc.option(requestId)),
+        ([inner, asObject, id, request]) => {
+          const message = encodeEnvelope(asObject ? inner : JSON.stringify(inner), id, request);
+          if (!asObject) fits(RelayEnvelope, message);
+          const sid = sidOf(inner);
+          const read = { kind: "relay", sid, agentId: id, requestId: request, fault: null };
+          expect(decodeForRelay(message)).toEqual(read);
+          expect(decodeForClient(message)).toEqual({ kind: "packet", first: sid, text: inner });
+          const form = { enveloped: true, asObject, requestId: request };
+          const forAgent = { kind: "packet", text: inner, form, signature: null };
+          expect(decodeForAgent(message)).toEqual(forAgent);
+          expect(encodeInForm(inner, form, id)).toBe(message);
+        },
+      ),
+    );
+  });
+
+  it("error", () => {
+    const subject = fc.option(
+      fc.record({ sid: fc.option(anyText), requestId: fc.option(requestId) }),
+    );
+    fc.assert(
+      fc.property(errorCode, anyText, subject, (code, error, about) => {
+        const message = encodeError(code, error, about);
+        fits(ErrorMessage, message);
+        const read = { kind: "error", code, error, sid: about?.sid ?? null, reconnectIn: null };
+        expect(isErrorCode(code)).toBe(true);
+        expect(decodeForAgent(message)).toEqual(read);
+        expect(decodeForClient(message)).toEqual(read);
+      }),
+    );
+  });
+
+  it("RESTARTING", () => {
+    const message = encodeRestarting("soon back", 7.5);
+    fits(ErrorMessage, message);
+    const read = { kind: "error", code: "RESTARTING", error: "soon back", sid: null };
+    expect(decodeForAgent(message)).toEqual({ ...read, reconnectIn: 7.5 });
+    expect(decodeForClient(message)).toEqual({ ...read, reconnectIn: 7.5 });
+  });
+});
+
+describe("what the relay reads", () => {
+  it("takes every envelope that the schema takes", () => {
+    const candidate = fc.record(
+      {
+        type: fc.constant("relay"),
+        payload: maybe(text("hello", '{"v":"1","sid":"C","seq":0,"p":""}')),
+        signature: maybe(text("s")),
+        agent_id: maybe(text("lamp")),
+        request_id: maybe(text("r", "r".repeat(65))),
+      },
+      { requiredKeys: ["type"] },
+    );
+    fc.assert(
+      fc.property(candidate, (fields) => {
+        fc.pre(Value.Check(RelayEnvelope, fields));
+        expect(decodeForRelay(JSON.stringify(fields))).toMatchObject({
+          kind: "relay",
+          fault: null,
+        });
+      }),
+    );
+  });
+
+  it("takes as auth what the schema takes, where one token and an agent's id are given", () => {
+    const candidate = fc.record(
+      {
+        type: fc.constant("auth"),
+        api_token: maybe(fc.string()),
+        session_token: maybe(fc.string()),
+        client_type: maybe(text("client", "agent", "firmware")),
+        agent_id: maybe(text("lamp")),
+        presence: maybe(fc.boolean()),
+      },
+      { requiredKeys: ["type"] },
+    );
+    fc.assert(
+      fc.property(candidate, (fields) => {
+        fc.pre(Value.Check(Auth, fields));
+        const oneToken =
+          Object.hasOwn(fields, "api_token") !== Object.hasOwn(fields, "session_token");
+        const named = fields.client_type === "client" || Object.hasOwn(fields, "agent_id");
+        const message = decodeForRelay(JSON.stringify(fields));
+        expect(message).toMatchObject({ kind: "auth" });
+        expect("credentials" in message && message.credentials !== null).toBe(oneToken && named);
+      }),
+    );
+  });
+
+  it.each(["1.5", "1e999", '"1"', "null", "[]"])("is no packet with a seq of %s", (seq) => {
+    const bare = `{"v":"1","sid":"C","seq":${seq},"p":""}`;
+    expect(decodeForRelay(bare)).toEqual({ kind: "unreadable" });
+    expect(decodeForRelay(encodeEnvelope(bare, "lamp", null))).toMatchObject({ sid: null });
+  });
+});
+
+describe("every reader", () => {
+  const readers = { decodeForAgent, decodeForClient, decodeForRelay };
+
+  it.each(Object.entries(readers))("%s never throws", (_name, decode) => {
+    const type = fc.constantFrom("auth", "auth_response", "relay", "error", "agent_status", "ping");
+    const typed = fc
+      .tuple(type, fc.dictionary(fc.string(), fc.jsonValue()))
+      .map(([name, fields]) => JSON.stringify({ ...fields, type: name }));
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json(), typed), (anything) => {
+        decode(anything);
+      }),
+    );
+  });
+
+  it.each(Object.entries(readers))("%s sees own properties only", (_name, decode) => {
+    const prototype = Object.prototype as { type?: string };
+    prototype.type = "ping";
+    try {
+      expect(decode("{}").kind).not.toBe("ping");
+    } finally {
+      delete prototype.type;
+    }
+  });
+
+  it.each(Object.entries(readers))("%s calls what is no object unreadable", (_name, decode) => {
+    for (const what of ["", "null", "[]", '"ping"', "1", "{"]) {
+      expect(decode(what)).toEqual({ kind: "unreadable" });
+    }
+  });
+
+  it.each(Object.entries(readers))("%s calls a type of the future unknown", (_name, decode) => {
+    expect(decode('{"type":"future"}')).toEqual({ kind: "unknown" });
+  });
+});
+
+describe("the part of a sid that the relay binds", () => {
+  it.each([
+    ["C", "C"],
+    ["C.A", "C"],
+    ["C.A.B", "C"],
+    ["", null],
+    [".A", null],
+    ["C".repeat(64), "C".repeat(64)],
+    [`${"C".repeat(65)}.A`, null],
+  ])("of %j is %j", (sid, first) => {
+    expect(bindablePart(sid)).toBe(first);
+  });
+});
+
+describe("withAgentId", () => {
+  it("adds exactly that field to any object's text", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), (fields) => {
+        fc.pre(!Object.hasOwn(fields, "agent_id"));
+        const bytes = new TextEncoder().encode(`  ${JSON.stringify(fields)}`);
+        const spliced = new TextDecoder().decode(withAgentId(bytes, "lamp"));
+        expect(JSON.parse(spliced)).toEqual(
+          JSON.parse(JSON.stringify({ ...fields, agent_id: "lamp" })),
+        );
+      }),
+    );
+  });
+});
