@@ -22,8 +22,11 @@ export interface Bundle {
 export interface BundleOptions {
   /** A module whose names are taken in place of the same names of any other; null for none. */
   readonly natives: string | null;
-  /** Ends of the paths of modules that are made only while they are used (lazy.ts). */
-  readonly lazy: readonly string[];
+  /**
+   * Ends of the paths of modules that are made only while they are used (lazy.ts); those of a row
+   * are made together.
+   */
+  readonly lazy: readonly (string | readonly string[])[];
   /** Whether small functions are written out where they are called (inline.ts). */
   readonly inline: boolean;
   /** Names of methods and properties that a device program may use. */
@@ -96,7 +99,11 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
 
   let pieces = modules.map((module) => bare(module, module === natives ? new Set() : replaced));
   pieces = inlineConstants(pieces);
-  pieces = makeLazy(pieces, (path) => options.lazy.some((end) => path.endsWith(end)));
+  pieces = makeLazy(pieces, (path) => {
+    const ends = options.lazy.map((row) => (typeof row === "string" ? [row] : row));
+    const row = ends.find((some) => some.some((end) => path.endsWith(end)));
+    return row?.[0] ?? null;
+  });
   const entered = modules.at(-1) as Module;
   const exported = [
     ...listedExports(entered).map((pair) => pair.join(" as ")),

@@ -1,8 +1,10 @@
 /**
  * Pass: writes named numbers and short texts in place of their names. A top-level name costs a
  * board one variable of its few thousand for as long as the program runs; a literal costs none.
+ * In a template they become part of its text.
  */
-import type { Expression } from "acorn";
+import type { Expression, Literal, TemplateLiteral } from "acorn";
+import { full } from "acorn-walk";
 import { applyChanges, type Change, type Piece, parsePiece, replaceNames } from "./piece.ts";
 
 /** A longer text is made anew at each use, which takes more time than its variable is worth. */
@@ -19,6 +21,11 @@ const constantOf = (node: Expression, known: ReadonlyMap<string, Value>): Value 
         : undefined;
     case "Identifier":
       return known.get(node.name);
+    case "TemplateLiteral": {
+      const values = node.expressions.map((part) => constantOf(part, known));
+      if (!values.every((value) => typeof value === "string")) return undefined;
+      return node.quasis.map(({ value }, i) => `${value.cooked}${values[i] ?? ""}`).join("");
+    }
     case "BinaryExpression": {
       const left = constantOf(node.left as Expression, known);
       const right = constantOf(node.right, known);
@@ -38,6 +45,23 @@ const constantOf = (node: Expression, known: ReadonlyMap<string, Value>): Value 
 };
 
 const isShort = (value: Value): boolean => typeof value === "number" || value.length <= MAX_TEXT;
+
+/** Texts that stand in a template as `${"…"}`, written into it. */
+const foldTemplates = (piece: Piece): Piece => {
+  const changes: Change[] = [];
+  full(parsePiece(piece.code), (found) => {
+    if (found.type !== "TemplateLiteral") return;
+    const { expressions, quasis } = found as TemplateLiteral;
+    for (const [i, part] of expressions.entries()) {
+      const { value } = part as Literal;
+      if (part.type !== "Literal" || typeof value !== "string") continue;
+      const start = quasis[i]?.end ?? 0;
+      const end = quasis[i + 1]?.start ?? 0;
+      changes.push({ start, end, text: value.replace(/[`\\$]/g, "\\$&") });
+    }
+  });
+  return { ...piece, code: applyChanges(piece.code, changes) };
+};
 
 /** Inlines all of them, and drops their declarations. `pieces`: each after those it depends on. */
 export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
@@ -62,5 +86,5 @@ export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
       typeof value === "number" && value < 0 ? `(${value})` : JSON.stringify(value),
     ]),
   );
-  return kept.map((piece) => replaceNames(piece, texts));
+  return kept.map((piece) => foldTemplates(replaceNames(piece, texts)));
 };

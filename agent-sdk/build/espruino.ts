@@ -27,12 +27,14 @@ const LAZY = [
   "protocol/src/crypto/hkdf.ts",
   "protocol/src/encoding/literal.ts",
   "protocol/src/encoding/raw-member.ts",
-  "protocol/src/wire/auth.ts",
-  "protocol/src/wire/auth-response.ts",
-  "protocol/src/wire/envelope.ts",
-  "protocol/src/wire/error.ts",
-  "protocol/src/wire/for-agent.ts",
-  "protocol/src/wire/seconds.ts",
+  [
+    "protocol/src/wire/for-agent.ts",
+    "protocol/src/wire/auth.ts",
+    "protocol/src/wire/auth-response.ts",
+    "protocol/src/wire/envelope.ts",
+    "protocol/src/wire/error.ts",
+    "protocol/src/wire/seconds.ts",
+  ],
   "protocol/src/tokens.ts",
 ];
 

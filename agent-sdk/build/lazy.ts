@@ -30,8 +30,33 @@ const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
   return piece;
 };
 
-/** Turns every piece for which `isLazy` holds into a function. */
-export const makeLazy = (pieces: readonly Piece[], isLazy: (path: string) => boolean): Piece[] => {
+/** Pieces of one name become one piece, where the last of them stood. */
+const merge = (pieces: readonly Piece[], nameOf: (path: string) => string | null): Piece[] => {
+  const groups = new Map<string, Piece[]>();
+  for (const piece of pieces) {
+    const name = nameOf(piece.path) ?? piece.path;
+    groups.set(name, [...(groups.get(name) ?? []), piece]);
+  }
+  return pieces.flatMap((piece) => {
+    const name = nameOf(piece.path) ?? piece.path;
+    const group = groups.get(name) as Piece[];
+    if (group.at(-1) !== piece) return [];
+    const exported = group.flatMap((one) => one.exported);
+    return [{ path: name, exported, code: group.map(({ code }) => code).join("\n") }];
+  });
+};
+
+/**
+ * Turns pieces into functions: `nameOf` gives the path of the one that a piece becomes or becomes
+ * part of, null for a piece that stays as it is.
+ */
+export const makeLazy = (
+  separate: readonly Piece[],
+  nameOf: (path: string) => string | null,
+): Piece[] => {
+  const pieces = merge(separate, nameOf);
+  const made = new Set(separate.map(({ path }) => nameOf(path)));
+  const isLazy = (path: string): boolean => made.has(path);
   const uses = new Map<string, string>();
   const offered = new Map<Piece, string[]>();
   for (const piece of pieces) {

@@ -39,6 +39,16 @@ describe("constants", () => {
     expect(inlined(code)).toBe(code);
   });
 
+  it("become part of the text of a template", () => {
+    expect(
+      inlined(
+        'const K = \'on\'; const T = `{"${K}":`; const f = (x) => `{"${K}":${x},"${K}"}`; const g = () => T;',
+      ),
+    ).toBe('const f = (x) => `{"on":${x},"on"}`; const g = () => "{\\"on\\":";');
+    const odd = inlined("const K = '`$\\\\'; const f = (x) => `${K}{x}${x}`;");
+    expect(new Function(`${odd}; return f(1)`)()).toBe("`$\\{x}1");
+  });
+
   it("are not mixed up with an inner name", () => {
     expect(() => inlined("const N = 1; const f = (N) => N;")).toThrow("N is declared twice");
   });
@@ -55,8 +65,8 @@ describe("lazy modules", () => {
   ];
 
   it("become a function that is called at each use, and return what others name", () => {
-    const [table, use] = makeLazy(pieces, (path) => path === "src/table.ts").map(({ code }) =>
-      tidy(code),
+    const [table, use] = makeLazy(pieces, (path) => (path === "src/table.ts" ? path : null)).map(
+      ({ code }) => tidy(code),
     );
     expect(use).toBe("const use = () => makeTable().look('a');");
     expect(table).toMatch(/^const makeTable = \(\) => \{ .* return \{ look: look \}; \};$/);
@@ -70,19 +80,32 @@ describe("lazy modules", () => {
     );
     const [table] = makeLazy(
       [spare, piece("src/use.ts", "const use = () => look();", [])],
-      (path) => path.endsWith("table.ts"),
+      (path) => (path.endsWith("table.ts") ? path : null),
     );
     expect(tidy(table?.code ?? "")).toBe(
       "const makeTable = () => { const c = 2; const look = () => c; return { look: look }; };",
     );
   });
 
+  it("of one name are made together", () => {
+    const two = [
+      piece("src/a.ts", "const a = () => 1;", ["a"]),
+      piece("src/b.ts", "const b = () => a() + 1;", ["b"]),
+      piece("src/use.ts", "const use = () => b() + a();", []),
+    ];
+    const made = makeLazy(two, (path) => (path === "src/use.ts" ? null : "src/both.ts"));
+    expect(made.map(({ code }) => tidy(code))).toEqual([
+      "const makeBoth = () => { const a = () => 1; const b = () => a() + 1; return { a: a, b: b }; };",
+      "const use = () => makeBoth().b() + makeBoth().a();",
+    ]);
+  });
+
   it("do what they did", () => {
-    const code = makeLazy(pieces, () => true)
+    const code = makeLazy(pieces, (path) => path)
       .map((one) => one.code)
       .join("\n");
     expect(new Function(`${code}\nreturn makeUse`)).not.toThrow();
-    const half = makeLazy(pieces, (path) => path === "src/table.ts")
+    const half = makeLazy(pieces, (path) => (path === "src/table.ts" ? path : null))
       .map((one) => one.code)
       .join("\n");
     expect(new Function(`${half}\nreturn use()`)()).toBe(3);

@@ -1,0 +1,166 @@
+/**
+ * A relay for tests of clients and agents: the relay's end of each link, on the codecs of ../wire.
+ * By itself it lets everybody in and answers pings; what else it does, a test says. Its links are
+ * whatever the test has: a socket, a network in memory, a board's engine.
+ */
+import { SESSION_MAX_REQUESTS, SESSION_TTL_S } from "../spec.ts";
+import {
+  type Credentials,
+  decodeForAgent,
+  decodeForRelay,
+  encodeAgentStatus,
+  encodeAuthenticated,
+  encodeAuthFailed,
+  encodeEnvelope,
+  encodeError,
+  encodeRestarting,
+  type MessageForRelay,
+  PING_TEXT,
+  PONG_TEXT,
+  type Subject,
+} from "../wire/index.ts";
+
+/** What a link is to the relay: where it writes. */
+export interface FakeLinkPort {
+  send(text: string): void;
+  close(code: number, reason: string): void;
+}
+
+/** A packet as a peer sent it. */
+export interface CarriedPacket {
+  /** The packet's own text. */
+  readonly text: string;
+  /** The full sid; null where the text is no packet. */
+  readonly sid: string | null;
+  readonly enveloped: boolean;
+  /** The envelope's payload was the packet itself, not its text. */
+  readonly asObject: boolean;
+  /** Of the envelope. */
+  readonly agentId: string | null;
+  readonly requestId: string | null;
+}
+
+export interface FakeRelayEvents {
+  /** An `auth` came. Without this everybody is let in. */
+  auth?(link: FakeLink, credentials: Credentials): void;
+  packet?(link: FakeLink, packet: CarriedPacket): void;
+  /** Any message, before it is answered. */
+  message?(link: FakeLink, message: MessageForRelay, text: string): void;
+}
+
+export class FakeRelay {
+  /** Every link that was ever attached, the newest last. */
+  readonly links: FakeLink[] = [];
+  readonly events: FakeRelayEvents;
+
+  constructor(events: FakeRelayEvents = {}) {
+    this.events = events;
+  }
+
+  /** A peer connected; what it sends goes to `receive` of the answer. */
+  attach(port: FakeLinkPort): FakeLink {
+    const link = new FakeLink(this.events, port);
+    this.links.push(link);
+    return link;
+  }
+}
+
+/** The relay's end of one link. */
+export class FakeLink {
+  /** What came, oldest first: as it came, and read. */
+  readonly texts: string[] = [];
+  readonly messages: MessageForRelay[] = [];
+  /** Of the last `auth`. */
+  credentials: Credentials | null = null;
+  private readonly events: FakeRelayEvents;
+  private readonly port: FakeLinkPort;
+
+  constructor(events: FakeRelayEvents, port: FakeLinkPort) {
+    this.events = events;
+    this.port = port;
+  }
+
+  /** The peer sent a message. */
+  receive(text: string): void {
+    const message = decodeForRelay(text);
+    this.texts.push(text);
+    this.messages.push(message);
+    this.events.message?.(this, message, text);
+    if (message.kind === "auth") this.authenticate(message.credentials);
+    else if (message.kind === "ping") this.say(PONG_TEXT);
+    else if (message.kind === "relay" || message.kind === "packet") {
+      const carried = carriedIn(text, message);
+      if (carried !== null) this.events.packet?.(this, carried);
+    }
+  }
+
+  /** The newest message, read. */
+  last(): MessageForRelay | undefined {
+    return this.messages.at(-1);
+  }
+
+  // What the relay says
+
+  /** Any text. */
+  say(text: string): void {
+    this.port.send(text);
+  }
+
+  accept(
+    sessionToken: string,
+    expiresIn = SESSION_TTL_S,
+    maxRequests = SESSION_MAX_REQUESTS,
+  ): void {
+    this.say(encodeAuthenticated(sessionToken, expiresIn, maxRequests));
+  }
+
+  refuse(code: string, error = "Invalid token", retryAfter = 0): void {
+    this.say(encodeAuthFailed(error, code, retryAfter));
+  }
+
+  ping(): void {
+    this.say(PING_TEXT);
+  }
+
+  agentStatus(agentId: string, online: boolean): void {
+    this.say(encodeAgentStatus(agentId, online, "2026-01-01T00:00:00.000Z"));
+  }
+
+  error(code: string, subject: Subject | null = null): void {
+    this.say(encodeError(code, code, subject));
+  }
+
+  restarting(reconnectIn: number): void {
+    this.say(encodeRestarting("The relay restarts.", reconnectIn));
+  }
+
+  /** A packet in an envelope; bare ones go by `say`. */
+  deliverEnveloped(packet: string, agentId: string, requestId: string | null): void {
+    this.say(encodeEnvelope(JSON.stringify(packet), agentId, requestId));
+  }
+
+  close(code: number, reason = ""): void {
+    this.port.close(code, reason);
+  }
+
+  private authenticate(credentials: Credentials | null): void {
+    if (credentials === null) {
+      this.refuse("BAD_MESSAGE", "the fake relay cannot read this auth");
+      return;
+    }
+    this.credentials = credentials;
+    if (this.events.auth === undefined) this.accept("sess_1");
+    else this.events.auth(this, credentials);
+  }
+}
+
+const carriedIn = (
+  text: string,
+  { sid, requestId, ...message }: MessageForRelay & { kind: "relay" | "packet" },
+): CarriedPacket | null => {
+  const packet = decodeForAgent(text);
+  if (packet.kind !== "packet") return null;
+  const { enveloped, asObject } = packet.form;
+  const agentId = message.kind === "relay" ? message.agentId : null;
+  return { text: packet.text, sid, enveloped, asObject, agentId, requestId };
+};
