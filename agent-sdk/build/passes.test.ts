@@ -40,12 +40,12 @@ describe("constants", () => {
   });
 
   it("become part of the text of a template", () => {
-    expect(
-      inlined(
-        'const K = \'on\'; const T = `{"${K}":`; const f = (x) => `{"${K}":${x},"${K}"}`; const g = () => T;',
-      ),
-    ).toBe('const f = (x) => `{"on":${x},"on"}`; const g = () => "{\\"on\\":";');
-    const odd = inlined("const K = '`$\\\\'; const f = (x) => `${K}{x}${x}`;");
+    const use = (name: string): string => `\${${name}}`;
+    const code = inlined(
+      `const K = 'on'; const T = \`{"${use("K")}":\`; const f = (x) => \`{"${use("K")}":${use("x")}}\`; const g = () => T;`,
+    );
+    expect(code).toBe(`const f = (x) => \`{"on":${use("x")}}\`; const g = () => "{\\"on\\":";`);
+    const odd = inlined(`const K = '\`$\\\\'; const f = (x) => \`${use("K")}{x}${use("x")}\`;`);
     expect(new Function(`${odd}; return f(1)`)()).toBe("`$\\{x}1");
   });
 
