@@ -6,9 +6,6 @@
 import { type Node, parse } from "acorn";
 import { base, full } from "acorn-walk";
 
-// What `blindrelay flash` does to a program beside checking it: one file to ship (shipped.ts).
-export { exactDecimals } from "./decimals.ts";
-
 export interface Finding {
   readonly rule: string;
   readonly line: number;

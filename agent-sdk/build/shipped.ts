@@ -1,8 +1,8 @@
 /**
  * What the published package has beside its modules and artefacts:
  *
- *   dist/build/dialect.js   what `blindrelay flash` checks and rewrites in device programs, in one file, so that an
- *                           agent on Node does not install a parser
+ *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs (device-program.ts), in
+ *                           one file, so that an agent on Node does not install a parser
  *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable modules
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { build } from "esbuild";
 
 const sdk = resolve(import.meta.dirname, "..");
-const DIALECT = join(sdk, "build/dialect.ts");
+const DIALECT = join(sdk, "build/device-program.ts");
 /** Entries of xs.ts that bundle other people's code. */
 const MODDABLE = ["src/moddable/core.ts", "src/moddable/suite.ts"].map((path) => join(sdk, path));
 

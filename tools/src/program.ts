@@ -5,6 +5,7 @@ import { addAgentRun } from "./commands/agent-run.ts";
 import { addAgents } from "./commands/agents.ts";
 import { addBridge } from "./commands/bridge.ts";
 import { addCall } from "./commands/call.ts";
+import { addCheck } from "./commands/check.ts";
 import { addCompletion } from "./commands/completion.ts";
 import type { Context } from "./commands/context.ts";
 import { addDevices } from "./commands/devices.ts";
@@ -65,6 +66,7 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a fault of our
   addBridge(program, context);
   addCall(program, context);
   addEvents(program, context);
+  addCheck(program);
   addProvision(program, context);
   addFlash(program, context, exitCodeOf);
   addMonitor(program, context);

@@ -190,8 +190,8 @@ export class AgentCore {
       serialNumber: options.serialNumber,
       limits: options.limits === undefined ? DEFAULT_AGENT_LIMITS : options.limits,
     });
-    this.dispatcher = new Dispatcher(this.maxPlaintext, (method, reason) =>
-      options.ports.log("warn", `the handler of "${method}" failed`, { reason: reason }),
+    this.dispatcher = new Dispatcher(this.maxPlaintext, (method, reason, thrown) =>
+      options.ports.log("warn", `the handler of "${method}" failed`, { reason: reason }, thrown),
     );
     this.dispatcher.freshStack = options.freshStack === true;
     const name = options.name === undefined ? options.agentId : options.name;

@@ -115,7 +115,8 @@ export class Agent {
       try {
         fn();
       } catch (thrown) {
-        this.log("error", "a timer of the device program failed", { reason: reasonOf(thrown) });
+        const reason = { reason: reasonOf(thrown) };
+        this.log("error", "a timer of the device program failed", reason, thrown);
       }
     };
     timer.handle = this.parts.ports.timer.set(ms, fire);

@@ -59,6 +59,9 @@ export type Handler = (params: any, context: CallContext) => unknown;
 /** Takes the plaintext of an answer away, or drops it where the session is gone. Must not throw. */
 export type Answer = (plaintext: Uint8Array) => void;
 
+/** Hears of every handler that failed, with what it threw. */
+type Failed = (method: string, reason: string, thrown: unknown) => void;
+
 export interface DispatchCounters {
   /** Requests and notifications that reached a handler. */
   calls: number;
@@ -120,7 +123,7 @@ const isThenable = (value: unknown): value is Promise<unknown> =>
 
 export class Dispatcher {
   declare private readonly maxPlaintext: number;
-  declare private readonly failed: (method: string, reason: string) => void;
+  declare private readonly failed: Failed;
   declare readonly counters: DispatchCounters;
   declare private names: string[];
   declare private handlers: Handler[];
@@ -129,7 +132,7 @@ export class Dispatcher {
   declare freshStack: boolean;
 
   /** `maxPlaintext`: bytes. `failed` hears of every handler that threw. */
-  constructor(maxPlaintext: number, failed: (method: string, reason: string) => void) {
+  constructor(maxPlaintext: number, failed: Failed) {
     this.names = [];
     this.handlers = [];
     this.calls = [];
@@ -273,7 +276,7 @@ export class Dispatcher {
 
   private fail(call: Call, thrown: unknown): void {
     const reason = reasonOf(thrown);
-    this.failed(call.method, reason);
+    this.failed(call.method, reason, thrown);
     if (call.id === null) return;
     const error = (isObject(thrown) ? thrown : {}) as ThrownError;
     if (error.unavailable === true) {

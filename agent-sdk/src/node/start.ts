@@ -71,9 +71,11 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-const logToStderr: Log = (level, message, fields) => {
+const logToStderr: Log = (level, message, fields, thrown) => {
   if (level === "debug" || level === "info") return;
-  process.stderr.write(`${level}: ${message}${fields ? ` ${JSON.stringify(fields)}` : ""}\n`);
+  const more = fields ? ` ${JSON.stringify(fields)}` : "";
+  const stack = thrown instanceof Error && thrown.stack ? `\n${thrown.stack}` : "";
+  process.stderr.write(`${level}: ${message}${more}${stack}\n`);
 };
 
 const countOf = (result: BootCountResult): number => {

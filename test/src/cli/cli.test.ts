@@ -391,14 +391,58 @@ describe("agent run", () => {
     expect(ends.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
   });
 
-  it("ends with 70 where the program throws at nobody, and not with what an expectation ends with", async () => {
+  it("says where the program failed outside of its handlers, and goes on", async () => {
     const wild = house.write(
       "wild.mjs",
-      "export default () => { setTimeout(() => { throw new Error('wild'); }); };",
+      `export default (agent) => {
+  agent.handle("echo", (params) => params);
+  agent.handle("broken", () => { throw new Error("inside"); });
+  agent.handle("throw", () => { setTimeout(() => { throw new Error("in a timer"); }); });
+  agent.handle("reject", () => { Promise.reject(new Error("in a promise")); });
+  agent.handle("reject-text", () => { Promise.reject("a text"); });
+};`,
     );
     await add("wild-1");
-    const { code, stderr } = await house.cli(["agent", "run", wild, "--agent", "wild-1"]);
-    expect([code, stderr]).toEqual([70, expect.stringContaining("wild")]);
+    const agent = house.start(["agent", "run", wild, "--agent", "wild-1", "--json"]);
+    await agent.json();
+    for (const method of ["throw", "reject", "reject-text"]) {
+      expect((await house.cli(["call", "wild-1", method])).code).toBe(0);
+    }
+    expect((await house.cli(["call", "wild-1", "broken"])).code).toBe(3);
+    expect((await house.cli(["call", "wild-1", "echo", "[1]"])).stdout).toBe("[1]\n");
+    const { code, stderr } = await agent.stop();
+    expect(code).toBe(0);
+    const outside = "the device program failed outside of its handlers; the agent goes on";
+    for (const place of [/4:\d+: Error: in a timer/, /5:49: Error: in a promise/]) {
+      expect(stderr).toMatch(new RegExp(`${outside}: ${wild}:${place.source}\\n +at `));
+    }
+    expect(stderr).toContain("a text");
+    expect(stderr).toMatch(/the handler of "broken" failed .*inside.*\n +at .*wild\.mjs:3:/);
+    expect(stderr).not.toContain("of ours");
+  });
+
+  it("names file, line and column of a program that cannot be read, and what boards do not run", async () => {
+    const env = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: house.path("unread") };
+    const broken = house.write("bracket.mjs", "export default (agent) => {\n  (;\n};");
+    const read = await house.cli(["agent", "run", broken], env);
+    expect(read).toMatchObject({ code: 2, stderr: expect.stringContaining(`${broken}:2:4: `) });
+    const early = house.write("early.mjs", "export default (agent) => {\n  agent?.x.y();\n};");
+    const started = await house.cli(["agent", "run", early], env);
+    expect(started.code).toBe(2);
+    expect(started.stderr).toContain(`${early}:2:11: TypeError`);
+    expect(started.stderr).toContain(`boards do not run ${early} as written: 1 place`);
+    const checked = await house.cli(["check", early]);
+    expect(checked).toMatchObject({ code: 1, stdout: expect.stringContaining(`${early}:2:3: `) });
+    expect((await house.cli(["check", house.path("no-such.js")])).code).toBe(2);
+    const good = house.write(
+      "good.mjs",
+      "export default (agent) => { agent.handle('a', () => 1); };",
+    );
+    const json = await house.cli(["check", good, "--json"]);
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([
+      0,
+      { file: good, ok: true, refused: [], asked: [] },
+    ]);
   });
 
   it("waits for a relay that is away", async () => {

@@ -317,7 +317,7 @@ describe("what goes wrong", () => {
     const dialect = await flash(port, [], modern);
     expect([dialect.code, dialect.stderr]).toEqual([
       2,
-      expect.stringMatching(/modern\.js:1: .*async/),
+      expect.stringMatching(/modern\.js:1:\d+: .*async/),
     ]);
     await provision(port, "names");
     const unknown = house.write(

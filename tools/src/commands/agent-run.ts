@@ -19,8 +19,11 @@ import type { Command } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { describeRefusal, isSyntax, readSource } from "../flash/program.ts";
+import { loadDialect } from "../flash/sdk.ts";
 import { identify } from "../identity.ts";
 import { answerJson, printStatus } from "../output.ts";
+import { claimUncaught, describeThrown, isOfProgram, stackLines } from "../uncaught.ts";
 import type { Context } from "./context.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
@@ -44,11 +47,42 @@ const loadProgram = async (path: string): Promise<DeviceProgram> => {
   try {
     loaded = await import(pathToFileURL(file).href);
   } catch (error) {
-    throw new Failure("usage", `the device program cannot be loaded: ${reason(error)}`, error);
+    const syntax = error instanceof SyntaxError ? await syntaxError(path) : null;
+    throw new Failure(
+      "usage",
+      `the device program cannot be loaded: ${syntax ?? describeThrown(error)}`,
+    );
   }
   if (typeof loaded.default === "function") return loaded.default as DeviceProgram;
   throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
 };
+
+/** Where the program itself cannot be read; null where that is in something it imports. */
+const syntaxError = async (path: string): Promise<string | null> => {
+  const { checkProgram } = await loadDialect();
+  const found = checkProgram(readSource(path)).refused.find(isSyntax);
+  return found === undefined ? null : describeRefusal(path, found);
+};
+
+/** Node has no board's limits, but whoever goes on to one learns of them here. */
+const warnOfDialect = async (path: string): Promise<void> => {
+  const { checkProgram } = await loadDialect();
+  const { length } = checkProgram(readSource(path)).refused;
+  if (length === 0) return;
+  const places = `${length} ${length === 1 ? "place" : "places"}`;
+  printStatus(
+    `warn: boards do not run ${path} as written: ${places}; see blindrelay check ${path}`,
+  );
+};
+
+/** What the program throws outside of its handlers is said, and the agent goes on, as a board does. */
+const forgiveProgram = (): (() => void) =>
+  claimUncaught((error) => {
+    if (!isOfProgram(error)) return false;
+    const what = "error: the device program failed outside of its handlers; the agent goes on";
+    printStatus(`${what}: ${describeThrown(error)}`);
+    return true;
+  });
 
 /** A program that throws at its start is its author's mistake, not ours. */
 const guarded =
@@ -57,11 +91,9 @@ const guarded =
     try {
       await program(agent);
     } catch (error) {
-      throw new Failure("usage", `the device program failed: ${reason(error)}`, error);
+      throw new Failure("usage", `the device program failed: ${describeThrown(error)}`, error);
     }
   };
-
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** An error of agent-sdk as an exit code. */
 const startFailure = (error: unknown): unknown => {
@@ -74,6 +106,7 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
   const url = settings.socketUrl();
   const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
   const program = await loadProgram(path);
+  await warnOfDialect(path);
   try {
     if (flags.provision === true) await provision(stateDir, secret);
     return await startAgent({
@@ -86,12 +119,11 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       program: guarded(program),
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
-      log: (level, message, fields) => {
+      log: (level, message, fields, thrown) => {
         // How the link fares is told by runUntilStopped.
         if (level === "debug" || level === "info") return;
-        printStatus(
-          `${level}: ${message}${fields === undefined ? "" : ` ${JSON.stringify(fields)}`}`,
-        );
+        const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
+        printStatus(`${level}: ${message}${more}${stackLines(thrown)}`);
       },
     });
   } catch (error) {
@@ -149,17 +181,23 @@ Where there is no profile (\`blindrelay agent export pump-7 --env\` prints these
   export BLINDRELAY_RELAY_TOKEN=… BLINDRELAY_AGENT_TOKEN=… BLINDRELAY_STATE_DIR=./pump-7
   blindrelay agent run ./pump.js
 
+An error in a handler is answered to its caller. One in a timer or a promise of the program is reported
+with file, line and stack, and the agent goes on. What boards do not run is warned of: see
+\`blindrelay check\`.
+
 A state folder that is new or empty is provisioned by itself. Exit codes: 2 usage, 5 the relay
 refuses these credentials, 7 the state folder does not let this agent start. A relay that is away is
 waited for.`,
     )
     .action(async (path: string, flags: RunFlags) => {
       const settings = context.settings();
+      const stopForgiving = forgiveProgram();
       const running = await start(settings, path, flags);
       try {
         await runUntilStopped(running, running.core.agent.id, flags.json === true);
       } finally {
         await running.stop();
+        stopForgiving();
       }
     });
 };

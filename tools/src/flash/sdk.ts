@@ -16,12 +16,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Failure } from "../failure.ts";
 
-/** What `checkDialect` of agent-sdk/build/dialect.ts reports. */
-export interface Finding {
-  readonly rule: string;
+/** A place that boards do not run (agent-sdk/build/device-program.ts). */
+export interface Refusal {
   readonly line: number;
   readonly column: number;
+  readonly rule: string;
   readonly text: string;
+  readonly fix: string | null;
 }
 
 /** agent-sdk's folder; its door lies one below, in `src` or `dist`. */
@@ -73,15 +74,21 @@ export const espruinoSdk = async (overSerial: boolean): Promise<string> => {
   return code;
 };
 
+/** agent-sdk/build/device-program.ts. */
 export interface Dialect {
-  /** What Espruino would not run as written. */
-  checkDialect(code: string): Finding[];
+  /** What boards would not run as written, and the names that only a board knows. */
+  checkProgram(code: string): {
+    readonly refused: readonly Refusal[];
+    readonly asked: readonly string[];
+  };
+  /** What Espruino's `require` evaluates. */
+  toModule(code: string): string;
   /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
   exactDecimals(code: string): string;
 }
 
 export const loadDialect = async (): Promise<Dialect> => {
-  const source = new URL("build/dialect.ts", SDK_ROOT);
+  const source = new URL("build/device-program.ts", SDK_ROOT);
   const place = existsSync(source) ? source : new URL("dist/build/dialect.js", SDK_ROOT);
   return (await import(place.href)) as Dialect;
 };

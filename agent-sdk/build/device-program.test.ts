@@ -1,0 +1,97 @@
+/** A device program on its way to a board: what becomes of it, and every refusal with its place. */
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { checkProgram, toModule } from "./device-program.ts";
+
+/** What `require` would give. */
+const loaded = (code: string): unknown =>
+  runInNewContext(`(function(module){${code}\nreturn module.exports})({exports:{}})`);
+
+it.each([
+  ["an arrow", "export default (agent) => { agent.x = 1; };"],
+  [
+    "a function without a semicolon",
+    "export default function (agent) { agent.x = 1; }\n(() => 1)();",
+  ],
+  ["a named function", "export default function lamp(agent) { agent.x = 1; }"],
+  ["a name", "const lamp = (agent) => { agent.x = 1; };\nexport default lamp;"],
+  ["a comment in between", "export default /* the lamp */ (agent) => { agent.x = 1; } // it"],
+  ["other exports", "export const pin = 1;\nexport default (agent) => { agent.x = pin; };"],
+  [
+    "the words in a text",
+    'const t = "export default 5";\nexport default (agent) => { agent.x = t.length - 15; };',
+  ],
+])("takes %s", (_what, source) => {
+  const agent = { x: 0 };
+  (loaded(toModule(source)) as (agent: object) => void)(agent);
+  expect(agent.x).toBe(1);
+});
+
+it("drops comments, and keeps every line and blank where it stood", () => {
+  const source =
+    "/* one\n   two */\nexport default (agent) => {\n  agent.x = `a  \n b`.length; // end\n};\n";
+  const code = toModule(source);
+  expect(code.split("\n")).toHaveLength(source.split("\n").length);
+  expect(code).not.toMatch(/one|two|end/);
+  expect(code).toContain("`a  \n b`");
+});
+
+it("writes what 8-bit strings hold", () => {
+  expect(toModule('export default () => "21 °C";')).toContain("21 \\xb0C");
+});
+
+const PROGRAM = "export default (agent) => {\n  HERE\n};";
+
+/** Where a line of a program's body is refused, and the words of it. */
+it.each([
+  ["agent.a = agent?.b;", "2:13", "ChainExpression", "test for null"],
+  ["const a = [...agent.b];", "2:14", "SpreadElement", "concat"],
+  ["const f = async () => 1;", "2:13", "async", "then"],
+  ["const { a } = agent;", "2:9", "ObjectPattern", "one by one"],
+  ["const f = (a = 1) => a;", "2:14", "AssignmentPattern", "undefined"],
+  ["agent.a ??= 1;", "2:3", "operator ??=", "write the assignment out"],
+  ["var a = 1;", "2:3", "var", "let or const"],
+  ["agent.a = new Map();", "2:17", "unknown name Map", "boards do not have it"],
+  ["/* a */ agent.a = agent?.b; // b", "2:21", "ChainExpression", "test for null"],
+  ['agent.a = "Ω";', "2:14", "8-bit", ""],
+  ["agent.a = import.meta.url;", "2:13", "import.meta", ""],
+  ["agent.a = (;", "2:14", "cannot be read: Unexpected token", ""],
+])("refuses %s at %s", (line, place, rule, fix) => {
+  const { refused } = checkProgram(PROGRAM.replace("HERE", line));
+  const found = refused.map((refusal) => ({ ...refusal, at: `${refusal.line}:${refusal.column}` }));
+  expect(found).toContainEqual(
+    expect.objectContaining({ at: place, rule: expect.stringContaining(rule) }),
+  );
+  const { fix: said } = found.find(({ at }) => at === place) ?? {};
+  expect(said ?? "").toContain(fix);
+});
+
+it.each([
+  ["import fs from 'node:fs';\nexport default () => 1;", "1:1", "imports nothing"],
+  ["\nexport * from './x.js';\nexport default () => 1;", "2:1", "re-exports"],
+  ["const x = 1;", "1:1", "does not export a function"],
+  ["await 1;\nexport default () => 1;", "1:", "syntax"],
+])("refuses %j at %s", (source, place, rule) => {
+  const [first] = checkProgram(source).refused;
+  expect(`${first?.line}:${first?.column}`).toContain(place);
+  expect(first?.rule).toContain(rule);
+});
+
+it("refuses in the order of the source, and nothing of a good program", () => {
+  const code = PROGRAM.replace("HERE", "const { a } = agent; const b = a?.c; return [...b];");
+  const columns = checkProgram(code).refused.map(({ column }) => column);
+  expect(columns.length).toBeGreaterThan(2);
+  expect(columns).toEqual(columns.toSorted((a, b) => a - b));
+  expect(checkProgram(PROGRAM.replace("HERE", "agent.handle('a', () => 1);"))).toEqual({
+    refused: [],
+    asked: [],
+  });
+});
+
+it("asks the board for names that only a board knows", () => {
+  const { refused, asked } = checkProgram(
+    "export default (agent) => { agent.handle('t', () => E.getTemperature() + analogRead(D13) * Math.random()); };",
+  );
+  expect(refused).toEqual([]);
+  expect(asked).toEqual(["analogRead", "D13", "Math.random"]);
+});

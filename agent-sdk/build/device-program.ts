@@ -1,0 +1,201 @@
+/**
+ * A device program (one module of JavaScript; types are erased before) against what boards run:
+ * every place that Espruino would not run as written, and the program as Espruino's `require` wants it,
+ * with every line where it stood. `blindrelay check` and `flash` are made of it.
+ */
+import { type Comment, type Program, parse } from "acorn";
+import { checkDialect, type Finding } from "./dialect.ts";
+
+export { exactDecimals } from "./decimals.ts";
+
+/** A place that boards do not run, and what to write instead. */
+export interface Refusal {
+  /** From 1. */
+  readonly line: number;
+  /** From 1. */
+  readonly column: number;
+  readonly rule: string;
+  /** The source there, one line of it. */
+  readonly text: string;
+  /** What to write instead; null where the rule says it. */
+  readonly fix: string | null;
+}
+
+export interface ProgramCheck {
+  /** In the order of the source. */
+  readonly refused: readonly Refusal[];
+  /** Names and members, such as `analogRead`, that only the board itself knows to be there. */
+  readonly asked: readonly string[];
+}
+
+const FIXES: readonly (readonly [RegExp, string])[] = [
+  [/^syntax: (Await|ForAwait)|async or generator/, "return a promise and use then"],
+  [/^syntax: (ObjectPattern|ArrayPattern)/, "read the members one by one"],
+  [/^syntax: (SpreadElement|RestElement)/, "use Object.assign, concat, or write them out"],
+  [/^syntax: AssignmentPattern/, "test for undefined in the function"],
+  [/^syntax: ChainExpression/, "test for null or undefined first"],
+  [/^syntax: FunctionDeclaration/, "write const name = () => …, before its first use"],
+  [/^syntax: LabeledStatement/, "use a flag"],
+  [/^syntax: (TaggedTemplate|Yield)/, "call a function"],
+  [/^syntax: PrivateIdentifier/, "use a name without #"],
+  [/^operator (\?\?|\|\||&&)=/, "write the assignment out"],
+  [/^var$/, "use let or const"],
+  [/^computed key/, "assign it: object[key] = value"],
+  [
+    /captured loop variable/,
+    "the board gives every closure the last value: use forEach or a function",
+  ],
+  [/class that extends Error/, "throw an Error with a member of its own"],
+  [/class field without a value/, "assign it in the constructor"],
+  [/class field that all objects/, "assign it in the constructor"],
+  [/assignment to length/, "use splice, or a new array"],
+  [/^BigInt|operator \*\*/, "use Number and Math.pow"],
+  [/regex with/, "the board matches it wrongly: use simpler expressions"],
+  [/unknown or later defined name/, "define it further up"],
+];
+
+/** Globals of Node and browsers that boards lack: naming them is a mistake, whatever the board. */
+const NOT_ON_BOARDS = new Set(
+  `Map Set WeakMap WeakSet WeakRef Symbol Proxy Reflect BigInt RangeError Intl Temporal Buffer URL
+  URLSearchParams TextEncoder TextDecoder AbortController crypto fetch structuredClone queueMicrotask
+  setImmediate performance globalThis window document WebSocket localStorage alert`.split(/\s+/),
+);
+const NODE_ONLY = "boards do not have it; a program that must run on them does without";
+
+const fixOf = (rule: string): string | null =>
+  FIXES.find(([pattern]) => pattern.test(rule))?.[1] ?? null;
+
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+interface Module {
+  readonly edits: readonly Edit[];
+  readonly refused: readonly Refusal[];
+}
+
+const placeOf = (code: string, at: number): { readonly line: number; readonly column: number } => {
+  const before = code.slice(0, at).split("\n");
+  return { line: before.length, column: (before.at(-1) as string).length + 1 };
+};
+
+const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
+
+/** What turns the module into `module.exports=…`, and what no edit can. */
+const readModule = (code: string): Module => {
+  const refused: Refusal[] = [];
+  const refuse = (at: number, rule: string, fix: string | null, text = ""): void => {
+    refused.push({ ...placeOf(code, at), rule, text: firstLine(text), fix });
+  };
+  const comments: Comment[] = [];
+  let program: Program;
+  try {
+    program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
+  } catch (error) {
+    const { pos = 0, message } = error as { pos?: number; message: string };
+    refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
+    return { edits: [], refused };
+  }
+  const edits: Edit[] = comments.map(({ start, end }) => ({
+    start,
+    end,
+    text: code.slice(start, end).replace(/[^\n]+/g, ""),
+  }));
+  let exports = 0;
+  for (const statement of program.body) {
+    const { start, end } = statement;
+    if (statement.type === "ExportDefaultDeclaration") {
+      exports++;
+      edits.push({ start, end: statement.declaration.start, text: "module.exports=" });
+      // A declaration needs no semicolon; the expression that it becomes does.
+      if (!code.slice(0, end).endsWith(";")) edits.push({ start: end, end, text: ";" });
+    } else if (statement.type === "ExportNamedDeclaration" && statement.declaration) {
+      edits.push({ start, end: statement.declaration.start, text: "" });
+    } else if (statement.type.startsWith("Import") || statement.type.startsWith("Export")) {
+      const rule = "a device program is one file: it imports nothing and re-exports nothing";
+      refuse(start, rule, "put the code into this file", code.slice(start, end));
+    }
+  }
+  if (exports === 0) {
+    refuse(0, "it does not export a function", "write export default (agent) => {…}");
+  }
+  const inner = edits.filter(
+    (edit) =>
+      !edits.some((other) => other !== edit && other.start <= edit.start && edit.end < other.end),
+  );
+  // Texts there are 8-bit, so a degree sign can be said and a Greek letter cannot.
+  for (const { 0: character, index } of withEdits(code, inner, padded).matchAll(/[^\0-\xff]/gu)) {
+    refuse(index, `Espruino's strings are 8-bit and cannot hold ${character}`, null);
+  }
+  return { edits: inner, refused };
+};
+
+const asIs = ({ text }: Edit): string => text;
+
+/** As long as what it replaces, so that everything after it in the line keeps its column. */
+const padded = ({ start, end, text }: Edit): string =>
+  text.includes("\n") ? text : text.padEnd(end - start);
+
+const withEdits = (
+  code: string,
+  edits: readonly Edit[],
+  textOf: (edit: Edit) => string,
+): string => {
+  let result = "";
+  let at = 0;
+  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
+    result += code.slice(at, edit.start) + textOf(edit);
+    at = edit.end;
+  }
+  return result + code.slice(at);
+};
+
+/** What `require` evaluates on the board; of a program without refusals. */
+export const toModule = (code: string): string =>
+  withEdits(code, readModule(code).edits, asIs).replace(
+    /[\x80-\xff]/g,
+    (character) => `\\x${character.charCodeAt(0).toString(16)}`,
+  );
+
+/** What a module may hold and a script, as a board reads it, may not: `await` at the top, `import.meta`. */
+const findingsOf = (script: string): Finding[] => {
+  try {
+    return checkDialect(script);
+  } catch (error) {
+    const { pos = 0, message } = error as { pos?: number; message: string };
+    const { line, column } = placeOf(script, pos);
+    const rule = `syntax: ${message.replace(/ \(\d+:\d+\)$/, "")}`;
+    return [{ rule, line, column: column - 1, text: script.slice(pos) }];
+  }
+};
+
+const NAME_RULE = /^unknown or later defined name (\S+)$/;
+const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
+
+/** Everything in a device program that boards do not run as written, and what must be asked of one. */
+export const checkProgram = (code: string): ProgramCheck => {
+  const { edits, refused: unfit } = readModule(code);
+  const refused = [...unfit];
+  const asked: string[] = [];
+  if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
+    for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
+      const place = { line, column: column + 1, text: firstLine(text) };
+      const free = NAME_RULE.exec(rule)?.[1];
+      if (free !== undefined && NOT_ON_BOARDS.has(free) && !declares(code, free)) {
+        refused.push({ ...place, rule: `unknown name ${free}`, fix: NODE_ONLY });
+        continue;
+      }
+      const declared = free !== undefined && declares(code, free);
+      const name = declared ? undefined : (free ?? MEMBER_RULE.exec(rule)?.[1]);
+      if (name === undefined) refused.push({ ...place, rule, fix: fixOf(rule) });
+      else if (name !== "module" && !asked.includes(name)) asked.push(name);
+    }
+  }
+  refused.sort((a, b) => a.line - b.line || a.column - b.column);
+  return { refused, asked };
+};
+
+const declares = (code: string, name: string): boolean =>
+  new RegExp(`\\b(const|let|var|class|function)\\s+${name.replaceAll("$", "\\$")}\\b`).test(code);

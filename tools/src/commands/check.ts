@@ -1,0 +1,38 @@
+/** `blindrelay check FILE`: what boards would not run of a device program, before there is a board. */
+import type { Command } from "commander";
+import { Failure } from "../failure.ts";
+import { describeRefusal, readSource } from "../flash/program.ts";
+import { loadDialect } from "../flash/sdk.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
+
+export const addCheck = (program: Command): void => {
+  program
+    .command("check")
+    .description("check a device program against what boards run, without a board")
+    .argument("<file>", "the program: .js, or .ts whose types are erased")
+    .option("--json", "one JSON document: {file, ok, refused, asked}")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay check ./pump.js
+
+Each line is file:line:column, the reason and what to write instead. Exit codes: 0 nothing is refused,
+1 something is, 2 there is no such file. Names that only a board knows, such as analogRead, are asked
+of the board by \`blindrelay flash\`.`,
+    )
+    .action(async (file: string, flags: { json?: boolean }) => {
+      const { checkProgram } = await loadDialect();
+      const { refused, asked } = checkProgram(readSource(file));
+      const ok = refused.length === 0;
+      if (flags.json === true) answerJson({ file, ok, refused, asked });
+      else {
+        for (const refusal of refused) printResult(describeRefusal(file, refusal));
+        if (asked.length > 0) printStatus(`to be asked of the board: ${asked.join(", ")}`);
+        if (ok) printStatus(`${file}: boards run this`);
+      }
+      if (ok) return;
+      const places = `${refused.length} ${refused.length === 1 ? "place" : "places"}`;
+      throw new Failure("expectation", `boards do not run ${file} as written: ${places}`);
+    });
+};

@@ -1,0 +1,75 @@
+/**
+ * Errors that no code of a command caught. While a device program runs in this process, what its timers
+ * and promises throw is its own; everything else is a bug in blindrelay.
+ */
+import { fileURLToPath } from "node:url";
+
+/** Takes the error, or leaves it (false) to end the process. */
+type Claim = (error: unknown) => boolean;
+
+let claim: Claim | null = null;
+
+/** `fn` is asked about every uncaught error until the returned function is called. */
+export const claimUncaught = (fn: Claim): (() => void) => {
+  claim = fn;
+  return () => {
+    claim = null;
+  };
+};
+
+export const isClaimed = (error: unknown): boolean => claim?.(error) ?? false;
+
+/** Folders of this code, as they appear in stacks. */
+const OURS = [
+  import.meta.url,
+  ...["agent-sdk", "client-sdk", "protocol"].map((name) =>
+    import.meta.resolve(`@blindrelay/${name}`),
+  ),
+].map((door) => new URL("./", door).href);
+
+/** A frame's file, line and column: `at fn (file:///a.js:1:2)`, `at /a.js:1:2`. Node's own are `node:…`. */
+const FRAME = /^\s+at (?:.* \(|async )?((?:file:\/\/|\/|[A-Za-z]:\\).*):(\d+):(\d+)\)?$/;
+
+interface Frame {
+  readonly file: string;
+  readonly place: string;
+}
+
+const framesOf = (stack: string): Frame[] =>
+  stack.split("\n").flatMap((line) => {
+    const [, file, row, column] = FRAME.exec(line) ?? [];
+    if (file === undefined) return [];
+    const path = file.startsWith("file://") ? fileURLToPath(file) : file;
+    return [{ file, place: `${path}:${row}:${column}` }];
+  });
+
+const isOurs = ({ file }: Frame): boolean => OURS.some((folder) => file.startsWith(folder));
+const isForeign = ({ file }: Frame): boolean => file.includes("/node_modules/");
+
+const stackOf = (error: unknown): string =>
+  error instanceof Error && typeof error.stack === "string" ? error.stack : "";
+
+/**
+ * Whether a device program threw this: its code is on the stack, or nobody's is, as with a rejection
+ * that holds a text.
+ */
+export const isOfProgram = (error: unknown): boolean => {
+  const frames = framesOf(stackOf(error)).filter((frame) => !isForeign(frame));
+  return frames.length === 0 || frames.some((frame) => !isOurs(frame));
+};
+
+/** `reason`, preceded by the place in the program and followed by the stack, where there are any. */
+export const describeThrown = (error: unknown): string => {
+  const stack = stackOf(error);
+  const own = framesOf(stack).find((frame) => !isOurs(frame) && !isForeign(frame));
+  const reason = stack === "" ? String(error) : stack;
+  return own === undefined ? reason : `${own.place}: ${reason}`;
+};
+
+/** The stack alone, to follow a line that holds the reason; "" where there is none. */
+export const stackLines = (error: unknown): string =>
+  stackOf(error)
+    .split("\n")
+    .filter((line) => /^\s+at /.test(line))
+    .map((line) => `\n${line}`)
+    .join("");
