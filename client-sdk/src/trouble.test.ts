@@ -98,7 +98,7 @@ it("ends every call once, rightly or with a documented error", async () => {
           else if (kind === "relay restart") relay.restart(3);
           else {
             for (const sid of agent.sessions.held()) {
-              relay.tellAll({ type: "error", code: lie, error: lie, sid });
+              relay.errorToAll(lie, sid);
             }
           }
         });

@@ -7,6 +7,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { jsonBytes, readJson } from "@blindrelay/protocol/crypto";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ConfigError, type RunningAgent, type StartOptions, startAgent } from "./index.ts";
@@ -40,6 +41,7 @@ class Inbox<T> {
 
 interface Connection {
   readonly socket: WebSocket;
+  readonly link: FakeLink;
   readonly path: string;
   readonly messages: Inbox<Json>;
 }
@@ -54,8 +56,13 @@ beforeEach(async () => {
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   server.on("connection", (socket, request) => {
     const messages = new Inbox<Json>();
-    socket.on("message", (data) => messages.put(JSON.parse(data.toString())));
-    connections.put({ socket, path: request.url ?? "", messages });
+    // Lets nobody in by itself: the test says when.
+    const link = new FakeRelay({
+      auth: () => {},
+      message: (_link, _message, text) => messages.put(JSON.parse(text)),
+    }).attach(socket);
+    socket.on("message", (data) => link.receive(data.toString()));
+    connections.put({ socket, link, path: request.url ?? "", messages });
   });
   await new Promise((resolve) => server.once("listening", resolve));
 });
@@ -80,14 +87,7 @@ const optionsFor = (agentToken: string): StartOptions => ({
 
 const accept = async (connection: Connection): Promise<void> => {
   expect(await connection.messages.next()).toMatchObject({ type: "auth", agent_id: "lamp-1" });
-  connection.socket.send(
-    JSON.stringify({
-      type: "auth_response",
-      status: "authenticated",
-      session_token: "sess_1",
-      expires_in: 86400,
-    }),
-  );
+  connection.link.accept("sess_1");
 };
 
 const start = async (byte: number): Promise<{ options: StartOptions; connection: Connection }> => {
@@ -128,13 +128,13 @@ it("logs in at /wss, answers sealed calls and pings, and comes back after a lost
     return answer?.kind === "message" ? readJson(answer.plaintext) : answer;
   };
   expect(await call(connection, 2)).toEqual({ jsonrpc: "2.0", id: 2, result: { text: "grüße" } });
-  connection.socket.send('{"type":"ping"}');
+  connection.link.ping();
   expect(await connection.messages.next()).toEqual({ type: "pong" });
 
   connection.socket.terminate();
   const again = await connections.next();
   expect(await again.messages.next()).toMatchObject({ session_token: "sess_1" });
-  again.socket.send('{"type":"auth_response","status":"authenticated","expires_in":1}');
+  again.link.accept("sess_1", 1);
   expect(await call(again, 3)).toMatchObject({ id: 3 });
 });
 
@@ -150,15 +150,7 @@ it("rejects online() where the relay will never let it in", async () => {
   running.push(agent);
   const connection = await connections.next();
   await connection.messages.next();
-  connection.socket.send(
-    JSON.stringify({
-      type: "auth_response",
-      status: "failed",
-      error: "",
-      code: "WRONG_TOKEN_KIND",
-      retry_after: 0,
-    }),
-  );
+  connection.link.refuse("WRONG_TOKEN_KIND");
   await expect(agent.online()).rejects.toThrow("agt_");
   expect(agent.core.state).toBe("final");
 });
@@ -170,7 +162,7 @@ it("outlives a relay that refuses it at length", async () => {
   await connection.messages.next();
   const closed = new Promise((resolve) => connection.socket.once("close", resolve));
   const code = "X".repeat(200); // a close reason holds 123 bytes
-  connection.socket.send(JSON.stringify({ type: "auth_response", status: "failed", code }));
+  connection.link.refuse(code);
   expect(await closed).toBe(4000);
   expect(agent.core.currentStatus()).toMatchObject({ state: "waiting", code });
 });

@@ -8,6 +8,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { asciiBytes } from "@blindrelay/protocol/crypto";
 import type { ClientEffect } from "@blindrelay/protocol/session";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "@blindrelay/protocol/session";
+import { encodeAuthenticated, PING_TEXT } from "@blindrelay/protocol/wire";
 import { AgentCore } from "../core/agent-core.ts";
 import type { EspruinoCrypto } from "../espruino/board.ts";
 import { boardRandom } from "../espruino/ports.ts";
@@ -105,9 +106,7 @@ export class Hour implements Link {
     this.core.agent.handle("echo", (params) => params);
     this.core.start();
     this.clock.advance(1);
-    this.say(
-      '{"type":"auth_response","status":"authenticated","session_token":"s","expires_in":86400}',
-    );
+    this.say(encodeAuthenticated("s", 86400, 10000));
   }
 
   connect(_url: string, events: LinkEvents): Link {
@@ -166,9 +165,9 @@ export class Hour implements Link {
     for (let i = 0; i < minutes; i++) {
       this.visit(2);
       this.clock.advance(30000);
-      this.say('{"type":"ping"}');
+      this.say(PING_TEXT);
       this.clock.advance(30000);
-      this.say('{"type":"ping"}');
+      this.say(PING_TEXT);
       this.sent = [];
     }
   }

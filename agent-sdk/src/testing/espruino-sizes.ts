@@ -16,7 +16,8 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type WebSocket, WebSocketServer } from "ws";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { WebSocketServer } from "ws";
 import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildEspruino } from "../../build/espruino.ts";
 import { Engine, type EngineProcess } from "./espruino-engine.ts";
@@ -66,14 +67,21 @@ const SCRIPT = `
 class Rig {
   readonly server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   private readonly sessions: ClientSession[] = [];
-  private socket: WebSocket | null = null;
+  private link: FakeLink | null = null;
   private calls = 9;
   private answered: () => void = () => {};
 
   constructor() {
+    const relay = new FakeRelay({
+      auth: (link) => link.accept(makeToken("session", new Uint8Array(32))),
+      packet: (_link, { text }) => {
+        for (const session of this.sessions) this.carry(session.receive(text, 0));
+      },
+    });
     this.server.on("connection", (socket) => {
-      this.socket = socket;
-      socket.on("message", (data) => this.heard(JSON.parse(String(data))));
+      const link = relay.attach(socket);
+      this.link = link;
+      socket.on("message", (data) => link.receive(String(data)));
     });
   }
 
@@ -109,20 +117,6 @@ class Rig {
     });
   }
 
-  private heard(message: { type?: string; payload?: string }): void {
-    if (message.type === "auth") {
-      const accepted = {
-        type: "auth_response",
-        status: "authenticated",
-        session_token: makeToken("session", new Uint8Array(32)),
-        expires_in: 86400,
-      };
-      this.socket?.send(JSON.stringify(accepted));
-    }
-    if (message.type !== "relay") return;
-    for (const session of this.sessions) this.carry(session.receive(String(message.payload), 0));
-  }
-
   private carry(effects: readonly ClientEffect[]): void {
     for (const effect of effects) {
       if (effect.kind === "send") this.send(effect.text);
@@ -131,13 +125,7 @@ class Rig {
   }
 
   private send(packet: string): void {
-    const envelope = {
-      type: "relay",
-      payload: packet,
-      agent_id: AGENT_ID,
-      request_id: "r-0123456789",
-    };
-    this.socket?.send(JSON.stringify(envelope));
+    this.link?.deliverEnveloped(packet, AGENT_ID, "r-0123456789");
   }
 }
 

@@ -10,6 +10,8 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { decodeForAgent, encodeEnvelope } from "@blindrelay/protocol/wire";
 import { AgentCore, type AgentCoreOptions, type AgentStatus } from "../core/agent-core.ts";
 import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
 import type { LinkPort } from "../ports.ts";
@@ -27,20 +29,26 @@ type Json = any;
 /** One link as the relay sees it. */
 export class RelayLink {
   readonly end: RelayEnd;
-  /** Messages of the agent, parsed; and as they came. */
-  readonly messages: Json[] = [];
-  readonly texts: string[] = [];
+  readonly relay: FakeLink;
   closedWith: number | null = null;
 
-  constructor(end: RelayEnd) {
+  constructor(end: RelayEnd, relay: FakeRelay) {
     this.end = end;
-    end.received = (text) => {
-      this.texts.push(text);
-      this.messages.push(JSON.parse(text));
-    };
+    this.relay = relay.attach(end);
+    end.received = (text) => this.relay.receive(text);
     end.closed = (code) => {
       this.closedWith = code;
     };
+  }
+
+  /** Messages of the agent as they came. */
+  get texts(): readonly string[] {
+    return this.relay.texts;
+  }
+
+  /** The same as JSON, so that tests state what stands on the wire. */
+  get messages(): readonly Json[] {
+    return this.texts.map((text) => JSON.parse(text));
   }
 
   last(): Json {
@@ -59,6 +67,8 @@ export interface WorldOptions {
 export class World {
   readonly timer = new ManualTimer();
   readonly links: RelayLink[] = [];
+  /** Lets nobody in by itself: the test says when. */
+  private readonly relay = new FakeRelay({ auth: () => {} });
   readonly statuses: AgentStatus[] = [];
   readonly logs: string[] = [];
   readonly core: AgentCore;
@@ -71,7 +81,7 @@ export class World {
       timer: this.timer,
       accept: (end) => {
         if (!this.relayIsUp) return false;
-        this.links.push(new RelayLink(end));
+        this.links.push(new RelayLink(end, this.relay));
         return true;
       },
     });
@@ -122,22 +132,14 @@ export class World {
   }
 
   accept(expiresIn = 86400, token = "sess_1"): void {
-    this.say({
-      type: "auth_response",
-      status: "authenticated",
-      session_token: token,
-      expires_in: expiresIn,
-    });
+    this.link().relay.accept(token, expiresIn);
+    this.settle();
   }
 
   fail(code: string | undefined, retryAfter = 0): void {
-    this.say({
-      type: "auth_response",
-      status: "failed",
-      error: "Invalid token",
-      code,
-      retry_after: retryAfter,
-    });
+    if (code === undefined) this.say({ type: "auth_response", status: "failed" });
+    else this.link().relay.refuse(code, "Invalid token", retryAfter);
+    this.settle();
   }
 
   /** Starts the agent and logs it in. */
@@ -203,13 +205,9 @@ export class Client {
   wrap(packet: string, extra: object = {}): string {
     if (this.wrapping === "bare") return packet;
     this.requests++;
-    return JSON.stringify({
-      type: "relay",
-      payload: this.wrapping === "object" ? JSON.parse(packet) : packet,
-      agent_id: AGENT_ID,
-      request_id: `request-${this.requests}`,
-      ...extra,
-    });
+    const payload = this.wrapping === "object" ? packet : JSON.stringify(packet);
+    const envelope = encodeEnvelope(payload, AGENT_ID, `request-${this.requests}`);
+    return JSON.stringify({ ...JSON.parse(envelope), ...extra });
   }
 
   /** Seals any plaintext and sends it. */
@@ -245,17 +243,10 @@ export class Client {
       this.seen = 0;
     }
     while (this.seen < link.texts.length) {
-      const text = link.texts[this.seen] as string;
-      const message = link.messages[this.seen];
+      const message = decodeForAgent(link.texts[this.seen] as string);
       this.seen++;
-      const packet = message.type === "relay" ? message.payload : text;
-      if (message.type !== undefined && message.type !== "relay") continue;
-      this.run(
-        this.session.receive(
-          typeof packet === "string" ? packet : JSON.stringify(packet),
-          this.world.timer.now(),
-        ),
-      );
+      if (message.kind !== "packet") continue;
+      this.run(this.session.receive(message.text, this.world.timer.now()));
       this.world.settle();
     }
   }

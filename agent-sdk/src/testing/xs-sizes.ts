@@ -17,11 +17,12 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
 import { deviceScript } from "../../build/xs-script.ts";
 import { XsWorker } from "../../build/xs-worker.ts";
-import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
+import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
 import { linkWire } from "./link-wire.ts";
 import { FakePreference } from "./moddable-sdk.ts";
 import { XsDevice } from "./xs-device.ts";
@@ -70,7 +71,13 @@ const heapOf = (worker: XsWorker): number => {
 class Bench {
   readonly device: XsDevice;
   private readonly timer = new ManualTimer();
-  private relay: RelayEnd | null = null;
+  private readonly fake = new FakeRelay({
+    auth: (link) => link.accept(makeToken("session", new Uint8Array(32))),
+    packet: (_link, { text }) => {
+      for (const session of this.sessions) this.carry(session.receive(text, this.timer.now()));
+    },
+  });
+  private relay: FakeLink | null = null;
   private readonly sessions: ClientSession[] = [];
   private readonly agentToken = makeToken("e2e", new Uint8Array(32).fill(5));
   answers = 0;
@@ -79,8 +86,9 @@ class Bench {
     const network = memoryNetwork({
       timer: this.timer,
       accept: (relay) => {
-        this.relay = relay;
-        relay.received = (text) => this.received(text);
+        const link = this.fake.attach(relay);
+        this.relay = link;
+        relay.received = (text) => link.receive(text);
         return true;
       },
     });
@@ -123,26 +131,15 @@ class Bench {
     call.params = ["x".repeat(CALL_BYTES - JSON.stringify(call).length)];
     const text = this.sessions[0]?.seal(jsonBytes(call));
     if (text === null || text === undefined) throw new Error("the call cannot be sealed");
-    this.relay?.send(text);
+    this.relay?.say(text);
     const before = this.answers;
     this.timer.advance(STEP_MS);
     if (this.answers === before) throw new Error("the call was not answered");
   }
 
-  private received(text: string): void {
-    const message = JSON.parse(text) as { type?: string };
-    if (message.type === "auth") {
-      const token = makeToken("session", new Uint8Array(32));
-      const answer = { type: "auth_response", status: "authenticated", session_token: token };
-      this.relay?.send(JSON.stringify({ ...answer, expires_in: 86_400 }));
-    } else if (message.type === undefined) {
-      for (const session of this.sessions) this.carry(session.receive(text, this.timer.now()));
-    }
-  }
-
   private carry(effects: readonly ClientEffect[]): void {
     for (const effect of effects) {
-      if (effect.kind === "send") this.relay?.send(effect.text);
+      if (effect.kind === "send") this.relay?.say(effect.text);
       if (effect.kind === "message") this.answers++;
     }
   }

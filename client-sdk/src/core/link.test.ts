@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 const authsOf = (world: World) =>
   world.relay.received.map((text) => JSON.parse(text)).filter(({ type }) => type === "auth");
 
-const lockedOut = { code: "LOCKED_OUT", error: "Locked out", retry_after: 600 };
+const lockedOut = { code: "LOCKED_OUT", error: "Locked out", retryAfter: 600 };
 
 describe("credentials", () => {
   it("begin with the account token and come back with the session token", async () => {
@@ -77,7 +77,7 @@ describe("credentials", () => {
     ] as const) {
       const world = new World();
       await world.connected();
-      world.relay.refuseAuth = () => ({ ...lockedOut, retry_after: retryAfterS });
+      world.relay.refuseAuth = () => ({ ...lockedOut, retryAfter: retryAfterS });
       world.relay.cutAll();
       await world.run(10_000);
       expect(authsOf(world)).toHaveLength(2);
@@ -93,7 +93,7 @@ describe("credentials", () => {
   it("wait an hour or so at most, whatever the relay asks for", async () => {
     const world = new World();
     await world.connected();
-    world.relay.refuseAuth = () => ({ ...lockedOut, retry_after: 1e9 });
+    world.relay.refuseAuth = () => ({ ...lockedOut, retryAfter: 1e9 });
     world.relay.cutAll();
     await world.run(HOUR_MS);
     expect(authsOf(world)).toHaveLength(2);
@@ -294,7 +294,7 @@ describe("a lost link", () => {
       { v: "1", sid: "AAAAAAAAAAAAAAAAAAAAAA.B", seq: 1, p: "" },
       [1],
     ]) {
-      world.relay.tellAll(message);
+      world.relay.sayToAll(JSON.stringify(message));
     }
     const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
     await world.run(200);

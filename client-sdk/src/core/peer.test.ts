@@ -337,7 +337,7 @@ describe("what the relay says of a packet", () => {
     const call = world.follow(pump.call("never"));
     await world.run(100);
     for (const other of [`x${sid}`, (sid as string).slice(1), "", "."]) {
-      world.relay.tellAll({ type: "error", code: "AGENT_OFFLINE", error: "", sid: other });
+      world.relay.errorToAll("AGENT_OFFLINE", other);
     }
     await world.run(100);
     expect(call.times).toBe(0);
@@ -349,7 +349,7 @@ describe("what the relay says of a packet", () => {
       // A relay that lies: it delivers the packet, and then says that it did not.
       world.relay.toAgent = (_id, text) => {
         const { sid } = JSON.parse(text);
-        if (sid.includes(".")) world.relay.tellAll({ type: "error", code, error: code, sid });
+        if (sid.includes(".")) world.relay.errorToAll(code, sid);
         return 50;
       };
       world.follow(pump.call("echo", ["once"]));

@@ -1,8 +1,9 @@
 /** The Node edge on real sockets, against a relay of a few lines. What a link does is in core/. */
 import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
+import { FakeRelay, type FakeRelayEvents } from "@blindrelay/protocol/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type WebSocket, WebSocketServer } from "ws";
+import { WebSocketServer } from "ws";
 import { type CallError, connect, relayUrl } from "./index.ts";
 
 const accountToken = makeToken("account", new Uint8Array(32).fill(1));
@@ -11,25 +12,14 @@ const agentToken = makeToken("e2e", new Uint8Array(32).fill(3));
 
 let server: WebSocketServer;
 let url: string;
-let onMessage: (socket: WebSocket, message: { type?: string }, text: string) => void;
-
-const accept = (socket: WebSocket): void =>
-  socket.send(
-    JSON.stringify({
-      type: "auth_response",
-      status: "authenticated",
-      session_token: sessionToken,
-      expires_in: 86_400,
-    }),
-  );
+let events: FakeRelayEvents;
 
 beforeEach(async () => {
-  onMessage = (socket, { type }) => {
-    if (type === "auth") accept(socket);
-  };
+  events = { auth: (link) => link.accept(sessionToken) };
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   server.on("connection", (socket) => {
-    socket.on("message", (data) => onMessage(socket, JSON.parse(data.toString()), data.toString()));
+    const link = new FakeRelay(events).attach(socket);
+    socket.on("message", (data) => link.receive(data.toString()));
   });
   await new Promise((resolve) => server.once("listening", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -42,16 +32,15 @@ afterEach(async () => {
 
 describe("connect", () => {
   it("authenticates, sends, answers pings, and closes with 1000", async () => {
-    const seen: (string | undefined)[] = [];
+    const seen: string[] = [];
     let told: () => void = () => undefined;
     const complete = new Promise<void>((resolve) => {
       told = resolve;
     });
-    onMessage = (socket, { type }) => {
-      seen.push(type);
-      if (type === "auth") accept(socket);
-      if (type === "relay") socket.send('{"type":"ping"}');
-      if (type === "pong") told();
+    events.message = (link, { kind }) => {
+      seen.push(kind);
+      if (kind === "relay") link.ping();
+      if (kind === "pong") told();
     };
     const [client, [request]] = await Promise.all([
       connect({ url, accountToken }),
@@ -71,16 +60,7 @@ describe("connect", () => {
   });
 
   it("rejects as documented, and never throws", async () => {
-    onMessage = (socket) =>
-      socket.send(
-        JSON.stringify({
-          type: "auth_response",
-          status: "failed",
-          code: "INVALID_TOKEN",
-          error: "Invalid token",
-          retry_after: 0,
-        }),
-      );
+    events.auth = (link) => link.refuse("INVALID_TOKEN");
     await expect(connect({ url, accountToken })).rejects.toMatchObject({ code: "REFUSED" });
     const closed = new WebSocketServer({ port: 0, host: "127.0.0.1" });
     await new Promise((resolve) => closed.once("listening", resolve));

@@ -1,6 +1,6 @@
 /**
- * A relay in memory for tests: as much of section 3 as a client sees, on virtual time, with hooks
- * that lose, delay and refuse. It reads sids only, like a real one.
+ * The protocol's fake relay on virtual time, with as much of section 3 as a client sees: session
+ * tokens, bindings, limits, and hooks that lose, delay and refuse.
  */
 import {
   CLOSE_POLICY,
@@ -9,6 +9,8 @@ import {
   SESSION_MAX_REQUESTS,
   SESSION_TTL_S,
 } from "@blindrelay/protocol";
+import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { type Credentials, decodeForClient, firstPart } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 
 /** What an agent is to the relay. */
@@ -19,8 +21,17 @@ export interface RelayedAgent {
 /** What a hook says about one packet: deliver after so many ms, or null to lose it. */
 export type Fate = number | null;
 
+/** A failed `auth_response`. */
+export interface Refusal {
+  readonly code: string;
+  readonly error: string;
+  /** Seconds. */
+  readonly retryAfter: number;
+}
+
 interface Connection {
   readonly events: LinkEvents;
+  readonly link: FakeLink;
   open: boolean;
   token: string | null;
   readonly bound: Set<string>;
@@ -51,9 +62,10 @@ export class MemoryRelay implements LinkPort {
   /** A code refuses the packet with that error. */
   refuse: (agentId: string, packet: string) => string | null = () => null;
   /** A failed auth_response instead of the usual handling. */
-  refuseAuth: (auth: { [key: string]: unknown }) => object | null = () => null;
+  refuseAuth: () => Refusal | null = () => null;
 
   private readonly timer: TimerPort;
+  private readonly relay: FakeRelay;
   private readonly connections = new Set<Connection>();
   private readonly sessions = new Map<string, Session>();
   private readonly bindings = new Map<string, { connection: Connection; agentId: string }>();
@@ -63,6 +75,10 @@ export class MemoryRelay implements LinkPort {
     this.timer = timer;
     this.accountTokens = accountTokens;
     this.makeToken = makeToken;
+    this.relay = new FakeRelay({
+      auth: (link, credentials) => this.authenticate(this.connectionOf(link), credentials),
+      packet: (link, packet) => this.forward(this.connectionOf(link), packet),
+    });
   }
 
   private readonly makeToken: (n: number) => string;
@@ -72,7 +88,15 @@ export class MemoryRelay implements LinkPort {
   }
 
   connect(_url: string, events: LinkEvents): Link {
-    const connection: Connection = { events, open: false, token: null, bound: new Set() };
+    const link = this.relay.attach({
+      send: (text) => {
+        this.timer.set(LATENCY_MS, () => {
+          if (connection.open && !this.silent) events.received(text);
+        });
+      },
+      close: (code, reason) => this.cut(connection, code, reason),
+    });
+    const connection: Connection = { events, link, open: false, token: null, bound: new Set() };
     this.timer.set(LATENCY_MS, () => {
       if (!this.reachable) {
         events.closed(1006, "refused");
@@ -86,7 +110,9 @@ export class MemoryRelay implements LinkPort {
     return {
       send: (text) => {
         this.timer.set(LATENCY_MS, () => {
-          if (connection.open && !this.silent) this.receive(connection, text);
+          if (!connection.open || this.silent) return;
+          this.received.push(text);
+          link.receive(text);
         });
       },
       close: (code, reason) => {
@@ -107,9 +133,7 @@ export class MemoryRelay implements LinkPort {
 
   /** Announces a restart, then closes. */
   restart(reconnectInS: number): void {
-    for (const connection of this.connections) {
-      this.tell(connection, { type: "error", code: "RESTARTING", reconnect_in: reconnectInS });
-    }
+    for (const { link } of this.connections) link.restarting(reconnectInS);
     this.timer.set(LATENCY_MS, () => this.cutAll(CLOSE_RESTART));
   }
 
@@ -135,28 +159,31 @@ export class MemoryRelay implements LinkPort {
   }
 
   setPresence(agentId: string, online: boolean): void {
-    const timestamp = "2026-01-01T00:00:00.000Z";
-    for (const connection of this.connections) {
-      if (connection.token === null) continue;
-      this.tell(connection, { type: "agent_status", agent_id: agentId, online, timestamp });
+    for (const { link, token } of this.connections) {
+      if (token !== null) link.agentStatus(agentId, online);
     }
   }
 
-  /** Says anything to every client. */
-  tellAll(message: object): void {
-    for (const connection of this.connections) this.tell(connection, message);
+  /** An `error` about a packet to every client. */
+  errorToAll(code: string, sid: string): void {
+    for (const { link } of this.connections) link.error(code, { sid, requestId: null });
   }
 
-  private tell(connection: Connection, message: object): void {
-    this.timer.set(LATENCY_MS, () => {
-      if (connection.open && !this.silent) connection.events.received(JSON.stringify(message));
-    });
+  /** Says any text to every client. */
+  sayToAll(text: string): void {
+    for (const { link } of this.connections) link.say(text);
+  }
+
+  private connectionOf(link: FakeLink): Connection {
+    const found = [...this.connections].find((connection) => connection.link === link);
+    if (found === undefined) throw new Error("a message on a link that is closed");
+    return found;
   }
 
   private ping(connection: Connection): void {
     this.timer.set(PING_INTERVAL_MS, () => {
       if (!connection.open) return;
-      this.tell(connection, { type: "ping" });
+      connection.link.ping();
       this.ping(connection);
     });
   }
@@ -171,32 +198,17 @@ export class MemoryRelay implements LinkPort {
     connection.events.closed(code, reason);
   }
 
-  private receive(connection: Connection, text: string): void {
-    this.received.push(text);
-    const message = JSON.parse(text);
-    if (message.type === "auth") this.authenticate(connection, message);
-    else if (message.type === "relay") this.forward(connection, message.payload, message);
-    else if (message.type === undefined) this.forward(connection, text, null);
-  }
-
-  private authenticate(connection: Connection, auth: { [key: string]: unknown }): void {
-    const fail = (code: string, error: string) =>
-      this.tell(connection, {
-        type: "auth_response",
-        status: "failed",
-        code,
-        error,
-        retry_after: 0,
-      });
-    const refusal = this.refuseAuth(auth);
+  private authenticate(connection: Connection, credentials: Credentials): void {
+    const { link } = connection;
+    const refusal = this.refuseAuth();
     if (refusal !== null) {
-      this.tell(connection, { type: "auth_response", status: "failed", ...refusal });
+      link.refuse(refusal.code, refusal.error, refusal.retryAfter);
       return;
     }
-    let token = auth.session_token as string | undefined;
+    let token = credentials.sessionToken;
     if (token === undefined) {
-      if (!this.accountTokens.includes(auth.api_token as string)) {
-        fail("INVALID_TOKEN", "Invalid token");
+      if (!this.accountTokens.includes(credentials.apiToken ?? "")) {
+        link.refuse("INVALID_TOKEN", "Invalid token");
         return;
       }
       token = this.makeToken(this.issued++);
@@ -204,39 +216,24 @@ export class MemoryRelay implements LinkPort {
     }
     const session = this.sessions.get(token);
     if (session === undefined) {
-      fail("SESSION_EXPIRED", "Session token expired");
+      link.refuse("SESSION_EXPIRED", "Session token expired");
       return;
     }
     if (session.used >= this.maxRequests) {
-      fail("LIMIT_EXCEEDED", "Session token used up");
+      link.refuse("LIMIT_EXCEEDED", "Session token used up");
       return;
     }
     connection.token = token;
-    this.tell(connection, {
-      type: "auth_response",
-      status: "authenticated",
-      session_token: token,
-      expires_in: Math.ceil((session.expiresAt - this.timer.now()) / 1000),
-      max_requests: this.maxRequests,
-    });
-    if (auth.presence === true) for (const id of this.agents.keys()) this.setPresence(id, true);
+    const leftS = Math.ceil((session.expiresAt - this.timer.now()) / 1000);
+    link.accept(token, leftS, this.maxRequests);
+    if (credentials.presence) for (const id of this.agents.keys()) this.setPresence(id, true);
   }
 
-  private forward(
-    connection: Connection,
-    packet: string,
-    envelope: { agent_id: string; request_id?: string } | null,
-  ): void {
-    const sid = JSON.parse(packet).sid as string;
-    const first = firstOf(packet);
+  private forward(connection: Connection, packet: CarriedPacket): void {
+    const sid = packet.sid ?? "";
+    const first = firstPart(sid);
     const complain = (code: string) =>
-      this.tell(connection, {
-        type: "error",
-        code,
-        error: code,
-        sid,
-        ...(envelope?.request_id === undefined ? {} : { request_id: envelope.request_id }),
-      });
+      connection.link.error(code, { sid, requestId: packet.requestId });
     const session = this.sessions.get(connection.token as string) as Session;
     if (session.used >= this.maxRequests) {
       complain("LIMIT_EXCEEDED");
@@ -245,12 +242,12 @@ export class MemoryRelay implements LinkPort {
     }
     session.used++;
     const bound = this.bindings.get(first);
-    const agentId = envelope?.agent_id ?? bound?.agentId;
-    if (agentId === undefined || (envelope === null && bound?.connection !== connection)) {
+    const agentId = packet.agentId ?? bound?.agentId;
+    if (agentId === undefined || (!packet.enveloped && bound?.connection !== connection)) {
       complain("UNKNOWN_SESSION");
       return;
     }
-    const refusal = this.refuse(agentId, packet);
+    const refusal = this.refuse(agentId, packet.text);
     if (refusal !== null) {
       complain(refusal);
       return;
@@ -263,14 +260,14 @@ export class MemoryRelay implements LinkPort {
       complain("SID_IN_USE");
       return;
     }
-    if (envelope !== null) this.bind(connection, first, agentId);
+    if (packet.enveloped) this.bind(connection, first, agentId);
     const agent = this.agents.get(agentId);
     if (agent === undefined) {
       complain("AGENT_OFFLINE");
       return;
     }
-    const fate = this.toAgent(agentId, packet);
-    if (fate !== null) this.timer.set(fate, () => agent.receive(packet));
+    const fate = this.toAgent(agentId, packet.text);
+    if (fate !== null) this.timer.set(fate, () => agent.receive(packet.text));
   }
 
   private bind(connection: Connection, first: string, agentId: string): void {
@@ -284,5 +281,9 @@ export class MemoryRelay implements LinkPort {
   }
 }
 
-const firstOf = (packet: string): string =>
-  (JSON.parse(packet).sid as string).split(".")[0] as string;
+/** The first part of the sid of an agent's packet. */
+const firstOf = (text: string): string => {
+  const message = decodeForClient(text);
+  if (message.kind !== "packet") throw new Error(`an agent wrote ${text}`);
+  return message.first;
+};

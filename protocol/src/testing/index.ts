@@ -14,6 +14,8 @@ import type { VectorFiles } from "./files.ts";
 import { checkPackets } from "./packets.ts";
 import { checkSessions } from "./sessions.ts";
 
+export type { CarriedPacket, FakeLinkPort, FakeRelayEvents } from "./fake-relay.ts";
+export { FakeLink, FakeRelay } from "./fake-relay.ts";
 export type { AgentTrace, ClientTrace, VectorFiles } from "./files.ts";
 
 /** The file in protocol/vectors behind each field of VectorFiles. */

@@ -5,6 +5,7 @@ import type { AgentPorts } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { FakeRelay } from "@blindrelay/protocol/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { Fleet, type FleetMember } from "./fleet.ts";
@@ -21,18 +22,21 @@ beforeEach(async () => {
   online.clear();
   refused.clear();
   relay = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  const fake = new FakeRelay({
+    auth: (link, { apiToken = "", agentId = "" }) => {
+      if (apiToken.startsWith("agt_") && !refused.has(agentId)) {
+        link.accept(makeToken("session", randomBytes(32)));
+      } else link.refuse("INVALID_TOKEN");
+    },
+  });
   relay.on("connection", (socket) => {
+    const link = fake.attach(socket);
     socket.once("message", (data) => {
-      const { type, api_token, agent_id } = JSON.parse(String(data));
-      if (type !== "auth" || !api_token.startsWith("agt_") || refused.has(agent_id)) {
-        const failed = { type: "auth_response", status: "failed", error: "Invalid token" };
-        socket.send(JSON.stringify({ ...failed, code: "INVALID_TOKEN", retry_after: 0 }));
-      } else {
-        online.set(agent_id, socket);
-        socket.on("close", () => online.delete(agent_id) && wake());
-        const session_token = makeToken("session", randomBytes(32));
-        const success = { type: "auth_response", status: "authenticated", session_token };
-        socket.send(JSON.stringify({ ...success, expires_in: 86400 }));
+      link.receive(String(data));
+      const agentId = link.credentials?.agentId ?? "";
+      if (!refused.has(agentId)) {
+        online.set(agentId, socket);
+        socket.on("close", () => online.delete(agentId) && wake());
       }
       wake();
     });

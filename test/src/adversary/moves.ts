@@ -3,6 +3,7 @@
  * what the relay does as an attacker. A move takes three numbers, which choose among what is there,
  * so that any list of moves means something on any stage and shrinks well.
  */
+import { encodeAgentStatus, encodeError } from "@blindrelay/protocol/wire";
 import { type PacketText, writePacket } from "./packet-text.ts";
 import type { Captured, Party } from "./relay.ts";
 import type { Stage } from "./stage.ts";
@@ -381,19 +382,17 @@ export const MOVES = {
       const sent = stage.relay.tape.filter(({ from }) => !from.isAgent);
       const about = pick(sent, a);
       if (about === undefined) return;
-      const error = { type: "error", error: "so it says", code: among(LIES, b) };
-      stage.relay.say(about.from, JSON.stringify({ ...error, sid: about.packet.sid }));
+      const subject = { sid: about.packet.sid, requestId: null };
+      stage.relay.say(about.from, encodeError(among(LIES, b), "so it says", subject));
     },
   },
   presence: {
     does: "people are told that an agent came or went",
     weight: 1,
     play: (stage, a, b) => {
-      const online = b % 3 !== 0;
-      const message = { type: "agent_status", agent_id: device(stage, a).name, online };
-      for (const one of stage.people) {
-        stage.relay.say(one, JSON.stringify({ ...message, timestamp: "2026-01-01T00:00:00Z" }));
-      }
+      const { name } = device(stage, a);
+      const message = encodeAgentStatus(name, b % 3 !== 0, "2026-01-01T00:00:00Z");
+      for (const one of stage.people) stage.relay.say(one, message);
     },
   },
   cutLink: {

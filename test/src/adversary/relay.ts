@@ -4,6 +4,8 @@
  * anything from inside `connect`, `send` or `close`.
  */
 import type { LinkEvents, LinkPort } from "@blindrelay/agent-sdk";
+import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { encodeEnvelope, PING_TEXT } from "@blindrelay/protocol/wire";
 import { type PacketText, readPacket } from "./packet-text.ts";
 
 /** Whoever has a link: an agent or a client. */
@@ -27,6 +29,7 @@ export interface Captured {
 interface Socket {
   readonly party: Party;
   readonly events: LinkEvents;
+  readonly link: FakeLink;
   open: boolean;
 }
 
@@ -62,7 +65,17 @@ export class Relay {
   port(party: Party): LinkPort {
     return {
       connect: (_url, events) => {
-        const socket: Socket = { party, events, open: true };
+        const link = new FakeRelay({
+          auth: () => link.accept(`session of ${party.name}`),
+          packet: (_link, packet) => this.capture(party, packet),
+        }).attach({
+          send: (text) =>
+            this.jobs.push(() => {
+              if (socket.open) this.attempt(() => events.received(text));
+            }),
+          close: () => undefined,
+        });
+        const socket: Socket = { party, events, link, open: true };
         this.jobs.push(() => {
           if (!socket.open) return;
           this.sockets.set(party, socket);
@@ -106,8 +119,7 @@ export class Relay {
       return;
     }
     this.requests++;
-    const envelope = { type: "relay", payload: text, agent_id: party.name, request_id: "r" };
-    this.say(party, JSON.stringify({ ...envelope, request_id: `r${this.requests}` }));
+    this.say(party, encodeEnvelope(JSON.stringify(text), party.name, `r${this.requests}`));
   }
 
   /** One captured packet to where it belongs, whether or not it was delivered before. */
@@ -129,7 +141,7 @@ export class Relay {
   }
 
   ping(): void {
-    for (const party of [...this.sockets.keys()]) this.say(party, '{"type":"ping"}');
+    for (const party of [...this.sockets.keys()]) this.say(party, PING_TEXT);
   }
 
   /** Cuts the link; the participant hears of it, unless its power is off. */
@@ -156,28 +168,10 @@ export class Relay {
   }
 
   private received(socket: Socket, text: string): void {
-    if (!socket.open) return;
-    const message = JSON.parse(text) as { type?: string; payload?: unknown; agent_id?: string };
-    if (message.type === "auth") this.admit(socket);
-    else if (message.type === "relay") {
-      const { payload, agent_id = "" } = message;
-      // An agent answers in the form in which it was addressed: the packet itself, or its text.
-      const packet = typeof payload === "string" ? payload : JSON.stringify(payload);
-      this.capture(socket.party, packet, true, agent_id);
-    } else if (message.type === undefined) this.capture(socket.party, text, false, null);
+    if (socket.open) socket.link.receive(text);
   }
 
-  private admit(socket: Socket): void {
-    const token = `session of ${socket.party.name}`;
-    const answer = { type: "auth_response", status: "authenticated", session_token: token };
-    this.jobs.push(() => {
-      if (!socket.open) return;
-      const text = JSON.stringify({ ...answer, expires_in: 86_400 });
-      this.attempt(() => socket.events.received(text));
-    });
-  }
-
-  private capture(from: Party, text: string, enveloped: boolean, agentId: string | null): void {
+  private capture(from: Party, { text, enveloped, agentId }: CarriedPacket): void {
     const packet = readPacket(text);
     if (packet === null) throw new Error(`${from.name} wrote ${text}`);
     if (!from.isAgent && agentId !== null && !this.routes.has(packet.first)) {
