@@ -17,11 +17,34 @@ export interface Question {
 /** Asks one device, one question after the other; `ask` is called again only when the last question ended, well or not. */
 export type Interview = { ask(): Question };
 
-export interface Kind {
+/** What a fleet is made of, as far as its clients know. */
+export interface Role {
   name: string;
-  program: Program;
   /** `name`: the agent's name, which its program sees too. */
   interview(name: string): Interview;
+}
+
+export interface Kind extends Role {
+  program: Program;
+}
+
+/** A program that is not ours: its calls in turn, of which any answer is right that is no error. */
+export function ownRole(
+  name: string,
+  calls: readonly { method: string; params?: unknown }[],
+): Role {
+  return {
+    name,
+    interview: () => {
+      let asked = 0;
+      return {
+        ask() {
+          const { method, params } = calls[asked++ % calls.length] as (typeof calls)[number];
+          return { method, params: params as object, right: () => true };
+        },
+      };
+    },
+  };
 }
 
 /** Every kind, in the order in which a fleet is made of them: agent i is of kind i modulo their number. */
@@ -33,6 +56,12 @@ export const KINDS: readonly Kind[] = [
 
 export function kindOf(index: number): Kind {
   return KINDS[index % KINDS.length] as Kind;
+}
+
+export function kindNamed(name: string): Kind {
+  const kind = KINDS.find((one) => one.name === name);
+  if (kind === undefined) throw new RangeError(`there is no kind ${name}`);
+  return kind;
 }
 
 /** The readings count up (a call that failed may have taken one), and each is what this sensor measures at its number. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { relayUrl } from "@blindrelay/client-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KINDS } from "../devices/kinds.ts";
 import { type RelayChild, startRelay } from "../start/relay.ts";
 import { logIn, type MadeAgent, makeAgents } from "../start/rest.ts";
 import { type CallerOptions, callAll, Tally } from "./caller.ts";
@@ -19,7 +20,7 @@ function optionsFor(
   agents: CallerOptions["agents"],
 ): CallerOptions {
   const limits = { callsPerAgent: 4, concurrency: 8, callTimeoutMs: 10_000 };
-  return { url, accountToken, agents, ...limits, signal: never };
+  return { url, accountToken, agents, roles: KINDS, ...limits, signal: never };
 }
 
 describe("a caller", () => {
@@ -35,7 +36,12 @@ describe("a caller", () => {
     const account = await logIn(relay, never);
     accountToken = account.accountToken;
     agents = await makeAgents(relay, account.accessToken, 9, 1, never, () => {});
-    fleet = startFleet({ url: relayUrl(relay.url), connectionsPerSecond: 1000, agents });
+    fleet = startFleet({
+      url: relayUrl(relay.url),
+      connectionsPerSecond: 1000,
+      program: null,
+      agents,
+    });
     await fleet.untilConnected(agents.length);
   });
 

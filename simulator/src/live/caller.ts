@@ -6,7 +6,7 @@
  * ever: a call has a deadline, and when `signal` aborts, no further call is made and those under way get a moment to end by themselves.
  */
 import { type Agent, CallError, type Client, connect } from "@blindrelay/client-sdk/node";
-import { type Interview, kindOf } from "../devices/kinds.ts";
+import type { Interview, Role } from "../devices/kinds.ts";
 import { LatencyBuckets, LatencyRecorder } from "../report/latency.ts";
 import type { Failure, Histogram } from "../report/report.ts";
 
@@ -14,7 +14,9 @@ export interface CallerOptions {
   /** The relay's http base. */
   url: string;
   accountToken: string;
+  /** `kind`: index into `roles`. */
   agents: { id: string; name: string; agentToken: string; kind: number }[];
+  roles: readonly Role[];
   callsPerAgent: number;
   /** Calls under way at once, over all clients. */
   concurrency: number;
@@ -142,7 +144,7 @@ async function connectClients(options: CallerOptions, clients: Client[]): Promis
 function makeTasks(options: CallerOptions, clients: Client[], tally: Tally): Task[] {
   return options.agents.map(({ id, name, agentToken, kind }, i) => {
     const client = clients[i % clients.length] as Client;
-    const { name: kindName, interview } = kindOf(kind);
+    const { name: kindName, interview } = options.roles[kind] as Role;
     const kindTally = tally.kind(kindName);
     kindTally.agents += 1;
     return {

@@ -4,7 +4,9 @@ import type { Missing } from "./fleet.ts";
 export interface FleetOrder {
   url: string;
   connectionsPerSecond: number;
-  /** `kind`: index into KINDS. */
+  /** A device program's file, in place of the kinds. */
+  program: string | null;
+  /** `kind`: index into KINDS, where there is no program. */
   agents: { id: string; name: string; relayToken: string; agentToken: string; kind: number }[];
 }
 

@@ -3,6 +3,9 @@
  * its parent is gone, whatever the parent died of.
  */
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Program } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { kindOf } from "../devices/kinds.ts";
@@ -22,7 +25,8 @@ function tell(message: FromFleet): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
-function start(order: FleetOrder): void {
+async function start(order: FleetOrder): Promise<void> {
+  const program = order.program === null ? null : await importProgram(order.program);
   rssBefore = process.memoryUsage.rss();
   const ports = {
     link: liveLinkPort(),
@@ -33,11 +37,29 @@ function start(order: FleetOrder): void {
   };
   const members = order.agents.map(({ kind, ...member }) => ({
     ...member,
-    program: kindOf(kind).program,
+    program: program ?? kindOf(kind).program,
   }));
   fleet = new Fleet({ ...order, ports }, members);
   fleet.start();
   setInterval(() => tell({ type: "progress", connected: fleet?.connected ?? 0 }), PROGRESS_MS);
+}
+
+async function importProgram(file: string): Promise<Program> {
+  const { default: program } = (await import(pathToFileURL(resolve(file)).href)) as {
+    default?: unknown;
+  };
+  if (typeof program !== "function") {
+    throw new Error(
+      `${file}: a device program exports a function: export default (agent) => { … }`,
+    );
+  }
+  return program as Program;
+}
+
+/** The parent reads the reason from our standard error's end. */
+function fail(error: unknown): void {
+  process.stderr.write(`${(error as Error)?.stack ?? error}\n`);
+  process.exit(1);
 }
 
 function report(): void {
@@ -53,7 +75,7 @@ function report(): void {
 }
 
 process.on("message", (message: ToFleet) => {
-  if (message.type === "start") start(message.order);
+  if (message.type === "start") start(message.order).catch(fail);
   else if (message.type === "report") report();
   else {
     fleet?.stop();

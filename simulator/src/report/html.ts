@@ -27,7 +27,7 @@ export function renderHtml(report: Report, command: string): string {
 <header>
 <div>
 <h1>${headline(report)}</h1>
-<p>${escapeText(report.started_at.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}, ${seconds(report.duration_s)} in all, seed <code>${report.seed}</code></p>
+<p>${escapeText(report.scenario.name)}, ${report.world} world, ${escapeText(report.started_at.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}, ${seconds(report.duration_s)} in all, seed <code>${report.seed}</code></p>
 </div>
 <span class="verdict ${report.ok ? "ok" : "bad"}">${report.ok ? "All right" : "Failed"}</span>
 </header>
@@ -55,6 +55,7 @@ ${latencyChart(report.histogram, report.latency_ms)}
 <p>Dotted lines end a phase: ${report.phases.map((phase) => `${escapeText(phase.name)} ${seconds(phase.seconds)}`).join(", ")}.</p>
 ${timeChart(report)}
 </section>
+${violation(report)}
 ${failures(report)}
 <section>
 <h2>By kind of device</h2>
@@ -71,6 +72,7 @@ ${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), cou
 ${report.thresholds.map((one) => row([`<code>${escapeText(one.expression)}</code>`, orUnknown(one.value, (value) => String(Number(value.toPrecision(6)))), verdict(one.ok)])).join("\n")}
 </table></div>
 </section>
+${oracles(report)}
 <section>
 <h2>Machine</h2>
 <dl>
@@ -109,6 +111,31 @@ function failures(report: Report): string {
 <tr><th>code</th><th>count</th><th class="text">for example</th></tr>
 ${rows.join("\n")}
 </table></div>
+</section>`;
+}
+
+function oracles(report: Report): string {
+  const rows = report.oracles.map(
+    ({ name, ok, detail }) =>
+      `<tr><td><code>${escapeText(name)}</code></td><td>${verdict(ok)}</td><td class="text">${escapeText(detail.slice(0, 500))}</td></tr>`,
+  );
+  return `<section>
+<h2>Oracles</h2>
+<div class="wide"><table>
+<tr><th>oracle</th><th></th><th class="text">holds to</th></tr>
+${rows.join("\n")}
+</table></div>
+</section>`;
+}
+
+/** The smallest scenario that was found to break the same oracle, and the end of its trace. */
+function violation({ shrunk }: Report): string {
+  if (shrunk === null) return "";
+  return `<section>
+<h2>The shortest way there</h2>
+<p>${escapeText(shrunk.detail)}</p>
+<div class="wide"><pre>${escapeText(JSON.stringify(shrunk.scenario, null, 1).slice(0, 5_000))}</pre></div>
+<div class="wide"><pre>${shrunk.lines.map(escapeText).join("\n")}</pre></div>
 </section>`;
 }
 

@@ -30,6 +30,19 @@ export class LatencyRecorder {
       max: this.histogram.maxValue / 1000,
     };
   }
+
+  /** For thresholds, in milliseconds; null before anything was recorded. */
+  trend() {
+    const { histogram } = this;
+    if (histogram.totalCount === 0) return null;
+    return {
+      percentile: (p: number) => histogram.getValueAtPercentile(p) / 1000,
+      min: histogram.minNonZeroValue / 1000,
+      max: histogram.maxValue / 1000,
+      avg: histogram.mean / 1000,
+      count: histogram.totalCount,
+    };
+  }
 }
 
 /** Counts for the picture: first and later calls, sixteen buckets to each power of ten. */

@@ -1,3 +1,5 @@
+import type { Scenario } from "../scenario/schema.ts";
+
 /** What a run is told by: the shape of report.json. Fields may be added, never renamed (they are promises to scripts). */
 
 export interface Report {
@@ -30,6 +32,34 @@ export interface Report {
   series: Sample[];
   histogram: Histogram;
   machine: Machine;
+  world: "virtual" | "live";
+  /** As it was run: flags have been applied. */
+  scenario: Scenario;
+  /** Its device programs by path, so that the run can be played again from the report alone. */
+  programs: Record<string, string>;
+  /** Hexadecimal. Virtual: of everything that happened. Live: of the plan. */
+  trace: string;
+  oracles: OracleResult[];
+  /** Bands in the picture over time. */
+  faults: { kind: string; at_s: number; until_s: number }[];
+  dropped: { reason: string; count: number }[];
+  /** The smallest scenario that shows the violation again, and the end of its trace. */
+  shrunk: Shrunk | null;
+}
+
+export interface OracleResult {
+  name: string;
+  ok: boolean;
+  /** What it holds to, or what broke it. */
+  detail: string;
+}
+
+export interface Shrunk {
+  scenario: Scenario;
+  seed: number;
+  trace: string;
+  detail: string;
+  lines: string[];
 }
 
 export interface Latency {

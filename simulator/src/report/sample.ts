@@ -73,5 +73,13 @@ export function sampleReport(failed: boolean): Report {
       platform: "linux x64 6.18",
       node: "v26.10.0",
     },
+    world: "live",
+    scenario: { name: "a sample", duration: "5s", devices: [] },
+    programs: {},
+    trace: "0123456789abcdef",
+    oracles: [],
+    faults: [],
+    dropped: [],
+    shrunk: null,
   };
 }

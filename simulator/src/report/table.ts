@@ -19,13 +19,18 @@ export function renderTable(report: Report, where: string): string {
       `${count(report.calls_per_second)} a second`,
     ],
     ["latency", ...latencyCells(report.latency_ms)],
-    [
-      "relay",
-      `${orUnknown(relay.rss_bytes_per_agent, bytes)} an agent`,
-      `${orUnknown(relay.cpu_us_per_message, (us) => us.toFixed(1))} us CPU a message`,
-    ],
-    ["fleet", `${orUnknown(report.simulator.rss_bytes_per_agent, bytes)} an agent`],
+    ...(report.world === "live"
+      ? [
+          [
+            "relay",
+            `${orUnknown(relay.rss_bytes_per_agent, bytes)} an agent`,
+            `${orUnknown(relay.cpu_us_per_message, (us) => us.toFixed(1))} us CPU a message`,
+          ],
+          ["fleet", `${orUnknown(report.simulator.rss_bytes_per_agent, bytes)} an agent`],
+        ]
+      : []),
     ["seed", String(report.seed)],
+    ["world", report.world, `trace ${report.trace}`],
     ["report", where],
   ];
   const kinds = [
@@ -52,10 +57,37 @@ export function renderTable(report: Report, where: string): string {
     ...(failures.length === 0
       ? []
       : ["failures", ...columns(failures, "left").map((line) => `  ${line}`), ""]),
+    ...judged(report),
     verdict(report),
     "",
   ].join("\n");
 }
+
+/** Thresholds and oracles, those that failed with their reason. */
+function judged({ thresholds, oracles, shrunk, seed }: Report): string[] {
+  const rows = thresholds.map(({ expression, ok, value }) => [
+    ok ? "ok" : "BROKEN",
+    expression,
+    value === null ? "nothing was measured" : String(Number(value.toPrecision(6))),
+  ]);
+  const lines = rows.length === 0 ? [] : ["thresholds", ...columns(rows, "left").map(indent), ""];
+  const broken = oracles.filter(({ ok }) => !ok);
+  const good = oracles.length - broken.length;
+  lines.push(`oracles  ${good} of ${oracles.length} held`);
+  for (const { name, detail } of broken) lines.push(indent(`BROKEN  ${name}: ${detail}`));
+  if (shrunk !== null) {
+    const { scenario } = shrunk;
+    const devices = scenario.devices.reduce((sum, one) => sum + one.count, 0);
+    lines.push(
+      "",
+      `shrunk to ${devices} devices, ${scenario.clients?.length ?? 0} groups of clients, ${scenario.faults?.length ?? 0} faults, ${scenario.duration}; seed ${seed}; the end of its trace:`,
+      ...shrunk.lines.map((line) => indent(line.slice(0, 160))),
+    );
+  }
+  return [...lines, ""];
+}
+
+const indent = (line: string): string => `  ${line}`;
 
 function verdict(report: Report): string {
   const total = seconds(report.duration_s);

@@ -1,13 +1,15 @@
 /** From what a run has gathered to its report: counting, rounding, judging. */
-import { KINDS, kindOf } from "../devices/kinds.ts";
+import { createHash } from "node:crypto";
+import type { Role } from "../devices/kinds.ts";
 import type { Tally } from "../live/caller.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
-import { machine } from "../report/machine.ts";
-import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
-import type { Timeline } from "../report/timeline.ts";
+
+import type { Scenario } from "../scenario/schema.ts";
+import { KIND_NAMES } from "../scenario/schema.ts";
+import type { Flags } from "./flags.ts";
 
 export interface Findings {
-  flags: { agents: number; callsPerAgent: number; seed: number };
+  flags: Flags;
   /** Why the run ended early, or null. */
   stopped: string | null;
   startedAt: Date;
@@ -15,6 +17,7 @@ export interface Findings {
   tally: Tally;
   /** The agents that were made. */
   agents: readonly { id: string; kind: number }[];
+  roles: readonly Role[];
   /** What the fleet said when connecting ended; null where it never came so far. */
   fleet: FleetReport | null;
   relayRssBytesPerAgent: number | null;
@@ -57,6 +60,43 @@ export function buildReport(findings: Findings): Report {
     series: timeline.series(),
     histogram: tally.histogram(),
     machine: machine(),
+    world: "live",
+    scenario: demonstration(flags),
+    programs: {},
+    trace: createHash("sha256")
+      .update(JSON.stringify([demonstration(flags), flags.seed]))
+      .digest("hex")
+      .slice(0, 16),
+    oracles: [
+      {
+        name: "answers",
+        ok: !tally.failures().some(({ code }) => code === "WRONG_ANSWER"),
+        detail: "every answer was opened, verified, and checked against what was asked",
+      },
+    ],
+    faults: [],
+    dropped: [],
+    shrunk: null,
+  };
+}
+
+/** What `npm start` does, in a scenario's words. */
+function demonstration({ agents, program, calls }: Flags): Scenario {
+  const devices =
+    program === null
+      ? KIND_NAMES.map((kind, i) => ({ group: kind, count: Math.ceil((agents - i) / 3), kind }))
+      : [{ group: "agent", count: agents, program }];
+  const clients = calls.map(({ method, params }) => ({
+    devices: "agent",
+    call: method,
+    ...(params === undefined ? {} : { params }),
+  }));
+  return {
+    name: "npm start",
+    duration: "1m",
+    world: "live",
+    devices: devices.filter(({ count }) => count > 0),
+    clients,
   };
 }
 
@@ -64,10 +104,10 @@ function equals(name: string, value: number, wanted: number): Threshold {
   return { expression: `${name} == ${wanted}`, ok: value === wanted, value };
 }
 
-function kindResults({ agents, fleet, tally }: Findings): KindResult[] {
+function kindResults({ agents, fleet, tally, roles }: Findings): KindResult[] {
   const missing = new Set(fleet?.missing.map((agent) => agent.id));
-  return KINDS.map(({ name }, kind) => {
-    const ofKind = agents.filter((agent) => kindOf(agent.kind) === KINDS[kind]);
+  return roles.map(({ name }, kind) => {
+    const ofKind = agents.filter((agent) => agent.kind === kind);
     const calls = tally.kind(name);
     return {
       kind: name,

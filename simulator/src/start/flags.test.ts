@@ -15,11 +15,41 @@ describe("flags", () => {
     const args = "--agents 5000 --calls=20 --report /tmp/x --seed 0 --json".split(" ");
     expect(parseFlags(args)).toEqual({
       kind: "flags",
-      flags: { agents: 5000, callsPerAgent: 20, reportDir: "/tmp/x", seed: 0, json: true },
+      flags: {
+        agents: 5000,
+        callsPerAgent: 20,
+        reportDir: "/tmp/x",
+        seed: 0,
+        json: true,
+        program: null,
+        calls: [],
+      },
+    });
+  });
+
+  test("name a program and its calls", () => {
+    const result = parseFlags([
+      "--program",
+      import.meta.filename,
+      "--call",
+      'valve.open:{"percent":40}',
+      "--call=valve.state",
+    ]);
+    expect(result).toMatchObject({
+      kind: "flags",
+      flags: {
+        program: import.meta.filename,
+        calls: [{ method: "valve.open", params: { percent: 40 } }, { method: "valve.state" }],
+      },
     });
   });
 
   test.each([
+    ["--call", "pump.state"],
+    ["--program", import.meta.filename],
+    ["--program", "/nowhere.js", "--call", "pump.state"],
+    ["--program", import.meta.filename, "--call", "pump.set:{percent"],
+    ["--program", import.meta.filename, "--call", "pump.set:5"],
     ["--agents", "0"],
     ["--agents", "1.5"],
     ["--agents", "1e3"],
@@ -41,7 +71,7 @@ describe("flags", () => {
   test("help shows the usage and an example", () => {
     expect(parseFlags(["--help"])).toEqual({ kind: "help" });
     expect(HELP).toContain(USAGE);
-    expect(HELP).toContain("example: npm start -- ");
+    expect(HELP).toContain("examples: npm start -- ");
   });
 });
 

@@ -1,6 +1,8 @@
 /** What `npm start` takes on its command line. */
 import { randomInt } from "node:crypto";
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { type AskedCall, parseCall } from "../run/quick.ts";
 
 export interface Flags {
   agents: number;
@@ -8,9 +10,14 @@ export interface Flags {
   reportDir: string;
   seed: number;
   json: boolean;
+  /** A device program in place of the bundled ones. */
+  program: string | null;
+  /** What is called on it, in turn. */
+  calls: AskedCall[];
 }
 
-export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]`;
+export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]
+       npm start -- --program FILE --call METHOD[:JSON] [--agents N] …`;
 
 export const HELP = `${USAGE}
 
@@ -22,8 +29,12 @@ agent and check every answer. Exit code 0 only if every agent connected and ever
   --report DIR  where report.json and report.html go (report)
   --seed N      what devices measure and clients ask; drawn when absent
   --json        report.json on standard output as well, in place of the table
+  --program F   a device program of your own on every agent, in place of ours
+  --call M      the method to call on it, with params as M:JSON; may be repeated
 
-example: npm start -- --agents 5000 --calls 20 --report /tmp/report
+examples: npm start -- --agents 5000 --calls 20 --report /tmp/report
+          npm start -- --program ./valve.js --call 'valve.open:{"percent":40}' --call valve.state
+For faults, thresholds and virtual time: npm run sim -- --help
 `;
 
 /** One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files). */
@@ -47,17 +58,29 @@ export function parseFlags(args: string[]): FlagsResult {
         report: { type: "string", default: "report" },
         seed: { type: "string", default: String(randomInt(MAX_SEED)) },
         json: { type: "boolean", default: false },
+        program: { type: "string" },
+        call: { type: "string", multiple: true, default: [] },
         help: { type: "boolean", short: "h", default: false },
       },
     });
     if (values.help) return { kind: "help" };
     if (values.report === "") throw new Error("--report needs a folder");
+    const { program = null } = values;
+    if (program === null && values.call.length > 0) {
+      throw new Error("--call goes with --program FILE; our own programs have their own calls");
+    }
+    if (program !== null && values.call.length === 0) {
+      throw new Error("--program FILE needs a call to make: --call METHOD or --call METHOD:JSON");
+    }
+    if (program !== null && !existsSync(program)) throw new Error(`there is no file ${program}`);
     const flags: Flags = {
       agents: wholeNumber("--agents", values.agents, 1, MAX_AGENTS),
       callsPerAgent: wholeNumber("--calls", values.calls, 1, MAX_CALLS),
       reportDir: values.report,
       seed: wholeNumber("--seed", values.seed, 0, MAX_SEED),
       json: values.json,
+      program,
+      calls: values.call.map(parseCall),
     };
     return { kind: "flags", flags };
   } catch (error) {

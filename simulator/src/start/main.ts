@@ -57,7 +57,11 @@ async function main(flags: Flags): Promise<number> {
     return EXIT.interrupted;
   }
   const page = join(folder, "report.html");
-  const again = `npm start -- --agents ${flags.agents} --calls ${flags.callsPerAgent} --seed ${flags.seed}`;
+  const own =
+    flags.program === null
+      ? ""
+      : ` --program ${flags.program}${flags.calls.map(({ method, params }) => ` --call '${method}${params === undefined ? "" : `:${JSON.stringify(params)}`}'`).join("")}`;
+  const again = `npm start -- --agents ${flags.agents} --calls ${flags.callsPerAgent} --seed ${flags.seed}${own}`;
   const json = `${JSON.stringify(report, null, 2)}\n`;
   await writeFile(join(folder, "report.json"), json);
   await writeFile(page, renderHtml(report, again));

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
-import { KINDS, kindOf } from "../devices/kinds.ts";
+import { KINDS } from "../devices/kinds.ts";
 import type { RelayChild } from "./relay.ts";
 
 /** An agent that exists on the relay, with both its secrets. */
@@ -38,6 +38,7 @@ export async function makeAgents(
   signal: AbortSignal,
   onMade: (made: number) => void,
   firstNumber = 1,
+  kinds: readonly string[] = KINDS.map(({ name }) => name),
 ): Promise<MadeAgent[]> {
   const agents: MadeAgent[] = [];
   let next = 0;
@@ -45,8 +46,8 @@ export async function makeAgents(
   async function work(): Promise<void> {
     while (next < count) {
       const i = next++;
-      const kind = i % KINDS.length;
-      const id = `${kindOf(kind).name}-${String(firstNumber + i).padStart(5, "0")}`;
+      const kind = i % kinds.length;
+      const id = `${kinds[kind]}-${String(firstNumber + i).padStart(5, "0")}`;
       const name = `${id}, seed ${seed}`;
       const answer = await post(relay, "/agents", accessToken, { name, agent_id: id }, signal);
       const relayToken = (answer as { api_token: string }).api_token;

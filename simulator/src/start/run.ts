@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { relayUrl } from "@blindrelay/client-sdk/node";
+import { KINDS, ownRole, type Role } from "../devices/kinds.ts";
 import { callAll, Tally } from "../live/caller.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
 import type { Report } from "../report/report.ts";
@@ -75,6 +76,7 @@ class Journey {
   private relay: RelayChild | null = null;
   private fleet: FleetChild | null = null;
   private agents: MadeAgent[] = [];
+  private readonly roles: readonly Role[];
   private fleetReport: FleetReport | null = null;
   private relayRssBytesPerAgent: number | null = null;
   private relayCpuUsPerMessage: number | null = null;
@@ -84,6 +86,7 @@ class Journey {
     this.flags = flags;
     this.progress = progress;
     this.stopping = stopping;
+    this.roles = flags.program === null ? KINDS : [ownRole("agent", flags.calls)];
     this.timeline = new Timeline(() => ({
       connected: this.fleet?.connected() ?? 0,
       ok: this.tally.ok,
@@ -117,6 +120,7 @@ class Journey {
       timeline: this.timeline,
       tally: this.tally,
       agents: this.agents,
+      roles: this.roles,
       fleet: this.fleetReport,
       relayRssBytesPerAgent: this.relayRssBytesPerAgent,
       relayCpuUsPerMessage: this.relayCpuUsPerMessage,
@@ -133,9 +137,10 @@ class Journey {
     this.progress.say(`relay at ${relay.url}, process ${relay.pid}`);
     this.progress.start("agents made", count);
     const account = await logIn(relay, signal);
-    this.agents = await makeAgents(relay, account.accessToken, count, seed, signal, (made) =>
-      this.progress.update(made),
-    );
+    const kinds = this.roles.map(({ name }) => name);
+    const onMade = (made: number): void => this.progress.update(made);
+    const { accessToken } = account;
+    this.agents = await makeAgents(relay, accessToken, count, seed, signal, onMade, 1, kinds);
     return { relay, accountToken: account.accountToken };
   }
 
@@ -146,6 +151,7 @@ class Journey {
     const fleet = startFleet({
       url: relayUrl(relay.url),
       connectionsPerSecond: CONNECTIONS_PER_SECOND,
+      program: this.flags.program,
       agents: this.agents,
     });
     this.fleet = fleet;
@@ -183,6 +189,7 @@ class Journey {
         url: relay.url,
         accountToken,
         agents: this.agents,
+        roles: this.roles,
         callsPerAgent,
         concurrency: CALLS_AT_ONCE,
         callTimeoutMs: CALL_TIMEOUT_MS,

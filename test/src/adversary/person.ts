@@ -2,8 +2,8 @@
 import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import type { CallOutcome, CallRecord } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
-import type { CallOutcome, CallRecord } from "./call-oracle.ts";
 import type { Board, Surroundings } from "./surroundings.ts";
 
 type ClientCore = InstanceType<Build["client"]["ClientCore"]>;

@@ -5,7 +5,7 @@
  */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
-import { CallOracle } from "./call-oracle.ts";
+import { CallOracle, type CallRules } from "@blindrelay/simulator/testing";
 import type { Person } from "./person.ts";
 import { Relay } from "./relay.ts";
 import type { Board, Surroundings } from "./surroundings.ts";
@@ -16,12 +16,23 @@ const PING_EVERY_MS = 30_000;
 /** Longer than any back-off after lost links, so that everybody is back when the relay has reformed. */
 const RECOVERY_MS = 100_000;
 
+/** The device programs here give back the call's marker and who they are. */
+const RULES: CallRules = {
+  judge: (call, result) => {
+    const { echo, from } = (result ?? {}) as { echo?: unknown; from?: unknown };
+    const right = echo === call.marker && from === call.agentId;
+    return right ? null : `got ${JSON.stringify(result)}`;
+  },
+  // Our agents and this relay give no reason for any of these.
+  impossible: ["REMOTE", "BAD_ANSWER", "BAD_ARGUMENT", "TOO_LARGE", "BUSY", "REFUSED"],
+};
+
 export abstract class Stage implements Surroundings {
   abstract readonly devices: readonly Board[];
   abstract readonly people: readonly Person[];
   readonly timer = new ManualTimer();
   readonly relay = new Relay((act) => this.reach(act));
-  readonly calls = new CallOracle((what) => this.violate(what));
+  readonly calls = new CallOracle((what) => this.violate(what), RULES);
   private readonly found: string[] = [];
   private pingedAt = 0;
   /** The latest instant in which a timer fired, and how many did. */

@@ -1,8 +1,8 @@
 /** What devices and people see of the world around them. */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { CallOracle } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
-import type { CallOracle } from "./call-oracle.ts";
 import type { Party, Relay } from "./relay.ts";
 import type { SessionOracle } from "./session-oracle.ts";
 

@@ -1,0 +1,199 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { exitCodeOf, makeProgram } from "./commands.ts";
+import type { Report } from "./report/report.ts";
+
+/** The example of docs/commands.md, with fewer devices and a shorter time. */
+const EXAMPLE = `name: two rooms on a bad afternoon
+seed: 7
+duration: 5m                     # ms, s, m, h, d
+world: virtual
+devices:
+  - { group: pumps, count: 50, program: ./pump.js, start: { over: 30s } }
+  - { group: lamps, count: 10, kind: echo }      # sensor, valve, echo: the bundled programs
+clients:
+  - { count: 2, devices: pumps, call: pump.state, every: 60s }        # each device, closed loop
+  - { count: 1, devices: lamps, call: echo, params: { n: 1 }, rate: 2/s }   # open loop
+faults:
+  - { at: 1m, kind: relay.restart }
+  - { at: 2m, kind: net.cut, devices: pumps, share: 10%, for: 30s }
+  - { at: 150s, kind: device.reboot, devices: lamps, share: 5% }
+thresholds:
+  - p(99, call.latency_ms) < 6000
+  - rate(call.failed) < 0.05
+  - agents.online == 60
+`;
+
+const PUMP = `export default (agent) => {
+  let reads = 0;
+  agent.handle("pump.state", () => ({ reads: ++reads, at: Date.now(), luck: Math.random() }));
+};
+`;
+
+let folder = "";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
+  await writeFile(join(folder, "rooms.yaml"), EXAMPLE);
+  await writeFile(join(folder, "pump.js"), PUMP);
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+interface Ended {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** The command in this process: its start is half of the time of most of them. */
+async function sim(...args: string[]): Promise<Ended> {
+  const ended: Ended = { code: null, out: "", err: "" };
+  const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    ended.out += text;
+    return true;
+  });
+  const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    ended.err += text;
+    return true;
+  });
+  const before = process.cwd();
+  process.chdir(folder);
+  try {
+    ended.code = await makeProgram(["node", "blindrelay-sim", ...args]).catch(exitCodeOf);
+  } finally {
+    process.chdir(before);
+    out.mockRestore();
+    err.mockRestore();
+  }
+  return ended;
+}
+
+describe("blindrelay-sim", () => {
+  test("runs a scenario, keeps its report, and replays it from the report alone", async () => {
+    const ran = await sim(
+      "run",
+      "rooms.yaml",
+      "--report",
+      "report",
+      "--junit",
+      "ci/junit.xml",
+      "--json",
+    );
+    expect([ran.code, ran.err]).toEqual([
+      0,
+      expect.stringContaining("300 of 300 simulated seconds"),
+    ]);
+    const report = JSON.parse(ran.out) as Report;
+    expect(report).toMatchObject({
+      ok: true,
+      world: "virtual",
+      seed: 7,
+      agents: { requested: 60, connected: 60 },
+      scenario: { name: "two rooms on a bad afternoon" },
+      trace: expect.stringMatching(/^[0-9a-f]{16}$/),
+      latency_ms: { p50: expect.any(Number), p99: expect.any(Number) },
+      faults: [{ kind: "relay.restart", at_s: 60 }, {}, {}],
+    });
+    expect(report.calls.sent).toBe(report.calls.ok + report.calls.failed);
+    expect(report.thresholds.map(({ ok }) => ok)).toEqual([true, true, true]);
+    expect(report.oracles.map(({ ok }) => ok)).not.toContain(false);
+    expect(JSON.parse(await readFile(join(folder, "report/report.json"), "utf8"))).toEqual(report);
+    const page = await readFile(join(folder, "report/report.html"), "utf8");
+    expect(page.includes("two rooms on a bad afternoon")).toBe(true);
+    const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
+    expect(junit).toContain('tests="13" failures="0"');
+
+    // Elsewhere, where neither scenario nor program are.
+    await mkdir(join(folder, "elsewhere"), { recursive: true });
+    await writeFile(join(folder, "elsewhere/report.json"), JSON.stringify(report));
+    const again = await sim("replay", "elsewhere/report.json");
+    expect([again.code, again.out]).toEqual([0, `trace ${report.trace}, the same; all right\n`]);
+
+    const other = { ...report, trace: "0123456789abcdef" };
+    await writeFile(join(folder, "elsewhere/report.json"), JSON.stringify(other));
+    expect((await sim("replay", "elsewhere/report.json")).code).toBe(1);
+  });
+
+  test("runs one's own program without a scenario", async () => {
+    const ran = await sim(
+      "run",
+      "--program",
+      "./pump.js",
+      "--agents",
+      "5",
+      "--call",
+      "pump.state",
+      "--json",
+    );
+    expect(ran.code).toBe(0);
+    const report = JSON.parse(ran.out) as Report;
+    expect(report).toMatchObject({ world: "virtual", agents: { requested: 5, connected: 5 } });
+    expect(report.calls.ok).toBeGreaterThan(20);
+  });
+
+  test("fails where a threshold is broken, and where a method does not exist", async () => {
+    const none = await sim("run", "--program", "./pump.js", "--agents", "2", "--call", "pump.stat");
+    expect([none.code, none.out]).toEqual([1, expect.stringMatching(/unknown method "pump.stat"/)]);
+    expect(none.out).toMatch(/BROKEN {2}call.failed == 0/);
+  });
+
+  test("takes another seed, and each of several", async () => {
+    const few = ["run", "rooms.yaml", "--agents", "4", "--json"];
+    const several = await sim(...few, "--seeds", "1..2");
+    const traces = several.out
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as Report).trace);
+    expect(new Set(traces).size).toBe(2);
+    const second = await sim(...few, "--seed", "2");
+    expect((JSON.parse(second.out) as Report).trace).toBe(traces[1]);
+  });
+
+  test.each([
+    [["run"], "give a scenario"],
+    [["run", "nothing-of-that-name"], 'the library has no scenario "nothing-of-that-name"'],
+    [["run", "missing.yaml"], "missing.yaml:1:1: there is no such file"],
+    [["run", "bad.yaml"], "bad.yaml:2:11: duration must be a duration"],
+    [["run", "--program", "reaches.js", "--call", "x"], "reaches.js:2:9: process reaches"],
+    [["run", "--program", "pump.js", "--call", "pump.set:{x"], "--call pump.set: "],
+    [["run", "rooms.yaml", "--call", "pump.state"], "--call goes with --program"],
+    [["run", "rooms.yaml", "--seeds", "8..1"], "--seeds"],
+    [["run", "rooms.yaml", "--world", "moon"], "one of virtual, live"],
+    [["run", "rooms.yaml", "--wrold", "live"], "unknown option"],
+    [["replay", "pump.js"], "report.json"],
+    [["validate", "bad.yaml"], "bad.yaml:2:11: "],
+  ])("refuses %j with exit code 2 and the reason", async (args, reason) => {
+    await writeFile(
+      join(folder, "bad.yaml"),
+      "name: x\nduration: 5\ndevices: [{ group: a, count: 1, kind: echo }]\n",
+    );
+    await writeFile(
+      join(folder, "reaches.js"),
+      "export default (agent) => {\n  x = () => process.exit();\n};".replace(
+        "  x = () => ",
+        "        ",
+      ),
+    );
+    const { code, out, err } = await sim(...args);
+    expect([code, out, err]).toEqual([2, "", expect.stringContaining(reason)]);
+  });
+
+  test("prints the plan, the schema, the library and help with examples", async () => {
+    const plan = await sim("validate", "rooms.yaml", "--plan");
+    expect([plan.code, plan.out]).toEqual([
+      0,
+      expect.stringMatching(/2m {2}net.cut: 5 devices \(pumps-.*\), until 2m 30s/),
+    ]);
+    const schema = JSON.parse((await sim("schema")).out);
+    expect(schema).toMatchObject({ type: "object", required: ["name", "duration", "devices"] });
+    const list = JSON.parse((await sim("list", "--json")).out) as { name: string }[];
+    expect(list).toHaveLength(12);
+    for (const command of [[], ["run"], ["replay"], ["validate"], ["schema"], ["list"]]) {
+      const help = await sim(...command, "--help");
+      expect([help.code, help.out]).toEqual([0, expect.stringContaining("Example")]);
+    }
+  });
+});

@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/** `blindrelay-sim`: the commands of docs/commands.md. Answers go to standard output, all else to standard error. */
+import { enableCompileCache } from "node:module";
+
+enableCompileCache();
+// Node's remarks on its own features (erasing types is one) are nothing to who simulates a fleet.
+process.removeAllListeners("warning");
+
+const { makeProgram, exitCodeOf } = await import("./commands.ts");
+// A reader that went away (`… | head`) ends the command as it would any other.
+process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === "EPIPE" ? 0 : 70),
+);
+let exitCode: number;
+try {
+  exitCode = await makeProgram();
+} catch (error) {
+  exitCode = exitCodeOf(error);
+}
+// What was written goes out first; whatever a scenario's file left running does not keep us.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));

@@ -1,0 +1,93 @@
+/**
+ * What a person may rely on: a call ends once; its result is the answer to this call, from this
+ * agent; it is executed at most once unless idempotent, and exactly once where it was answered; and
+ * an error that calls itself retryable really cannot lead to a second execution.
+ */
+
+export interface CallRecord {
+  /** Unique. */
+  readonly marker: number;
+  readonly person: string;
+  readonly agentId: string;
+  readonly idempotent: boolean;
+  executions: number;
+  outcome: CallOutcome | null;
+}
+
+export type CallOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: { readonly code: string; readonly retryable: boolean } };
+
+export interface CallRules {
+  /** What is wrong with an answer, or null. */
+  judge?(call: CallRecord, result: unknown): string | null;
+  /** Ends that nothing in this world gives a reason for. */
+  readonly impossible?: readonly string[];
+}
+
+export class CallOracle {
+  private readonly violate: (what: string) => void;
+  private readonly rules: CallRules;
+  private readonly calls = new Map<number, CallRecord>();
+  private count = 0;
+
+  constructor(violate: (what: string) => void, rules: CallRules = {}) {
+    this.violate = violate;
+    this.rules = rules;
+  }
+
+  made(person: string, agentId: string, idempotent: boolean): CallRecord {
+    const marker = this.count++;
+    const call = { marker, person, agentId, idempotent, executions: 0, outcome: null };
+    this.calls.set(marker, call);
+    return call;
+  }
+
+  /** An agent's handler ran. */
+  executed(agentId: string, marker: unknown): void {
+    const call = this.calls.get(marker as number);
+    if (call === undefined || call.agentId !== agentId) {
+      this.violate(`${agentId} executed ${String(marker)}, which nobody asked of it`);
+      return;
+    }
+    call.executions += 1;
+    if (call.executions > 1 && !call.idempotent) this.violate(`${nameOf(call)} executed again`);
+    this.checkRetryable(call);
+  }
+
+  ended(call: CallRecord, outcome: CallOutcome): void {
+    if (call.outcome !== null) this.violate(`${nameOf(call)} ended twice`);
+    call.outcome = outcome;
+    if (outcome.ok) {
+      const wrong = this.rules.judge?.(call, outcome.result) ?? null;
+      if (wrong !== null) this.violate(`${nameOf(call)} ${wrong}`);
+      if (call.executions === 0) {
+        this.violate(`${nameOf(call)} was answered and never executed`);
+      }
+    } else if (this.rules.impossible?.includes(outcome.error.code)) {
+      this.violate(`${nameOf(call)} ended with ${outcome.error.code}`);
+    }
+    this.checkRetryable(call);
+  }
+
+  /** Nothing of this call can come any more. */
+  forget(call: CallRecord): void {
+    this.calls.delete(call.marker);
+  }
+
+  /** Calls that have no outcome yet. */
+  get pending(): readonly CallRecord[] {
+    return [...this.calls.values()].filter((call) => call.outcome === null);
+  }
+
+  /** Said before an execution as well as after it. */
+  private checkRetryable(call: CallRecord): void {
+    if (call.idempotent || call.outcome === null || call.outcome.ok) return;
+    if (call.outcome.error.retryable && call.executions > 0) {
+      this.violate(`${nameOf(call)} (${call.outcome.error.code}) may be retried, yet was executed`);
+    }
+  }
+}
+
+const nameOf = ({ marker, agentId, person }: CallRecord): string =>
+  `call ${marker} of ${person} to ${agentId}`;

@@ -1,0 +1,75 @@
+/**
+ * What must come about by itself. The world is calm when no fault is on and the last one has been over for 100 s, or there was none:
+ * then no call fails, everybody is online, and nobody connects in circles.
+ */
+
+/** Longer than any back-off after lost links. */
+export const RECOVERY_US = 100_000_000;
+/** Connections of one peer within `WINDOW_US` of calm; a session token of 30 s takes seven. */
+const MAX_CONNECTS = 20;
+const WINDOW_US = 100_000_000;
+
+interface Window {
+  fromUs: number;
+  connects: number;
+}
+
+export class LivenessOracle {
+  private readonly violate: (what: string) => void;
+  /** Faults that are on. */
+  private on = 0;
+  /** The latest moment at which one was. */
+  private lastUs = Number.NEGATIVE_INFINITY;
+  private readonly windows = new Map<string, Window>();
+
+  constructor(violate: (what: string) => void) {
+    this.violate = violate;
+  }
+
+  faultBegins(nowUs: number): void {
+    this.on += 1;
+    this.lastUs = nowUs;
+  }
+
+  faultEnds(nowUs: number): void {
+    this.on -= 1;
+    this.lastUs = nowUs;
+  }
+
+  isCalm(nowUs: number): boolean {
+    return this.on === 0 && nowUs - this.lastUs >= RECOVERY_US;
+  }
+
+  /** Whether it was calm all the time from `fromUs` to now. */
+  wasCalm(fromUs: number): boolean {
+    return this.on === 0 && fromUs - this.lastUs >= RECOVERY_US;
+  }
+
+  callFailed(fromUs: number, what: string): void {
+    if (this.wasCalm(fromUs)) this.violate(`with no fault about, ${what}`);
+  }
+
+  connected(who: string, nowUs: number): void {
+    if (!this.isCalm(nowUs)) {
+      this.windows.delete(who);
+      return;
+    }
+    const window = this.windows.get(who);
+    if (window === undefined || nowUs - window.fromUs > WINDOW_US) {
+      this.windows.set(who, { fromUs: nowUs, connects: 1 });
+      return;
+    }
+    window.connects += 1;
+    if (window.connects > MAX_CONNECTS) {
+      this.violate(`${who} connected ${window.connects} times within 100 s, with no fault about`);
+    }
+  }
+
+  /** `missing`: who should be online and is not. */
+  mustBeOnline(nowUs: number, missing: readonly string[]): void {
+    if (missing.length === 0 || !this.isCalm(nowUs)) return;
+    const names = missing.slice(0, 5).join(", ");
+    const more = missing.length > 5 ? ` and ${missing.length - 5} more` : "";
+    this.violate(`with no fault about for 100 s, ${names}${more} are not online`);
+  }
+}

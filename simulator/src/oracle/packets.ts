@@ -1,0 +1,83 @@
+/**
+ * What an agent may do with a packet, seen from outside: accept each at most once and in order, over all its starts; and accept what
+ * its client sealed for a session that it holds, whatever else somebody sends in between.
+ */
+import type { AgentVerdict } from "@blindrelay/protocol/session";
+
+/** Sessions, and packets under way, that are remembered; the oldest go first. */
+const MAX_SESSIONS = 300_000;
+const MAX_UNDER_WAY = 100_000;
+
+const SID = /"sid":"([^"]+)"/;
+const SEQ = /"seq":([0-9]+)/;
+const SEALED = /"p":"([^"]+)"/;
+
+export class PacketOracle {
+  private readonly violate: (oracle: "once" | "delivery", what: string) => void;
+  /** Highest seq accepted, by agent and sid. */
+  private readonly marks = new Map<string, number>();
+  /** What clients sealed and no agent has accepted yet: place -> `p`. */
+  private readonly underWay = new Map<string, string>();
+
+  constructor(violate: (oracle: "once" | "delivery", what: string) => void) {
+    this.violate = violate;
+  }
+
+  /** A client hands a packet to its link: `text` bare, or in an envelope. */
+  sent(text: string): void {
+    const packet = readPacket(text);
+    if (packet === null || packet.seq === 0) return;
+    this.underWay.set(`${packet.sid}|${packet.seq}`, packet.p);
+    if (this.underWay.size > MAX_UNDER_WAY) {
+      const [oldest] = this.underWay.keys();
+      this.underWay.delete(oldest as string);
+    }
+  }
+
+  /** An agent's verdict on a text. `place`: `v|sid|seq` of what it opened; `isHeld`: before it. */
+  received(
+    agentId: string,
+    text: string,
+    verdict: AgentVerdict,
+    place: string,
+    isHeld: (sid: string) => boolean,
+  ): void {
+    if (verdict.kind === "message") {
+      const [, sid, number] = place.split("|") as [string, string, string];
+      const seq = Number(number);
+      const key = `${agentId}|${sid}`;
+      const mark = this.marks.get(key) ?? -1;
+      if (seq <= mark) this.violate("once", `${agentId} accepted ${sid} seq ${seq} after ${mark}`);
+      this.marks.delete(key);
+      this.marks.set(key, seq);
+      this.underWay.delete(`${sid}|${seq}`);
+      if (this.marks.size > MAX_SESSIONS) {
+        const [oldest] = this.marks.keys();
+        this.marks.delete(oldest as string);
+      }
+      return;
+    }
+    if (verdict.kind !== "refused") return;
+    const packet = readPacket(text);
+    if (packet === null || !isHeld(packet.sid)) return;
+    if (this.underWay.get(`${packet.sid}|${packet.seq}`) !== packet.p) return;
+    const mark = this.marks.get(`${agentId}|${packet.sid}`) ?? -1;
+    if (packet.seq > mark) {
+      this.violate(
+        "delivery",
+        `${agentId} refused (${verdict.reason}) ${packet.sid} seq ${packet.seq}, which its client sealed; ${mark} was the last accepted`,
+      );
+    }
+  }
+}
+
+/** The packet in a text, bare or as the payload of an envelope. */
+const readPacket = (text: string): { sid: string; seq: number; p: string } | null => {
+  const bare = text.includes('\\"sid\\"') ? text.replaceAll("\\", "") : text;
+  const sid = SID.exec(bare)?.[1];
+  const seq = SEQ.exec(bare)?.[1];
+  const p = SEALED.exec(bare)?.[1];
+  return sid === undefined || seq === undefined || p === undefined
+    ? null
+    : { sid, seq: Number(seq), p };
+};

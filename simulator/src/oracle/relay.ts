@@ -1,0 +1,142 @@
+/** What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it keeps, and heeds revocations. */
+import { tokenProblem } from "@blindrelay/protocol";
+import type { Wire } from "../world/net.ts";
+
+export type RelayOracleName = "blind" | "presence" | "revoked" | "bounds";
+
+/** What sealed traffic never contains: JSON-RPC, plain or in base64 at any of the three offsets, and end-to-end secrets. */
+const PLAIN = ["jsonrpc", "anNvbnJwY", "pzb25ycG", "qc29ucnBj"];
+const SECRET = "e2e_";
+const SECRET_LENGTH = 53;
+
+/** Where a drain tells everybody to come back within seconds, at most this share may hear the same second. */
+const MAX_SHARE_AT_ONCE = 0.5;
+const FEW = 20;
+/** Of one message above the queue's bound. */
+const SLACK_BYTES = 65_536;
+
+const TYPE = '{"type":"';
+const TOKEN = /"(?:api_token|session_token)":"([^"]+)"/;
+const AGENT = /"agent_id":"([^"]+)"/;
+
+export interface RelayView {
+  isOnline(agentId: string): boolean;
+  readonly outboxBytes: number;
+}
+
+export class RelayOracle {
+  private readonly violate: (oracle: RelayOracleName, what: string) => void;
+  private readonly view: RelayView;
+  private readonly tokenOf = new WeakMap<Wire, string>();
+  /** Session tokens by the credential that they were issued for. */
+  private readonly sessions = new Map<string, string>();
+  private readonly revoked = new Set<string>();
+  private readonly endedWires = new WeakSet<Wire>();
+  private readonly saved = new Map<string, number>();
+  private goodbyes = new Map<number, number>();
+  private goodbyeCount = 0;
+
+  constructor(violate: (oracle: RelayOracleName, what: string) => void, view: RelayView) {
+    this.violate = violate;
+    this.view = view;
+  }
+
+  /** A text that arrived at the relay. */
+  received(wire: Wire, text: string): void {
+    this.mustBeBlind(text, `a message of ${wire.who()}`);
+    if (!text.startsWith(`${TYPE}auth"`)) return;
+    const token = TOKEN.exec(text)?.[1];
+    if (token !== undefined) this.tokenOf.set(wire, token);
+  }
+
+  /** A text that the relay sends. */
+  sent(wire: Wire, text: string, queued: number): void {
+    if (queued > this.view.outboxBytes + SLACK_BYTES) {
+      this.violate("bounds", `${queued} bytes wait for ${wire.who()}`);
+    }
+    if (!text.startsWith(TYPE)) {
+      if (this.endedWires.has(wire)) this.violate("revoked", `${wire.who()} was still served`);
+      return;
+    }
+    if (text.startsWith(`${TYPE}auth_response"`)) this.answered(wire, text);
+    else if (text.startsWith(`${TYPE}agent_status"`)) this.told(wire, text);
+    else if (text.includes('"reconnect_in":')) this.saidGoodbye(text);
+  }
+
+  private answered(wire: Wire, text: string): void {
+    if (text.includes('"status":"failed"')) return;
+    const shown = this.tokenOf.get(wire) ?? "";
+    const credential = this.sessions.get(shown) ?? shown;
+    if (this.revoked.has(credential)) {
+      this.violate("revoked", `${wire.who()} was let in with a credential that had been revoked`);
+    }
+    const issued = TOKEN.exec(text)?.[1];
+    if (issued !== undefined && issued !== shown) this.sessions.set(issued, credential);
+  }
+
+  /** `agent_status` is true when it is said: a takeover is no change of it. */
+  private told(wire: Wire, text: string): void {
+    const agentId = AGENT.exec(text)?.[1] ?? "";
+    const online = text.includes('"online":true') || text.includes('"status":"online"');
+    if (online !== this.view.isOnline(agentId)) {
+      this.violate(
+        "presence",
+        `${wire.who()} was told that ${agentId} is ${online ? "online" : "offline"}, which is not so`,
+      );
+    }
+  }
+
+  private saidGoodbye(text: string): void {
+    const seconds = Number(/"reconnect_in":([0-9]+)/.exec(text)?.[1] ?? 0);
+    this.goodbyes.set(seconds, (this.goodbyes.get(seconds) ?? 0) + 1);
+    this.goodbyeCount += 1;
+  }
+
+  /** The drain is over. */
+  drained(): void {
+    const most = Math.max(0, ...this.goodbyes.values());
+    if (this.goodbyeCount >= FEW && most > this.goodbyeCount * MAX_SHARE_AT_ONCE) {
+      this.violate(
+        "bounds",
+        `a drain told ${most} of ${this.goodbyeCount} peers to come back in the same second`,
+      );
+    }
+    this.goodbyes = new Map();
+    this.goodbyeCount = 0;
+  }
+
+  /** The store was told how much of a session is used. Never less than before, except after a crash. */
+  requestsSaved(sessionHash: string, used: number): void {
+    const before = this.saved.get(sessionHash) ?? 0;
+    if (used < before) {
+      this.violate("bounds", `a session's count of requests went back from ${before} to ${used}`);
+    }
+    this.saved.set(sessionHash, used);
+  }
+
+  crashed(): void {
+    this.saved.clear();
+  }
+
+  /** The operator was told that this credential is void; `wires`: those that were open under it. */
+  revokedNow(token: string, wires: Iterable<Wire>): void {
+    this.revoked.add(token);
+    for (const wire of wires) this.endedWires.add(wire);
+  }
+
+  /** What the relay logged or stored. */
+  kept(text: string, where: string): void {
+    this.mustBeBlind(text, where);
+  }
+
+  private mustBeBlind(text: string, where: string): void {
+    for (const plain of PLAIN) {
+      if (text.includes(plain)) this.violate("blind", `"${plain}" stands in ${where}`);
+    }
+    const at = text.indexOf(SECRET);
+    // Four characters also come about by chance in sealed text; with a good checksum they do not.
+    if (at >= 0 && tokenProblem(text.slice(at, at + SECRET_LENGTH), "e2e") === null) {
+      this.violate("blind", `an end-to-end secret stands in ${where}`);
+    }
+  }
+}

@@ -1,0 +1,289 @@
+/**
+ * What will happen when: every device's start, every client's calls and every fault with its targets, drawn from the seed before
+ * anything runs. Both worlds play the same plan. Times are whole microseconds from the start of the run.
+ */
+import { createHash } from "node:crypto";
+import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./scenario/schema.ts";
+import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./scenario/units.ts";
+import { Stream } from "./streams.ts";
+
+const DEFAULT_LATENCY = "20ms";
+const DEFAULT_JITTER = "5ms";
+/** From the last device's start to the first call: time to connect, on a bad network too. */
+const SETTLE_MS = 10_000;
+/** An open loop is drawn call by call. */
+const MAX_OPEN_CALLS = 5_000_000;
+
+export interface PlannedNetwork {
+  latencyUs: number;
+  jitterUs: number;
+  /** 0: unlimited. */
+  bytesPerS: number;
+}
+
+export interface PlannedDevice {
+  id: string;
+  group: string;
+  /** Place in its group, from 0. */
+  index: number;
+  startUs: number;
+  address: string;
+  network: PlannedNetwork;
+  skewMs: number;
+  driftPpm: number;
+  kind: string | null;
+  program: string | null;
+  version: "1" | "2";
+}
+
+/** The calls of one group of clients. */
+export interface PlannedLoad {
+  name: string;
+  spec: ClientGroupSpec;
+  network: PlannedNetwork;
+  /** The devices of each client, as indices into `devices`. */
+  clients: number[][];
+  fromUs: number;
+  untilUs: number;
+  timeoutMs: number;
+  /** Closed loop: microseconds from one call to a device to the next; 0 for an open loop. */
+  everyUs: number;
+  /** Closed loop: when each device is first called, by its place in the group. */
+  firstUs: number[];
+  /** Open loop: when, and which device, as an index into `devices`. */
+  arrivals: { atUs: number; device: number }[];
+}
+
+export interface PlannedFault {
+  atUs: number;
+  /** Its end; `atUs` where it has no length. */
+  endUs: number;
+  spec: Fault;
+  /** Indices into `devices`. */
+  devices: number[];
+  /** Client numbers over all loads, in order. */
+  clients: number[];
+}
+
+export interface Plan {
+  seed: number;
+  endUs: number;
+  devices: PlannedDevice[];
+  loads: PlannedLoad[];
+  faults: PlannedFault[];
+}
+
+export const makePlan = (scenario: Scenario, seed: number): Plan => {
+  const endUs = us(scenario.duration);
+  const devices = planDevices(scenario, seed);
+  const loads = planLoads(scenario, seed, devices, endUs);
+  return { seed, endUs, devices, loads, faults: planFaults(scenario, seed, devices, loads) };
+};
+
+const us = (text: string): number => Math.round(durationMs(text) * 1000);
+
+const network = (...specs: (NetworkSpec | undefined)[]): PlannedNetwork => {
+  const spec: NetworkSpec = Object.assign({}, ...specs.filter((one) => one !== undefined));
+  return {
+    latencyUs: us(spec.latency ?? DEFAULT_LATENCY),
+    jitterUs: us(spec.jitter ?? DEFAULT_JITTER),
+    bytesPerS: spec.bandwidth === undefined ? 0 : sizeOf(spec.bandwidth),
+  };
+};
+
+/** An address of its own for each device, from the ranges for private networks. */
+const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
+
+const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
+  const devices: PlannedDevice[] = [];
+  for (const group of scenario.devices) {
+    const fromUs = us(group.start?.at ?? "0s");
+    const overUs = us(group.start?.over ?? "0s");
+    const skewMs = durationMs(group.clock?.skew ?? "0s");
+    const drift = group.clock?.drift_ppm ?? 0;
+    for (let index = 0; index < group.count; index++) {
+      const id = `${group.group}-${String(index + 1).padStart(5, "0")}`;
+      const draw = new Stream(`${seed}/${id}/plan`);
+      devices.push({
+        id,
+        group: group.group,
+        index,
+        startUs: fromUs + draw.below(overUs + 1),
+        address: group.address ?? addressOf(devices.length + 1),
+        network: network(scenario.network, group.network),
+        skewMs: skewMs === 0 ? 0 : draw.below(2 * skewMs + 1) - skewMs,
+        driftPpm: drift === 0 ? 0 : draw.below(2 * drift + 1) - drift,
+        kind: group.kind ?? null,
+        program: group.program ?? null,
+        version: group.packet_version ?? "1",
+      });
+    }
+  }
+  return devices;
+};
+
+const planLoads = (
+  scenario: Scenario,
+  seed: number,
+  devices: readonly PlannedDevice[],
+  endUs: number,
+): PlannedLoad[] =>
+  (scenario.clients ?? []).map((spec, i) => {
+    const name = spec.name ?? `clients-${i + 1}`;
+    const members = devices.flatMap(({ group }, n) => (group === spec.devices ? [n] : []));
+    const lastUs = latest(members.map((n) => (devices[n] as PlannedDevice).startUs));
+    const fromUs = spec.from === undefined ? lastUs + SETTLE_MS * 1000 : us(spec.from);
+    const untilUs = spec.until === undefined ? endUs : us(spec.until);
+    const count = Math.min(spec.count ?? 1, members.length);
+    const everyUs = spec.every === undefined ? 0 : us(spec.every);
+    const load: PlannedLoad = {
+      name,
+      spec,
+      network: network(scenario.network, spec.network),
+      clients: Array.from({ length: count }, (_, k) => members.filter((_, m) => m % count === k)),
+      fromUs,
+      untilUs,
+      timeoutMs: durationMs(spec.timeout ?? "30s"),
+      everyUs,
+      firstUs: [],
+      arrivals: [],
+    };
+    if (everyUs > 0) {
+      load.firstUs = members.map((n) => {
+        const { id } = devices[n] as PlannedDevice;
+        return fromUs + new Stream(`${seed}/${name}/${id}/first`).below(everyUs);
+      });
+    } else if (spec.rate !== undefined) {
+      // One call somewhere in each slot: a steady rate without a drumbeat.
+      const slotUs = 1000 / ratePerMs(spec.rate);
+      const calls = Math.max(0, Math.floor((untilUs - fromUs) / slotUs));
+      if (calls > MAX_OPEN_CALLS) {
+        throw new RangeError(`${name}: ${calls} calls; at most ${MAX_OPEN_CALLS} in an open loop`);
+      }
+      const draw = new Stream(`${seed}/${name}/arrivals`);
+      for (let k = 0; k < calls; k++) {
+        const atUs = fromUs + Math.floor((k + draw.fraction()) * slotUs);
+        load.arrivals.push({ atUs, device: members[draw.below(members.length)] as number });
+      }
+    }
+    return load;
+  });
+
+const planFaults = (
+  scenario: Scenario,
+  seed: number,
+  devices: readonly PlannedDevice[],
+  loads: readonly PlannedLoad[],
+): PlannedFault[] => {
+  const clients = loads.flatMap(({ name, clients: all }) => all.map((_, k) => ({ name, k })));
+  const faults = (scenario.faults ?? []).map((spec, i): PlannedFault => {
+    const atUs = us(spec.at);
+    const share = spec.share === undefined ? 1 : shareOf(spec.share);
+    const fault = { atUs, endUs: atUs + us(spec.for ?? lengthOf(spec)), spec };
+    if (spec.clients !== undefined) {
+      const names = clients.flatMap(({ name }, n) => (name === spec.clients ? [n] : []));
+      const lot = (n: number): string => `${seed}/${i}/client ${n}/fault`;
+      return { ...fault, devices: [], clients: choose(names, share, lot) };
+    }
+    if (!aimsAtDevices(spec)) return { ...fault, devices: [], clients: [] };
+    const members = devices.flatMap(({ group }, n) =>
+      spec.devices === undefined || group === spec.devices ? [n] : [],
+    );
+    const lot = (n: number): string => `${seed}/${i}/${(devices[n] as PlannedDevice).id}/fault`;
+    return { ...fault, devices: choose(members, share, lot), clients: [] };
+  });
+  return faults.sort((a, b) => a.atUs - b.atUs);
+};
+
+const latest = (times: readonly number[]): number =>
+  times.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+
+const lengthOf = (spec: Fault): string => {
+  if (spec.kind === "device.reboot" || spec.kind === "relay.crash") return "2s";
+  if (spec.kind === "device.update") return spec.trial ?? "60s";
+  if (spec.kind === "relay.restart") return "1s";
+  return spec.kind === "operator.rotate" ? "5s" : "0s";
+};
+
+const aimsAtDevices = ({ kind }: Fault): boolean =>
+  !kind.startsWith("relay.") && !kind.startsWith("store.");
+
+/** The share of `members` whose lots are lowest: at least one, where there is any. */
+const choose = (members: number[], share: number, lot: (n: number) => string): number[] => {
+  if (share >= 1 || members.length === 0) return members;
+  const count = Math.max(1, Math.round(members.length * share));
+  return members
+    .map((n) => ({ n, lot: new Stream(lot(n)).next() }))
+    .sort((a, b) => a.lot - b.lot || a.n - b.n)
+    .slice(0, count)
+    .map(({ n }) => n)
+    .sort((a, b) => a - b);
+};
+
+/** A fingerprint of all that is planned. */
+export const planHash = (plan: Plan): string =>
+  createHash("sha256").update(JSON.stringify(plan)).digest("hex").slice(0, 16);
+
+const NAMED = 5;
+
+/** The plan as lines for a person, in the order of time. */
+export const describePlan = (plan: Plan): string[] => {
+  const { devices, loads, faults } = plan;
+  const lines: { atUs: number; text: string }[] = [];
+  const groups = new Map<string, PlannedDevice[]>();
+  for (const device of devices) {
+    const members = groups.get(device.group) ?? [];
+    members.push(device);
+    groups.set(device.group, members);
+  }
+  for (const [group, members] of groups) {
+    const starts = members.map(({ startUs }) => startUs);
+    const [first, last] = [-latest(starts.map((at) => -at)), latest(starts)];
+    const what = (members[0] as PlannedDevice).program ?? (members[0] as PlannedDevice).kind;
+    const until = last > first ? `, the last at ${time(last)}` : "";
+    const text = `${count(members.length, "device")} of ${group} (${what}) started${until}`;
+    lines.push({ atUs: first, text });
+  }
+  for (const load of loads) {
+    const called = load.clients.flat().length;
+    const who = `${load.name}: ${count(load.clients.length, "client")}`;
+    const method = load.spec.call ?? "the kind's own questions";
+    const calls = plannedCalls(load);
+    const how =
+      load.everyUs > 0
+        ? `${method} to each of ${called} every ${load.spec.every}`
+        : load.spec.rate === undefined
+          ? "no calls"
+          : `${method} to ${called} at ${load.spec.rate}`;
+    const text = `${who}, ${how} until ${time(load.untilUs)}: about ${calls} calls`;
+    lines.push({ atUs: load.fromUs, text });
+  }
+  for (const { atUs, endUs, spec, devices: hit, clients } of faults) {
+    const ids = hit.slice(0, NAMED).map((n) => (devices[n] as PlannedDevice).id);
+    const more = hit.length > NAMED ? ` and ${hit.length - NAMED} more` : "";
+    const whom =
+      clients.length > 0
+        ? `: ${count(clients.length, "client")} of ${spec.clients}`
+        : hit.length > 0
+          ? `: ${count(hit.length, "device")} (${ids.join(", ")}${more})`
+          : "";
+    const until = endUs > atUs ? `, until ${time(endUs)}` : "";
+    lines.push({ atUs, text: `${spec.kind}${whom}${until}` });
+  }
+  lines.sort((a, b) => a.atUs - b.atUs);
+  lines.push({ atUs: plan.endUs, text: "the end" });
+  return lines.map(({ atUs, text }) => `${time(atUs).padStart(10)}  ${text}`);
+};
+
+/** Calls that a load makes when none has to wait for the one before. */
+export const plannedCalls = (load: PlannedLoad): number => {
+  if (load.everyUs === 0) return load.arrivals.length;
+  let calls = 0;
+  for (const firstUs of load.firstUs) {
+    if (firstUs < load.untilUs) calls += Math.ceil((load.untilUs - firstUs) / load.everyUs);
+  }
+  return calls;
+};
+
+const time = (atUs: number): string => showMs(atUs / 1000);
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;

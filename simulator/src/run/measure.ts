@@ -1,0 +1,73 @@
+/** What a run measures: outcomes and latencies of calls, gauges over time, for thresholds and the report alike. */
+import { Tally } from "../live/caller.ts";
+import type { Failure, Sample } from "../report/report.ts";
+import type { Measured, Metric } from "./thresholds.ts";
+
+interface Gauge {
+  last: number;
+  min: number;
+  max: number;
+  sum: number;
+  count: number;
+}
+
+export class Measurements implements Measured {
+  readonly tally = new Tally();
+  readonly series: Sample[] = [];
+  readonly programErrors = new Map<string, Failure>();
+  wrong = 0;
+  private readonly counters = new Map<Metric, number>();
+  private readonly gauges = new Map<Metric, Gauge>();
+
+  set(metric: Metric, value: number): void {
+    this.counters.set(metric, value);
+  }
+
+  gaugeAt(metric: Metric, value: number): void {
+    const gauge = this.gauges.get(metric);
+    if (gauge === undefined) {
+      this.gauges.set(metric, { last: value, min: value, max: value, sum: value, count: 1 });
+      return;
+    }
+    gauge.last = value;
+    gauge.min = Math.min(gauge.min, value);
+    gauge.max = Math.max(gauge.max, value);
+    gauge.sum += value;
+    gauge.count += 1;
+  }
+
+  programError(text: string): void {
+    // Devices differ by their numbers.
+    const key = (text.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
+    const known = this.programErrors.get(key);
+    if (known === undefined && this.programErrors.size < 100) {
+      this.programErrors.set(key, { code: "PROGRAM", count: 1, example: text.slice(0, 500) });
+    } else if (known !== undefined) known.count += 1;
+  }
+
+  trend(_metric: Metric) {
+    return this.tally.all.trend();
+  }
+
+  counter(metric: Metric): number {
+    switch (metric) {
+      case "call.sent":
+        return this.tally.sent;
+      case "call.ok":
+        return this.tally.ok;
+      case "call.failed":
+        return this.tally.failed;
+      case "call.wrong":
+        return this.wrong;
+      default:
+        return this.counters.get(metric) ?? 0;
+    }
+  }
+
+  gauge(metric: Metric) {
+    const gauge = this.gauges.get(metric);
+    if (gauge === undefined) return null;
+    const { last, min, max, sum, count } = gauge;
+    return { last, min, max, avg: sum / count };
+  }
+}

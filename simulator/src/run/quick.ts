@@ -1,0 +1,77 @@
+/** The quick way in, without a scenario: one's own program, a number of devices, calls to make. */
+import type { ClientGroupSpec, Scenario } from "../scenario/schema.ts";
+
+export interface AskedCall {
+  method: string;
+  params?: unknown;
+}
+
+const DURATION = "2m";
+const EVERY = "20s";
+/** 1,024 bindings a connection, and some 1,000 messages a second. */
+const DEVICES_PER_CLIENT = 250;
+
+/** `METHOD` or `METHOD:JSON`. Throws an Error that says what is wrong. */
+export function parseCall(text: string): AskedCall {
+  const colon = text.search(/:\s*[[{]/);
+  const method = colon < 0 ? text : text.slice(0, colon);
+  if (method.trim() === "" || /\s/.test(method)) {
+    throw new Error(`--call takes METHOD or METHOD:JSON, such as valve.open:'{"percent":40}'`);
+  }
+  if (colon < 0) {
+    const other = text.indexOf(":");
+    if (other < 0) return { method };
+    throw new Error(`--call ${text.slice(0, other)}: params are a JSON object or array`);
+  }
+  try {
+    return { method, params: JSON.parse(text.slice(colon + 1)) };
+  } catch (error) {
+    throw new Error(`--call ${method}: ${(error as Error).message}`);
+  }
+}
+
+export function quickScenario(
+  program: string,
+  agents: number,
+  calls: readonly AskedCall[],
+): Scenario {
+  const count = Math.min(1000, Math.ceil(agents / DEVICES_PER_CLIENT));
+  const clients = calls.map(
+    ({ method, params }): ClientGroupSpec => ({
+      count,
+      devices: "devices",
+      call: method,
+      every: EVERY,
+      ...(params === undefined ? {} : { params }),
+    }),
+  );
+  return {
+    name: `${agents} devices with ${program}`,
+    duration: DURATION,
+    devices: [{ group: "devices", count: agents, program, start: { over: "10s" } }],
+    clients,
+    thresholds: [
+      `agents.online == ${agents}`,
+      ...(calls.length === 0 ? [] : ["call.failed == 0", "call.ok > 0"]),
+    ],
+  };
+}
+
+/** The scenario with a program and a number of devices from the command line. */
+export function override(
+  scenario: Scenario,
+  program: string | undefined,
+  agents: number | undefined,
+): Scenario {
+  const total = scenario.devices.reduce((sum, { count }) => sum + count, 0);
+  let left = agents ?? total;
+  const devices = scenario.devices.map((group, i, { length }) => {
+    const share = Math.max(1, Math.round((group.count * (agents ?? total)) / total));
+    const count = i === length - 1 ? Math.max(1, left) : Math.min(share, Math.max(1, left));
+    left -= count;
+    const takes = program !== undefined && (group.program !== undefined || length === 1);
+    const { kind, ...rest } = group;
+    return takes ? { ...rest, count, program } : { ...group, count };
+  });
+  return { ...scenario, devices };
+}

@@ -1,0 +1,162 @@
+/**
+ * What a run must hold: `p(99, call.latency_ms) < 250`. One comparison of one figure; the figure is a function of a metric, or the
+ * bare metric (its last value, or its total).
+ *
+ *   trend   call.latency_ms          p(N, …) min max avg count
+ *   counter call.sent call.ok …      bare: total; rate(call.failed): share of calls
+ *   gauge   agents.online …          bare: last; min max avg
+ */
+
+export const METRICS = {
+  "call.latency_ms": "trend",
+  "call.sent": "counter",
+  "call.ok": "counter",
+  "call.failed": "counter",
+  "call.wrong": "counter",
+  "agents.online": "gauge",
+  "agents.reconnects": "counter",
+  "relay.queue_bytes": "gauge",
+  "relay.connections": "gauge",
+  "relay.bindings": "gauge",
+  "relay.dropped": "counter",
+  "relay.forwarded": "counter",
+} as const;
+
+export type Metric = keyof typeof METRICS;
+type Kind = (typeof METRICS)[Metric];
+
+const FUNCTIONS: Readonly<Record<string, readonly Kind[]>> = {
+  p: ["trend"],
+  min: ["trend", "gauge"],
+  max: ["trend", "gauge"],
+  avg: ["trend", "gauge"],
+  count: ["trend", "counter"],
+  rate: ["counter"],
+  last: ["gauge"],
+};
+
+export interface ParsedThreshold {
+  fn: string;
+  /** Of `p`. */
+  percentile: number;
+  metric: Metric;
+  operator: "<" | "<=" | ">" | ">=" | "==" | "!=";
+  limit: number;
+}
+
+const NAME = "[a-z][a-z_.]*";
+const EXPRESSION = new RegExp(
+  `^\\s*(?:([a-z]+)\\s*\\(\\s*(?:([0-9.]+)\\s*,\\s*)?(${NAME})\\s*\\)|(${NAME}))\\s*(<=|>=|==|!=|<|>)\\s*([0-9]+(?:\\.[0-9]+)?)\\s*(ms|s|m|h|B|KB|MB|GB|%)?\\s*$`,
+);
+
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  B: 1,
+  KB: 1024,
+  MB: 1024 ** 2,
+  GB: 1024 ** 3,
+  "%": 0.01,
+};
+
+/** The expression's parts, or what is wrong with it. */
+export function parseThreshold(text: string): ParsedThreshold | { problem: string } {
+  const match = EXPRESSION.exec(text);
+  if (match === null) {
+    return {
+      problem: `not a threshold: "${text}"; write one like p(99, call.latency_ms) < 250, rate(call.failed) < 1%, max(relay.queue_bytes) < 1MB or agents.online == 600`,
+    };
+  }
+  const [, fn = "", percentile, inside, bare, operator, number, unit] = match;
+  const metric = inside ?? bare ?? "";
+  if (!Object.hasOwn(METRICS, metric)) {
+    return { problem: `unknown metric "${metric}"; there are ${Object.keys(METRICS).join(", ")}` };
+  }
+  const kind = METRICS[metric as Metric];
+  if (fn !== "") {
+    const kinds = Object.hasOwn(FUNCTIONS, fn) ? FUNCTIONS[fn] : undefined;
+    if (kinds === undefined) {
+      return {
+        problem: `unknown function "${fn}"; there are ${Object.keys(FUNCTIONS).join(", ")}`,
+      };
+    }
+    if (!kinds.includes(kind)) return { problem: `${fn}() does not go with ${metric}, a ${kind}` };
+  } else if (kind === "trend") {
+    return { problem: `${metric} needs a function, such as p(99, ${metric})` };
+  }
+  const share = percentile === undefined ? Number.NaN : Number(percentile);
+  if (fn === "p" && !(share > 0 && share <= 100)) {
+    return { problem: `p() needs a percentile from 0 to 100 first, such as p(99, ${metric})` };
+  }
+  if (fn !== "p" && percentile !== undefined) return { problem: `${fn}() takes the metric only` };
+  if (fn === "rate" && !metric.startsWith("call.")) {
+    return { problem: `rate() is a share of calls and does not go with ${metric}` };
+  }
+  return {
+    fn,
+    percentile: share,
+    metric: metric as Metric,
+    operator: operator as ParsedThreshold["operator"],
+    limit: Number(number) * (unit === undefined ? 1 : (UNITS[unit] as number)),
+  };
+}
+
+/** What a run has measured, for the left side of an expression. */
+export interface Measured {
+  trend(metric: Metric): {
+    percentile(p: number): number;
+    min: number;
+    max: number;
+    avg: number;
+    count: number;
+  } | null;
+  counter(metric: Metric): number;
+  gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
+}
+
+/** The figure on the left, null where nothing was measured; a threshold on nothing does not hold. */
+export function evaluate(
+  threshold: ParsedThreshold,
+  measured: Measured,
+): { value: number | null; ok: boolean } {
+  const value = figure(threshold, measured);
+  return { value, ok: value !== null && compare(value, threshold.operator, threshold.limit) };
+}
+
+function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured): number | null {
+  const kind: Kind = METRICS[metric];
+  if (kind === "counter") {
+    const total = measured.counter(metric);
+    if (fn !== "rate") return total;
+    const sent = measured.counter("call.sent");
+    return sent === 0 ? null : total / sent;
+  }
+  if (kind === "gauge") {
+    const gauge = measured.gauge(metric);
+    if (gauge === null) return null;
+    return fn === "" ? gauge.last : gauge[fn as "last" | "min" | "max" | "avg"];
+  }
+  const trend = measured.trend(metric);
+  if (fn === "count") return trend?.count ?? 0;
+  if (trend === null) return null;
+  return fn === "p" ? trend.percentile(percentile) : trend[fn as "min" | "max" | "avg"];
+}
+
+function compare(a: number, operator: ParsedThreshold["operator"], b: number): boolean {
+  switch (operator) {
+    case "<":
+      return a < b;
+    case "<=":
+      return a <= b;
+    case ">":
+      return a > b;
+    case ">=":
+      return a >= b;
+    case "==":
+      return a === b;
+    case "!=":
+      return a !== b;
+  }
+}

@@ -1,0 +1,198 @@
+/** One run in the virtual world, from a checked scenario to its report. */
+
+import { makePlan, type Plan, plannedCalls } from "../plan.ts";
+import { machine } from "../report/machine.ts";
+import type { KindResult, Report } from "../report/report.ts";
+import { sourcesOf } from "../scenario/programs.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { durationMs } from "../scenario/units.ts";
+import type { LoadedProgram } from "../world/program.ts";
+import { ORACLES, type Violation, World } from "../world/world.ts";
+import { evaluate, type ParsedThreshold, parseThreshold } from "./thresholds.ts";
+
+export interface RunOptions {
+  seed: number;
+  programs: ReadonlyMap<string, LoadedProgram>;
+  /** The share that is done, now and then. */
+  progress?: (done: number, line: string) => void;
+  signal?: AbortSignal;
+  /** Real time after which the run is ended, come what may. */
+  hardStopMs?: number;
+  /** Entries of the trace that the result keeps. */
+  keptEntries?: number;
+}
+
+export interface VirtualResult {
+  report: Report;
+  violation: Violation | null;
+  world: World;
+}
+
+/** Many times what the largest scenario needs. */
+const HARD_STOP_MS = 15 * 60_000;
+
+interface Watched {
+  parsed: ParsedThreshold;
+  text: string;
+  abort: boolean;
+  afterUs: number;
+}
+
+export async function runVirtual(scenario: Scenario, options: RunOptions): Promise<VirtualResult> {
+  const { seed, programs, signal, progress } = options;
+  const startedAt = new Date();
+  const startedMs = performance.now();
+  const plan = makePlan(scenario, seed);
+  const world = new World({ scenario, plan, programs, keptEntries: options.keptEntries ?? 0 });
+  const made = performance.now();
+  const thresholds = watched(scenario);
+  const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
+  let stopped: string | null = null;
+  await world.run((done) => {
+    const { tally } = world.measured;
+    progress?.(done, `${tally.ok} calls right, ${tally.failed} failed`);
+    if (signal?.aborted) stopped = "interrupted";
+    else if (performance.now() - startedMs > hardStopMs) {
+      stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
+    } else {
+      const broken = thresholds.find(
+        ({ abort, afterUs, parsed }) =>
+          abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
+      );
+      if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
+    }
+    return stopped === null;
+  });
+  const { violation } = world;
+  if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;
+  const ranMs = performance.now() - made;
+  const report = virtualReport(world, {
+    scenario,
+    plan,
+    seed,
+    programs,
+    thresholds,
+    startedAt,
+    stopped,
+    madeMs: made - startedMs,
+    ranMs,
+  });
+  return { report, violation, world };
+}
+
+export function watched(scenario: Scenario): Watched[] {
+  return (scenario.thresholds ?? []).map((one) => {
+    const {
+      expression: text,
+      abort = false,
+      after = "0s",
+    } = typeof one === "string" ? { expression: one } : one;
+    const parsed = parseThreshold(text);
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    return { parsed, text, abort, afterUs: durationMs(after) * 1000 };
+  });
+}
+
+interface Facts {
+  scenario: Scenario;
+  plan: Plan;
+  seed: number;
+  programs: ReadonlyMap<string, LoadedProgram>;
+  thresholds: Watched[];
+  startedAt: Date;
+  stopped: string | null;
+  madeMs: number;
+  ranMs: number;
+}
+
+function virtualReport(world: World, facts: Facts): Report {
+  const { scenario, plan, seed, programs, thresholds, startedAt, stopped } = facts;
+  const { measured, violation, clock } = world;
+  const { tally } = measured;
+  const seconds = clock.nowUs / 1e6;
+  const judged = thresholds.map(({ parsed, text }) => ({
+    expression: text,
+    ...evaluate(parsed, measured),
+  }));
+  const planned = plan.loads.reduce((sum, load) => sum + plannedCalls(load), 0);
+  const ok = stopped === null && judged.every((threshold) => threshold.ok);
+  const counters = world.relay.hub?.counters;
+  return {
+    ok,
+    stopped,
+    seed,
+    started_at: startedAt.toISOString(),
+    duration_s: Number(((facts.madeMs + facts.ranMs) / 1000).toFixed(3)),
+    agents: {
+      requested: plan.devices.length,
+      connected: world.devices.filter(({ online }) => online).length,
+    },
+    calls: { planned, sent: tally.sent, ok: tally.ok, failed: tally.failed },
+    latency_ms: tally.all.summary(),
+    first_call_latency_ms: tally.first.summary(),
+    calls_per_second: seconds === 0 ? 0 : Number((tally.ok / seconds).toFixed(1)),
+    relay: {
+      rss_bytes_per_agent: null,
+      cpu_us_per_message: null,
+      messages: measured.counter("relay.forwarded"),
+    },
+    simulator: { rss_bytes_per_agent: null },
+    thresholds: judged,
+    kinds: kinds(world),
+    failures: [...tally.failures(), ...measured.programErrors.values()],
+    phases: phases(scenario, seconds),
+    series: measured.series,
+    histogram: tally.histogram(),
+    machine: machine(),
+    world: "virtual",
+    scenario: { ...scenario, seed },
+    programs: sourcesOf(scenario, programs),
+    trace: world.traceLog.hash(),
+    oracles: Object.entries(ORACLES).map(([name, holds]) =>
+      violation?.oracle === name
+        ? { name, ok: false, detail: violation.detail }
+        : { name, ok: true, detail: holds },
+    ),
+    faults: plan.faults.map(({ spec, atUs, endUs }) => ({
+      kind: spec.kind,
+      at_s: atUs / 1e6,
+      until_s: endUs / 1e6,
+    })),
+    dropped: [...(counters?.dropped ?? [])].map(([reason, count]) => ({ reason, count })),
+    shrunk: null,
+  };
+}
+
+function kinds({ devices, measured }: World): KindResult[] {
+  const groups = new Map<string, KindResult>();
+  for (const { plan, online } of devices) {
+    let group = groups.get(plan.group);
+    if (group === undefined) {
+      const { calls, ok, latency } = measured.tally.kind(plan.group);
+      group = {
+        kind: plan.group,
+        agents: 0,
+        connected: 0,
+        calls,
+        ok,
+        latency_ms: latency.summary(),
+      };
+      groups.set(plan.group, group);
+    }
+    group.agents += 1;
+    group.connected += online ? 1 : 0;
+  }
+  return [...groups.values()];
+}
+
+/** The scenario's own phases, or the whole as one. */
+function phases(scenario: Scenario, seconds: number): Report["phases"] {
+  let from = 0;
+  const named = (scenario.phases ?? []).map(({ name, until }) => {
+    const end = Math.min(durationMs(until) / 1000, seconds);
+    const phase = { name, seconds: Math.max(0, end - from) };
+    from = Math.max(from, end);
+    return phase;
+  });
+  return [...named, { name: named.length === 0 ? "run" : "rest", seconds: seconds - from }];
+}

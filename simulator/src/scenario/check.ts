@@ -1,0 +1,237 @@
+/** What makes a value a scenario: its shape by the schema, then the references and rules that a schema cannot say. */
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { TSchema } from "typebox";
+import { Errors } from "typebox/value";
+import { parseThreshold } from "../run/thresholds.ts";
+import { type Problem, ScenarioError } from "./problems.ts";
+import { FAULTS, type FaultKind, MAX_DEVICES, type Scenario, ScenarioSchema } from "./schema.ts";
+import { durationMs, EXPECTED } from "./units.ts";
+
+export type Path = readonly (string | number)[];
+/** Where a value stands in its file, or the key that names it. */
+export type Place = (path: Path, part: "key" | "value") => { line: number; column: number };
+
+/** The value as a scenario. Throws a ScenarioError with every mistake. */
+export function check(value: unknown, file: string, folder: string, placeOf: Place): Scenario {
+  const problems: Problem[] = [];
+  const report = (path: Path, message: string, part: "key" | "value" = "value"): void => {
+    problems.push({ file, ...placeOf(path, part), message });
+  };
+  checkShape(value, report);
+  // Rules speak of values that have their shape.
+  if (problems.length === 0) checkRules(value as Scenario, folder, report);
+  if (problems.length > 0) throw new ScenarioError(problems);
+  return value as Scenario;
+}
+
+type Report = (path: Path, message: string, part?: "key" | "value") => void;
+
+function checkShape(value: unknown, report: Report): void {
+  const whole = { ...(value as object) } as { faults?: unknown; thresholds?: unknown };
+  // Alternatives are looked at one by one, so that a mistake is named by the one that was meant.
+  const { faults, thresholds } = whole;
+  if (Array.isArray(faults)) delete whole.faults;
+  if (Array.isArray(thresholds)) delete whole.thresholds;
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  checkAgainst(ScenarioSchema, isObject ? whole : value, [], report);
+  if (Array.isArray(faults)) {
+    for (const [i, fault] of faults.entries()) checkFaultShape(fault, ["faults", i], report);
+  }
+  if (Array.isArray(thresholds)) {
+    for (const [i, threshold] of thresholds.entries()) {
+      const at = ["thresholds", i];
+      if (typeof threshold === "string") continue;
+      const schema = (ScenarioSchema.properties.thresholds as unknown as { items: TSchema }).items;
+      const [, object] = (schema as unknown as { anyOf: [TSchema, TSchema] }).anyOf;
+      checkAgainst(object, threshold, at, report);
+    }
+  }
+}
+
+function checkFaultShape(fault: unknown, at: Path, report: Report): void {
+  const kind = (fault as { kind?: unknown } | null)?.kind;
+  const known = Object.keys(FAULTS);
+  if (typeof kind !== "string" || !known.includes(kind)) {
+    report(
+      [...at, "kind"],
+      `unknown kind of fault${like(String(kind), known)}; there are ${known.join(", ")}`,
+    );
+    return;
+  }
+  checkAgainst(FAULTS[kind as FaultKind].schema, fault, at, report);
+}
+
+/** `base`: where `value` stands. */
+function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Report): void {
+  const told = new Set<string>();
+  for (const error of Errors(schema, value)) {
+    const path = [...base, ...pointer(error.instancePath)];
+    const params = error.params as Record<string, unknown>;
+    if (error.keyword === "boolean") continue; // said again by additionalProperties
+    if (error.keyword === "additionalProperties") {
+      for (const key of params.additionalProperties as string[]) {
+        const known = Object.keys(propertiesAt(schema, pointer(error.instancePath)));
+        report([...path, key], `unknown key "${key}"${like(key, known)}`, "key");
+      }
+      continue;
+    }
+    if (error.keyword === "required") {
+      for (const key of params.requiredProperties as string[]) {
+        report(path, `"${key}" is missing`);
+      }
+      continue;
+    }
+    const place = path.join("/");
+    if (told.has(place)) continue;
+    told.add(place);
+    const { pattern } = (propertiesAt(schema, pointer(error.instancePath), true) ?? {}) as {
+      pattern?: string;
+    };
+    const isText = error.keyword === "type" && pattern !== undefined;
+    const why = isText
+      ? explain("pattern", { pattern }, "")
+      : explain(error.keyword, params, error.message);
+    report(path, `${named(path)}${why}`);
+  }
+}
+
+function explain(keyword: string, params: Record<string, unknown>, message: string): string {
+  if (keyword === "pattern") {
+    const pattern = String(params.pattern).replace(/^\/|\/$/g, "");
+    return `must be ${EXPECTED.get(pattern) ?? "a short name: letters, digits, - and _"}`;
+  }
+  if (keyword === "enum") return `must be one of ${(params.allowedValues as string[]).join(", ")}`;
+  return message;
+}
+
+function named(path: Path): string {
+  const last = path.at(-1);
+  return last === undefined ? "the scenario " : `${typeof last === "number" ? path.at(-2) : last} `;
+}
+
+function pointer(text: string): (string | number)[] {
+  return text
+    .split("/")
+    .slice(1)
+    .map((step) =>
+      /^[0-9]+$/.test(step) ? Number(step) : step.replaceAll("~1", "/").replaceAll("~0", "~"),
+    );
+}
+
+/** The properties of the part of a schema that `path` leads to; `itself`: that part. */
+function propertiesAt(schema: TSchema, path: readonly (string | number)[], itself = false): object {
+  let at = schema as unknown as Record<string, unknown>;
+  for (const step of path) {
+    const properties = at.properties as Record<string, Record<string, unknown>> | undefined;
+    const next = typeof step === "number" ? at.items : properties?.[step];
+    if (next === undefined) return {};
+    at = next as Record<string, unknown>;
+  }
+  return itself ? at : ((at.properties as object | undefined) ?? {});
+}
+
+/** ` (did you mean "count"?)`, where one of `known` is near. */
+function like(text: string, known: readonly string[]): string {
+  const near = known.find((other) => distance(text, other) <= 2);
+  return near === undefined ? "" : ` (did you mean "${near}"?)`;
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const swap = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}
+
+function checkRules(scenario: Scenario, folder: string, report: Report): void {
+  const { devices, clients = [], faults = [], thresholds = [] } = scenario;
+  const live = scenario.world === "live";
+  const endMs = durationMs(scenario.duration);
+  const groups = new Map(devices.map((device) => [device.group, device]));
+  const callers = new Set(clients.map(({ name }, i) => name ?? `clients-${i + 1}`));
+  const within = (path: Path, text: string | undefined): void => {
+    if (text !== undefined && durationMs(text) > endMs) {
+      report(path, `is after the end of the run (${scenario.duration})`);
+    }
+  };
+  if (endMs < 1000) report(["duration"], "must be at least 1s");
+  let total = 0;
+  for (const [i, device] of devices.entries()) {
+    const at = ["devices", i];
+    total += device.count;
+    if (groups.get(device.group) !== device)
+      report([...at, "group"], "this group was named before");
+    if ((device.program === undefined) === (device.kind === undefined)) {
+      report(at, "give either a program (a file) or a kind (sensor, valve, echo)");
+    }
+    if (device.program !== undefined && !existsSync(resolve(folder, device.program))) {
+      report([...at, "program"], `there is no file ${device.program}`);
+    }
+    within([...at, "start", "at"], device.start?.at);
+    within([...at, "start", "over"], device.start?.over);
+  }
+  if (total > MAX_DEVICES) report(["devices"], `${total} devices; at most ${MAX_DEVICES}`);
+  const names = new Set<string>();
+  for (const [i, client] of clients.entries()) {
+    const at = ["clients", i];
+    const group = groups.get(client.devices);
+    const own = client.name ?? `clients-${i + 1}`;
+    if (names.has(own)) report([...at, "name"], "this name was used before");
+    names.add(own);
+    if (group === undefined) {
+      report([...at, "devices"], `unknown group${like(client.devices, [...groups.keys()])}`);
+    } else if (client.call === undefined && group.program !== undefined && !client.presence) {
+      report(at, 'which method? give "call", such as call: pump.state');
+    }
+    if (client.every !== undefined && client.rate !== undefined) {
+      report([...at, "rate"], 'give either "every" (closed loop) or "rate" (open loop)');
+    }
+    if (client.every === undefined && client.rate === undefined && !client.presence) {
+      report(at, 'how often? give "every" (closed loop) or "rate" (open loop)');
+    }
+    if (
+      client.params !== undefined &&
+      (typeof client.params !== "object" || client.params === null)
+    ) {
+      report([...at, "params"], "must be an object or an array");
+    }
+    within([...at, "from"], client.from);
+    within([...at, "until"], client.until);
+  }
+  for (const [i, fault] of faults.entries()) {
+    const at = ["faults", i];
+    within([...at, "at"], fault.at);
+    if (live && !FAULTS[fault.kind].live) {
+      report([...at, "kind"], `${fault.kind} needs world: virtual`);
+    }
+    if (fault.devices !== undefined && !groups.has(fault.devices)) {
+      report([...at, "devices"], `unknown group${like(fault.devices, [...groups.keys()])}`);
+    }
+    if (fault.clients !== undefined && !callers.has(fault.clients)) {
+      report([...at, "clients"], `unknown clients${like(fault.clients, [...callers])}`);
+    }
+    if (fault.devices !== undefined && fault.clients !== undefined) {
+      report([...at, "clients"], "give either devices or clients");
+    }
+    if (fault.program !== undefined && !existsSync(resolve(folder, fault.program))) {
+      report([...at, "program"], `there is no file ${fault.program}`);
+    }
+  }
+  for (const [i, threshold] of thresholds.entries()) {
+    const text = typeof threshold === "string" ? threshold : threshold.expression;
+    const parsed = parseThreshold(text);
+    if ("problem" in parsed) {
+      report(
+        typeof threshold === "string" ? ["thresholds", i] : ["thresholds", i, "expression"],
+        parsed.problem,
+      );
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkScenario, loadScenario } from "./load.ts";
+import type { ScenarioError } from "./problems.ts";
+
+const GOOD = `name: two rooms
+duration: 10m
+devices:
+  - { group: pumps, count: 5, program: ./pump.js }
+  - { group: lamps, count: 1, kind: echo }
+clients:
+  - { count: 2, devices: pumps, call: pump.state, every: 60s }
+faults:
+  - { at: 2m, kind: relay.restart }
+thresholds:
+  - p(99, call.latency_ms) < 2000
+  - { expression: agents.online == 6, abort: true, after: 30s }
+`;
+
+let folder = "";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
+  await writeFile(join(folder, "pump.js"), "export default () => {};");
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function problems(text: string, name = "scenario.yaml"): Promise<string[]> {
+  const file = join(folder, name);
+  await writeFile(file, text);
+  try {
+    await loadScenario(file);
+    return [];
+  } catch (error) {
+    const found = (error as ScenarioError).problems;
+    return found.map(({ line, column, message }) => `${line}:${column} ${message}`);
+  }
+}
+
+describe("a scenario", () => {
+  test("is read from YAML", async () => {
+    expect(await problems(GOOD)).toEqual([]);
+    const { scenario } = await loadScenario(join(folder, "scenario.yaml"));
+    expect(scenario.devices[0]).toMatchObject({ group: "pumps", count: 5 });
+  });
+
+  test("is read from TypeScript, its mistakes with their places too", async () => {
+    const text = `interface Unused { x: number }
+const scenario = {
+  name: "typed",
+  duration: "5m",
+  devices: [{ group: "pumps", count: 0, kind: "echo" }],
+};
+export default scenario;
+`;
+    expect(await problems(text, "typed.ts")).toEqual(["5:38 count must be >= 1"]);
+  });
+
+  test.each([
+    ["a wrong unit", ["10m", "10 minutes"], "2:11 duration must be a duration with its unit"],
+    [
+      "an unknown key",
+      ["count: 2,", "cuont: 2,"],
+      '7:7 unknown key "cuont" (did you mean "count"?)',
+    ],
+    ["a key that is missing", ["group: lamps, ", ""], '5:5 "group" is missing'],
+    [
+      "an unknown kind of fault",
+      ["relay.restart", "relay.restrat"],
+      '9:21 unknown kind of fault (did you mean "relay.restart"?)',
+    ],
+    ["a fault without a field", ["relay.restart", "net.delay"], '9:5 "for" is missing'],
+    [
+      "an unknown group",
+      ["devices: pumps,", "devices: pump,"],
+      '7:26 unknown group (did you mean "pumps"?)',
+    ],
+    ["a file that is missing", ["./pump.js", "./pmup.js"], "4:40 there is no file ./pmup.js"],
+    [
+      "a threshold that is none",
+      ["p(99, call.latency_ms)", "p(call.latency_ms)"],
+      "11:5 p() needs a percentile",
+    ],
+    [
+      "a metric that is none",
+      ["agents.online", "agents.onlnie"],
+      '12:19 unknown metric "agents.onlnie"',
+    ],
+    ["no rate", [", every: 60s", ""], "7:5 how often?"],
+    ["a fault after the end", ["at: 2m", "at: 20m"], "9:11 is after the end of the run (10m)"],
+    ["broken YAML", ["{ at: 2m,", "{ at: 2m:"], "9:"],
+  ] as [string, [string, string], string][])(
+    "with %s is refused with line and column",
+    async (_what, [from, to], problem) => {
+      const found = await problems(GOOD.replace(from, to));
+      expect(found[0]).toContain(problem);
+    },
+  );
+
+  test("of the library that does not exist names those that do", async () => {
+    await expect(loadScenario("morning-rsh")).rejects.toThrow(
+      /has no scenario "morning-rsh"; it has .*morning-rush/,
+    );
+  });
+
+  test("may only use live faults in the live world", () => {
+    const scenario = {
+      name: "x",
+      duration: "1m",
+      world: "live",
+      devices: [{ group: "a", count: 1, kind: "echo" }],
+      faults: [{ at: "1s", kind: "net.partition", for: "1s" }],
+    };
+    expect(() => checkScenario(scenario, folder)).toThrow("net.partition needs world: virtual");
+  });
+});

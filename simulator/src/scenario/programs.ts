@@ -1,0 +1,66 @@
+/** The device programs of a scenario, by the name that the plan uses: the path as written, or `kind:NAME`. */
+import { relative, resolve } from "node:path";
+import { KINDS, kindNamed } from "../devices/kinds.ts";
+import { type LoadedProgram, loadProgram, parseProgram } from "../world/program.ts";
+import { shown } from "./load.ts";
+import type { Scenario } from "./schema.ts";
+
+/** Reads every program that the scenario names. Throws a ScenarioError for one that the virtual world cannot run. */
+export function loadPrograms(scenario: Scenario, folder: string): Map<string, LoadedProgram> {
+  const programs = bundledPrograms();
+  for (const path of programPaths(scenario)) {
+    const file = resolve(folder, path);
+    programs.set(path, loadProgram(file, shown(file)));
+  }
+  return programs;
+}
+
+/** The same from texts that a report has kept. */
+export function restorePrograms(
+  scenario: Scenario,
+  sources: Readonly<Record<string, string>>,
+): Map<string, LoadedProgram> {
+  const programs = bundledPrograms();
+  for (const path of programPaths(scenario)) {
+    const source = sources[path];
+    if (source === undefined) throw new Error(`the report does not hold the program ${path}`);
+    programs.set(path, parseProgram(source, path));
+  }
+  return programs;
+}
+
+/** What a report keeps of them. */
+export function sourcesOf(
+  scenario: Scenario,
+  programs: ReadonlyMap<string, LoadedProgram>,
+): Record<string, string> {
+  const paths = [...programPaths(scenario)];
+  return Object.fromEntries(paths.map((path) => [path, programs.get(path)?.source ?? ""]));
+}
+
+/** `path` as it is written in a scenario under `folder`. */
+export function relativeTo(folder: string, path: string): string {
+  const near = relative(folder, resolve(path));
+  return near.startsWith(".") ? near : `./${near}`;
+}
+
+export function programPaths(scenario: Scenario): Set<string> {
+  const paths = new Set<string>();
+  for (const { program } of scenario.devices) if (program !== undefined) paths.add(program);
+  for (const { program } of scenario.faults ?? []) if (program !== undefined) paths.add(program);
+  return paths;
+}
+
+function bundledPrograms(): Map<string, LoadedProgram> {
+  return new Map(
+    KINDS.map(({ name }) => [
+      `kind:${name}`,
+      {
+        file: name,
+        source: "",
+        isAsync: false,
+        instantiate: () => kindNamed(name).program,
+      },
+    ]),
+  );
+}

@@ -1,0 +1,375 @@
+/**
+ * A scenario: which devices, which clients, what goes wrong when, and what must hold. The one definition of its shape: the type, the
+ * validator and the JSON Schema for editors (`blindrelay-sim schema`) come from here.
+ */
+import { type Static, type TProperties, Type } from "typebox";
+import { BYTE_RATE, BYTES, DURATION, RATE, SHARE } from "./units.ts";
+
+const strict = { additionalProperties: false } as const;
+const text = (pattern: string, description: string, example: string) =>
+  Type.String({ pattern, description, examples: [example] });
+const duration = (description: string) => text(DURATION, description, "10m");
+const share = (description: string) => text(SHARE, description, "10%");
+const size = (description: string) => text(BYTES, description, "1MB");
+const name = (description: string) =>
+  Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$", description });
+
+export const MAX_DEVICES = 100_000;
+export const MAX_SEED = 2 ** 32 - 1;
+export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
+
+export const Network = Type.Object(
+  {
+    latency: Type.Optional(duration("One way, between the peer and the relay. Default: 20ms.")),
+    jitter: Type.Optional(
+      duration("Added to each message's latency: from 0 to this. Default: 5ms."),
+    ),
+    bandwidth: Type.Optional(text(BYTE_RATE, "Towards the peer. Default: unlimited.", "16KB/s")),
+  },
+  { ...strict, description: "The network between a peer and the relay. Messages stay in order." },
+);
+
+export const DeviceGroup = Type.Object(
+  {
+    group: name("What clients, faults and metrics call these devices."),
+    count: Type.Integer({ minimum: 1, maximum: MAX_DEVICES }),
+    program: Type.Optional(
+      Type.String({ description: "A device program, relative to this file. Or give a kind." }),
+    ),
+    kind: Type.Optional(
+      Type.Enum([...KIND_NAMES], { description: "A bundled program, whose answers are checked." }),
+    ),
+    start: Type.Optional(
+      Type.Object(
+        {
+          at: Type.Optional(duration("When the first one is switched on. Default: 0s.")),
+          over: Type.Optional(duration("All within this time, spread by chance. Default: 0s.")),
+        },
+        strict,
+      ),
+    ),
+    network: Type.Optional(Network),
+    address: Type.Optional(
+      Type.String({
+        description: "All connect from this address. Default: each has one of its own.",
+        minLength: 1,
+      }),
+    ),
+    clock: Type.Optional(
+      Type.Object(
+        {
+          skew: Type.Optional(duration("Wall clocks are wrong by up to this, either way.")),
+          drift_ppm: Type.Optional(
+            Type.Number({
+              minimum: 0,
+              maximum: 10_000,
+              description: "Timers run fast or slow by up to this many parts per million.",
+            }),
+          ),
+        },
+        strict,
+      ),
+    ),
+    packet_version: Type.Optional(Type.Enum(["1", "2"])),
+  },
+  strict,
+);
+
+export const ClientGroup = Type.Object(
+  {
+    name: Type.Optional(name("What faults call these clients. Default: clients-1, clients-2, …")),
+    count: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: "The group's devices are divided among them. Default: 1.",
+      }),
+    ),
+    devices: name("The group of devices that they call."),
+    call: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "The method. Default, for a bundled kind: the kind's own questions.",
+      }),
+    ),
+    params: Type.Optional(Type.Unknown({ description: "An object or an array." })),
+    expect: Type.Optional(
+      Type.Unknown({ description: "The result that is right. Default: any result is." }),
+    ),
+    every: Type.Optional(
+      duration(
+        "Closed loop: each device is called this often; a call waits for the one before it.",
+      ),
+    ),
+    rate: Type.Optional(
+      text(RATE, "Open loop: so many calls over all devices, whatever becomes of them.", "20/s"),
+    ),
+    from: Type.Optional(
+      duration("When calls begin. Default: 10 s after the group's last device was switched on."),
+    ),
+    until: Type.Optional(duration("When calls end. Default: with the run.")),
+    timeout: Type.Optional(duration("Of one call. Default: 30s.")),
+    idempotent: Type.Optional(Type.Boolean({ description: "A call may be executed twice." })),
+    presence: Type.Optional(Type.Boolean({ description: "Follow who is online." })),
+    network: Type.Optional(Network),
+  },
+  strict,
+);
+
+const at = duration("When it begins.");
+const during = duration("How long it lasts.");
+const targets = {
+  devices: Type.Optional(name("A group of devices. Default: all devices.")),
+  clients: Type.Optional(name("A group of clients, in place of devices.")),
+  share: Type.Optional(share("Of them, drawn by chance; at least one. Default: 100%.")),
+};
+const deviceTargets = { devices: targets.devices, share: targets.share };
+const fault = (kind: string, description: string, fields: TProperties) =>
+  Type.Object({ at, kind: Type.Literal(kind), ...fields }, { ...strict, description });
+
+/** Every fault: its fields, and the worlds that can play it. */
+export const FAULTS = {
+  "net.cut": {
+    live: true,
+    schema: fault(
+      "net.cut",
+      "Links end at once and no new one is made while it lasts (default: 0s).",
+      { ...targets, for: Type.Optional(during) },
+    ),
+  },
+  "net.partition": {
+    live: false,
+    schema: fault(
+      "net.partition",
+      "Nothing gets through and nobody is told; what was on its way arrives afterwards.",
+      { ...targets, for: during },
+    ),
+  },
+  "net.half_open": {
+    live: false,
+    schema: fault("net.half_open", "The peer's end of the link is gone; the relay is not told.", {
+      ...targets,
+    }),
+  },
+  "net.delay": {
+    live: false,
+    schema: fault("net.delay", "Another latency and jitter for a while.", {
+      ...targets,
+      for: during,
+      latency: duration("One way."),
+      jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+    }),
+  },
+  "net.bandwidth": {
+    live: false,
+    schema: fault("net.bandwidth", "Less bandwidth towards the peer for a while.", {
+      ...targets,
+      for: during,
+      bandwidth: text(BYTE_RATE, "Towards the peer.", "1KB/s"),
+    }),
+  },
+  "net.slow_reader": {
+    live: false,
+    schema: fault("net.slow_reader", "The peer reads nothing, so the relay's queue for it fills.", {
+      ...targets,
+      for: during,
+    }),
+  },
+  "net.corrupt": {
+    live: false,
+    schema: fault("net.corrupt", "Some messages arrive with characters changed.", {
+      ...targets,
+      for: during,
+      messages: share("Of the messages."),
+    }),
+  },
+  "device.reboot": {
+    live: true,
+    schema: fault(
+      "device.reboot",
+      "The power goes and comes back. A device that lost its storage is provisioned anew.",
+      {
+        ...deviceTargets,
+        for: Type.Optional(duration("How long it is off. Default: 2s.")),
+        storage: Type.Optional(Type.Enum(["keep", "lose"])),
+      },
+    ),
+  },
+  "device.update": {
+    live: false,
+    schema: fault(
+      "device.update",
+      "Another program is started as a trial; without a login in time the old one comes back.",
+      {
+        ...deviceTargets,
+        program: Type.String({ description: "Relative to this file." }),
+        trial: Type.Optional(duration("Default: 60s.")),
+      },
+    ),
+  },
+  "clock.skew": {
+    live: false,
+    schema: fault("clock.skew", "Wall clocks of devices jump.", {
+      ...deviceTargets,
+      by: duration("How far."),
+      back: Type.Optional(Type.Boolean({ description: "Into the past." })),
+    }),
+  },
+  "relay.restart": {
+    live: true,
+    schema: fault(
+      "relay.restart",
+      "The relay drains, ends, and starts again (rolling deployment).",
+      {
+        for: Type.Optional(duration("How long it is away after the drain. Default: 1s.")),
+      },
+    ),
+  },
+  "relay.crash": {
+    live: true,
+    schema: fault("relay.crash", "The relay dies; what its store had not flushed is lost.", {
+      for: Type.Optional(duration("How long it is away. Default: 2s.")),
+    }),
+  },
+  "relay.hostile": {
+    live: false,
+    schema: fault("relay.hostile", "The relay attacks the packets that it carries.", {
+      for: during,
+      attack: Type.Enum(["drop", "duplicate", "reorder", "replay", "forge"]),
+      messages: share("Of the packets."),
+    }),
+  },
+  "store.slow": {
+    live: false,
+    schema: fault("store.slow", "The relay's store answers late.", {
+      for: during,
+      latency: duration("Of one look-up."),
+    }),
+  },
+  "store.away": {
+    live: false,
+    schema: fault("store.away", "The relay's store fails every request.", { for: during }),
+  },
+  "operator.rotate": {
+    live: false,
+    schema: fault(
+      "operator.rotate",
+      "Relay tokens of devices are rotated; each device gets its new one after a while.",
+      {
+        ...deviceTargets,
+        for: Type.Optional(duration("Until the device has its new token. Default: 5s.")),
+      },
+    ),
+  },
+} as const;
+
+export type FaultKind = keyof typeof FAULTS;
+
+/** All fields that a fault may have; which of them belong to which kind is in FAULTS. */
+export interface Fault {
+  at: string;
+  kind: FaultKind;
+  devices?: string;
+  clients?: string;
+  share?: string;
+  for?: string;
+  latency?: string;
+  jitter?: string;
+  bandwidth?: string;
+  messages?: string;
+  storage?: "keep" | "lose";
+  program?: string;
+  trial?: string;
+  by?: string;
+  back?: boolean;
+  attack?: "drop" | "duplicate" | "reorder" | "replay" | "forge";
+}
+
+const expression = Type.String({
+  minLength: 1,
+  description: "Such as: p(99, call.latency_ms) < 250, rate(call.failed) < 0.001",
+});
+
+export const ScenarioSchema = Type.Object(
+  {
+    $schema: Type.Optional(Type.String()),
+    name: Type.String({ minLength: 1, maxLength: 200 }),
+    description: Type.Optional(Type.String()),
+    seed: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: MAX_SEED, description: "Default: 1." }),
+    ),
+    duration: duration("Of the whole run."),
+    world: Type.Optional(Type.Enum(["virtual", "live"], { description: "Default: virtual." })),
+    network: Type.Optional(Network),
+    relay: Type.Optional(
+      Type.Object(
+        {
+          session_ttl: Type.Optional(duration("Life of a session token. Default: 24h.")),
+          outbox: Type.Optional(size("Queue for one connection. Default: 1MB.")),
+          store_latency: Type.Optional(duration("Of one look-up. Default: 1ms.")),
+        },
+        { ...strict, description: "Of the virtual world's relay." },
+      ),
+    ),
+    devices: Type.Array(DeviceGroup, { minItems: 1, maxItems: 100 }),
+    clients: Type.Optional(Type.Array(ClientGroup, { maxItems: 100 })),
+    phases: Type.Optional(
+      Type.Array(
+        Type.Object({ name: Type.String({ minLength: 1 }), until: duration("Its end.") }, strict),
+        { description: "Names for parts of the run, shown in the report." },
+      ),
+    ),
+    faults: Type.Optional(
+      Type.Array(Type.Union(Object.values(FAULTS).map(({ schema }) => schema)), {
+        maxItems: 10_000,
+      }),
+    ),
+    thresholds: Type.Optional(
+      Type.Array(
+        Type.Union([
+          expression,
+          Type.Object(
+            {
+              expression,
+              abort: Type.Optional(
+                Type.Boolean({ description: "End the run as soon as it fails." }),
+              ),
+              after: Type.Optional(duration("Not judged for an abort before. Default: 0s.")),
+            },
+            strict,
+          ),
+        ]),
+      ),
+    ),
+  },
+  { ...strict, title: "A scenario of the blindrelay simulator" },
+);
+
+export type NetworkSpec = Static<typeof Network>;
+export type DeviceGroupSpec = Static<typeof DeviceGroup>;
+export type ClientGroupSpec = Static<typeof ClientGroup>;
+export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };
+
+export interface Scenario {
+  name: string;
+  description?: string;
+  seed?: number;
+  duration: string;
+  world?: "virtual" | "live";
+  network?: NetworkSpec;
+  relay?: { session_ttl?: string; outbox?: string; store_latency?: string };
+  devices: DeviceGroupSpec[];
+  clients?: ClientGroupSpec[];
+  phases?: { name: string; until: string }[];
+  faults?: Fault[];
+  thresholds?: ThresholdSpec[];
+}
+
+/** The JSON Schema, for editors: `# yaml-language-server: $schema=./scenario.schema.json`. */
+export const jsonSchema = (): object => ({
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  ...JSON.parse(JSON.stringify(ScenarioSchema)),
+});
+
+/** For scenarios in TypeScript or JavaScript: gives the editor the type. */
+export const defineScenario = (scenario: Scenario): Scenario => scenario;

@@ -1,0 +1,69 @@
+/** Quantities as a scenario writes them: `10m`, `20/s`, `10%`, `1MB`. */
+
+export const DURATION = "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$";
+export const RATE = "^[0-9]+(\\.[0-9]+)?/(s|m|h)$";
+export const SHARE = "^[0-9]+(\\.[0-9]+)?%$";
+export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
+export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
+
+/** What a person is told who wrote something else. */
+export const EXPECTED: ReadonlyMap<string, string> = new Map([
+  [DURATION, "a duration with its unit (ms, s, m, h or d), such as 10m or 500ms"],
+  [RATE, "a rate, such as 20/s, 5/m or 100/h"],
+  [SHARE, "a share in percent, such as 10%"],
+  [BYTES, "a size with its unit (B, KB, MB or GB), such as 1MB"],
+  [BYTE_RATE, "a bandwidth, such as 16KB/s"],
+]);
+
+const MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+/** 1 KB is 1,024 bytes. */
+const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 };
+
+const split = (text: string): [number, string] => {
+  const [, number, unit] = /^([0-9.]+)(.*)$/.exec(text) as unknown as [string, string, string];
+  return [Number(number), unit];
+};
+
+/** "10m" in milliseconds. The text has passed the schema. */
+export const durationMs = (text: string): number => {
+  const [number, unit] = split(text);
+  return number * (MS[unit] as number);
+};
+
+/** "20/s" as events a millisecond. */
+export const ratePerMs = (text: string): number => {
+  const [number, unit] = split(text);
+  return number / (MS[unit.slice(1)] as number);
+};
+
+/** "10%" as 0.1. */
+export const shareOf = (text: string): number => split(text)[0] / 100;
+
+/** "1MB" in bytes; "16KB/s" in bytes a second. */
+export const sizeOf = (text: string): number => {
+  const [number, unit] = split(text.replace("/s", ""));
+  return number * (SIZES[unit] as number);
+};
+
+/** 90000 as "1m 30s", for people. */
+export const showMs = (ms: number): string => {
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
+  const parts: string[] = [];
+  let rest = Math.round(ms);
+  for (const [unit, size] of [
+    ["d", 86_400_000],
+    ["h", 3_600_000],
+    ["m", 60_000],
+  ] as const) {
+    if (rest >= size) parts.push(`${Math.floor(rest / size)}${unit}`);
+    rest %= size;
+  }
+  if (rest > 0 || parts.length === 0) parts.push(`${Number((rest / 1_000).toFixed(3))}s`);
+  return parts.join(" ");
+};

@@ -1,0 +1,163 @@
+/**
+ * From a scenario that breaks an oracle to the smallest one found that still breaks the same: shorter, fewer faults, fewer clients,
+ * fewer devices. Each try is a whole virtual run, and streams are drawn for each device by its name, so what is left behaves as it did.
+ */
+import { makePlan } from "../plan.ts";
+import type { Shrunk } from "../report/report.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { durationMs } from "../scenario/units.ts";
+import type { LoadedProgram } from "../world/program.ts";
+import { type Violation, World } from "../world/world.ts";
+
+export interface ShrinkOptions {
+  seed: number;
+  programs: ReadonlyMap<string, LoadedProgram>;
+  /** Real time for all tries. */
+  budgetMs: number;
+  signal?: AbortSignal;
+  tried?: (tries: number, devices: number) => void;
+}
+
+/** After the violation, so that what follows from it is in the trace too. */
+const SLACK_S = 1;
+const KEPT = 5_000;
+const SHOWN = 30;
+
+export async function shrink(
+  scenario: Scenario,
+  violation: Violation,
+  options: ShrinkOptions,
+): Promise<Shrunk | null> {
+  const endsAt = performance.now() + options.budgetMs;
+  let best = named(scenario);
+  let broken = violation;
+  let tries = 0;
+  const left = (): number => endsAt - performance.now();
+
+  /** Takes `smaller` where it still breaks the same oracle. */
+  async function holds(smaller: Scenario): Promise<boolean> {
+    if (left() <= 0 || options.signal?.aborted) return false;
+    tries += 1;
+    options.tried?.(tries, size(best));
+    const found = await tryOnce(smaller, options, left());
+    if (found?.violation?.oracle !== violation.oracle) return false;
+    best = smaller;
+    broken = found.violation;
+    return true;
+  }
+
+  await holds(cutShort(best, broken));
+  for (let changed = true; changed && left() > 0; ) {
+    const before = weight(best);
+    // Halves first, then one by one.
+    for (const list of ["faults", "clients"] as const) {
+      for (let step = best[list]?.length ?? 0; step >= 1; step = Math.floor(step / 2)) {
+        for (let at = 0; at < (best[list]?.length ?? 0); ) {
+          const kept = (best[list] ?? []).filter((_, i) => i < at || i >= at + step);
+          if (!(await holds(usable({ ...best, [list]: kept })))) at += step;
+          if (left() <= 0) break;
+        }
+      }
+    }
+    for (const { group } of best.devices) {
+      if (best.devices.length > 1) {
+        const without = best.devices.filter((one) => one.group !== group);
+        if (await holds(usable({ ...best, devices: without }))) continue;
+      }
+      await fewer(group);
+    }
+    await holds(cutShort(best, broken));
+    changed = weight(best) < before;
+  }
+
+  /** Bisects for the smallest count of a group that still does it. */
+  async function fewer(group: string): Promise<void> {
+    let low = 0;
+    let high = best.devices.find((one) => one.group === group)?.count ?? 1;
+    while (high - low > 1 && left() > 0) {
+      const middle = low === 0 ? Math.max(1, Math.floor(high / 4)) : Math.floor((low + high) / 2);
+      if (await holds(withCount(best, group, middle))) high = middle;
+      else low = middle;
+    }
+  }
+
+  const final = await tryOnce(best, options, Math.max(left(), 60_000), KEPT);
+  if (final === null || final.violation === null) return null;
+  return {
+    scenario: best,
+    seed: options.seed,
+    trace: final.world.traceLog.hash(),
+    detail: final.violation.detail,
+    lines: final.world.traceLog
+      .tail()
+      .slice(-SHOWN)
+      .map(
+        ({ atUs, what, who, text }) =>
+          `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${text.slice(0, 200)}`,
+      ),
+  };
+}
+
+async function tryOnce(
+  scenario: Scenario,
+  { seed, programs, signal }: ShrinkOptions,
+  limitMs: number,
+  keptEntries = 0,
+): Promise<{ violation: Violation | null; world: World } | null> {
+  const world = new World({ scenario, plan: makePlan(scenario, seed), programs, keptEntries });
+  const endsAt = performance.now() + limitMs;
+  await world.run(() => performance.now() < endsAt && signal?.aborted !== true);
+  return { violation: world.violation, world };
+}
+
+const size = (scenario: Scenario): number =>
+  scenario.devices.reduce((sum, { count }) => sum + count, 0);
+
+const weight = (scenario: Scenario): number =>
+  size(scenario) +
+  (scenario.faults?.length ?? 0) +
+  (scenario.clients?.length ?? 0) +
+  durationMs(scenario.duration) / 1e9;
+
+/** Default names count the clients, so they are written down before any is taken away. */
+const named = (scenario: Scenario): Scenario => ({
+  ...scenario,
+  clients: (scenario.clients ?? []).map((client, i) => ({ name: `clients-${i + 1}`, ...client })),
+});
+
+const withCount = (scenario: Scenario, group: string, count: number): Scenario => ({
+  ...scenario,
+  devices: scenario.devices.map((one) => (one.group === group ? { ...one, count } : one)),
+});
+
+/** Ends a moment after the violation; what would begin later is left out. */
+const cutShort = (scenario: Scenario, { atUs }: Violation): Scenario => {
+  const seconds = Math.max(1, Math.ceil(atUs / 1e6) + SLACK_S);
+  return {
+    ...scenario,
+    duration: `${seconds}s`,
+    ...(scenario.faults === undefined
+      ? {}
+      : { faults: scenario.faults.filter(({ at }) => durationMs(at) <= seconds * 1000) }),
+    thresholds: [],
+    phases: [],
+    clients: (scenario.clients ?? []).map(({ until, ...rest }) =>
+      until === undefined || durationMs(until) > seconds * 1000 ? rest : { ...rest, until },
+    ),
+  };
+};
+
+/** Without clients and faults whose group is gone; clients keep the moment at which they begin. */
+const usable = (scenario: Scenario): Scenario => {
+  const groups = new Set(scenario.devices.map(({ group }) => group));
+  const names = new Set((scenario.clients ?? []).map(({ name }, i) => name ?? `clients-${i + 1}`));
+  return {
+    ...scenario,
+    clients: (scenario.clients ?? []).filter(({ devices }) => groups.has(devices)),
+    faults: (scenario.faults ?? []).filter(
+      ({ devices, clients }) =>
+        (devices === undefined || groups.has(devices)) &&
+        (clients === undefined || names.has(clients)),
+    ),
+  };
+};

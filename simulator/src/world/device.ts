@@ -1,0 +1,311 @@
+/**
+ * A simulated device: the real agent core with its device program, on storage that outlives a reboot, with a clock that may be wrong
+ * and a link into the virtual network.
+ */
+import {
+  type Agent,
+  AgentCore,
+  type AgentPorts,
+  provisionBootCount,
+  raiseBootCount,
+} from "@blindrelay/agent-sdk";
+import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
+import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { makeToken } from "@blindrelay/protocol";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import type { PlannedDevice } from "../plan.ts";
+import { Stream } from "../streams.ts";
+import type { Clock, Happening } from "./clock.ts";
+import type { Running } from "./globals.ts";
+import { Conditions, type Net, type Peer } from "./net.ts";
+import type { Globals, LoadedProgram } from "./program.ts";
+import { EPOCH_MS } from "./relay.ts";
+
+const SDK = "simulated";
+
+/** What a device asks of its world. */
+export interface DeviceWorld {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly net: Net;
+  readonly suite: Suite;
+  readonly globals: Globals;
+  /** This device's code runs from now on. */
+  enter(device: Device): void;
+  /** Promises may have been set going. */
+  stir(): void;
+  trace(what: string, who: string, text: string): void;
+  /** A core was made, and nothing of it has run. */
+  born(device: Device, core: AgentCore): void;
+  /** It went online or offline. */
+  changed(device: Device, online: boolean): void;
+  printed(device: Device, level: string, text: string): void;
+}
+
+export class Device implements Peer, Running {
+  readonly plan: PlannedDevice;
+  readonly number: number;
+  readonly conditions: Conditions;
+  readonly netDraws: Stream;
+  relayToken: string;
+  agentToken: string;
+  program: LoadedProgram;
+  /** null while it is off. */
+  core: AgentCore | null = null;
+  online = false;
+  boots = 0;
+  logins = 0;
+  skewMs: number;
+  private readonly world: DeviceWorld;
+  private readonly drift: number;
+  private storage = new MemoryStorage();
+  private provisioned = false;
+  private draws: Stream | null = null;
+  private readonly timers = new Set<Happening>();
+
+  constructor(
+    world: DeviceWorld,
+    number: number,
+    plan: PlannedDevice,
+    relayToken: string,
+    program: LoadedProgram,
+  ) {
+    this.world = world;
+    this.number = number;
+    this.plan = plan;
+    this.relayToken = relayToken;
+    this.program = program;
+    this.skewMs = plan.skewMs;
+    this.drift = 1 + plan.driftPpm / 1e6;
+    this.conditions = new Conditions(plan.network);
+    this.netDraws = new Stream(`${world.seed}/${plan.id}/net`);
+    this.agentToken = this.makeSecret(0);
+  }
+
+  get id(): string {
+    return this.plan.id;
+  }
+
+  get address(): string {
+    return this.plan.address;
+  }
+
+  private makeSecret(n: number): string {
+    return makeToken("e2e", new Stream(`${this.world.seed}/${this.plan.id}/secret/${n}`).bytes(32));
+  }
+
+  // ---- power
+
+  /** Switches it on. Harmless while it is on. */
+  boot(): void {
+    if (this.core !== null) return;
+    const { world, plan } = this;
+    this.boots += 1;
+    world.enter(this);
+    world.trace("boot", plan.id, String(this.boots));
+    const core = new AgentCore({
+      url: "ws://relay.invalid/wss",
+      agentId: plan.id,
+      relayToken: this.relayToken,
+      agentToken: this.agentToken,
+      version: plan.version,
+      name: plan.id,
+      runtime: "simulator",
+      sdkVersion: SDK,
+      bootCount: this.countBoot(),
+      deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
+      serialNumber: plan.id,
+      ports: this.ports(),
+    });
+    this.core = core;
+    core.onState(({ state }) => {
+      if (this.core !== core || (state === "online") === this.online) return;
+      this.online = !this.online;
+      if (this.online) this.logins += 1;
+      world.changed(this, this.online);
+    });
+    world.born(this, core);
+    let started: unknown;
+    try {
+      started = (this.program.instantiate(world.globals) as (agent: Agent) => unknown)(core.agent);
+    } catch (error) {
+      this.crashed(error);
+      return;
+    }
+    if (typeof (started as Promise<void> | undefined)?.then !== "function") {
+      core.start();
+      return;
+    }
+    world.stir();
+    (started as Promise<void>).then(
+      () => {
+        if (this.core === core) core.start();
+      },
+      (error: unknown) => this.crashed(error),
+    );
+  }
+
+  /** The power goes: nobody is told anything, and what the program held is gone. */
+  powerOff(): void {
+    const { core } = this;
+    if (core === null) return;
+    this.world.trace("power off", this.plan.id, "");
+    for (const wire of this.conditions.wires) wire.vanish();
+    this.core = null;
+    core.stop();
+    for (const timer of this.timers) this.world.clock.cancel(timer);
+    this.timers.clear();
+    if (this.online) {
+      this.online = false;
+      this.world.changed(this, false);
+    }
+  }
+
+  /** A storage that is empty again, and so a new secret: a boot count must never begin anew under the old one. */
+  loseStorage(): void {
+    this.storage = new MemoryStorage();
+    this.provisioned = false;
+    this.agentToken = this.makeSecret(this.boots);
+  }
+
+  /** The program threw where nothing catches: on a device, its end. */
+  private crashed(error: unknown): void {
+    this.print("error", `the program failed: ${String((error as Error)?.stack ?? error)}`);
+    this.powerOff();
+  }
+
+  private countBoot(): number {
+    const { suite } = this.world;
+    if (!this.provisioned) {
+      const made = provisionBootCount(this.storage, suite, this.agentToken);
+      if (!made.ok) throw new Error(made.advice);
+      this.provisioned = true;
+    }
+    const raised = raiseBootCount(this.storage, suite, this.agentToken);
+    if (!raised.ok) throw new Error(raised.advice);
+    return raised.count;
+  }
+
+  // ---- what its code is given
+
+  private ports(): AgentPorts {
+    const { world } = this;
+    const link: LinkPort = {
+      connect: (_url, events) => world.net.connect(this, new Entering(this, events)),
+    };
+    const timer: TimerPort = {
+      now: () => this.monotonicMs(),
+      set: (ms, fn) => world.clock.at(this.dueUs(ms), runTimer, this, fn),
+      clear: (handle) => world.clock.cancel(handle as Happening),
+    };
+    return {
+      link,
+      timer,
+      random: (length) => this.randomBytes(length),
+      suite: world.suite,
+      log: (level, message, fields) => {
+        if (level !== "debug" && level !== "info") {
+          this.print(
+            level,
+            fields === undefined ? message : `${message} ${JSON.stringify(fields)}`,
+          );
+        }
+      },
+    };
+  }
+
+  private dueUs(ms: number): number {
+    return this.world.clock.dueUs(ms / this.drift);
+  }
+
+  enter(): void {
+    this.world.enter(this);
+    if (this.program.isAsync) this.world.stir();
+  }
+
+  wallMs(): number {
+    return EPOCH_MS + this.monotonicMs() + this.skewMs;
+  }
+
+  monotonicMs(): number {
+    return Math.floor((this.world.clock.nowUs / 1000) * this.drift);
+  }
+
+  setTimer(ms: number, fn: () => void, again: boolean): unknown {
+    const handle: { current: Happening | null } = { current: null };
+    const arm = (): void => {
+      const happening = this.world.clock.at(this.dueUs(ms), runTimer, this, () => {
+        this.timers.delete(happening);
+        if (again) arm();
+        try {
+          fn();
+        } catch (error) {
+          this.print("error", `a timer of the program failed: ${String(error)}`);
+        }
+      });
+      this.timers.add(happening);
+      handle.current = happening;
+    };
+    arm();
+    return handle;
+  }
+
+  clearTimer(handle: unknown): void {
+    const current = (handle as { current?: Happening | null } | null | undefined)?.current;
+    if (current == null) return;
+    this.timers.delete(current);
+    this.world.clock.cancel(current);
+  }
+
+  randomFraction(): number {
+    return this.programDraws().fraction();
+  }
+
+  randomBytes(length: number): Uint8Array {
+    return this.programDraws().bytes(length);
+  }
+
+  print(level: string, text: string): void {
+    this.world.printed(this, level, text);
+  }
+
+  private programDraws(): Stream {
+    this.draws ??= new Stream(`${this.world.seed}/${this.plan.id}/random`);
+    return this.draws;
+  }
+}
+
+/** Link events that say first whose code runs. */
+class Entering {
+  private readonly device: Device;
+  private readonly events: {
+    opened(): void;
+    received(text: string): void;
+    closed(code: number, reason: string): void;
+  };
+
+  constructor(device: Device, events: Entering["events"]) {
+    this.device = device;
+    this.events = events;
+  }
+
+  opened(): void {
+    this.device.enter();
+    this.events.opened();
+  }
+
+  received(text: string): void {
+    this.device.enter();
+    this.events.received(text);
+  }
+
+  closed(code: number, reason: string): void {
+    this.device.enter();
+    this.events.closed(code, reason);
+  }
+}
+
+const runTimer = (device: Device, fn: () => void): void => {
+  device.enter();
+  fn();
+};

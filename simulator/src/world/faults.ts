@@ -1,0 +1,190 @@
+/** Plays one planned fault in a virtual world: what it does when it begins, and what its end takes back. */
+
+import { RECOVERY_US } from "../oracle/liveness.ts";
+import type { PlannedFault } from "../plan.ts";
+import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
+import { Stream } from "../streams.ts";
+import type { Device } from "./device.ts";
+import { hostile } from "./hostile.ts";
+import type { Conditions, Peer, Wire } from "./net.ts";
+import type { LoadedProgram } from "./program.ts";
+import type { World } from "./world.ts";
+
+export const playFault = (world: World, fault: PlannedFault): void => {
+  const { clock, liveness } = world;
+  const { spec } = fault;
+  world.trace("fault", spec.kind, "begins");
+  liveness.faultBegins(clock.nowUs);
+  const end = begin(world, fault);
+  clock.at(
+    fault.endUs,
+    () => {
+      end();
+      world.trace("fault", spec.kind, "ends");
+      liveness.faultEnds(clock.nowUs);
+      world.stir();
+      // A moment later than the recovery's end, when it is calm.
+      clock.at(clock.nowUs + RECOVERY_US + 1000, () => world.checkRecovered(), null, null);
+    },
+    null,
+    null,
+  );
+};
+
+const nothing = (): void => undefined;
+
+/** Begins the fault; the result ends it. */
+const begin = (world: World, fault: PlannedFault): (() => void) => {
+  const { spec, devices: numbers, clients } = fault;
+  const devices = numbers.map((n) => world.devices[n] as Device);
+  const peers: Peer[] = [...devices, ...clients.map((n) => world.people[n] as Peer)];
+  const each = (does: (conditions: Conditions) => void): void => {
+    for (const { conditions } of peers) does(conditions);
+  };
+  const eachWire = (does: (wire: Wire) => void): void =>
+    each(({ wires }) => {
+      for (const wire of [...wires]) does(wire);
+    });
+  switch (spec.kind) {
+    case "net.cut":
+      each((conditions) => {
+        conditions.cut += 1;
+      });
+      eachWire((wire) => wire.cut("the link was lost"));
+      return () =>
+        each((conditions) => {
+          conditions.cut -= 1;
+        });
+    case "net.partition":
+      each((conditions) => {
+        conditions.partitioned += 1;
+      });
+      return () => {
+        each((conditions) => {
+          conditions.partitioned -= 1;
+        });
+        eachWire((wire) => wire.healed());
+      };
+    case "net.half_open":
+      eachWire((wire) => wire.halfOpen("the link was lost"));
+      return nothing;
+    case "net.delay": {
+      const latencyUs = Math.round(durationMs(spec.latency as string) * 1000);
+      const jitterUs = Math.round(durationMs(spec.jitter ?? "0s") * 1000);
+      return change(peers, { latencyUs, jitterUs });
+    }
+    case "net.bandwidth":
+      return change(peers, { bytesPerS: sizeOf(spec.bandwidth as string) });
+    case "net.slow_reader":
+      each((conditions) => {
+        conditions.stalled += 1;
+      });
+      return () => {
+        each((conditions) => {
+          conditions.stalled -= 1;
+        });
+        eachWire((wire) => wire.readAgain());
+      };
+    case "net.corrupt":
+      return change(peers, { corrupt: part(spec.messages as string) });
+    case "device.reboot":
+      for (const device of devices) {
+        device.powerOff();
+        if (spec.storage === "lose") device.loseStorage();
+      }
+      return () => {
+        for (const device of devices) device.boot();
+      };
+    case "device.update":
+      return update(world, devices, spec.program as string);
+    case "clock.skew": {
+      const ms = durationMs(spec.by as string) * (spec.back === true ? -1 : 1);
+      for (const device of devices) device.skewMs += ms;
+      return nothing;
+    }
+    case "relay.restart":
+      world.relay.restart(durationMs(spec.for ?? "1s"));
+      return nothing;
+    case "relay.crash":
+      world.relay.crash(durationMs(spec.for ?? "2s"));
+      world.relayOracle.crashed();
+      return nothing;
+    case "relay.hostile": {
+      const draws = new Stream(`${world.seed}/hostile/${fault.atUs}`);
+      world.relay.meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), draws);
+      return () => {
+        world.relay.meddler = null;
+      };
+    }
+    case "store.slow": {
+      const before = world.store.latencyMs;
+      world.store.latencyMs = durationMs(spec.latency as string);
+      return () => {
+        world.store.latencyMs = before;
+      };
+    }
+    case "store.away":
+      world.store.away += 1;
+      return () => {
+        world.store.away -= 1;
+      };
+    case "operator.rotate":
+      return rotate(world, devices);
+  }
+};
+
+const part = (share: string): number => shareOf(share) * 2 ** 32;
+
+/** Sets conditions; the result puts back what was there. */
+const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) => {
+  const before = peers.map(({ conditions }) =>
+    Object.fromEntries(
+      Object.keys(to).map((key) => [key, conditions[key as keyof Conditions]] as const),
+    ),
+  );
+  for (const { conditions } of peers) Object.assign(conditions, to);
+  return () => {
+    for (const [i, { conditions }] of peers.entries()) Object.assign(conditions, before[i]);
+  };
+};
+
+/** A trial of another program, as `blindrelay push` does it: kept where the device logged in under it. */
+const update = (world: World, devices: readonly Device[], path: string): (() => void) => {
+  const before = devices.map((device) => ({
+    device,
+    program: device.program,
+    logins: device.logins,
+  }));
+  const program = world.programs.get(path) as LoadedProgram;
+  for (const device of devices) {
+    device.powerOff();
+    device.program = program;
+    device.boot();
+  }
+  return () => {
+    for (const { device, program: old, logins } of before) {
+      if (device.program !== program || device.logins > logins) continue;
+      device.powerOff();
+      device.program = old;
+      device.boot();
+    }
+  };
+};
+
+/** The operator is answered at once; the devices get their new tokens at the fault's end. */
+const rotate = (world: World, devices: readonly Device[]): (() => void) => {
+  const tokens = devices.map((device) => {
+    const old = device.relayToken;
+    const token = world.store.issueAgent(device.id);
+    world.relay.hub?.endAgent(device.id, "REVOKED", world.relay.nowMs());
+    world.relayOracle.revokedNow(old, device.conditions.wires);
+    return token;
+  });
+  return () => {
+    for (const [i, device] of devices.entries()) {
+      device.powerOff();
+      device.relayToken = tokens[i] as string;
+      device.boot();
+    }
+  };
+};

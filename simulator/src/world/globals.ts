@@ -1,0 +1,76 @@
+/** The globals of a virtual world: clock, timers and randomness of whichever device runs at the moment. */
+import type { Globals } from "./program.ts";
+
+/** The device whose code runs now. */
+export interface Running {
+  /** Its wall clock, in Unix milliseconds. */
+  wallMs(): number;
+  /** Its monotonic clock, in milliseconds. */
+  monotonicMs(): number;
+  setTimer(ms: number, fn: () => void, again: boolean): unknown;
+  clearTimer(handle: unknown): void;
+  randomFraction(): number;
+  randomBytes(length: number): Uint8Array;
+  print(level: "debug" | "info" | "warn" | "error", text: string): void;
+}
+
+export const makeGlobals = (current: () => Running): Globals => {
+  const wallMs = (): number => Math.floor(current().wallMs());
+  const date: DateConstructor = new Proxy(Date, {
+    construct: (target, args, made) =>
+      Reflect.construct(
+        target,
+        args.length === 0 ? [wallMs()] : args,
+        made === date ? target : made,
+      ),
+    apply: () => new Date(wallMs()).toString(),
+    get: (target, key) => (key === "now" ? wallMs : Reflect.get(target, key)),
+  });
+  const later =
+    (again: boolean) =>
+    (fn: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): unknown =>
+      current().setTimer(Math.max(again ? 1 : 0, Number(ms) || 0), () => fn(...args), again);
+  const clear = (handle: unknown): void => current().clearTimer(handle);
+  const print =
+    (level: "debug" | "info" | "warn" | "error") =>
+    (...parts: unknown[]): void =>
+      current().print(level, parts.map(String).join(" "));
+  return {
+    Date: date,
+    Math: Object.create(Math, { random: { value: () => current().randomFraction() } }),
+    setTimeout: later(false),
+    setInterval: later(true),
+    setImmediate: (fn: () => void) => current().setTimer(0, fn, false),
+    clearTimeout: clear,
+    clearInterval: clear,
+    clearImmediate: clear,
+    crypto: {
+      getRandomValues<T extends ArrayBufferView>(array: T): T {
+        const { buffer, byteOffset, byteLength } = array;
+        new Uint8Array(buffer, byteOffset, byteLength).set(current().randomBytes(byteLength));
+        return array;
+      },
+      randomUUID(): string {
+        const bytes = current().randomBytes(16);
+        bytes[6] = ((bytes[6] as number) & 15) | 64;
+        bytes[8] = ((bytes[8] as number) & 63) | 128;
+        const hex = Buffer.from(bytes).toString("hex");
+        return [
+          hex.slice(0, 8),
+          hex.slice(8, 12),
+          hex.slice(12, 16),
+          hex.slice(16, 20),
+          hex.slice(20),
+        ].join("-");
+      },
+    },
+    performance: { now: () => current().monotonicMs(), timeOrigin: 0 },
+    console: {
+      log: print("info"),
+      info: print("info"),
+      debug: print("debug"),
+      warn: print("warn"),
+      error: print("error"),
+    },
+  };
+};

@@ -1,0 +1,439 @@
+/**
+ * The virtual network: one `Wire` for each connection between a peer (a device or a client) and the relay. As TCP does, a wire
+ * delivers in order and loses nothing until it breaks; how late, how broken and how slow is up to the peer's `Conditions`.
+ *
+ *   peer --send--> latency, jitter --> (partition: parked) --> (relay paused: held) --> hub.receive
+ *   peer <--received-- (corrupt) <-- (partition: parked) <-- bandwidth, slow reader <-- relay's link.send
+ *
+ * A break ends both sides (`cut`), one side (`halfOpen`: the relay is not told), or silently stops everything (`partition`).
+ */
+import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
+import type { Connection, Frame, LinkPort as RelayLink } from "@blindrelay/relay-server/core";
+import type { PlannedNetwork } from "../plan.ts";
+import type { Stream } from "../streams.ts";
+import type { Clock } from "./clock.ts";
+
+/** Bytes on their way inside the two kernels that a peer which does not read still takes. */
+const KERNEL_BYTES = 65_536;
+/** A closing handshake that is not answered ends after this long. */
+const CLOSE_GRACE_US = 1_000_000;
+/** TCP's and WebSocket's handshakes: the request of the third arrives at the relay. */
+const HANDSHAKE_WAYS = 3;
+
+/** How a peer's network is right now. Counts, because faults overlap. */
+export class Conditions {
+  /** No link is made, none lives. */
+  cut = 0;
+  /** Nothing gets through. */
+  partitioned = 0;
+  /** The peer reads nothing. */
+  stalled = 0;
+  latencyUs: number;
+  jitterUs: number;
+  bytesPerS: number;
+  /** Of the messages towards the relay and from it, in parts of 2^32. */
+  corrupt = 0;
+  readonly wires = new Set<Wire>();
+
+  constructor(network: PlannedNetwork) {
+    this.latencyUs = network.latencyUs;
+    this.jitterUs = network.jitterUs;
+    this.bytesPerS = network.bytesPerS;
+  }
+}
+
+/** One end of the network, as the network knows it. */
+export interface Peer {
+  readonly id: string;
+  readonly address: string;
+  readonly conditions: Conditions;
+  readonly netDraws: Stream;
+}
+
+/** The relay, as the network knows it. */
+export interface Station {
+  /** Whether its port answers. */
+  readonly isUp: boolean;
+  hasRoom(address: string): boolean;
+  accept(wire: Wire): Connection;
+  receive(connection: Connection, text: string, frame: Uint8Array): void;
+  closed(connection: Connection): void;
+  /** What a hostile relay makes of a packet on its way to a peer; the texts in its place. */
+  meddle(wire: Wire, text: string): readonly string[];
+}
+
+/** Who watches the network. */
+export interface Observer {
+  trace(what: string, who: string, text: string): void;
+  /** A text has reached the relay, or leaves it. */
+  atRelay(wire: Wire, text: string, direction: "up" | "down"): void;
+  /** What was just delivered may have set promises going. */
+  stir(): void;
+}
+
+type Side = "open" | "closing" | "gone";
+
+export class Wire implements Link {
+  readonly peer: Peer;
+  /** A number of its own, from 1. */
+  readonly number: number;
+  /** Whom it was authenticated as, for the oracles. */
+  session: unknown = null;
+  private readonly net: Net;
+  private readonly events: LinkEvents;
+  private connection: Connection | null = null;
+  private here: Side = "open";
+  private there: Side = "gone";
+  /** Nothing that the relay sends arrives any more, and it does not know. */
+  private deaf = false;
+  private paused = false;
+  private held: string[] = [];
+  /** Arrivals so far, so that nothing overtakes. */
+  private lastUpUs = 0;
+  private lastDownUs = 0;
+  private freeUs = 0;
+  /** What waits for a partition's end, in order. */
+  private parked: (() => void)[] = [];
+  /** What a stalled reader has not read. */
+  private unread: string[] = [];
+  private unreadBytes = 0;
+
+  constructor(net: Net, peer: Peer, number: number, events: LinkEvents) {
+    this.net = net;
+    this.peer = peer;
+    this.number = number;
+    this.events = events;
+    peer.conditions.wires.add(this);
+    if (peer.conditions.cut > 0) {
+      this.here = "closing";
+      net.clock.at(net.clock.nowUs + 1000, failed, this, "network is unreachable");
+      return;
+    }
+    this.up(HANDSHAKE_WAYS, arrive, "");
+  }
+
+  // ---- the peer's end
+
+  send(text: string): void {
+    if (this.here !== "open" || this.there === "gone") return;
+    this.up(1, deliverUp, this.maybeCorrupt(text));
+  }
+
+  close(code: number, reason: string): void {
+    if (this.here !== "open") return;
+    this.here = "closing";
+    this.net.observer.trace("close", this.who(), `${code} ${reason}`);
+    if (this.there === "open" && !this.deaf) this.up(1, peerClosed, "");
+    const rtt = 2 * this.peer.conditions.latencyUs;
+    const wait =
+      this.peer.conditions.partitioned > 0 ? CLOSE_GRACE_US : Math.min(rtt, CLOSE_GRACE_US);
+    this.net.clock.at(this.net.clock.nowUs + wait, ended, this, `${code} ${reason}`);
+  }
+
+  queuedBytes(): number {
+    return 0;
+  }
+
+  // ---- the relay's end, by way of `RelayEnd`
+
+  relaySend(frame: Frame): void {
+    if (this.there !== "open") return;
+    const text = typeof frame === "string" ? frame : latin1(frame);
+    this.net.observer.atRelay(this, text, "down");
+    for (const one of this.net.station.meddle(this, text)) this.relayWrite(one);
+  }
+
+  relayPause(): void {
+    this.paused = true;
+  }
+
+  relayResume(): void {
+    this.paused = false;
+    if (this.held.length > 0) this.net.clock.at(this.net.clock.nowUs, releaseHeld, this, null);
+  }
+
+  private relayWrite(text: string): void {
+    if (this.deaf) return;
+    if (this.peer.conditions.stalled > 0 || this.unread.length > 0) {
+      this.unread.push(text);
+      this.unreadBytes += text.length;
+      return;
+    }
+    this.down(this.maybeCorrupt(text));
+  }
+
+  relayQueued(): number {
+    const { bytesPerS } = this.peer.conditions;
+    const waiting = Math.max(0, this.freeUs - this.net.clock.nowUs);
+    const sending = bytesPerS > 0 ? (waiting * bytesPerS) / 1e6 : 0;
+    return Math.max(0, Math.ceil(this.unreadBytes + sending) - KERNEL_BYTES);
+  }
+
+  relayClose(code: number, reason: string): void {
+    if (this.there !== "open") return;
+    this.there = "closing";
+    const { clock } = this.net;
+    const reaches = !this.deaf && this.peer.conditions.stalled === 0;
+    if (reaches) this.down(`\u0000${code} ${reason}`);
+    const rtt = 2 * this.peer.conditions.latencyUs;
+    const wait = reaches && this.peer.conditions.partitioned === 0 ? rtt : CLOSE_GRACE_US;
+    clock.at(Math.max(clock.nowUs + wait, reaches ? this.lastDownUs : 0), relayGone, this, null);
+  }
+
+  // ---- what faults do
+
+  /** Both ends learn of it at once; what was on its way is lost. */
+  cut(reason: string): void {
+    this.failHere(reason);
+    this.goneThere();
+  }
+
+  /** The peer's end is gone, and the relay is not told. */
+  halfOpen(reason: string): void {
+    this.deaf = true;
+    this.failHere(reason);
+  }
+
+  /** The peer lost its power: its end says nothing to anybody any more. */
+  vanish(): void {
+    this.deaf = true;
+    this.here = "gone";
+    this.leave();
+  }
+
+  /** The relay's process died: its end is gone, and the peer's kernel hears of it. */
+  relayDied(): void {
+    this.there = "gone";
+    this.connection = null;
+    if (this.here === "open") {
+      this.here = "closing";
+      const at = this.net.clock.nowUs + this.peer.conditions.latencyUs;
+      this.net.clock.at(at, failed, this, "the connection was reset");
+    }
+    this.leave();
+  }
+
+  /** What a partition held back goes on its way. */
+  healed(): void {
+    const { parked } = this;
+    this.parked = [];
+    for (const go of parked) go();
+  }
+
+  /** A reader that reads again. */
+  readAgain(): void {
+    const { unread } = this;
+    this.unread = [];
+    this.unreadBytes = 0;
+    for (const text of unread) this.down(this.maybeCorrupt(text));
+  }
+
+  /** Hands a text to the peer as if the relay had sent it; for hostile relays. */
+  inject(text: string): void {
+    if (this.there === "open" && !this.deaf) this.down(text);
+  }
+
+  who(): string {
+    return `${this.peer.id}#${this.number}`;
+  }
+
+  get isOpenAtRelay(): boolean {
+    return this.there === "open";
+  }
+
+  // ---- on the way
+
+  private up(ways: number, act: (wire: Wire, text: string) => void, text: string): void {
+    const { clock } = this.net;
+    const { latencyUs, jitterUs } = this.peer.conditions;
+    const jitter = jitterUs > 0 ? this.peer.netDraws.below(jitterUs + 1) : 0;
+    const at = Math.max(this.lastUpUs, clock.nowUs + ways * latencyUs + jitter);
+    this.lastUpUs = at;
+    clock.at(at, act, this, text);
+  }
+
+  private down(text: string): void {
+    const { clock } = this.net;
+    const { latencyUs, jitterUs, bytesPerS } = this.peer.conditions;
+    if (bytesPerS > 0) {
+      const begins = Math.max(this.freeUs, clock.nowUs);
+      this.freeUs = begins + Math.ceil((text.length * 1e6) / bytesPerS);
+    }
+    const leaves = bytesPerS > 0 ? this.freeUs : clock.nowUs;
+    const jitter = jitterUs > 0 ? this.peer.netDraws.below(jitterUs + 1) : 0;
+    const at = Math.max(this.lastDownUs, leaves + latencyUs + jitter);
+    this.lastDownUs = at;
+    clock.at(at, deliverDown, this, text);
+  }
+
+  /** Whether it has to wait for a partition's end, and then does. */
+  private waits(go: () => void): boolean {
+    if (this.peer.conditions.partitioned === 0 && this.parked.length === 0) return false;
+    this.parked.push(go);
+    return true;
+  }
+
+  private maybeCorrupt(text: string): string {
+    const { corrupt } = this.peer.conditions;
+    if (corrupt === 0 || this.peer.netDraws.next() >= corrupt || text.startsWith("\u0000"))
+      return text;
+    const at = this.peer.netDraws.below(text.length);
+    const other = String.fromCharCode(33 + this.peer.netDraws.below(94));
+    this.net.corrupted += 1;
+    return text.slice(0, at) + other + text.slice(at + 1);
+  }
+
+  arrive(): void {
+    if (this.waits(() => this.arrive())) return;
+    if (this.here !== "open") return;
+    const { station, observer, clock } = this.net;
+    if (!station.isUp || !station.hasRoom(this.peer.address)) {
+      this.here = "closing";
+      const reason = station.isUp ? "HTTP 503" : "connection refused";
+      clock.at(clock.nowUs + this.peer.conditions.latencyUs, failed, this, reason);
+      return;
+    }
+    observer.trace("connect", this.who(), this.peer.address);
+    this.there = "open";
+    this.connection = station.accept(this);
+    this.down("\u0001");
+  }
+
+  deliverUp(text: string): void {
+    if (this.waits(() => this.deliverUp(text))) return;
+    if (this.there !== "open" || this.connection === null) return;
+    if (this.paused) {
+      this.held.push(text);
+      return;
+    }
+    const { observer, station } = this.net;
+    observer.trace("up", this.who(), text);
+    observer.atRelay(this, text, "up");
+    station.receive(this.connection, text, Buffer.from(text, "latin1"));
+  }
+
+  releaseHeld(): void {
+    while (!this.paused && this.held.length > 0 && this.there === "open") {
+      const text = this.held.shift() as string;
+      const { observer, station } = this.net;
+      observer.trace("up", this.who(), text);
+      observer.atRelay(this, text, "up");
+      station.receive(this.connection as Connection, text, Buffer.from(text, "latin1"));
+    }
+  }
+
+  deliverDown(text: string): void {
+    if (this.waits(() => this.deliverDown(text))) return;
+    if (this.here !== "open") return;
+    const { observer } = this.net;
+    if (text === "\u0001") {
+      this.events.opened();
+    } else if (text.startsWith("\u0000")) {
+      this.here = "closing";
+      this.ended(text.slice(1));
+    } else {
+      observer.trace("down", this.who(), text);
+      this.events.received(text);
+    }
+    observer.stir();
+  }
+
+  /** The peer's close frame has come. */
+  peerClosed(): void {
+    if (this.waits(() => this.peerClosed())) return;
+    this.goneThere();
+  }
+
+  ended(how: string): void {
+    if (this.here === "gone") return;
+    this.here = "gone";
+    const code = Number.parseInt(how, 10);
+    this.net.observer.trace("closed", this.who(), how);
+    this.leave();
+    this.events.closed(code, how.slice(String(code).length + 1));
+    this.net.observer.stir();
+  }
+
+  goneThere(): void {
+    if (this.there === "gone") return;
+    this.there = "gone";
+    const { connection } = this;
+    this.connection = null;
+    this.held = [];
+    this.leave();
+    if (connection !== null) this.net.station.closed(connection);
+  }
+
+  private failHere(reason: string): void {
+    if (this.here !== "open") return;
+    this.here = "closing";
+    this.net.clock.at(this.net.clock.nowUs, failed, this, reason);
+  }
+
+  private leave(): void {
+    if (this.here === "gone" && this.there === "gone") this.peer.conditions.wires.delete(this);
+  }
+}
+
+/** The relay's end of a wire, as the hub sees it. */
+export class RelayEnd implements RelayLink {
+  private readonly wire: Wire;
+
+  constructor(wire: Wire) {
+    this.wire = wire;
+  }
+
+  send(frame: Frame): void {
+    this.wire.relaySend(frame);
+  }
+
+  queued(): number {
+    return this.wire.relayQueued();
+  }
+
+  /** Control pings are not played: nothing that matters answers them. */
+  ping(): void {}
+
+  close(code: number, reason: string): void {
+    this.wire.relayClose(code, reason);
+  }
+
+  pause(): void {
+    this.wire.relayPause();
+  }
+
+  resume(): void {
+    this.wire.relayResume();
+  }
+}
+
+export class Net {
+  readonly clock: Clock;
+  readonly station: Station;
+  readonly observer: Observer;
+  corrupted = 0;
+  private wires = 0;
+
+  constructor(clock: Clock, station: Station, observer: Observer) {
+    this.clock = clock;
+    this.station = station;
+    this.observer = observer;
+  }
+
+  connect(peer: Peer, events: LinkEvents): Wire {
+    this.wires += 1;
+    return new Wire(this, peer, this.wires, events);
+  }
+}
+
+const arrive = (wire: Wire): void => wire.arrive();
+const deliverUp = (wire: Wire, text: string): void => wire.deliverUp(text);
+const deliverDown = (wire: Wire, text: string): void => wire.deliverDown(text);
+const peerClosed = (wire: Wire): void => wire.peerClosed();
+const relayGone = (wire: Wire): void => wire.goneThere();
+const releaseHeld = (wire: Wire): void => wire.releaseHeld();
+const ended = (wire: Wire, how: string): void => wire.ended(how);
+const failed = (wire: Wire, reason: string): void => wire.ended(`1006 ${reason}`);
+
+const latin1 = (frame: Uint8Array): string =>
+  Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("latin1");

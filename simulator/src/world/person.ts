@@ -1,0 +1,136 @@
+/** A client of the virtual world: the public client SDK over virtual time and the virtual network. */
+import { type CallError, Client, type Presence } from "@blindrelay/client-sdk";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import type { PlannedNetwork } from "../plan.ts";
+import { Stream } from "../streams.ts";
+import type { Clock, Happening } from "./clock.ts";
+import type { Device } from "./device.ts";
+import { Conditions, type Net, type Peer } from "./net.ts";
+
+/** A client that could not connect at all tries again after this long. */
+const RETRY_MS = 5_000;
+
+export interface PersonWorld {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly net: Net;
+  readonly suite: Suite;
+  accountToken(): string;
+  stir(): void;
+  /** A client was made; nothing of it has run. */
+  met(person: Person, client: Client): void;
+  presence(person: Person, presence: Presence): void;
+  linked(person: Person, online: boolean): void;
+}
+
+export interface PersonOptions {
+  id: string;
+  address: string;
+  network: PlannedNetwork;
+  presence: boolean;
+}
+
+export class Person implements Peer {
+  readonly id: string;
+  readonly address: string;
+  readonly conditions: Conditions;
+  readonly netDraws: Stream;
+  client: Client | null = null;
+  online = false;
+  links = 0;
+  private readonly world: PersonWorld;
+  private readonly presence: boolean;
+  private readonly draws: Stream;
+
+  constructor(world: PersonWorld, options: PersonOptions) {
+    this.world = world;
+    this.id = options.id;
+    this.address = options.address;
+    this.presence = options.presence;
+    this.conditions = new Conditions(options.network);
+    this.netDraws = new Stream(`${world.seed}/${options.id}/net`);
+    this.draws = new Stream(`${world.seed}/${options.id}/random`);
+  }
+
+  /** Connects, and tries again where that fails. */
+  start(): void {
+    const { world } = this;
+    const client = new Client(
+      {
+        url: "ws://relay.invalid/wss",
+        accountToken: world.accountToken(),
+        presence: this.presence,
+      },
+      {
+        link: {
+          connect: (_url, events) => {
+            this.links += 1;
+            return world.net.connect(this, events);
+          },
+        },
+        timer: {
+          now: () => world.clock.nowMs(),
+          set: (ms, fn) => world.clock.at(world.clock.dueUs(ms), runTimer, this, fn),
+          clear: (handle) => world.clock.cancel(handle as Happening),
+        },
+        random: (length) => this.draws.bytes(length),
+        suite: world.suite,
+        log: () => undefined,
+      },
+    );
+    world.met(this, client);
+    client.on("link", ({ state }) => {
+      const online = state === "online";
+      if (online === this.online) return;
+      this.online = online;
+      world.linked(this, online);
+    });
+    if (this.presence) client.on("presence", (presence) => world.presence(this, presence));
+    this.client = client;
+    client.start().catch(() => {
+      if (this.client !== client) return;
+      this.client = null;
+      world.clock.after(RETRY_MS, () => this.start());
+    });
+    world.stir();
+  }
+
+  stop(): void {
+    const { client } = this;
+    this.client = null;
+    client?.close();
+  }
+
+  /** Calls a device; `done` hears how it ended, once. */
+  call(
+    device: Device,
+    request: { method: string; params: unknown; timeoutMs: number; idempotent: boolean },
+    done: (result: unknown, error: CallError | null) => void,
+  ): void {
+    const { method, params, timeoutMs, idempotent } = request;
+    this.world.stir();
+    if (this.client === null) {
+      done(undefined, {
+        code: "UNREACHABLE",
+        message: "the client is not connected yet",
+      } as CallError);
+      return;
+    }
+    this.client
+      .agent(device.id, device.agentToken, { version: device.plan.version })
+      .call(method, params, { timeoutMs, idempotent })
+      .then(
+        (result) => done(result, null),
+        (error: CallError) => done(undefined, error),
+      );
+  }
+
+  stir(): void {
+    this.world.stir();
+  }
+}
+
+const runTimer = (person: Person, fn: () => void): void => {
+  person.stir();
+  fn();
+};

@@ -1,0 +1,285 @@
+/**
+ * Device programs in the virtual world: the file as it is, with the world's clock, timers and randomness in the places of the real
+ * ones, and with variables of its own for every device and every start, as on a board.
+ *
+ * The module is read as text and becomes a function whose parameters are the globals it may see; `export default` becomes an
+ * assignment of the same length, so lines and columns stay what they are. What reaches for real time, randomness or I/O is found
+ * by reading, before anything runs.
+ */
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { extname } from "node:path";
+import { Script } from "node:vm";
+import type { Program } from "@blindrelay/agent-sdk";
+import { Streams } from "@blindrelay/agent-sdk/streams";
+import { type Node, parse } from "acorn";
+import { type Problem, ScenarioError } from "../scenario/problems.ts";
+
+type Tree = Node & Record<string, unknown>;
+
+/** The world's globals: what a program finds under these names. */
+export interface Globals {
+  Date: DateConstructor;
+  Math: Math;
+  setTimeout: (fn: () => void, ms?: number) => unknown;
+  clearTimeout: (handle: unknown) => void;
+  setInterval: (fn: () => void, ms?: number) => unknown;
+  clearInterval: (handle: unknown) => void;
+  setImmediate: (fn: () => void) => unknown;
+  clearImmediate: (handle: unknown) => void;
+  crypto: object;
+  performance: object;
+  console: object;
+}
+
+const GLOBAL_NAMES = [
+  "Date",
+  "Math",
+  "setTimeout",
+  "clearTimeout",
+  "setInterval",
+  "clearInterval",
+  "setImmediate",
+  "clearImmediate",
+  "crypto",
+  "performance",
+  "console",
+] as const;
+
+/** What no device program has in the virtual world, and why. */
+const FORBIDDEN: ReadonlyMap<string, string> = new Map([
+  ...["process", "require", "module", "Deno", "Bun"].map((name) => [name, "the real process"]),
+  ...["fetch", "WebSocket", "XMLHttpRequest", "EventSource", "navigator"].map((name) => [
+    name,
+    "the real network",
+  ]),
+  ...["Worker", "SharedArrayBuffer", "Atomics", "BroadcastChannel", "MessageChannel"].map(
+    (name) => [name, "real threads"],
+  ),
+  ...["eval", "Function", "globalThis", "global", "window", "self"].map((name) => [
+    name,
+    "globals past the world's",
+  ]),
+  ...["Temporal", "Intl"].map((name) => [name, "the real clock"]),
+  ...["WeakRef", "FinalizationRegistry"].map((name) => [name, "the garbage collector's timing"]),
+] as [string, string][]);
+
+/** Modules that a device program may import: parts of the SDK that run on every board. */
+const IMPORTS: ReadonlyMap<string, object> = new Map([
+  ["@blindrelay/agent-sdk/streams", { Streams }],
+]);
+
+/** A program that can be started any number of times. */
+export interface LoadedProgram {
+  readonly file: string;
+  readonly source: string;
+  /** Uses promises or async functions: what it does may go on after a handler returned. */
+  readonly isAsync: boolean;
+  /** A fresh instance of the module: its default export, with variables of its own. */
+  instantiate(globals: Globals): Program;
+}
+
+/** Reads a program. `shown`: the file as errors name it. Throws a ScenarioError that names line and column. */
+export function loadProgram(path: string, shown: string): LoadedProgram {
+  return parseProgram(readFileSync(path, "utf8"), shown);
+}
+
+export function parseProgram(source: string, file: string): LoadedProgram {
+  const text = [".ts", ".mts"].includes(extname(file)) ? stripTypes(source, file) : source;
+  let tree: Tree;
+  try {
+    tree = parse(text, {
+      ecmaVersion: "latest",
+      sourceType: "module",
+      locations: true,
+      allowAwaitOutsideFunction: true,
+    }) as unknown as Tree;
+  } catch (error) {
+    const { loc, message } = error as { loc?: { line: number; column: number }; message: string };
+    const { line, column } = loc ?? { line: 1, column: 0 };
+    throw new ScenarioError([
+      { file, line, column: column + 1, message: message.replace(/ \([0-9:]+\)$/, "") },
+    ]);
+  }
+  const problems = examine(tree, file);
+  if (problems.length > 0) throw new ScenarioError(problems);
+  const body = asFunctionBody(text, tree);
+  // The inner function lets a program declare names that the world also has.
+  const head = `(function (__x, __imports, ${GLOBAL_NAMES.join(", ")}) { return (function () { "use strict"; `;
+  const script = new Script(`${head}${body}\n}).call(undefined); })`, {
+    filename: file,
+    columnOffset: -head.length,
+  });
+  const factory = script.runInThisContext() as (...args: unknown[]) => void;
+  return {
+    file,
+    source,
+    isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
+    instantiate(globals) {
+      const exported: { default?: unknown } = {};
+      factory(exported, IMPORTS, ...GLOBAL_NAMES.map((name) => globals[name]));
+      return exported.default as Program;
+    },
+  };
+}
+
+function stripTypes(source: string, file: string): string {
+  try {
+    return stripTypeScriptTypes(source);
+  } catch (error) {
+    throw new ScenarioError([{ file, line: 1, column: 1, message: (error as Error).message }]);
+  }
+}
+
+function examine(tree: Tree, file: string): Problem[] {
+  const problems: Problem[] = [];
+  const declared = new Set<string>();
+  const used: Tree[] = [];
+  const report = (node: Tree, message: string): void => {
+    const { line, column } = (node.loc as { start: { line: number; column: number } }).start;
+    problems.push({ file, line, column: column + 1, message });
+  };
+  let hasDefault = false;
+  walk(tree, null, (node, parent, key) => {
+    switch (node.type) {
+      case "ExportDefaultDeclaration":
+        hasDefault = true;
+        break;
+      case "ExportSpecifier":
+        if (nameOf(node.exported as Tree) === "default") hasDefault = true;
+        break;
+      case "ExportAllDeclaration":
+        report(node, "a device program is one file and passes nothing on");
+        break;
+      case "ImportDeclaration": {
+        const from = String((node.source as Tree).value);
+        if (!IMPORTS.has(from)) report(node, importProblem(from));
+        break;
+      }
+      case "ImportExpression":
+        report(node, "import() reaches real I/O, which the virtual world does not have");
+        break;
+      case "MetaProperty":
+        if (nameOf(node.meta as Tree) === "import") report(node, "import.meta is not of the world");
+        break;
+      case "AwaitExpression":
+        if (!insideFunction.has(node)) report(node, "await outside of a function");
+        break;
+      case "Identifier":
+        if (isBinding(node, parent, key)) declared.add(String(node.name));
+        else if (isReference(parent, key)) used.push(node);
+        break;
+    }
+  });
+  for (const node of used) {
+    const name = String(node.name);
+    const reason = FORBIDDEN.get(name);
+    if (reason !== undefined && !declared.has(name)) {
+      report(
+        node,
+        `${name} reaches ${reason}; use what the agent gives (agent.now, agent.random, agent.every, agent.log), or world: live`,
+      );
+    }
+  }
+  if (!hasDefault) {
+    report(tree, "a device program exports a function: export default (agent) => { … }");
+  }
+  return problems.sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function importProblem(from: string): string {
+  if (from.startsWith(".") || from.startsWith("/")) {
+    return `a device program is one file: bundle ${from} into it, or use world: live`;
+  }
+  const what = from.startsWith("node:") ? "real I/O, time or randomness" : "a package";
+  return `importing ${from} reaches ${what}, which the virtual world does not have; use world: live`;
+}
+
+type Visit = (node: Tree, parent: Tree | null, key: string) => void;
+
+/** Nodes below some function; filled while walking. */
+const insideFunction = new WeakSet<object>();
+
+function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = false): void {
+  if (within) insideFunction.add(node);
+  visit(node, parent, key);
+  const inside = within || /Function/.test(node.type);
+  for (const [name, value] of Object.entries(node)) {
+    if (name === "loc" || typeof value !== "object" || value === null) continue;
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (typeof (child as Tree | null)?.type === "string") walk(child, node, visit, name, inside);
+    }
+  }
+}
+
+const nameOf = (node: Tree): string => String(node.name ?? node.value);
+
+/** Whether an identifier declares a name. A name declared anywhere in the file counts everywhere: shadowing is no offence. */
+function isBinding(_node: Tree, parent: Tree | null, key: string): boolean {
+  if (parent === null) return false;
+  if (parent.type === "VariableDeclarator") return key === "id";
+  if (/Function|Class/.test(parent.type)) return key === "id" || key === "params";
+  if (parent.type === "CatchClause") return key === "param";
+  if (/^Import/.test(parent.type)) return key === "local";
+  return false;
+}
+
+function isReference(parent: Tree | null, key: string): boolean {
+  if (parent === null) return true;
+  if (parent.type === "MemberExpression") return key === "object" || parent.computed === true;
+  if (parent.type === "Property" || /Definition$/.test(parent.type)) {
+    return key === "value" || parent.computed === true;
+  }
+  if (/^(Export|Import|Label|Break|Continue|MetaProp)/.test(parent.type)) return false;
+  // A guard that asks whether a name exists is answered: it does not.
+  return !(parent.type === "UnaryExpression" && parent.operator === "typeof");
+}
+
+/** The text with its imports and exports written as a function's body says them, every other character where it was. */
+function asFunctionBody(text: string, tree: Tree): string {
+  const edits: { from: number; to: number; text: string }[] = [];
+  const exported: string[] = [];
+  for (const node of tree.body as Tree[]) {
+    const { start, end } = node;
+    if (node.type === "ImportDeclaration") {
+      edits.push({ from: start, to: end, text: importText(node) });
+    } else if (node.type === "ExportDefaultDeclaration") {
+      const declaration = node.declaration as Tree;
+      const named = /(Function|Class)Declaration/.test(declaration.type) && declaration.id !== null;
+      if (named) {
+        edits.push({ from: start, to: declaration.start, text: "" });
+        exported.push(nameOf(declaration.id as Tree));
+      } else {
+        edits.push({ from: start, to: declaration.start, text: "__x.default =" });
+        // Without its name a declaration is an expression, which wants its end said.
+        edits.push({ from: end, to: end, text: ";" });
+      }
+    } else if (node.type === "ExportNamedDeclaration") {
+      const declaration = node.declaration as Tree | null;
+      edits.push({ from: start, to: declaration === null ? end : declaration.start, text: "" });
+      for (const specifier of node.specifiers as Tree[]) {
+        if (nameOf(specifier.exported as Tree) === "default") {
+          exported.push(nameOf(specifier.local as Tree));
+        }
+      }
+    }
+  }
+  let body = text;
+  for (const { from, to, text: instead } of edits.sort((a, b) => b.from - a.from)) {
+    const gone = body.slice(from, to);
+    // Line ends stay, so that a line is still where it was.
+    const rest = gone.slice(instead.length).replace(/[^\n]/g, " ");
+    body = body.slice(0, from) + instead + rest + body.slice(to);
+  }
+  return exported.length === 0 ? body : `${body}\n__x.default = ${exported.at(-1)};`;
+}
+
+function importText(node: Tree): string {
+  const from = JSON.stringify((node.source as Tree).value);
+  const names = (node.specifiers as Tree[]).map((specifier) => {
+    const local = nameOf(specifier.local as Tree);
+    const imported = specifier.imported as Tree | undefined;
+    return imported === undefined ? local : `${nameOf(imported)}: ${local}`;
+  });
+  return `const {${names.join(", ")}}=__imports.get(${from});`;
+}

@@ -1,0 +1,627 @@
+/**
+ * A virtual world: relay, devices and clients in one thread, under one clock and one seed. It plays a plan, and stops at the first
+ * violation of an oracle.
+ *
+ * An event is played to its end before the next; where it may have set promises going (a look-up of the relay's, a call's outcome,
+ * an async device program), they all settle before time moves on.
+ */
+import type { AgentCore } from "@blindrelay/agent-sdk";
+import type { Client, Presence } from "@blindrelay/client-sdk";
+import { OUTBOX_BYTES } from "@blindrelay/protocol";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type Interview, kindNamed } from "../devices/kinds.ts";
+import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
+import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import { NonceOracle } from "../oracle/nonces.ts";
+import { PacketOracle } from "../oracle/packets.ts";
+import { RelayOracle } from "../oracle/relay.ts";
+import type { Plan, PlannedLoad } from "../plan.ts";
+import { Measurements } from "../run/measure.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { durationMs, sizeOf } from "../scenario/units.ts";
+import { Stream } from "../streams.ts";
+import { Clock } from "./clock.ts";
+import { Device } from "./device.ts";
+import { playFault } from "./faults.ts";
+import { makeGlobals } from "./globals.ts";
+import { Net, type Observer, type Wire } from "./net.ts";
+import { Person } from "./person.ts";
+import type { LoadedProgram } from "./program.ts";
+import { VirtualRelay } from "./relay.ts";
+import { ModelStore } from "./store.ts";
+import { Trace } from "./trace.ts";
+
+export const ORACLES = {
+  nonce: "no key and nonce seals two plaintexts",
+  once: "no packet is accepted twice",
+  delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
+  "exactly-once": "a call that was answered was executed exactly once",
+  blind: "the relay holds, logs and stores nothing readable",
+  revoked: "nobody acts after their revocation was acknowledged",
+  presence: "presence agrees with the truth",
+  bounds: "queues, tables and counts stay within their bounds",
+  liveness: "without faults no call fails; 100 s after the last everybody is served",
+} as const;
+
+export type OracleName = keyof typeof ORACLES;
+
+export interface Violation {
+  oracle: OracleName;
+  detail: string;
+  atUs: number;
+}
+
+export interface WorldOptions {
+  scenario: Scenario;
+  plan: Plan;
+  /** By path as the scenario writes it, or by kind. */
+  programs: ReadonlyMap<string, LoadedProgram>;
+  /** Entries of the trace that can be read afterwards. */
+  keptEntries?: number;
+  /** The crypto; real unless a test brings another. */
+  suite?: Suite;
+}
+
+/** How long the world goes on for calls that are still under way at the end. */
+const SETTLE_US = 60_000_000;
+/** Samples of a run, at most about so many. */
+const SAMPLES = 900;
+const CHECK_US = 10_000_000;
+/** Real milliseconds between two looks at whether to stop. */
+const BREATH_MS = 50;
+
+interface Call {
+  record: CallRecord;
+  fromUs: number;
+  places: string[];
+  /** The handler began and has not settled. */
+  running: boolean;
+}
+
+export class World implements Observer {
+  readonly scenario: Scenario;
+  readonly plan: Plan;
+  readonly seed: number;
+  readonly clock = new Clock();
+  readonly traceLog: Trace;
+  readonly measured = new Measurements();
+  readonly net: Net;
+  readonly store: ModelStore;
+  readonly relay: VirtualRelay;
+  readonly suite: Suite;
+  readonly devices: Device[];
+  readonly people: Person[];
+  readonly globals = makeGlobals(() => this.running);
+  readonly programs: ReadonlyMap<string, LoadedProgram>;
+  readonly liveness: LivenessOracle;
+  readonly relayOracle: RelayOracle;
+  violation: Violation | null = null;
+  private readonly nonces: NonceOracle;
+  private readonly packets: PacketOracle;
+  private readonly calls: CallOracle;
+  private readonly byPlace = new Map<string, Call>();
+  private readonly presences = new Map<string, Map<string, boolean>>();
+  private running: Device;
+  private stirred = false;
+  private underWay = 0;
+  private online = 0;
+  private connects = 0;
+  private readonly outboxBytes: number;
+
+  constructor(options: WorldOptions) {
+    const { scenario, plan, programs } = options;
+    this.scenario = scenario;
+    this.plan = plan;
+    this.seed = plan.seed;
+    this.programs = programs;
+    this.traceLog = new Trace(options.keptEntries ?? 0);
+    this.outboxBytes =
+      scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
+    const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
+    this.nonces = new NonceOracle(violate("nonce"));
+    this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
+    this.calls = new CallOracle(violate("exactly-once"));
+    this.liveness = new LivenessOracle(violate("liveness"));
+    this.relayOracle = new RelayOracle((oracle, detail) => this.violate(oracle, detail), {
+      isOnline: (agentId) => this.relay.hub?.isOnline(agentId) ?? false,
+      outboxBytes: this.outboxBytes,
+    });
+    this.suite = this.nonces.watch(options.suite ?? nodeSuite());
+    const { relay = {} } = scenario;
+    this.store = new ModelStore(
+      this.clock,
+      new Stream(`${this.seed}/store`),
+      {
+        stored: (text) => this.relayOracle.kept(text, "the store"),
+        requestsSaved: (hash, used) => this.relayOracle.requestsSaved(hash, used),
+        stir: () => this.stir(),
+      },
+      {
+        latencyMs: durationMs(relay.store_latency ?? "1ms"),
+        ...(relay.session_ttl === undefined ? {} : { ttlMs: durationMs(relay.session_ttl) }),
+      },
+    );
+    const watcher = {
+      logged: (message: string, error: unknown) => this.relayLogged(message, error),
+      stir: () => this.stir(),
+      trace: (what: string, who: string, text: string) => this.trace(what, who, text),
+      drained: () => this.relayOracle.drained(),
+    };
+    this.relay = new VirtualRelay(this.clock, this.store, watcher, {
+      outboxBytes: this.outboxBytes,
+    });
+    this.net = new Net(this.clock, this.relay, this);
+    this.devices = plan.devices.map((planned, number) => {
+      const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
+      return new Device(this, number, planned, this.store.issueAgent(planned.id), program);
+    });
+    this.running = this.devices[0] as Device;
+    this.people = plan.loads.flatMap((load) =>
+      load.clients.map((_, k) => {
+        const id = `${load.name}/${k + 1}`;
+        const presence = load.spec.presence === true;
+        const address = `172.16.${this.seed & 255}.${k & 255}`;
+        return new Person(this, { id, address, network: load.network, presence });
+      }),
+    );
+    this.schedule();
+  }
+
+  // ---- the run
+
+  /**
+   * Plays the plan to its end, or to the first violation. `breathe` is called now and then with the part that is done; it answers
+   * whether to go on.
+   */
+  async run(breathe: (done: number) => boolean = () => true): Promise<void> {
+    const { clock, plan } = this;
+    const endUs = plan.endUs;
+    let breath = performance.now();
+    for (let n = 0; this.violation === null; n++) {
+      const atUs = clock.nextUs();
+      if (atUs === null) break;
+      if (atUs > endUs && (this.underWay === 0 || atUs > endUs + SETTLE_US)) break;
+      clock.step();
+      if (this.stirred) {
+        this.stirred = false;
+        await settled();
+      }
+      if ((n & 1023) === 0 && performance.now() - breath > BREATH_MS) {
+        await settled();
+        breath = performance.now();
+        if (!breathe(Math.min(1, clock.nowUs / endUs))) break;
+      }
+    }
+    if (this.violation === null) this.lastChecks();
+    this.sample();
+  }
+
+  private schedule(): void {
+    const { clock, plan } = this;
+    this.relay.start();
+    for (const device of this.devices) clock.at(device.plan.startUs, boot, device, null);
+    const personOf = new Map<number, Person>();
+    let number = 0;
+    for (const load of plan.loads) {
+      const first = number;
+      for (const [k, members] of load.clients.entries()) {
+        const person = this.people[first + k] as Person;
+        for (const n of members) personOf.set(n, person);
+        number += 1;
+        // A little before its calls, so that the first one finds a link.
+        clock.at(Math.max(0, load.fromUs - 5_000_000), meet, person, null);
+      }
+      const own = new Map(personOf);
+      this.scheduleCalls(load, (n) => own.get(n) as Person);
+      personOf.clear();
+    }
+    for (const fault of plan.faults)
+      clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
+    const sampleUs = Math.max(1_000_000, Math.round(plan.endUs / SAMPLES));
+    const sampling = (): void => {
+      this.sample();
+      if (clock.nowUs + sampleUs < plan.endUs)
+        clock.at(clock.nowUs + sampleUs, sampling, null, null);
+    };
+    clock.at(sampleUs, sampling, null, null);
+    const checking = (): void => {
+      this.check();
+      if (clock.nowUs + CHECK_US < plan.endUs)
+        clock.at(clock.nowUs + CHECK_US, checking, null, null);
+    };
+    clock.at(CHECK_US, checking, null, null);
+  }
+
+  private scheduleCalls(load: PlannedLoad, personOf: (device: number) => Person): void {
+    const { clock } = this;
+    if (load.everyUs > 0) {
+      const members = load.clients.flat().sort((a, b) => a - b);
+      for (const [i, n] of members.entries()) {
+        const loop = new Loop(this, load, personOf(n), this.devices[n] as Device);
+        clock.at(load.firstUs[i] as number, turn, loop, null);
+      }
+      return;
+    }
+    const asks = new Map<number, Loop>();
+    let next = 0;
+    const arrive = (): void => {
+      const arrival = load.arrivals[next];
+      if (arrival === undefined) return;
+      next += 1;
+      const { device } = arrival;
+      let loop = asks.get(device);
+      if (loop === undefined) {
+        loop = new Loop(this, load, personOf(device), this.devices[device] as Device);
+        asks.set(device, loop);
+      }
+      loop.ask(() => undefined);
+      const following = load.arrivals[next];
+      if (following !== undefined) clock.at(following.atUs, arrive, null, null);
+    };
+    const first = load.arrivals[0];
+    if (first !== undefined) clock.at(first.atUs, arrive, null, null);
+  }
+
+  /** Makes one call and judges how it ends. */
+  call(
+    load: PlannedLoad,
+    person: Person,
+    device: Device,
+    question: { method: string; params: unknown; right: (result: unknown) => boolean },
+    isFirst: boolean,
+    done: () => void,
+  ): void {
+    const { tally } = this.measured;
+    const { group } = device.plan;
+    const kind = tally.kind(group);
+    const { timeoutMs, spec } = load;
+    const idempotent = spec.idempotent ?? false;
+    const fromUs = this.clock.nowUs;
+    const record = this.calls.made(person.id, device.id, idempotent);
+    const call: Call = { record, fromUs, places: [], running: false };
+    tally.sent += 1;
+    kind.calls += 1;
+    this.underWay += 1;
+    this.calling = call;
+    const request = { method: question.method, params: question.params, timeoutMs, idempotent };
+    person.call(device, request, (result, error) => {
+      this.underWay -= 1;
+      const us = this.clock.nowUs - fromUs;
+      const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
+      this.calls.ended(record, outcome);
+      const said = error === null ? "ok" : error.code;
+      this.trace("outcome", `${person.id} ${device.id}`, `${record.marker} ${said}`);
+      if (error !== null) {
+        const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
+        tally.fail(code, error.message);
+        if (error.code !== "REMOTE" && !call.running) {
+          const what = `a call of ${person.id} to ${device.id} ended with ${error.code}: ${error.message}`;
+          this.liveness.callFailed(fromUs, what);
+        }
+      } else if (question.right(result)) tally.succeed(kind, us, isFirst);
+      else {
+        this.measured.wrong += 1;
+        const shown = JSON.stringify(result)?.slice(0, 200);
+        tally.fail("WRONG_ANSWER", `${device.id} answered ${question.method} with ${shown}`);
+      }
+      // A repeated execution is looked for as long as a packet can live.
+      this.clock.after(CALL_MEMORY_MS, () => {
+        this.calls.forget(record);
+        for (const place of call.places) this.byPlace.delete(place);
+      });
+      done();
+    });
+    this.calling = null;
+  }
+
+  private calling: Call | null = null;
+
+  // ---- what devices and people tell their world
+
+  enter(device: Device): void {
+    this.running = device;
+  }
+
+  stir(): void {
+    this.stirred = true;
+  }
+
+  trace(what: string, who: string, text: string): void {
+    this.traceLog.add(this.clock.nowUs, what, who, text);
+  }
+
+  atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
+    if (direction === "up") {
+      this.relayOracle.received(wire, text);
+      if (wire.peer instanceof Person) this.packets.sent(text);
+    } else this.relayOracle.sent(wire, text, wire.relayQueued());
+  }
+
+  accountToken(): string {
+    return this.store.accountToken;
+  }
+
+  born(device: Device, core: AgentCore): void {
+    const { sessions } = core;
+    const { receive } = sessions;
+    const { nonces, packets } = this;
+    sessions.receive = (text, now) => {
+      nonces.lastOpened = "";
+      const verdict = receive.call(sessions, text, now);
+      packets.received(device.id, text, verdict, nonces.lastOpened, (sid) =>
+        sessions.held().includes(sid),
+      );
+      return verdict;
+    };
+    const { agent } = core;
+    const { handle } = agent;
+    agent.handle = (method, handler) => {
+      handle.call(
+        agent,
+        method,
+        (params: unknown, context: { sid: string; notification: boolean }) => {
+          const place = nonces.lastOpened;
+          const call = context.notification ? undefined : this.byPlace.get(place);
+          if (call === undefined) return handler(params, context);
+          this.calls.executed(device.id, call.record.marker);
+          call.running = true;
+          const result = handler(params, context);
+          const over = (): void => {
+            call.running = false;
+          };
+          if (typeof (result as Promise<unknown> | null)?.then === "function") {
+            (result as Promise<unknown>).then(over, over);
+          } else over();
+          return result;
+        },
+      );
+    };
+  }
+
+  changed(device: Device, online: boolean): void {
+    this.online += online ? 1 : -1;
+    this.trace(online ? "online" : "offline", device.id, "");
+    if (!online) return;
+    this.connects += 1;
+    this.liveness.connected(device.id, this.clock.nowUs);
+  }
+
+  printed(device: Device, level: string, text: string): void {
+    this.trace("log", device.id, `${level} ${text}`);
+    if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
+  }
+
+  met(_person: Person, client: Client): void {
+    // Which packet carries which call: the core says it through a hook that its API has no use for.
+    const { core } = client as unknown as {
+      core: {
+        call(peer: unknown, request: object, done: (outcome: unknown) => void): unknown;
+      };
+    };
+    const { call } = core;
+    core.call = (peer, request, done) => {
+      const made = this.calling;
+      if (made === null) return call.call(core, peer, request, done);
+      const sent = (): void => {
+        made.places.push(this.nonces.lastSealed);
+        this.byPlace.set(this.nonces.lastSealed, made);
+      };
+      return call.call(core, peer, { ...request, sent }, done);
+    };
+  }
+
+  presence(person: Person, { agentId, online }: Presence): void {
+    let known = this.presences.get(person.id);
+    if (known === undefined) {
+      known = new Map();
+      this.presences.set(person.id, known);
+    }
+    known.set(agentId, online);
+  }
+
+  linked(person: Person, online: boolean): void {
+    this.trace(online ? "online" : "offline", person.id, "");
+    if (!online) {
+      this.presences.delete(person.id);
+      return;
+    }
+    this.liveness.connected(person.id, this.clock.nowUs);
+  }
+
+  violate(oracle: OracleName, detail: string): void {
+    this.violation ??= { oracle, detail, atUs: this.clock.nowUs };
+  }
+
+  // ---- looking on
+
+  private relayLogged(message: string, error: unknown): void {
+    const text = `${message} ${String((error as Error | undefined)?.message ?? "")}`;
+    this.trace("relay log", "relay", text);
+    this.relayOracle.kept(text, "the relay's log");
+    if (/the hub failed/.test(message)) {
+      this.violate("bounds", `${text} ${(error as Error | undefined)?.stack ?? ""}`);
+    }
+  }
+
+  private check(): void {
+    const { nowUs } = this.clock;
+    if (!this.liveness.isCalm(nowUs)) return;
+    const { hub } = this.relay;
+    if (hub === null) return;
+    const stats = hub.stats();
+    const most = this.people.length * MAX_BINDINGS;
+    if (stats.bindings > most) {
+      this.violate("bounds", `${stats.bindings} bindings of ${this.people.length} clients`);
+    }
+    for (const device of this.devices) {
+      // A device that comes or goes at this moment is on its way.
+      if (device.core === null || nowUs - device.plan.startUs < CHECK_US) continue;
+      if (device.online && !hub.isOnline(device.id)) {
+        this.violate("presence", `${device.id} is online, and the relay says that it is not`);
+      }
+    }
+    for (const [who, known] of this.presences) {
+      for (const [agentId, online] of known) {
+        if (online !== hub.isOnline(agentId) && !this.isOnItsWay(agentId)) {
+          const says = online ? "online" : "offline";
+          this.violate("presence", `${who} believes that ${agentId} is ${says}, which is not so`);
+        }
+      }
+    }
+  }
+
+  private isOnItsWay(agentId: string): boolean {
+    const device = this.devices.find(({ id }) => id === agentId);
+    return (
+      device === undefined || !device.online || this.clock.nowUs - device.plan.startUs < CHECK_US
+    );
+  }
+
+  private lastChecks(): void {
+    const { nowUs } = this.clock;
+    this.check();
+    const missing = this.devices.filter(
+      ({ core, online, plan }) => core !== null && !online && nowUs - plan.startUs > RECOVERY_US,
+    );
+    this.liveness.mustBeOnline(
+      nowUs,
+      missing.map(({ id }) => id),
+    );
+  }
+
+  /** 100 s after a fault's end, where no other one has come meanwhile. */
+  checkRecovered(): void {
+    const missing = this.devices.filter(({ core, online }) => core !== null && !online);
+    this.liveness.mustBeOnline(
+      this.clock.nowUs,
+      missing.map(({ id }) => id),
+    );
+  }
+
+  private sample(): void {
+    const { measured, clock } = this;
+    const stats = this.relay.hub?.stats();
+    const queueBytes = stats?.queueBytes ?? 0;
+    measured.gaugeAt("agents.online", this.online);
+    measured.gaugeAt("relay.queue_bytes", queueBytes);
+    measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
+    const { client = 0, agent = 0, firmware = 0 } = stats?.connections ?? {};
+    measured.gaugeAt("relay.connections", client + agent + firmware);
+    const started = this.devices.filter(({ boots }) => boots > 0).length;
+    measured.set("agents.reconnects", Math.max(0, this.connects - started));
+    if (stats !== undefined) this.count(stats.counters);
+    measured.series.push({
+      at_s: clock.nowUs / 1e6,
+      connected: this.online,
+      ok: measured.tally.ok,
+      failed: measured.tally.failed,
+    });
+  }
+
+  /** Counters begin anew with each start of the relay; what earlier ones counted is kept. */
+  private count(counters: {
+    forwardedToAgents: number;
+    forwardedToClients: number;
+    dropped: ReadonlyMap<string, number>;
+  }): void {
+    const forwarded = counters.forwardedToAgents + counters.forwardedToClients;
+    let dropped = 0;
+    for (const n of counters.dropped.values()) dropped += n;
+    if (forwarded < this.latest.forwarded) {
+      this.before.forwarded += this.latest.forwarded;
+      this.before.dropped += this.latest.dropped;
+    }
+    this.latest = { forwarded, dropped };
+    this.measured.set("relay.forwarded", this.before.forwarded + forwarded);
+    this.measured.set("relay.dropped", this.before.dropped + dropped);
+  }
+
+  private latest = { forwarded: 0, dropped: 0 };
+  private readonly before = { forwarded: 0, dropped: 0 };
+}
+
+/** Bindings that one connection may have. */
+const MAX_BINDINGS = 1024;
+/** A packet held back by anybody lives at most 120 s after the last accepted one. */
+const CALL_MEMORY_MS = 150_000;
+
+/** The calls to one device, one load's: the next question, and what was asked before. */
+class Loop {
+  private readonly world: World;
+  private readonly load: PlannedLoad;
+  private readonly person: Person;
+  private readonly device: Device;
+  private interview: Interview | null = null;
+  /** Which start of the device the interview is about. */
+  private boots = -1;
+  private isFirst = true;
+  private dueUs: number;
+
+  constructor(world: World, load: PlannedLoad, person: Person, device: Device) {
+    this.world = world;
+    this.load = load;
+    this.person = person;
+    this.device = device;
+    this.dueUs = -1;
+  }
+
+  /** Closed loop: this call, and the next one when it is due and this one is over. */
+  turn(): void {
+    const { world, load } = this;
+    const { clock } = world;
+    if (this.dueUs < 0) this.dueUs = clock.nowUs;
+    if (clock.nowUs >= load.untilUs) return;
+    this.ask(() => {
+      this.dueUs = Math.max(this.dueUs + load.everyUs, clock.nowUs);
+      if (this.dueUs < load.untilUs) clock.at(this.dueUs, turn, this, null);
+    });
+  }
+
+  ask(done: () => void): void {
+    const { world, load, person, device } = this;
+    const isFirst = this.isFirst;
+    this.isFirst = false;
+    world.call(load, person, device, this.question(), isFirst, done);
+  }
+
+  /** A device that started anew has forgotten what it was asked, and so has its interview. */
+  private nextQuestion(kind: string) {
+    if (this.interview === null || this.boots !== this.device.boots) {
+      this.boots = this.device.boots;
+      this.interview = kindNamed(kind).interview(this.device.id);
+    }
+    const { boots } = this;
+    const { method, params, right } = this.interview.ask();
+    // An answer across a start may be of either life.
+    return {
+      method,
+      params,
+      right: (result: unknown) => right(result) || boots !== this.device.boots,
+    };
+  }
+
+  private question() {
+    const { kind } = this.device.plan;
+    if (this.load.spec.call === undefined && kind !== null) return this.nextQuestion(kind);
+    const { call, params, expect } = this.load.spec;
+    const method = call ?? "";
+    const wanted =
+      expect === undefined && this.device.plan.kind === "echo" && method === "echo"
+        ? params
+        : expect;
+    const text = wanted === undefined ? null : JSON.stringify(wanted);
+    return {
+      method,
+      params,
+      right: (result: unknown) => text === null || JSON.stringify(result) === text,
+    };
+  }
+}
+
+const boot = (device: Device): void => device.boot();
+const meet = (person: Person): void => person.start();
+const turn = (loop: Loop): void => loop.turn();
+
+/** All promises that can settle have settled: Node runs its microtasks to the end before the next turn. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
