@@ -3,7 +3,9 @@ import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
 import type { Tally } from "../live/caller.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
-
+import { machine } from "../report/machine.ts";
+import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
+import type { Timeline } from "../report/timeline.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { KIND_NAMES } from "../scenario/schema.ts";
 import type { Flags } from "./flags.ts";

@@ -59,7 +59,7 @@ export class VirtualRelay implements Station {
       writeBehind: this.store,
       lockout: new Lockout(),
       limits: this.limits,
-      nowMs: () => this.nowMs(),
+      clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() },
       log: {
         error: (fields: { err?: unknown }, message: string) =>
           this.watcher.logged(message, fields.err),
