@@ -10,11 +10,11 @@ import { renderHtml } from "./report/html.ts";
 import type { Report } from "./report/report.ts";
 import { renderTable } from "./report/table.ts";
 import { renderJunit } from "./run/junit.ts";
-import { override, parseCall, quickScenario } from "./run/quick.ts";
+import { loadPrograms, relativeTo, restorePrograms } from "./run/programs.ts";
 import { runScenario } from "./run/run.ts";
 import { checkScenario, type LoadedScenario, listLibrary, loadScenario } from "./scenario/load.ts";
 import { ScenarioError } from "./scenario/problems.ts";
-import { loadPrograms, relativeTo, restorePrograms } from "./scenario/programs.ts";
+import { override, parseCall, quickScenario } from "./scenario/quick.ts";
 import { jsonSchema, MAX_DEVICES, MAX_SEED } from "./scenario/schema.ts";
 import { Progress } from "./start/progress.ts";
 

@@ -7,9 +7,10 @@ import { relayUrl } from "@blindrelay/client-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KINDS } from "../devices/kinds.ts";
+import { Tally } from "../report/tally.ts";
 import { type RelayChild, startRelay } from "../start/relay.ts";
 import { logIn, type MadeAgent, makeAgents } from "../start/rest.ts";
-import { type CallerOptions, callAll, Tally } from "./caller.ts";
+import { type CallerOptions, callAll } from "./caller.ts";
 import { type FleetChild, startFleet } from "./fleet-child.ts";
 
 const never = new AbortController().signal;

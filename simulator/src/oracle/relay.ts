@@ -1,6 +1,10 @@
 /** What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it keeps, and heeds revocations. */
 import { tokenProblem } from "@blindrelay/protocol";
-import type { Wire } from "../world/net.ts";
+
+/** A connection, as far as oracles tell one from another. */
+export interface Wire {
+  who(): string;
+}
 
 export type RelayOracleName = "blind" | "presence" | "revoked" | "bounds";
 

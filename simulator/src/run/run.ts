@@ -2,11 +2,11 @@
 import { EXIT, Failure } from "../failure.ts";
 import type { Report } from "../report/report.ts";
 import type { LoadedScenario } from "../scenario/load.ts";
-import { loadPrograms } from "../scenario/programs.ts";
 import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { Progress } from "../start/progress.ts";
 import type { LoadedProgram } from "../world/program.ts";
+import { loadPrograms } from "./programs.ts";
 import { runVirtual } from "./virtual.ts";
 
 export interface RunScenarioOptions {

@@ -3,12 +3,12 @@
 import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
-import { sourcesOf } from "../scenario/programs.ts";
 import type { Scenario } from "../scenario/schema.ts";
+import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
 import { ORACLES, type Violation, World } from "../world/world.ts";
-import { evaluate, type ParsedThreshold, parseThreshold } from "./thresholds.ts";
+import { sourcesOf } from "./programs.ts";
 
 export interface RunOptions {
   seed: number;

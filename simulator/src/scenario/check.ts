@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/value";
-import { parseThreshold } from "../run/thresholds.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
 import { FAULTS, type FaultKind, MAX_DEVICES, type Scenario, ScenarioSchema } from "./schema.ts";
+import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED } from "./units.ts";
 
 export type Path = readonly (string | number)[];

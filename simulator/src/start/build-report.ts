@@ -1,10 +1,10 @@
 /** From what a run has gathered to its report: counting, rounding, judging. */
 import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
-import type { Tally } from "../live/caller.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
 import { machine } from "../report/machine.ts";
 import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
+import type { Tally } from "../report/tally.ts";
 import type { Timeline } from "../report/timeline.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { KIND_NAMES } from "../scenario/schema.ts";

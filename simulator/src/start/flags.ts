@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type AskedCall, parseCall } from "../run/quick.ts";
+import { type AskedCall, parseCall } from "../scenario/quick.ts";
 
 export interface Flags {
   agents: number;

@@ -1,16 +1,36 @@
 /** Plays one planned fault in a virtual world: what it does when it begins, and what its end takes back. */
 
-import { RECOVERY_US } from "../oracle/liveness.ts";
+import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import { Stream } from "../streams.ts";
+import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";
 import type { Conditions, Peer, Wire } from "./net.ts";
 import type { LoadedProgram } from "./program.ts";
-import type { World } from "./world.ts";
+import type { VirtualRelay } from "./relay.ts";
+import type { ModelStore } from "./store.ts";
 
-export const playFault = (world: World, fault: PlannedFault): void => {
+/** What faults reach of a world. */
+export interface Faulty {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly devices: readonly Device[];
+  readonly people: readonly Peer[];
+  readonly relay: VirtualRelay;
+  readonly store: ModelStore;
+  readonly programs: ReadonlyMap<string, LoadedProgram>;
+  readonly liveness: LivenessOracle;
+  readonly relayOracle: RelayOracle;
+  trace(what: string, who: string, text: string): void;
+  stir(): void;
+  /** 100 s after a fault's end. */
+  checkRecovered(): void;
+}
+
+export const playFault = (world: Faulty, fault: PlannedFault): void => {
   const { clock, liveness } = world;
   const { spec } = fault;
   world.trace("fault", spec.kind, "begins");
@@ -34,7 +54,7 @@ export const playFault = (world: World, fault: PlannedFault): void => {
 const nothing = (): void => undefined;
 
 /** Begins the fault; the result ends it. */
-const begin = (world: World, fault: PlannedFault): (() => void) => {
+const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
   const { spec, devices: numbers, clients } = fault;
   const devices = numbers.map((n) => world.devices[n] as Device);
   const peers: Peer[] = [...devices, ...clients.map((n) => world.people[n] as Peer)];
@@ -149,7 +169,7 @@ const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) =
 };
 
 /** A trial of another program, as `blindrelay push` does it: kept where the device logged in under it. */
-const update = (world: World, devices: readonly Device[], path: string): (() => void) => {
+const update = (world: Faulty, devices: readonly Device[], path: string): (() => void) => {
   const before = devices.map((device) => ({
     device,
     program: device.program,
@@ -172,7 +192,7 @@ const update = (world: World, devices: readonly Device[], path: string): (() => 
 };
 
 /** The operator is answered at once; the devices get their new tokens at the fault's end. */
-const rotate = (world: World, devices: readonly Device[]): (() => void) => {
+const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
   const tokens = devices.map((device) => {
     const old = device.relayToken;
     const token = world.store.issueAgent(device.id);

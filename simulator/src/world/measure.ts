@@ -1,7 +1,8 @@
 /** What a run measures: outcomes and latencies of calls, gauges over time, for thresholds and the report alike. */
-import { Tally } from "../live/caller.ts";
+
 import type { Failure, Sample } from "../report/report.ts";
-import type { Measured, Metric } from "./thresholds.ts";
+import { Tally } from "../report/tally.ts";
+import type { Measured, Metric } from "../scenario/thresholds.ts";
 
 interface Gauge {
   last: number;

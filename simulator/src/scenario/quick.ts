@@ -1,5 +1,5 @@
 /** The quick way in, without a scenario: one's own program, a number of devices, calls to make. */
-import type { ClientGroupSpec, Scenario } from "../scenario/schema.ts";
+import type { ClientGroupSpec, Scenario } from "./schema.ts";
 
 export interface AskedCall {
   method: string;
