@@ -131,7 +131,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   AUTH_REQUIRED: {
-    meaning: "The first message must be auth.",
+    meaning: "Credentials are missing: authenticate first.",
     close: null,
     http: 401,
     retry: "now",
@@ -212,7 +212,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   NOT_FOUND: {
-    meaning: "There is no such thing, or it is not yours.",
+    meaning: "Not found, or not owned by this account.",
     close: null,
     http: 404,
     retry: "no",

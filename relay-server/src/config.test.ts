@@ -11,6 +11,7 @@ test("every setting has a default", () => {
     metricsHost: "127.0.0.1",
     metricsPort: 9090,
     trustedProxies: [],
+    corsOrigin: [],
     store: "sqlite",
     releaseKeys: [],
     maxReleaseBytes: 67_108_864,
@@ -49,6 +50,8 @@ test.each([
   [{ port: "-1" }, "--port (or BLINDRELAY_PORT)"],
   [{ store: "mysql://x" }, "--store (or BLINDRELAY_STORE)"],
   [{ logLevel: "loud" }, "--log-level (or BLINDRELAY_LOG_LEVEL)"],
+  [{ corsOrigin: "*" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
+  [{ corsOrigin: "https://app.example/" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
   [{ publicUrl: "relay.example" }, "--public-url (or BLINDRELAY_PUBLIC_URL)"],
 ])("%j is refused as a matter of usage", (flags, named) => {
   const read = () => readConfig({ data: "d", ...flags });

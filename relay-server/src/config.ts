@@ -30,6 +30,11 @@ export const Config = Type.Object(
       default: [],
       description: "addresses or ranges, comma-separated, whose X-Forwarded-For is believed",
     }),
+    corsOrigin: Type.Array(Type.String({ pattern: "^https?://[^/\\s*]+$" }), {
+      default: [],
+      description:
+        "origins, such as https://app.example, whose browser pages may use the REST API; repeatable, or comma-separated",
+    }),
     store: Type.String({
       pattern: "^(sqlite$|postgres(ql)?://)",
       default: "sqlite",

@@ -42,6 +42,12 @@ const program = new Command("blindrelay-server")
     "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a fault of ours.",
   );
 
+/** A list may be given in one flag, separated by commas, or in several. Other flags: the last one wins. */
+const repeated =
+  (key: ConfigKey) =>
+  (value: string, before?: string): string =>
+    "items" in Config.properties[key] && before !== undefined ? `${before},${value}` : value;
+
 interface InitFlags {
   data?: string;
   store?: string;
@@ -93,7 +99,7 @@ const start = program
   .option("--print-config", "say what the settings come to, passwords hidden, and do nothing")
   .addHelpText("after", "\nExample:\n  blindrelay-server start --port 8080 --metrics-port 9090");
 for (const key of CONFIG_KEYS) {
-  start.option(`${flagOf(key)} <value>`, `${describe(key)}; ${variableOf(key)}`);
+  start.option(`${flagOf(key)} <value>`, `${describe(key)}; ${variableOf(key)}`, repeated(key));
 }
 interface StartFlags extends Record<string, string | boolean | undefined> {
   config?: string;

@@ -126,6 +126,7 @@ export const startServer = async (
       ...context,
       addressOf,
       publicUrl: config.publicUrl ?? null,
+      corsOrigins: config.corsOrigin,
       version: pkg.version,
       releaseKeys: keys,
       maxReleaseBytes: config.maxReleaseBytes,

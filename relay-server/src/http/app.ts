@@ -20,6 +20,8 @@ import { artifactRoutes } from "./artifacts.ts";
 import { authRoutes } from "./auth.ts";
 import { jsonBodies } from "./bodies.ts";
 import type { App, HttpContext } from "./context.ts";
+import { allowOrigins } from "./cors.ts";
+import { homeRoute } from "./describe/home.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
 import { healthRoutes } from "./health.ts";
@@ -89,11 +91,13 @@ export const buildApp = (
     );
   });
 
+  if (context.corsOrigins.length > 0) allowOrigins(app, context.corsOrigins);
   const openapi = collectRoutes(app, context.version);
   app.register(async (root) => {
     healthRoutes(root as App, context);
     upgradeRoute(root as App);
     describeRoutes(root as App, context, openapi);
+    homeRoute(root as App);
   });
   app.register(
     async (api) => {

@@ -20,6 +20,8 @@ export interface HttpContext extends ControlContext {
   readonly addressOf: AddressReader;
   /** `http://host:port` as people reach it, or null: as the request did. */
   readonly publicUrl: string | null;
+  /** Origins whose pages browsers let use this API. */
+  readonly corsOrigins: readonly string[];
   readonly version: string;
   /** Whose releases are taken. */
   readonly releaseKeys: ReleaseKeys;

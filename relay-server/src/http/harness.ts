@@ -56,7 +56,11 @@ const NO_PORT: HubPort = {
 };
 
 export const startRest = async (
-  options: { totp?: boolean; releaseKeys?: readonly string[] } = {},
+  options: {
+    totp?: boolean;
+    releaseKeys?: readonly string[];
+    corsOrigins?: readonly string[];
+  } = {},
 ): Promise<Rest> => {
   const dataDir = mkdtempSync(join(tmpdir(), "blindrelay-rest-"));
   const { totpSecret } = await initStore({
@@ -89,6 +93,7 @@ export const startRest = async (
     }),
     addressOf: addressReader([], () => undefined),
     publicUrl: null,
+    corsOrigins: options.corsOrigins ?? [],
     version: "test",
     releaseKeys: releaseKeys(options.releaseKeys ?? []),
     maxReleaseBytes: 1_000_000,

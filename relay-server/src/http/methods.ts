@@ -13,7 +13,7 @@ export const watchMethods = (app: App): Methods => {
   const known = new Map<string, Set<string>>();
   let watching = true;
   app.addHook("onRoute", (route) => {
-    if (!watching) return;
+    if (!watching || route.url.includes("*")) return; // a plugin's, for every path
     const methods = known.get(route.url) ?? new Set();
     for (const method of [route.method].flat()) methods.add(method);
     known.set(route.url, methods);

@@ -95,6 +95,7 @@ describe("/api/openapi.json", () => {
         if (type.includes("json")) look([...at, "requestBody", "content", type], media);
       }
       (operation.parameters ?? []).forEach((parameter: Json, index: number) => {
+        if (parameter.required !== true) return;
         look([...at, "parameters", String(index)], parameter);
       });
       for (const [status, response] of Object.entries(operation.responses as Json)) {
@@ -105,6 +106,22 @@ describe("/api/openapi.json", () => {
     }
     expect(wrong).toEqual([]);
     expect(checked).toBeGreaterThan(100);
+  });
+
+  test("nothing that may be left out is filled in where somebody tries it", () => {
+    let optional = 0;
+    for (const { name, operation } of operations) {
+      for (const parameter of (operation.parameters ?? []) as Json[]) {
+        if (parameter.required === true) continue;
+        optional += 1;
+        const filled = [parameter.example, parameter.schema.example, parameter.schema.examples];
+        expect(filled, `${name}: ${parameter.name}`).toEqual([undefined, undefined, undefined]);
+      }
+    }
+    expect(optional).toBeGreaterThan(10);
+    const { parameters } = openapi.paths["/api/v1/agents"].get;
+    const version = parameters.find(({ name }: Json) => name === "firmware_version");
+    expect(version.description).toMatch(/Example: `\S+`/);
   });
 
   test("what needs credentials says 401, 403 and 429; what takes a body says 413 and 415", () => {

@@ -13,13 +13,21 @@ import { exampleOf, type JsonSchema } from "./example.ts";
 import { PROBLEM_HEADERS, problemExamples, problemResponses, problemsOf } from "./problems.ts";
 import { SCHEMES, securityOf, TAGS, tagOf } from "./words.ts";
 
+interface Parameter {
+  name: string;
+  required?: boolean;
+  description?: string;
+  schema: JsonSchema;
+  example?: unknown;
+}
+
 /** What swagger makes of a route, as far as it is touched here. */
 interface Operation {
   operationId?: string;
   summary?: string;
   tags?: string[];
   security?: object[];
-  parameters?: { name: string; schema: JsonSchema; example?: unknown }[];
+  parameters?: Parameter[];
   requestBody?: { required: boolean; content: Record<string, Media> };
   responses: Record<
     string,
@@ -135,11 +143,29 @@ const completeOperation = (
       }
     }
   }
-  for (const parameter of parameters) parameter.example ??= exampleOf(parameter.schema);
+  for (const parameter of parameters) {
+    if (parameter.required === true) parameter.example ??= exampleOf(parameter.schema);
+    else describeExample(parameter);
+  }
   for (const [status, answer] of Object.entries(responses)) {
     if (answer.description === SWAGGER_DEFAULT) answer.description = STATUS_CODES[status] ?? "";
   }
   Object.assign(responses, problemResponses(problemsOf(route, access)));
+};
+
+/**
+ * A page that tries things out fills an example in, and a filter that nobody asked for hides what there
+ * is. So what may be left out is left empty, and its description holds the example.
+ */
+const describeExample = (parameter: Parameter): void => {
+  const { examples, ...schema } = parameter.schema;
+  const example = parameter.example ?? examples?.[0];
+  parameter.schema = schema;
+  delete parameter.example;
+  const words = parameter.description ?? schema.description;
+  parameter.description = [words, example === undefined ? null : `Example: \`${example}\`.`]
+    .filter((part) => typeof part === "string")
+    .join(" ");
 };
 
 /** A request body or a response, by what both have; only a response has headers. */

@@ -129,6 +129,25 @@ describe.skipIf(!existsSync(CHROMIUM))(
       await page.close();
     });
 
+    test.each([
+      ["/api/docs", ".swagger-ui"],
+      ["/api/redoc", "body"],
+    ])("%s is dark for whoever wants it dark", async (path, selector) => {
+      const { page, complaints } = await open(path);
+      await page.waitForSelector(".opblock, [data-section-id]");
+      const background = () =>
+        page.$eval(selector, (element) => getComputedStyle(element).backgroundColor);
+      const light = await background();
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.waitForLoadState("load");
+      await page.waitForSelector(".opblock, [data-section-id]");
+      await expect.poll(background).toBe("rgb(28, 32, 34)");
+      expect(light).not.toBe("rgb(28, 32, 34)");
+      await picture(page, `${path.slice(5)}-dark`);
+      expect(complaints).toEqual([]);
+      await page.close();
+    });
+
     test("the policy is enforced: a page cannot reach another host", async () => {
       const { page, complaints } = await open("/api/docs");
       const reached = await page.evaluate(() =>
@@ -160,6 +179,12 @@ test("pages say what may be loaded, and scripts what their letters are", async (
   for (const name of ["nothing.js", "constructor", "..%2f..%2fpackage.json"]) {
     expect((await fetch(`${server.url}/api/docs/${name}`)).status).toBe(404);
   }
+});
+
+test("/ leads to the pages", async () => {
+  const home = await fetch(server.url);
+  expect([home.status, home.url]).toEqual([200, `${server.url}/api/docs`]);
+  expect((await fetch(`${server.url}/nothing`)).status).toBe(404);
 });
 
 test("Redoc's bundle still asks for the logo that is taken out of it", async () => {

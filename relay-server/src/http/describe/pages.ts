@@ -63,7 +63,11 @@ const file = (type: string, viewer: Viewer, path: string): Asset => ({
 });
 
 // validatorUrl null: else the page would ask a server of Swagger's about this document.
-const SWAGGER_START = `window.ui = SwaggerUIBundle({
+const SWAGGER_START = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", paint);
+paint();
+window.ui = SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#ui",
   deepLinking: true,
@@ -73,7 +77,38 @@ const SWAGGER_START = `window.ui = SwaggerUIBundle({
 });
 `;
 
-const REDOC_START = `Redoc.init("openapi.json", { expandResponses: "200,201", nativeScrollbars: true }, document.getElementById("ui"));
+// Redoc has one theme and writes its colours into the page, so a change asks for the page again.
+const REDOC_START = `const dark = matchMedia("(prefers-color-scheme: dark)");
+dark.addEventListener("change", () => location.reload());
+const text = "#e4e6e6";
+const theme = {
+  colors: {
+    primary: { main: "#7cb3ff" },
+    success: { main: "#5fd08a" },
+    error: { main: "#ff8a80" },
+    text: { primary: text, secondary: "#b7bcbf" },
+    border: { dark: "#4a5157", light: "#2a3035" },
+    responses: {
+      success: { color: "#5fd08a", backgroundColor: "#17301f", tabTextColor: "#5fd08a" },
+      error: { color: "#ff8a80", backgroundColor: "#3a1d1b", tabTextColor: "#ff8a80" },
+    },
+  },
+  schema: { nestedBackground: "#23292d", typeNameColor: "#b7bcbf", typeTitleColor: "#b7bcbf" },
+  typography: { code: { backgroundColor: "#080a0b", color: "#e0b3ff" } },
+  sidebar: { backgroundColor: "#14181b", textColor: text },
+  rightPanel: { backgroundColor: "#0d1012" },
+};
+const options = { expandResponses: "200,201", nativeScrollbars: true };
+if (dark.matches) options.theme = theme;
+Redoc.init("openapi.json", options, document.getElementById("ui"));
+`;
+
+const REDOC_STYLE = `:root { color-scheme: light dark; }
+body { margin: 0; }
+@media (prefers-color-scheme: dark) {
+  body { background: #1c2022; color: #e4e6e6; }
+  h5 { color: #b7bcbf !important; } /* which no theme reaches */
+}
 `;
 
 export const PAGES: readonly Page[] = [
@@ -114,7 +149,7 @@ export const PAGES: readonly Page[] = [
           return bundle.toString().replaceAll(REDOC_LOGO_URL, NO_LOGO);
         },
       },
-      "page.css": text(STYLE, "body { margin: 0; }\n"),
+      "page.css": text(STYLE, REDOC_STYLE),
       "page.js": text(SCRIPT, REDOC_START),
     },
   },

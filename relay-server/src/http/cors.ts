@@ -1,0 +1,21 @@
+/**
+ * Browser pages of other origins, off unless the operator names some. No cookies are involved: a page
+ * needs a token, so an allowed origin gains nothing by itself.
+ */
+
+import { IDEMPOTENCY_HEADER } from "@blindrelay/protocol/schema/rest";
+import cors from "@fastify/cors";
+import type { App } from "./context.ts";
+
+/** How long a browser remembers the answer to a preflight. */
+const PREFLIGHT_MAX_AGE_S = 600;
+
+export const allowOrigins = (app: App, origins: readonly string[]): void => {
+  app.register(cors, {
+    origin: [...origins],
+    methods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    allowedHeaders: ["authorization", "content-type", "range", IDEMPOTENCY_HEADER],
+    exposedHeaders: ["x-request-id", "retry-after", "location", "idempotency-replayed"],
+    maxAge: PREFLIGHT_MAX_AGE_S,
+  });
+};
