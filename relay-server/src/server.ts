@@ -26,9 +26,11 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
+import { listNotices } from "./store/notices.ts";
 import type { Db } from "./store/open.ts";
 import { applyRetention } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
+import type { NoticeRow } from "./store/tables.ts";
 import { disabledUsers } from "./store/users.ts";
 import { runHub } from "./ws/hub-driver.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
@@ -169,7 +171,16 @@ export const startServer = async (
   });
   const watch = clockWatch(clocks);
   const endThem = endDisabled(hub, store.db, steadyMs);
+  const readNotices = await noticeReader(store.db, (notice) => {
+    log.info({ kind: notice.kind, subject: notice.subject }, "a command asks");
+    if (notice.kind === "end_clients") hub.endClients(notice.subject, "REVOKED", steadyMs());
+    else {
+      lockout.forgive(notice.subject);
+      context.names.forgive(notice.subject);
+    }
+  });
   const timers = [
+    setInterval(() => readNotices().catch(complain("cannot look for notices")), FLUSH_MS),
     setInterval(() => endThem().catch(complain("cannot look for disabled users")), FLUSH_MS),
     setInterval(() => watchKey().catch(complain("cannot look at the key's check")), FLUSH_MS),
     setInterval(settle, FLUSH_MS),
@@ -262,6 +273,19 @@ const endDisabled = (hub: Hub, db: Db, nowMs: () => number): (() => Promise<void
     const disabled = new Set(await disabledUsers(db));
     for (const userId of disabled) if (!known.has(userId)) hub.endUser(userId, "REVOKED", nowMs());
     known = disabled;
+  };
+};
+
+/** Hands each notice that was posted since the start to `act`, once. */
+const noticeReader = async (
+  db: Db,
+  act: (notice: NoticeRow) => void,
+): Promise<() => Promise<void>> => {
+  let known = new Set((await listNotices(db)).map(({ id }) => id));
+  return async () => {
+    const notices = await listNotices(db);
+    for (const notice of notices) if (!known.has(notice.id)) act(notice);
+    known = new Set(notices.map(({ id }) => id));
   };
 };
 

@@ -138,6 +138,22 @@ it("logs in at /wss, answers sealed calls and pings, and comes back after a lost
   expect(await call(again, 3)).toMatchObject({ id: 3 });
 });
 
+it("says that it begins at the first boot count, on a folder that is new and on one that vanished", async () => {
+  const said: string[] = [];
+  const options: StartOptions = {
+    ...optionsFor(makeToken("e2e", new Uint8Array(32).fill(9))),
+    log: (level, message) => level === "warn" && said.push(message),
+  };
+  const startAndStop = async () => (await startAgent(options)).stop();
+  await startAndStop();
+  expect(said).toEqual([expect.stringContaining("give the agent a new agent_token")]);
+  await startAndStop();
+  expect(said).toHaveLength(1);
+  rmSync(options.stateDir, { recursive: true });
+  await startAndStop();
+  expect(said).toHaveLength(2);
+});
+
 it("is closed with 1000 when stopped", async () => {
   const { connection } = await start(2);
   const closed = new Promise((resolve) => connection.socket.once("close", resolve));

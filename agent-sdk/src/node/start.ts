@@ -78,6 +78,9 @@ const logToStderr: Log = (level, message, fields, thrown) => {
   process.stderr.write(`${level}: ${message}${more}${stack}\n`);
 };
 
+const NEW_STATE =
+  "the state folder was new or empty, so boot counts begin again at 1. If this agent_token has run before, its state was lost: keep the folder where it survives (a volume, not a container's own disk) and give the agent a new agent_token";
+
 const countOf = (result: BootCountResult): number => {
   if (result.ok) return result.count;
   throw new StateError(result.problem, result.advice);
@@ -113,10 +116,16 @@ export const provision = async (
   });
 };
 
-/** The count of this start, on a folder that is locked. An unused folder is provisioned first. */
-const claimBootCount = (stateDir: string, agentToken: string, suite: Suite): number => {
+/**
+ * The count of this start, on a folder that is locked. An unused folder is provisioned first, aloud: a
+ * folder that vanished looks the same as one that is new, and only a person can tell which it is.
+ */
+const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
   const storage = folderStorage(stateDir);
-  if (isUnused(stateDir)) countOf(provisionBootCount(storage, suite, agentToken));
+  if (isUnused(stateDir)) {
+    countOf(provisionBootCount(storage, suite, agentToken));
+    log("warn", NEW_STATE, { stateDir });
+  }
   const result = raiseBootCount(storage, suite, agentToken);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
@@ -170,6 +179,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     throw new ConfigError(`url: ${(error as Error).message}`);
   }
   const suite = options.suite ?? nodeSuite();
+  const log = options.log ?? logToStderr;
   return underLock(options.stateDir, async (lock) => {
     const core = new AgentCore({
       url,
@@ -182,7 +192,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       runtime: `${RUNTIME} ${process.versions.node}`,
       firmwareVersion: options.firmwareVersion,
       sdkVersion: SDK_VERSION,
-      bootCount: claimBootCount(options.stateDir, options.agentToken, suite),
+      bootCount: claimBootCount(options.stateDir, options.agentToken, suite, log),
       deviceRandom: randomBytes(16),
       serialNumber: null,
       freeMemory: freemem,
@@ -191,7 +201,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
         timer: systemTimer(),
         random: (length) => randomBytes(length),
         suite,
-        log: options.log ?? logToStderr,
+        log,
       },
     });
     try {

@@ -40,6 +40,11 @@ export class UsernameLockout {
     return this.#lockout.fail(nameKey(username), nowMs);
   }
 
+  /** Lifts a name's lock-out and forgets its failures; whether there was anything. */
+  forgive(username: string): boolean {
+    return this.#lockout.forgive(nameKey(username));
+  }
+
   /** The name logged in from here. */
   succeed(username: string, address: string): void {
     const pair = pairKey(username, address);

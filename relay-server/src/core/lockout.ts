@@ -71,6 +71,11 @@ export class Lockout {
     return this.limits.durationS;
   }
 
+  /** Lifts a lock-out and forgets the failures of an address; whether there was anything. */
+  forgive(address: string): boolean {
+    return this.#entries.delete(addressKey(address));
+  }
+
   /** Forgets what no longer matters. Cheap when nothing does; late or extra calls are harmless. */
   expire(nowMs: number): void {
     for (const [key, entry] of this.#entries) {

@@ -87,11 +87,10 @@ export const isAdmin = async (context: HttpContext, request: FastifyRequest): Pr
 
 /** Throws while the caller's address is shut out. */
 export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {
-  const left = context.lockout.secondsLeft(context.addressOf(request.raw), context.steadyMs());
+  const address = context.addressOf(request.raw);
+  const left = context.lockout.secondsLeft(address, context.steadyMs());
   if (left === 0) return;
-  throw new HttpProblem("LOCKED_OUT", "Too many failed authentications from your address.", {
-    headers: { "retry-after": String(left) },
-  });
+  throw lockedOut(`Address ${address} has failed to authenticate too often`, left, address);
 };
 
 /** Throws while a name is shut for the caller's address. */
@@ -103,10 +102,17 @@ export const refuseShutName = (
   const address = context.addressOf(request.raw);
   const left = context.names.secondsLeft(username, address, context.steadyMs());
   if (left === 0) return;
-  throw new HttpProblem("LOCKED_OUT", "Too many failed logins with this user name.", {
-    headers: { "retry-after": String(left) },
-  });
+  const what = `Logins as ${username} have failed too often, except from addresses that it has logged in from`;
+  throw lockedOut(what, left, username);
 };
+
+/** Says what is locked, for how long, and who can help. `subject`: for the operator's command. */
+const lockedOut = (what: string, seconds: number, subject: string): HttpProblem =>
+  new HttpProblem(
+    "LOCKED_OUT",
+    `${what}: locked for ${seconds} s more. Wait, or ask the relay's operator to run: blindrelay-server unlock ${subject}`,
+    { headers: { "retry-after": String(seconds) } },
+  );
 
 /**
  * Counts a failed authentication, by address and, where a name was given, by name; the problem to

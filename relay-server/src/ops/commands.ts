@@ -8,7 +8,7 @@ import { Failure } from "../failure.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay, type Finding } from "./check.ts";
 import { readPassword } from "./password.ts";
-import { listUsers, makeUser, setDisabled } from "./users.ts";
+import { listUsers, makeUser, resetPassword, resetTotp, setDisabled, unlock } from "./users.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
@@ -108,6 +108,8 @@ export const addOperations = (program: Command): void => {
       );
       say(flags, { users }, lines.join("\n"));
     });
+  addResets(user);
+  addUnlock(program);
   for (const [name, disabled] of [
     ["disable", true],
     ["enable", false],
@@ -125,6 +127,45 @@ export const addOperations = (program: Command): void => {
         say(flags, { username, disabled }, `${disabled ? "Disabled" : "Enabled"} ${username}.`);
       });
   }
+};
+
+const addResets = (user: Command): void => {
+  withData(user.command("reset-password"))
+    .description("set a password; logins, session tokens and the account token end")
+    .argument("<name>", "the user's name")
+    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .addHelpText(
+      "after",
+      "\nExample:\n  printf %s 'a long password' | blindrelay-server user reset-password grace --data ./relay --password-stdin",
+    )
+    .action(async (username: string, flags: DataFlags & { passwordStdin?: boolean }) => {
+      const data = dataOf(flags);
+      await resetPassword(data, username, await readPassword(flags.passwordStdin));
+      say(flags, { username }, `Set the password of ${username}; its account token is a new one.`);
+    });
+  withData(user.command("reset-totp"))
+    .description("end a second factor that its owner lost, with its recovery codes")
+    .argument("<name>", "the user's name")
+    .addHelpText("after", "\nExample:\n  blindrelay-server user reset-totp grace --data ./relay")
+    .action(async (username: string, flags: DataFlags) => {
+      await resetTotp(dataOf(flags), username);
+      const then = "where one-time codes are required, the next login enrols again";
+      say(flags, { username }, `Ended the second factor of ${username}; ${then}.`);
+    });
+};
+
+const addUnlock = (program: Command): void => {
+  withData(program.command("unlock"))
+    .description("lift the lock-out of an address or a user name, also of a relay that runs")
+    .argument("<address|name>", "as the refusal says it")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  blindrelay-server unlock 192.0.2.7 --data ./relay\n  blindrelay-server unlock grace --data ./relay",
+    )
+    .action(async (subject: string, flags: DataFlags) => {
+      const unlocked = await unlock(dataOf(flags), subject);
+      say(flags, unlocked, `Unlocked ${subject}; a relay that runs takes it up within a second.`);
+    });
 };
 
 const wholeDays = (text: string): number => {

@@ -231,6 +231,17 @@ describe("user", () => {
   });
 });
 
+test("passwords and second factors are reset, and names unlocked, by command", async () => {
+  const reset = await run(["user", "reset-password", "ada", "--password-stdin"], "another one\n");
+  expect([reset.code, reset.err]).toEqual([0, ""]);
+  const [totp, unlocked] = await Promise.all([
+    run(["user", "reset-totp", "ada"]),
+    run(["unlock", "ada", "--json"]),
+  ]);
+  expect(totp.out).toContain("Ended the second factor of ada");
+  expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
+});
+
 test("--print-config says what file, environment and flags come to, and no password", async () => {
   const file = join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ publicUrl: "https://relay.example", port: 1 }));

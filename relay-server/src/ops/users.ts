@@ -1,8 +1,13 @@
-/** `user add`, `user list`, `user disable` and `user enable`: people, for whoever holds the data folder. */
+/** `user ...` and `unlock`: people, for whoever holds the data folder. */
+import { isIP } from "node:net";
 import { userProblem } from "../control/account.ts";
 import { type DataOptions, openData } from "../control/data-dir.ts";
-import { administer, createUser, type NewUser } from "../control/user-admin.ts";
+import { administer, createUser, type NewUser, type UserChange } from "../control/user-admin.ts";
 import { Failure } from "../failure.ts";
+import { noteAct } from "../store/audit.ts";
+import { postNotice } from "../store/notices.ts";
+import type { Db } from "../store/open.ts";
+import { forgiveTotp } from "../store/users.ts";
 
 /** As `user list` shows it. */
 export interface ListedUser {
@@ -53,23 +58,77 @@ export const listUsers = async (options: DataOptions): Promise<ListedUser[]> => 
  * Disables a user, or enables one again. A relay that runs on the same store ends the user's links
  * within a second. Rejects with a Failure for a name that nobody has, and for the last admin.
  */
-export const setDisabled = async (
+export const setDisabled = (options: DataOptions, username: string, disabled: boolean) =>
+  changeByName(options, username, { disabled });
+
+/**
+ * Sets a password. As where its owner changes it, the account token is renewed, and logins, session tokens and
+ * clients' links end; those of a relay that runs within a second.
+ */
+export const resetPassword = async (
   options: DataOptions,
   username: string,
-  disabled: boolean,
+  password: string,
+): Promise<void> => {
+  const problem = userProblem(username, password);
+  if (problem !== null) throw new Failure("usage", problem);
+  await changeByName(options, username, { password });
+};
+
+/** Ends a second factor; where one is required, the next login enrols another. */
+export const resetTotp = (options: DataOptions, username: string): Promise<void> =>
+  changeByName(options, username, { totpEnabled: false });
+
+/** What `unlock` lifted. */
+export interface Unlocked {
+  readonly address: string | null;
+  readonly username: string | null;
+}
+
+/**
+ * Lifts what failed logins have locked, in every relay that runs on the store, within a second: an address,
+ * a user name with the rest after wrong one-time codes, or both where one text is both.
+ */
+export const unlock = async (options: DataOptions, subject: string): Promise<Unlocked> => {
+  const { store } = await openData(options);
+  try {
+    const address = isIP(subject) === 0 ? null : subject;
+    return await store.write(async (tx) => {
+      const user = await findByName(tx, subject);
+      if (address === null && user === undefined) {
+        throw new Failure("refused", `${subject} is no address, and there is no such user`);
+      }
+      const nowMs = Date.now();
+      if (user !== undefined) {
+        await forgiveTotp(tx, user.id);
+        await noteAct(tx, nowMs, { actorId: null, action: "user.unlock", subject: user.id });
+      }
+      await postNotice(tx, "unlock", subject, nowMs);
+      return { address, username: user === undefined ? null : subject };
+    });
+  } finally {
+    await store.close();
+  }
+};
+
+const findByName = (db: Db, username: string) =>
+  db.selectFrom("users").select("id").where("username", "=", username).executeTakeFirst();
+
+const changeByName = async (
+  options: DataOptions,
+  username: string,
+  change: UserChange,
 ): Promise<void> => {
   const { store, secrets } = await openData(options);
   try {
-    const user = await store.db
-      .selectFrom("users")
-      .select("id")
-      .where("username", "=", username)
-      .executeTakeFirst();
+    const user = await findByName(store.db, username);
     if (user === undefined) throw new Failure("refused", `there is no user ${username}`);
-    const context = { store, secrets, nowMs: Date.now };
-    const result = await administer(context, null, user.id, { disabled });
+    const result = await administer({ store, secrets, nowMs: Date.now }, null, user.id, change);
     if (result === "last_admin") {
       throw new Failure("refused", `${username} is the last admin: make another one first`);
+    }
+    if (change.password !== undefined) {
+      await store.write((tx) => postNotice(tx, "end_clients", user.id, Date.now()));
     }
   } finally {
     await store.close();

@@ -5,6 +5,7 @@
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
 import { trimActs } from "./audit.ts";
 import { forgetIdempotent } from "./idempotency.ts";
+import { forgetNotices } from "./notices.ts";
 import type { Db } from "./open.ts";
 import { forgetSessions } from "./sessions.ts";
 import { forgetTokens } from "./tokens.ts";
@@ -25,5 +26,6 @@ export const applyRetention = async (db: Db, nowMs: number): Promise<void> => {
   await forgetIdempotent(db, nowMs - IDEMPOTENCY_TTL_S * 1000);
   await forgetUploads(db, nowMs - UPLOAD_KEPT_MS);
   await forgetSessions(db, before);
+  await forgetNotices(db, nowMs - DAY_MS);
   await trimActs(db, nowMs - AUDIT_KEPT_MS, AUDIT_KEPT_PER_ACTOR);
 };

@@ -24,6 +24,7 @@ export interface Tables {
   releases: ReleasesTable;
   release_offers: ReleaseOffersTable;
   audit: AuditTable;
+  notices: NoticesTable;
 }
 
 /** One row per name; see settings.ts. */
@@ -161,6 +162,15 @@ interface AuditTable {
   detail: string; // JSON
 }
 
+/** See store/notices.ts. */
+interface NoticesTable {
+  id: string;
+  kind: "unlock" | "end_clients";
+  subject: string;
+  at: number;
+}
+
+export type NoticeRow = Selectable<NoticesTable>;
 export type UserRow = Selectable<UsersTable>;
 export type AgentRow = Selectable<AgentsTable>;
 export type TokenRow = Selectable<TokensTable>;

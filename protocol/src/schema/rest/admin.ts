@@ -81,6 +81,7 @@ export const AuditAction = Type.Union([
   Type.Literal("user.totp_disable"),
   Type.Literal("user.rotate_token"),
   Type.Literal("user.delete"),
+  Type.Literal("user.unlock"),
   Type.Literal("agent.create"),
   Type.Literal("agent.rotate_token"),
   Type.Literal("agent.export"),

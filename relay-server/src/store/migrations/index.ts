@@ -6,6 +6,7 @@ import { up as releases } from "./0003-releases.ts";
 import { up as admin } from "./0004-admin.ts";
 import { up as grace } from "./0005-grace.ts";
 import { up as oneLiveToken } from "./0006-one-live-token.ts";
+import { up as notices } from "./0007-notices.ts";
 
 export interface Migration {
   readonly name: string;
@@ -19,4 +20,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0004-admin", up: admin },
   { name: "0005-grace", up: grace },
   { name: "0006-one-live-token", up: oneLiveToken },
+  { name: "0007-notices", up: notices },
 ];
