@@ -53,9 +53,15 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
           : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
+  /** When the database last said anything; to be given an idle connection is no sign of it. */
+  let heardMs = 0;
+  const heard = <T>(value: T): T => {
+    heardMs = performance.now();
+    return value;
+  };
   const open = new Set<pg.PoolClient>();
   pool.on("connect", (client) => {
-    open.add(client);
+    heard(open.add(client));
     // A connection that is lost while it is in use: its query is rejected too, which is enough.
     client.on("error", () => undefined);
   });
@@ -64,11 +70,6 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
   // makes another for the next query, which says what is wrong if anything still is.
   pool.on("error", () => undefined);
 
-  let heardMs = 0;
-  const heard = <T>(value: T): T => {
-    heardMs = performance.now();
-    return value;
-  };
   /** A statement that says nothing may wait for somebody's lock: whether PostgreSQL lives is asked apart. */
   let probing = false;
   const probe = async (): Promise<void> => {
@@ -109,11 +110,10 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
       const lookSoon = () => setImmediate(look);
       let timer = setTimeout(lookSoon, patience.silence / 2);
       answer
-        .then(heard, (error: unknown) => {
+        .then(resolve, (error: unknown) => {
           if (error instanceof pg.DatabaseError) heard(null);
-          throw error;
+          reject(classified(error));
         })
-        .then(resolve, (error: unknown) => reject(classified(error)))
         .finally(() => {
           settled = true;
           clearTimeout(timer);
@@ -137,7 +137,7 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
         if (broken !== null) throw broken;
         try {
           const answer = client.query(sql, [...parameters]);
-          return await bounded(answer, () => streamOf(client).destroy());
+          return heard(await bounded(answer, () => streamOf(client).destroy()));
         } catch (error) {
           if (error instanceof StoreUnavailable) broken = error;
           throw error;

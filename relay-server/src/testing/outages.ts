@@ -1,0 +1,307 @@
+/**
+ * `npm run outages -- --rounds 10`: a relay of its own process, under load, over a PostgreSQL of its own that
+ * is cut, frozen, restarted and stopped. Prints one JSON line per kind; exit 1 where the relay ended,
+ * something acknowledged was lost, a count fell, or an answer was a 500 or came too late.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import pg from "pg";
+import WebSocket from "ws";
+
+const MAIN = join(import.meta.dirname, "../main.ts");
+const PASSWORD = "correct horse";
+const WRITERS = 8;
+/** What docs/operations.md promises, with as much again for a busy machine. */
+const REST_MS = 2 * 2000;
+const READY_MS = 2 * 1000;
+const KINDS = ["cut", "frozen", "restarted", "stopped"] as const;
+type Kind = (typeof KINDS)[number];
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "2" },
+    kind: { type: "string", multiple: true, default: [...KINDS] },
+    /** Of a stop. */
+    seconds: { type: "string", default: "30" },
+  },
+});
+const rounds = Number(values.rounds);
+const stoppedMs = Number(values.seconds) * 1000;
+const FROZEN_MS = 5000;
+
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-outages-"));
+const root = process.getuid?.() === 0;
+
+// ---- PostgreSQL
+
+/** PostgreSQL does not run as root. */
+const asPostgres = (command: string, args: string[]): string =>
+  root
+    ? execFileSync("runuser", ["-u", "postgres", "--", command, ...args], { encoding: "utf8" })
+    : execFileSync(command, args, { encoding: "utf8" });
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+};
+
+const binaries = execFileSync("sh", ["-c", "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1"], {
+  encoding: "utf8",
+}).trim();
+const port = await freePort();
+const cluster = join(folder, "postgres");
+const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+const control = (...args: string[]) =>
+  asPostgres(join(binaries, "pg_ctl"), ["-D", cluster, "-w", "-l", join(cluster, "log"), ...args]);
+const startPostgres = () => control("-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "start");
+
+if (root) execFileSync("chown", ["postgres", folder]);
+asPostgres(join(binaries, "initdb"), ["-D", cluster, "-A", "trust", "-U", "postgres"]);
+startPostgres();
+
+const query = async (text: string) => {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query(text);
+  await client.end();
+  return rows;
+};
+const processes = (): number[] => {
+  const postmaster = readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n")[0] as string;
+  const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8");
+  return [postmaster, ...children.trim().split(" ")].filter((id) => id !== "").map(Number);
+};
+const signal = (pids: number[], name: "SIGSTOP" | "SIGCONT") => {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name);
+    } catch {
+      // a backend that has ended meanwhile
+    }
+  }
+};
+
+const harm: { readonly [kind in Kind]: () => Promise<void> } = {
+  cut: async () => {
+    await query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+    );
+  },
+  frozen: async () => {
+    const pids = processes();
+    signal(pids, "SIGSTOP");
+    await sleep(FROZEN_MS);
+    signal(pids, "SIGCONT");
+  },
+  restarted: async () => {
+    control("-m", "fast", "-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "restart");
+  },
+  stopped: async () => {
+    control("-m", "fast", "stop");
+    await sleep(stoppedMs);
+    startPostgres();
+  },
+};
+
+// ---- the relay
+
+const data = join(folder, "relay");
+const flags = ["--data", data, "--store", url];
+execFileSync(
+  process.execPath,
+  [MAIN, "init", ...flags, "--username", "ada", "--password-stdin", "--no-totp"],
+  { input: PASSWORD },
+);
+const relay: ChildProcess = spawn(
+  process.execPath,
+  [MAIN, "start", ...flags, "--port", "0", "--metrics-port", "0", "--log-level", "error"],
+  { stdio: ["ignore", "pipe", "ignore"] },
+);
+let ended: unknown = null;
+relay.on("exit", (...how) => {
+  ended = how;
+});
+const [line] = await once(createInterface(relay.stdout as never), "line");
+const base = JSON.parse(line).url as string;
+
+const api = async (path: string, token: string | null, body: object) => {
+  const answer = await fetch(`${base}/api/v1${path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: await answer.json() };
+};
+const token = (await api("/auth/login", null, { username: "ada", password: PASSWORD })).body.user
+  .api_token as string;
+const pump = (await api("/agents", token, { name: "pump", agent_id: "pump" })).body;
+
+const link = async (auth: object) => {
+  const socket = new WebSocket(`${base.replace("http", "ws")}/wss`);
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "auth", ...auth }));
+  const [answer] = await once(socket, "message");
+  return { socket, session: JSON.parse(String(answer)).session_token as string };
+};
+const agent = await link({ client_type: "agent", agent_id: "pump", api_token: pump.api_token });
+agent.socket.on("message", (text) => {
+  const message = JSON.parse(String(text));
+  if (message.type === "ping") agent.socket.send('{"type":"pong"}');
+  if (message.type !== "relay") return;
+  const { sid, seq } = JSON.parse(message.payload);
+  agent.socket.send(JSON.stringify({ v: "1", sid: `${sid}.A`, seq, p: "x" }));
+});
+const client = await link({ client_type: "client", api_token: token });
+const waiting = new Map<number, () => void>();
+client.socket.on("message", (text) => {
+  const message = JSON.parse(String(text));
+  if (message.type === "ping") client.socket.send('{"type":"pong"}');
+  waiting.get(message.seq)?.();
+});
+
+// ---- load
+
+const figures = () => ({
+  rounds: 0,
+  acknowledged: 0,
+  refused: 0,
+  faults: 0,
+  slowest_answer_ms: 0,
+  slowest_ready_ms: 0,
+  calls: 0,
+  calls_lost: 0,
+  counts_fell: 0,
+  heal_ms: 0,
+});
+let now = figures();
+const acknowledged = new Set<string>();
+let loaded = true;
+let seq = 0;
+const slowest = (field: "slowest_answer_ms" | "slowest_ready_ms", sinceMs: number) => {
+  now[field] = Math.max(now[field], Math.round(performance.now() - sinceMs));
+};
+const writer = async () => {
+  while (loaded && ended === null) {
+    const sinceMs = performance.now();
+    const agent_id = randomUUID();
+    try {
+      const { status } = await api("/agents", token, { name: "x", agent_id });
+      slowest("slowest_answer_ms", sinceMs);
+      if (status === 201) {
+        acknowledged.add(agent_id);
+        now.acknowledged += 1;
+      } else if (status === 503) now.refused += 1;
+      else now.faults += 1;
+    } catch {
+      now.faults += 1;
+    }
+    await sleep(20);
+  }
+};
+const readiness = async () => {
+  while (loaded && ended === null) {
+    const sinceMs = performance.now();
+    await fetch(`${base}/health/ready`).then(
+      (answer) => answer.arrayBuffer(),
+      () => {
+        now.faults += 1;
+      },
+    );
+    slowest("slowest_ready_ms", sinceMs);
+    await sleep(100);
+  }
+};
+let sent = 0;
+const caller = async () => {
+  while (loaded && ended === null) {
+    const mine = seq++;
+    sent += 1;
+    now.calls += 1;
+    const payload = JSON.stringify({ v: "1", sid: "C", seq: mine, p: "x" });
+    const answered = new Promise<boolean>((resolve) => {
+      const timer = setTimeout(resolve, 5000, false);
+      waiting.set(mine, () => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+    const request_id = randomUUID();
+    client.socket.send(JSON.stringify({ type: "relay", agent_id: "pump", payload, request_id }));
+    if (!(await answered)) now.calls_lost += 1;
+    waiting.delete(mine);
+    await sleep(200);
+  }
+};
+let stored = 0;
+const storedCount = async (): Promise<number> => {
+  const [row] = await query(
+    "select coalesce(max(requests_used), 0)::int as used from sessions where kind = 'client'",
+  );
+  return row.used as number;
+};
+const watchCount = async () => {
+  const used = await storedCount().catch(() => stored);
+  if (used < stored) now.counts_fell += 1;
+  stored = Math.max(stored, used);
+};
+
+const load = [...Array.from({ length: WRITERS }, writer), readiness(), caller()];
+let ok = true;
+for (const kind of KINDS.filter((each) => values.kind.includes(each))) {
+  now = figures();
+  for (let round = 0; round < rounds && ended === null; round += 1) {
+    await sleep(1000);
+    await harm[kind]();
+    const sinceMs = performance.now();
+    const before = now.acknowledged;
+    while (now.acknowledged < before + WRITERS && ended === null) await sleep(20);
+    now.heal_ms = Math.max(now.heal_ms, Math.round(performance.now() - sinceMs));
+    await watchCount();
+    now.rounds += 1;
+  }
+  const promised = [...acknowledged]; // before looking: the writers go on
+  const there = new Set((await query("select agent_id from agents")).map((row) => row.agent_id));
+  const lost = promised.filter((id) => !there.has(id)).length;
+  const {
+    rounds: done,
+    faults,
+    counts_fell,
+    calls_lost,
+    slowest_answer_ms,
+    slowest_ready_ms,
+  } = now;
+  const good =
+    done === rounds &&
+    ended === null &&
+    lost + faults + counts_fell + calls_lost === 0 &&
+    slowest_answer_ms <= REST_MS &&
+    slowest_ready_ms <= READY_MS;
+  ok &&= good;
+  console.log(JSON.stringify({ kind, ok: good, ...now, lost, relay_ended: ended }));
+}
+loaded = false;
+await Promise.all(load);
+await sleep(7000); // the hub saves every five seconds, the relay writes every second
+const counted = await storedCount();
+const open = [agent, client].every(({ socket }) => socket.readyState === WebSocket.OPEN);
+ok &&= counted >= sent && open;
+console.log(JSON.stringify({ kind: "all", ok, sent, counted, links_open: open }));
+relay.kill("SIGTERM");
+if (ended === null) await once(relay, "exit");
+control("-m", "immediate", "stop");
+rmSync(folder, { recursive: true });
+process.exit(ok ? 0 : 1);
