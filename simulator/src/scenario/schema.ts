@@ -130,7 +130,7 @@ const fault = (kind: string, description: string, fields: TProperties) =>
 /** Every fault: its fields, and the worlds that can play it. */
 export const FAULTS = {
   "net.cut": {
-    live: true,
+    live: false,
     schema: fault(
       "net.cut",
       "Links end at once and no new one is made while it lasts (default: 0s).",
@@ -184,7 +184,7 @@ export const FAULTS = {
     }),
   },
   "device.reboot": {
-    live: true,
+    live: false,
     schema: fault(
       "device.reboot",
       "The power goes and comes back. A device that lost its storage is provisioned anew.",
@@ -216,7 +216,7 @@ export const FAULTS = {
     }),
   },
   "relay.restart": {
-    live: true,
+    live: false,
     schema: fault(
       "relay.restart",
       "The relay drains, ends, and starts again (rolling deployment).",
@@ -226,7 +226,7 @@ export const FAULTS = {
     ),
   },
   "relay.crash": {
-    live: true,
+    live: false,
     schema: fault("relay.crash", "The relay dies; what its store had not flushed is lost.", {
       for: Type.Optional(duration("How long it is away. Default: 2s.")),
     }),
