@@ -1,6 +1,7 @@
 /** What a CallError of the client SDK means to a script: one exit code each. */
 import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "./failure.ts";
+import { networkFix, plainReason } from "./network-fix.ts";
 import { jsonText } from "./output.ts";
 
 const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
@@ -19,10 +20,13 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   CLOSED: "fault",
 };
 
+const messageOf = ({ code, message }: CallError): string =>
+  code === "UNREACHABLE" ? plainReason(message) + networkFix(message) : message;
+
 /** The failure to end with. An agent's own error is told as its JSON-RPC error object. */
 export const callFailure = (error: CallError): Failure =>
   new Failure(
     KINDS[error.code],
-    error.remote === undefined ? error.message : jsonText(error.remote),
+    error.remote === undefined ? messageOf(error) : jsonText(error.remote),
     error,
   );

@@ -108,6 +108,11 @@ it("what was wrong in a body is told by its place", async () => {
   ]);
 });
 
+it("a signature that the relay does not take is a refusal, not a matter of usage", async () => {
+  answered(() => problem(422, { code: "UNTRUSTED_SIGNATURE", detail: "No key fits." }));
+  expect((await failureOf(new Rest(BASE, TOKEN).ask("POST", "/x"))).exitCode).toBe(EXIT.refused);
+});
+
 it("a redirection is told, and the token does not follow it", async () => {
   const followed: string[] = [];
   server.use(

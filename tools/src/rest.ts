@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import { Failure, type FailureKind } from "./failure.ts";
+import { networkFix, plainReason } from "./network-fix.ts";
 
 export const REST_LIMITS = {
   answerMs: 30_000,
@@ -91,7 +92,8 @@ export class Rest {
     const cause = error.cause as (Error & { readonly code?: string }) | undefined;
     // A name with several addresses fails with an error that has no message.
     const why = cause?.message || cause?.code || error.message;
-    return new Failure("unreachable", `the relay ${this.base} cannot be reached: ${why}`, error);
+    const text = `the relay ${this.base} cannot be reached: ${plainReason(why)}`;
+    return new Failure("unreachable", text + networkFix(`${why} ${cause?.code}`), error);
   }
 
   /** Whoever answered so is no relay. */
@@ -158,6 +160,11 @@ const retryText = (header: string | null): string => {
   return /^\d+$/.test(header) ? ` (try again in ${header} s)` : ` (try again after ${header})`;
 };
 
+/** Sooner than by their status. */
+const KINDS_BY_CODE: { readonly [code: string]: FailureKind } = {
+  UNTRUSTED_SIGNATURE: "refused", // the request is well-formed; the relay does not take this key
+};
+
 const problemFailure = (response: Response, problem: Partial<Problem>): RestFailure => {
   const { status, headers } = response;
   const text = problem.detail ?? problem.title ?? `the relay answered ${status}`;
@@ -166,5 +173,6 @@ const problemFailure = (response: Response, problem: Partial<Problem>): RestFail
   const trace = status >= 500 && problem.request_id ? ` (request ${problem.request_id})` : "";
   const wait = retryText(headers.get("retry-after"));
   const message = `${text}${places.join("")}${trace}${wait}`;
-  return new RestFailure(KINDS[status] ?? "unreachable", message, problem.code);
+  const kind = KINDS_BY_CODE[problem.code ?? ""] ?? KINDS[status] ?? "unreachable";
+  return new RestFailure(kind, message, problem.code);
 };

@@ -31,7 +31,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   const source = storePath(data);
   if (!existsSync(source)) throw new Failure("unreachable", `no store at ${source}`);
   const file = resolve(to);
-  if (existsSync(file)) throw new Failure("refused", `${file} exists: name a new file`);
+  if (existsSync(file)) throw new Failure("usage", `${file} exists: name a new file`);
   // Under another name until it is whole, so that a half backup is never taken for one.
   const part = join(dirname(file), `.${basename(file)}.part`);
   try {

@@ -12,6 +12,7 @@ import {
   toBase64url,
 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";
 
@@ -55,6 +56,19 @@ it("a script is spoken line by line, and ends at its first failure", async () =>
   expect([portless.code, portless.stderr]).toEqual([3, expect.stringContaining("--mode raw")]);
   const unknown = await house.cli(["shell", "pump-7"], {}, ".nothing\n");
   expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
+});
+
+it.skipIf(!HAS_SOCAT)("an event leaves what is being typed where it is", async () => {
+  const terminal = house.terminal(["shell", "pump-7"], { TERM: "xterm" });
+  await terminal.sees(/pump-7> /);
+  terminal.type('echo {"a');
+  await terminal.sees(/echo \{"a/);
+  expect((await house.cli(["call", "pump-7", "shout"])).code).toBe(0);
+  await terminal.sees(/pump-7 shouted \{"loud":true\}\r\n.*pump-7> echo \{"a/);
+  terminal.type('": 5}\r');
+  await terminal.sees(/a.*5/);
+  terminal.type("\u0004");
+  expect(await terminal.ended()).toBe(0);
 });
 
 it("a packet is opened with the keyring's secret, and a changed one is told", async () => {

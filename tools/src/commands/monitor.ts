@@ -1,6 +1,6 @@
 /** `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port does. */
 import { setTimeout as wait } from "node:timers/promises";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { interrupted } from "../connect.ts";
 import { openPort, type Port } from "../console/port.ts";
 import { Failure } from "../failure.ts";
@@ -8,7 +8,13 @@ import { answerJson, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
+/** What Enter sends. */
+const EOL = { cr: "\r", lf: "\n", crlf: "\r\n" } as const;
+type Eol = keyof typeof EOL;
+
 interface MonitorFlags {
+  readonly eol: Eol;
+  readonly echo?: boolean;
   readonly baud: number;
   readonly reconnect: boolean;
   readonly json?: boolean;
@@ -64,11 +70,19 @@ interface Keys {
   stop(): void;
 }
 
+/** Typed bytes as the board gets them: Enter is the line end that it reads to. */
+export const withEol = (typed: Buffer, eol: Eol): Buffer =>
+  Buffer.from(typed.toString("latin1").replaceAll("\r", EOL[eol]), "latin1");
+
+/** Typed bytes as their own terminal shows them. */
+export const asEcho = (typed: Buffer): string =>
+  typed.toString("latin1").replaceAll("\r", "\r\n").replaceAll("\x7f", "\b \b");
+
 /**
  * Hands what is typed to the port that is open. Piped input waits for one, and for the port to take
  * it; keys do not wait: Ctrl-] has to be heard, and who types sees that the port is away.
  */
-const readKeys = (): Keys => {
+const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Keys => {
   const { stdin } = process;
   const raw = stdin.isTTY === true;
   let current: Port | null = null;
@@ -83,8 +97,9 @@ const readKeys = (): Keys => {
     if (typed.length > 0 && port !== null) {
       if (!raw) stdin.pause();
       // A port that goes away says so itself, and is led away from.
+      if (raw && echo) process.stdout.write(asEcho(typed).replace(UNWANTED, ""));
       port
-        .write(typed)
+        .write(raw ? withEol(typed, eol) : typed)
         .catch(() => undefined)
         .then(() => {
           if (current === port) stdin.resume();
@@ -113,7 +128,7 @@ const readKeys = (): Keys => {
 const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
   const output = new Output(flags.json ?? false);
   let over = false;
-  const keys = readKeys();
+  const keys = readKeys(flags);
   const end = Promise.race([keys.ended, interrupted()]).then(() => {
     over = true;
   });
@@ -160,6 +175,12 @@ export const addMonitor = (program: Command, _context: Context): void => {
       .description("show what a board prints, and type to it; Ctrl-] ends")
       .argument("<port>", PORT_HELP),
   )
+    .addOption(
+      new Option("--eol <what>", "what Enter sends; boards that read lines mostly want lf or crlf")
+        .choices(Object.keys(EOL))
+        .default("cr"),
+    )
+    .option("--echo", "show what is typed, for a board that does not")
     .option("--no-reconnect", "end with 7 when the port goes away")
     .option("--json", 'one JSON document per line: {"line"}')
     .addHelpText(
@@ -167,6 +188,7 @@ export const addMonitor = (program: Command, _context: Context): void => {
       `
 Example:
   blindrelay monitor /dev/ttyUSB0
+  blindrelay monitor /dev/ttyACM0 --baud 9600 --eol lf --echo
 
 On a terminal keys go to the board as they are typed, Ctrl-C too. A port that goes away is waited for.`,
     )

@@ -14,6 +14,7 @@ import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
+import { printAbove } from "./above-prompt.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
 
@@ -109,6 +110,8 @@ class Shell {
   private agent: Agent | null = null;
   private methods: string[] = [];
   private stopListening: () => void = () => undefined;
+  /** How an event is printed while somebody may be typing. */
+  announce: (print: () => void) => void = (print) => print();
 
   constructor(settings: Settings, client: Client, json: boolean) {
     this.settings = settings;
@@ -132,8 +135,10 @@ class Shell {
     this.agent = agent;
     this.methods = [];
     this.stopListening = agent.on("event", (event, data) => {
-      if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
-      else printStatus(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
+      this.announce(() => {
+        if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
+        else printStatus(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
+      });
     });
     try {
       const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
@@ -200,6 +205,13 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
     prompt.prompt();
   };
   let underWay: AbortController | null = null;
+  if (interactive) {
+    shell.announce = (print) => {
+      // While a call is under way there is no prompt to draw again, unless somebody types ahead.
+      if (underWay !== null && prompt.line === "") print();
+      else printAbove(prompt, process.stderr, print);
+    };
+  }
   // Ctrl-C gives up the call under way, else it leaves.
   prompt.on("SIGINT", () => (underWay === null ? prompt.close() : underWay.abort()));
   if (interactive) printStatus(".help tells what can be typed");
@@ -218,6 +230,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
     }
     ask();
   }
+  shell.announce = (print) => print();
   prompt.close();
 };
 

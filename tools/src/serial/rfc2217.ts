@@ -40,6 +40,9 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
+/** For what works without: a server on a port that has no such lines may leave it unanswered. */
+const BEST_EFFORT_LIMIT_MS = 1_000;
+
 /** What is asked of the server and not answered yet, and what it said of itself. */
 class Negotiation {
   modem: StatusLines = NO_STATUS;
@@ -115,7 +118,11 @@ class Negotiation {
   }
 
   /** Sets something; resolves to what the server set. */
-  set(command: number, body: readonly number[]): Promise<Uint8Array> {
+  set(
+    command: number,
+    body: readonly number[],
+    limitMs: number = ANSWER_LIMIT_MS,
+  ): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       if (this.over) {
         reject(new PortError("gone", "the connection is gone"));
@@ -125,11 +132,22 @@ class Negotiation {
         const index = this.waiting.indexOf(entry);
         if (index >= 0) this.waiting.splice(index, 1);
         reject(new PortError("unsupported", "the port server does not answer this setting"));
-      }, ANSWER_LIMIT_MS);
+      }, limitMs);
       const entry: Waiting = { command, resolve, reject, timer };
       this.waiting.push(entry);
       this.say(encodeComPort(command, body));
     });
+  }
+
+  /** Sets what the line works without; resolves to whether the server answered. */
+  async tryToSet(command: number, body: readonly number[]): Promise<boolean> {
+    try {
+      await this.set(command, body, BEST_EFFORT_LIMIT_MS);
+      return true;
+    } catch (error) {
+      if (error instanceof PortError && error.problem === "unsupported") return false;
+      throw error;
+    }
   }
 
   end(): void {
@@ -154,7 +172,10 @@ const unsigned32 = (value: number): number[] => [
   value & 255,
 ];
 
-const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<void> => {
+const FLOW_NONE = [COM_PORT.setControl, [FLOW.none]] as const;
+
+/** Resolves to whether the server confirmed the flow control; rejects for what the line cannot do. */
+const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<boolean> => {
   const rate = await negotiation.set(COM_PORT.setBaudRate, unsigned32(settings.baudRate));
   const got = rate.reduce((value, byte) => value * 256 + byte, 0);
   if (got !== settings.baudRate) {
@@ -163,19 +184,33 @@ const configure = async (negotiation: Negotiation, settings: LineSettings): Prom
   await negotiation.set(COM_PORT.setDataSize, [settings.dataBits]);
   await negotiation.set(COM_PORT.setParity, [PARITY[settings.parity]]);
   await negotiation.set(COM_PORT.setStopSize, [STOP_SIZE[settings.stopBits]]);
+  if (settings.flowControl === "none") return negotiation.tryToSet(...FLOW_NONE);
+  // Without what was asked for, bytes get lost.
   await negotiation.set(COM_PORT.setControl, [FLOW[settings.flowControl]]);
+  return true;
 };
 
-const control = async (negotiation: Negotiation, lines: ControlLines): Promise<void> => {
-  const { dtr, rts, break: brk } = lines;
-  const set = (value: number) => negotiation.set(COM_PORT.setControl, [value]);
-  if (dtr !== undefined) await set(dtr ? CONTROL.dtrOn : CONTROL.dtrOff);
-  if (rts !== undefined) await set(rts ? CONTROL.rtsOn : CONTROL.rtsOff);
-  if (brk !== undefined) await set(brk ? CONTROL.breakOn : CONTROL.breakOff);
+/** Resolves to the lines that the server did not confirm: its port may have none. */
+const control = async (negotiation: Negotiation, lines: ControlLines): Promise<string[]> => {
+  const unanswered: string[] = [];
+  const set = async (name: string, value: boolean | undefined, on: number, off: number) => {
+    if (value === undefined) return;
+    const answered = await negotiation.tryToSet(COM_PORT.setControl, [value ? on : off]);
+    if (!answered) unanswered.push(name);
+  };
+  await set("DTR", lines.dtr, CONTROL.dtrOn, CONTROL.dtrOff);
+  await set("RTS", lines.rts, CONTROL.rtsOn, CONTROL.rtsOff);
+  await set("break", lines.break, CONTROL.breakOn, CONTROL.breakOff);
+  return unanswered;
 };
 
+const warnOnStderr = (text: string): void => {
+  process.stderr.write(`warn: ${text}\n`);
+};
+
+/** `warn` hears of what the server did not answer and the line works without. */
 export const rfc2217Opener =
-  (host: string, port: number): PortOpener =>
+  (host: string, port: number, warn: (text: string) => void = warnOnStderr): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
     let ready = false;
     const early: Uint8Array[] = [];
@@ -200,8 +235,14 @@ export const rfc2217Opener =
       if (!(await negotiation.offer())) {
         throw new PortError("gone", "the port server does not speak RFC 2217: use tcp://");
       }
-      await negotiation.set(COM_PORT.setModemStateMask, [255]);
-      await configure(negotiation, settings);
+      const unanswered: string[] = [];
+      const maskSet = negotiation.tryToSet(COM_PORT.setModemStateMask, [255]);
+      if (!(await configure(negotiation, settings))) unanswered.push("flow control none");
+      if (!(await maskSet)) unanswered.push("the mask of modem states");
+      if (unanswered.length > 0) {
+        const what = unanswered.join(" and ");
+        warn(`rfc2217://${host}:${port} did not answer ${what}; CTS, DSR and DCD may be unknown`);
+      }
     } catch (error) {
       socket.destroy();
       throw error;
@@ -219,8 +260,13 @@ export const rfc2217Opener =
       },
       pause: () => socket.pause(),
       resume: () => socket.resume(),
-      configure: (next) => configure(negotiation, next),
-      control: (lines) => control(negotiation, lines),
+      configure: async (next) => void (await configure(negotiation, next)),
+      async control(lines) {
+        const unanswered = await control(negotiation, lines);
+        if (unanswered.length > 0) {
+          warn(`rfc2217://${host}:${port} did not answer ${unanswered.join(" and ")}`);
+        }
+      },
       status: async () => negotiation.modem,
       close: () => closeSocket(socket),
     };

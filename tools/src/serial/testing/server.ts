@@ -17,7 +17,7 @@ export const serve = async (
 /** A port server of a few lines: RFC 2217, with what it was told, and data echoed. */
 export const portServer = (
   told: number[][],
-  behaviour: { refuses?: boolean; maxRate?: number } = {},
+  behaviour: { refuses?: boolean; maxRate?: number; silentOn?: readonly number[] } = {},
 ) =>
   serve((socket) => {
     const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
@@ -30,6 +30,7 @@ export const portServer = (
       told: (option, body) => {
         const [command = 0, ...values] = body;
         told.push([command, ...values]);
+        if (behaviour.silentOn?.includes(command)) return;
         if (command === 5 && values[0] === 8) {
           // DTR on: here it also suspends the flow, until a break.
           say(255, 250, option, 108, 255, 240);

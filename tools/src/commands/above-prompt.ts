@@ -1,0 +1,28 @@
+/** Lines that come while somebody types: above the prompt, with what is typed drawn again below them. */
+import { clearScreenDown, cursorTo, type Interface, moveCursor } from "node:readline";
+
+/**
+ * Takes prompt and typed text off the screen, lets `print` write whole lines, and draws both again, the
+ * cursor where it was. A terminal that cannot move its cursor gets them on new lines. `output`: the terminal that `prompt` writes to.
+ */
+export const printAbove = (
+  prompt: Interface,
+  output: NodeJS.WritableStream,
+  print: () => void,
+): void => {
+  if (process.env.TERM === "dumb") {
+    output.write("\n");
+    print();
+    prompt.prompt(true);
+    output.write(prompt.line);
+    return;
+  }
+  const { rows } = prompt.getCursorPos();
+  cursorTo(output, 0);
+  moveCursor(output, 0, -rows);
+  clearScreenDown(output);
+  print();
+  // readline goes up by as many rows as it last drew before it draws anew.
+  output.write("\n".repeat(rows));
+  prompt.prompt(true);
+};

@@ -1,0 +1,36 @@
+/** What a person can do about a relay that cannot be reached, by what the system says of the failure. */
+
+const FIXES: readonly (readonly [RegExp, string])[] = [
+  [
+    /wrong.version.number|packet length too long|EPROTO|record layer/i,
+    "this address speaks no TLS: use http:// (or ws://)",
+  ],
+  [
+    /self.signed|unable to (verify|get)|certificate|UNABLE_TO_|ERR_TLS/i,
+    "name the right host, or trust its certificate authority: NODE_EXTRA_CA_CERTS=FILE",
+  ],
+  [/ECONNREFUSED/, "is the relay running, and is the port right?"],
+  [/ENOTFOUND|EAI_AGAIN/, "is the host name right?"],
+  [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, "is this machine online, does a firewall block the way?"],
+  [
+    /Unexpected server response|Invalid (WebSocket|Upgrade|Sec)|not a WebSocket/i,
+    "is this a relay's address? A proxy before it must pass WebSocket upgrades",
+  ],
+  [
+    /socket hang up|ECONNRESET|Parse Error|other side closed|HPE_/i,
+    "is this a relay's address and port? One with TLS wants https:// (or wss://)",
+  ],
+];
+
+/** `; fix: …`, or "" where nothing is known that helps. */
+export const networkFix = (why: string): string => {
+  const found = FIXES.find(([pattern]) => pattern.test(why));
+  return found === undefined ? "" : `; fix: ${found[1]}`;
+};
+
+/** OpenSSL's errors hold numbers and paths of its own sources: only their words are kept. */
+export const plainReason = (why: string): string =>
+  why.replace(
+    /(?:write EPROTO )?[0-9A-F]{8,}:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[^\s)]*\s*/i,
+    "TLS failed, $1",
+  );
