@@ -7,8 +7,13 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { resolve } from "node:path";
 
-/** Steps of one row only read, so they run side by side; `generated` writes, `unit` wants both cores. */
-const ROWS = [["lint", "boundaries", "types"], ["generated"], ["unit"]];
+/**
+ * Steps of one row run side by side; `generated` writes, and `unit` wants both cores, so that beside it
+ * runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
+ */
+const ROWS = [["lint", "boundaries", "types"], ["generated"], ["unit", "fuzz"]];
+/** Shows what it does as it does it, whatever runs beside it. */
+const SHOWN = "unit";
 
 const root = resolve(import.meta.dirname, "..");
 const { scripts } = JSON.parse(readFileSync(resolve(root, "package.json"), "utf8")) as {
@@ -48,13 +53,13 @@ const env = {
   ...process.env,
 };
 
-function runStep(name: string, alone: boolean): Promise<Outcome> {
+function runStep(name: string, shown: boolean): Promise<Outcome> {
   const started = performance.now();
   const child = spawn(scripts[name] ?? "false", {
     cwd: root,
     env,
     shell: true,
-    stdio: ["ignore", ...(alone ? (["inherit", "inherit"] as const) : (["pipe", "pipe"] as const))],
+    stdio: ["ignore", ...(shown ? (["inherit", "inherit"] as const) : (["pipe", "pipe"] as const))],
   });
   // Side by side, a step's output is kept together and shown only where it matters.
   const output: Buffer[] = [];
@@ -82,7 +87,11 @@ if (unknown.length > 0) {
 const outcomes: Outcome[] = [];
 for (const row of ROWS) {
   const steps = row.filter((name) => wanted.length === 0 || wanted.includes(name));
-  outcomes.push(...(await Promise.all(steps.map((name) => runStep(name, steps.length === 1)))));
+  outcomes.push(
+    ...(await Promise.all(
+      steps.map((name) => runStep(name, steps.length === 1 || name === SHOWN)),
+    )),
+  );
 }
 const failed = outcomes.filter(({ ok }) => !ok).map(({ name }) => name);
 if (failed.length > 0) console.error(`failed: ${failed.join(", ")}`);

@@ -54,7 +54,8 @@ export type ErrorCode =
   | "IDEMPOTENCY_KEY_IN_USE"
   | "UNTRUSTED_SIGNATURE"
   | "RANGE_NOT_SATISFIABLE"
-  | "UPGRADE_REQUIRED";
+  | "UPGRADE_REQUIRED"
+  | "QUOTA_EXCEEDED";
 
 export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
   // On a link
@@ -107,7 +108,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "later",
   },
   RATE_LIMITED: {
-    meaning: "Too many messages a second on this connection; the message was not forwarded.",
+    meaning: "Too many messages a second, or requests a minute; this one was not carried out.",
     close: null,
     http: 429,
     retry: "later",
@@ -275,6 +276,12 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     meaning: "The range lies outside of the artifact.",
     close: null,
     http: 416,
+    retry: "no",
+  },
+  QUOTA_EXCEEDED: {
+    meaning: "The account has as many of these as it may have; remove some, or ask the operator.",
+    close: null,
+    http: 403,
     retry: "no",
   },
   UPGRADE_REQUIRED: {

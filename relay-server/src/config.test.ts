@@ -21,6 +21,12 @@ test("every setting has a default", () => {
     ratePerSecond: 1000,
     rateBurst: 2000,
     waitingPerAddress: 1024,
+    clientsPerUser: 1000,
+    agentsPerUser: 10_000,
+    metadataBytesPerUser: 33_554_432,
+    requestsPerMinute: 3000,
+    anonymousRequestsPerMinute: 1200,
+    requestsAtOnce: 4,
   });
   expect(isAbsolute(readConfig({}).data)).toBe(true);
   expect(() => readConfig({ data: "" })).toThrow("--data (or BLINDRELAY_DATA) must");

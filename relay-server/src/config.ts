@@ -6,7 +6,14 @@
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
 import { type Static, Type } from "typebox";
 import { Value } from "typebox/value";
-import { WAITING_PER_ADDRESS } from "./core/limits.ts";
+import {
+  AGENTS_PER_USER,
+  ANONYMOUS_REQUESTS_PER_MINUTE,
+  METADATA_BYTES_PER_USER,
+  REQUESTS_AT_ONCE,
+  REQUESTS_PER_MINUTE,
+} from "./control/quotas.ts";
+import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "./core/limits.ts";
 import { defaultDataFolder } from "./data-folder.ts";
 import { Failure } from "./failure.ts";
 
@@ -75,6 +82,27 @@ export const Config = Type.Object(
     waitingPerAddress: {
       ...Positive(WAITING_PER_ADDRESS),
       description: "connections from one address that have not authenticated; more get a 503",
+    },
+    clientsPerUser: {
+      ...Positive(CLIENTS_PER_USER),
+      description: "connections of one user's clients; one more is refused",
+    },
+    agentsPerUser: { ...Positive(AGENTS_PER_USER), description: "agents of one user" },
+    metadataBytesPerUser: {
+      ...Positive(METADATA_BYTES_PER_USER),
+      description: "bytes of the metadata of all agents of one user",
+    },
+    requestsPerMinute: {
+      ...Positive(REQUESTS_PER_MINUTE),
+      description: "REST requests a minute of one user, and of each agent; more get a 429",
+    },
+    anonymousRequestsPerMinute: {
+      ...Positive(ANONYMOUS_REQUESTS_PER_MINUTE),
+      description: "REST requests a minute from one address without good credentials",
+    },
+    requestsAtOnce: {
+      ...Positive(REQUESTS_AT_ONCE),
+      description: "REST requests of one user worked on at a time; the others wait",
     },
     tlsCert: Type.Optional(
       Type.String({

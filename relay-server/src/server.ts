@@ -97,13 +97,20 @@ export const startServer = async (
 
   const writeBehind = storeWriteBehind(store);
   const lockout = new Lockout();
-  const { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst, waitingPerAddress } = config;
-  const limits = { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst, waitingPerAddress };
+  const { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst } = config;
+  const { waitingPerAddress, clientsPerUser } = config;
   const running = runHub({
     lookups: storeLookups(store),
     writeBehind,
     lockout,
-    limits,
+    limits: {
+      maxMessageBytes,
+      outboxBytes,
+      ratePerSecond,
+      rateBurst,
+      waitingPerAddress,
+      clientsPerUser,
+    },
     clocks,
     log,
   });
@@ -114,6 +121,7 @@ export const startServer = async (
     links: links(hub, steadyMs),
     nowMs: wallMs,
     steadyMs,
+    quotas: config,
   });
   const startedAtMs = steadyMs();
   const loopDelay = monitorEventLoopDelay();

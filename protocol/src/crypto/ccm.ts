@@ -15,7 +15,8 @@ export interface AesBlocks {
 }
 
 const AES_BLOCK = 16;
-const MAC_FLAGS = 0x7a; // Adata 0x40 | (M - 2) / 2 << 3 | L - 1
+const MAC_FLAGS = 0x3a; // (M - 2) / 2 << 3 | L - 1
+const ADATA = 0x40;
 const COUNTER_FLAGS = 0x02; // L - 1
 /** Texts are worked on in pieces, because a board's cipher wants its memory in one stretch. */
 const PIECE = 64;
@@ -37,15 +38,18 @@ const mac = (
   message: Uint8Array,
 ): Uint8Array => {
   const length = message.length;
-  const head = new Uint8Array(AES_BLOCK + blocksFor(2 + aad.length));
-  head[0] = MAC_FLAGS;
+  const hasAad = aad.length > 0;
+  const head = new Uint8Array(AES_BLOCK + (hasAad ? blocksFor(2 + aad.length) : 0));
+  head[0] = hasAad ? MAC_FLAGS | ADATA : MAC_FLAGS;
   head.set(nonce, 1);
   head[13] = (length >> 16) & 255;
   head[14] = (length >> 8) & 255;
   head[15] = length & 255;
-  head[16] = (aad.length >> 8) & 255;
-  head[17] = aad.length & 255;
-  head.set(aad, 18);
+  if (hasAad) {
+    head[16] = (aad.length >> 8) & 255;
+    head[17] = aad.length & 255;
+    head.set(aad, 18);
+  }
   let tag = lastBlock(aes.cbc(head, new Uint8Array(AES_BLOCK)));
   for (let at = 0; at < length; at += PIECE) {
     const piece = message.subarray(at, Math.min(length, at + PIECE));
@@ -94,7 +98,7 @@ const encrypt = (aes: AesBlocks, nonce: Uint8Array, text: Uint8Array, output: Ui
 const encryptTag = (aes: AesBlocks, nonce: Uint8Array, tag: Uint8Array): Uint8Array =>
   applyStream(tag, keyStream(aes, nonce, 0, AES_BLOCK));
 
-/** `nonce`: 12 bytes, `aad`: 1 to 65,279 bytes. Returns ciphertext || 16-byte tag. */
+/** `nonce`: 12 bytes, `aad`: up to 65,279 bytes. Returns ciphertext || 16-byte tag. */
 export const ccmSeal = (
   aes: AesBlocks,
   nonce: Uint8Array,

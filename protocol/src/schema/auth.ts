@@ -104,6 +104,7 @@ export const AuthFailure = Type.Object(
       Type.Literal("TAKEOVER_LOOP"),
       Type.Literal("BAD_MESSAGE"),
       Type.Literal("UNAVAILABLE"),
+      Type.Literal("QUOTA_EXCEEDED"),
     ]),
     [FIELD_RETRY_AFTER]: Type.Integer({ minimum: 0, description: "Seconds." }),
   },

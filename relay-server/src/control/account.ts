@@ -42,18 +42,23 @@ export interface Login {
   readonly accountToken: string | null;
 }
 
-/** Logs a person in; null for a wrong name, password or code, whichever it was. */
+/**
+ * Logs a person in; null for a wrong name, password or code, whichever it was. `known`: whether the
+ * name has logged in from this address before. Rejects with Overloaded.
+ */
 export const logIn = async (
   context: ControlContext,
   username: string,
   password: string,
   code: string | undefined,
+  known = false,
 ): Promise<Login | null> => {
   // A name of another form can belong to nobody, and may hold what a database refuses.
   const user = USERNAME.test(username)
     ? await findUserByName(context.store.db, username)
     : undefined;
-  if (!(await provesFactors(context, user, password, code)) || user === undefined) return null;
+  if (!(await provesFactors(context, user, password, code, known)) || user === undefined)
+    return null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may slip in behind it.
   const login = await context.store.write(async (tx) =>
@@ -101,7 +106,7 @@ export const changePassword = async (
   password: string,
   askingHash: string,
 ): Promise<void> => {
-  const passwordHash = await hashPassword(password);
+  const passwordHash = await context.hashing.run(true, () => hashPassword(password));
   const nowMs = context.nowMs();
   await context.store.write(async (tx) => {
     await setPassword(tx, userId, passwordHash);

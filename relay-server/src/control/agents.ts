@@ -6,6 +6,7 @@ import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import type { ControlContext } from "./context.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
+import { holdAgents, holdMetadata } from "./quotas.ts";
 
 const MAX_SLUG_LENGTH = 40;
 const RANDOM_LETTERS = 10; // 47 bits: two agents of one name do not meet
@@ -27,6 +28,8 @@ export const createAgent = (
   const nowMs = context.nowMs();
   const agentId = agent.agentId ?? makeAgentId(agent.name);
   return context.store.write(async (tx) => {
+    await holdAgents(tx, userId, context.quotas);
+    await holdMetadata(tx, userId, agentId, Buffer.byteLength(agent.metadata), context.quotas);
     const added = await addAgent(tx, {
       agent_id: agentId,
       user_id: userId,

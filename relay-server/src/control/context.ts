@@ -1,7 +1,9 @@
 /** What the control plane works with: one store, one set of secrets, one clock, one hub. */
 import type { Lockout } from "../core/lockout.ts";
 import type { Store } from "../store/open.ts";
+import { HashQueue } from "./hash-queue.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
+import { DEFAULT_QUOTAS, type Quotas } from "./quotas.ts";
 import type { Secrets } from "./secrets.ts";
 import { UsernameLockout } from "./username-lockout.ts";
 
@@ -20,6 +22,9 @@ export interface ControlContext {
   readonly steadyMs: () => number;
   /** Logins by address and by user, one at a time. */
   readonly mutex: KeyedMutex;
+  /** Whatever hashes a password goes through it. */
+  readonly hashing: HashQueue;
+  readonly quotas: Quotas;
 }
 
 /**
@@ -40,8 +45,14 @@ export interface Links {
   endSession(sessionHash: string): void;
 }
 
-export const controlContext = (parts: Omit<ControlContext, "mutex" | "names">): ControlContext => ({
+type Made = "mutex" | "names" | "hashing" | "quotas";
+
+export const controlContext = (
+  parts: Omit<ControlContext, Made> & { quotas?: Quotas },
+): ControlContext => ({
+  quotas: DEFAULT_QUOTAS,
   ...parts,
+  hashing: new HashQueue(),
   names: new UsernameLockout(),
   mutex: new KeyedMutex(),
 });

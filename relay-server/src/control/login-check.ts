@@ -16,14 +16,20 @@ import { totpStep, totpStepAt } from "./totp.ts";
 const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
 const LONGEST_REST_MS = Math.max(...RESTS_MS);
 
-/** Whether password and code are the user's. Takes as long for an unknown user. */
+/**
+ * Whether password and code are the user's. Takes as long for an unknown user. `known`: whether the
+ * relay knows who asks, and lets them go before others. Rejects with Overloaded.
+ */
 export const provesFactors = async (
   context: ControlContext,
   user: UserRow | undefined,
   password: string,
   code: string | undefined,
+  known = true,
 ): Promise<boolean> => {
-  const right = await verifyPassword(password, user?.password_hash ?? DUMMY_HASH);
+  const right = await context.hashing.run(known, () =>
+    verifyPassword(password, user?.password_hash ?? DUMMY_HASH),
+  );
   if (user === undefined || !right) return false;
   if (user.totp_confirmed === 0) return true;
   return context.mutex.pass(`user/${user.id}`, () => provesCode(context, user.id, code));

@@ -26,7 +26,11 @@ export interface NewUser {
 }
 
 /** The parts of a ControlContext that need no running relay. */
-type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs">;
+type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs"> &
+  Partial<Pick<ControlContext, "hashing">>;
+
+const hashed = ({ hashing }: Offline, password: string): Promise<string> =>
+  hashing === undefined ? hashPassword(password) : hashing.run(true, () => hashPassword(password));
 
 /** Makes a user, without a second factor yet; null where the name is taken. */
 export const createUser = async (
@@ -36,7 +40,7 @@ export const createUser = async (
 ): Promise<UserRow | null> => {
   const { username, password, role } = user;
   const id = randomUUID();
-  const passwordHash = await hashPassword(password);
+  const passwordHash = await hashed(context, password);
   const nowMs = context.nowMs();
   return context.store.write(async (tx) => {
     const row = { id, username, role, password_hash: passwordHash, created_at: nowMs };
@@ -67,7 +71,8 @@ export const administer = async (
   change: UserChange,
 ): Promise<UserRow | Refusal> => {
   const nowMs = context.nowMs();
-  const passwordHash = change.password === undefined ? null : await hashPassword(change.password);
+  const passwordHash =
+    change.password === undefined ? null : await hashed(context, change.password);
   const row = await unlessLastAdmin(context, async (tx) => {
     const user = await findUser(tx, id);
     if (user === undefined) return "unknown";

@@ -27,15 +27,20 @@ export class UsernameLockout {
     return this.#lockout.lockouts;
   }
 
+  /** Whether the name has logged in from this address lately. */
+  isKnown(username: string, address: string): boolean {
+    return this.#known.has(pairKey(username, address));
+  }
+
   /** Whole seconds for which this address may not try this name; 0: it may. */
   secondsLeft(username: string, address: string, nowMs: number): number {
-    if (this.#known.has(pairKey(username, address))) return 0;
+    if (this.isKnown(username, address)) return 0;
     return this.#lockout.secondsLeft(nameKey(username), nowMs);
   }
 
   /** Counts a failure; answers as Lockout.fail does. */
   fail(username: string, address: string, nowMs: number): number {
-    if (this.#known.has(pairKey(username, address))) return 0;
+    if (this.isKnown(username, address)) return 0;
     this.#lockout.expire(nowMs);
     return this.#lockout.fail(nameKey(username), nowMs);
   }

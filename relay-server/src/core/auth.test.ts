@@ -438,3 +438,21 @@ describe("what an agent says of itself", () => {
     },
   );
 });
+
+describe("a user's client connections", () => {
+  it("have a quota: one more is told so and closed; agents and other users have their own", () => {
+    const w = new World({ clientsPerUser: 2 });
+    w.user("ann", "lamp");
+    w.user("bob");
+    const first = w.client("ann");
+    w.client("ann");
+    const third = w.connect();
+    third.say(good);
+    expect(third.take()).toEqual([failed("QUOTA_EXCEEDED", 60, expect.stringContaining("2"))]);
+    expect(third.closed?.code).toBe(1008);
+    expect(w.agent("lamp").closed).toBeNull();
+    expect(w.client("bob").closed).toBeNull();
+    first.hangUp();
+    expect(w.client("ann").closed).toBeNull();
+  });
+});

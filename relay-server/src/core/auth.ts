@@ -19,6 +19,8 @@ import { concerns } from "./revocations.ts";
 import type { HubState } from "./state.ts";
 
 const MINUTE_MS = 60_000;
+/** What a client waits whose account has too many connections. */
+const QUOTA_RETRY_S = 60;
 
 export type AcceptedClient = Extract<AuthResult, { role: "client" }>;
 export type AcceptedAgent = Extract<AuthResult, { role: "agent" }>;
@@ -188,6 +190,14 @@ export class Authenticator {
       )
     ) {
       return this.#refuse(connection, "LIMIT_EXCEEDED", "Session token used up", 0);
+    }
+    const { clientsPerUser } = this.#state.limits;
+    if (this.#state.peers.clientCount(result.userId) >= clientsPerUser) {
+      const error = `This account has ${clientsPerUser} client connections already`;
+      return {
+        ...this.#refuse(connection, "QUOTA_EXCEEDED", error, QUOTA_RETRY_S),
+        final: true,
+      };
     }
     return result;
   }

@@ -13,6 +13,9 @@ import {
 /** A site of thousands of devices behind one address comes back at once, and waits for a slow store. */
 export const WAITING_PER_ADDRESS = 1024;
 
+/** A person's browsers, scripts and services; each may fill its queue and use its rate. */
+export const CLIENTS_PER_USER = 1000;
+
 export interface HubLimits {
   maxMessageBytes: number;
   /** Bytes that may wait for one connection before messages to it are dropped. */
@@ -21,6 +24,8 @@ export interface HubLimits {
   rateBurst: number;
   /** Connections of one address (IPv6: /64) that have not authenticated. */
   waitingPerAddress: number;
+  /** Connections of one user's clients. */
+  clientsPerUser: number;
   /** Requests of one client session token. */
   maxRequests: number;
 }
@@ -31,6 +36,7 @@ export const DEFAULT_LIMITS: HubLimits = {
   ratePerSecond: RATE_PER_SECOND,
   rateBurst: RATE_BURST,
   waitingPerAddress: WAITING_PER_ADDRESS,
+  clientsPerUser: CLIENTS_PER_USER,
   maxRequests: SESSION_MAX_REQUESTS,
 };
 

@@ -18,6 +18,10 @@ export class Peers {
     return user;
   }
 
+  clientCount(userId: string): number {
+    return this.#users.get(userId)?.clients.size ?? 0;
+  }
+
   users(): Iterable<User> {
     return this.#users.values();
   }

@@ -43,27 +43,16 @@ export const credentialOf = (request: FastifyRequest): Credential => {
 /** An onRequest hook: it refuses before the body is read. */
 export const requires = (context: HttpContext, access: Access) => {
   const hook = async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
-    if (access.unless?.(request) === true) return;
-    refuseLockedOut(context, request);
-    const text = bearer(request);
-    if (text === null) {
-      throw new HttpProblem("AUTH_REQUIRED", `Send "Authorization: Bearer" with ${names(access)}.`);
+    const { requestLimits } = request.server;
+    if (access.unless?.(request) === true) {
+      await requestLimits.countAnonymous(request);
+      return;
     }
-    const finding = await findCredential(context.store.db, text, context.nowMs());
-    if (!("credential" in finding)) {
-      throw refused(context, request, text, finding.state === "unknown", access);
-    }
-    const { credential } = finding;
-    checkHolder(credential, access);
-    if (finding.state === "expired") {
-      throw new HttpProblem(
-        "SESSION_EXPIRED",
-        `This is ${HOLDER_NAMES[credential.holder]}, expired.`,
-      );
-    }
-    if (finding.state === "used_up") {
-      throw new HttpProblem("LIMIT_EXCEEDED", "This session token has used up its requests.");
-    }
+    const credential = await identify(context, access, request).catch(async (error: unknown) => {
+      await requestLimits.countAnonymous(request);
+      throw error;
+    });
+    await requestLimits.admit(request, credential);
     credentials.set(request, credential);
     if (access.role === "admin" && !(await isAdmin(context, request))) {
       throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
@@ -71,6 +60,35 @@ export const requires = (context: HttpContext, access: Access) => {
   };
   accesses.set(hook, access);
   return hook;
+};
+
+/** Whose request it is; throws where that is nobody whom the route takes. */
+const identify = async (
+  context: HttpContext,
+  access: Access,
+  request: FastifyRequest,
+): Promise<Credential> => {
+  refuseLockedOut(context, request);
+  const text = bearer(request);
+  if (text === null) {
+    throw new HttpProblem("AUTH_REQUIRED", `Send "Authorization: Bearer" with ${names(access)}.`);
+  }
+  const finding = await findCredential(context.store.db, text, context.nowMs());
+  if (!("credential" in finding)) {
+    throw refused(context, request, text, finding.state === "unknown", access);
+  }
+  const { credential } = finding;
+  checkHolder(credential, access);
+  if (finding.state === "expired") {
+    throw new HttpProblem(
+      "SESSION_EXPIRED",
+      `This is ${HOLDER_NAMES[credential.holder]}, expired.`,
+    );
+  }
+  if (finding.state === "used_up") {
+    throw new HttpProblem("LIMIT_EXCEEDED", "This session token has used up its requests.");
+  }
+  return credential;
 };
 
 const accesses = new WeakMap<object, Access>();

@@ -22,6 +22,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../control/agents.ts";
+import { holdMetadata } from "../control/quotas.ts";
 import { changeAgent, findAgent } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { credentialOf, READERS, requires, WRITERS } from "./access.ts";
@@ -44,7 +45,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     "/agents",
     {
       onRequest: writing,
-      config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
+      config: { problems: ["CONFLICT", "QUOTA_EXCEEDED", ...IDEMPOTENCY_PROBLEMS] },
       schema: {
         summary: "Make an agent and its relay token",
         headers: IdempotencyHeaders,
@@ -102,6 +103,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     "/agents/:agent_id",
     {
       onRequest: writing,
+      config: { problems: ["QUOTA_EXCEEDED"] },
       schema: {
         summary: "Change an agent's name or metadata",
         params: AgentParams,
@@ -117,7 +119,10 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       };
       const row = await ownAgent(context, request);
       if (Object.keys(change).length === 0) return answer(row);
-      const changed = await changeAgent(context.store.db, row.user_id, row.agent_id, change);
+      const bytes = Buffer.byteLength(change.metadata ?? "");
+      const { db } = context.store;
+      await holdMetadata(db, row.user_id, row.agent_id, bytes, context.quotas);
+      const changed = await changeAgent(db, row.user_id, row.agent_id, change);
       if (changed === undefined) throw notFound("agent");
       return answer(changed);
     },

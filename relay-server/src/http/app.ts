@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
+import { accessOf } from "./access.ts";
 import { accountRoutes } from "./account.ts";
 import { adminAuditRoute } from "./admin-audit.ts";
 import { adminStatsRoute } from "./admin-stats.ts";
@@ -29,6 +30,7 @@ import { watchMethods } from "./methods.ts";
 import { answerProblems, malformedRequest } from "./problem.ts";
 import { releaseCheckRoute } from "./release-check.ts";
 import { releaseRoutes } from "./releases.ts";
+import { RequestLimits } from "./request-limits.ts";
 import { totpRoutes } from "./totp.ts";
 import { validatorCompiler } from "./validation.ts";
 import { upgradeRoute } from "./wss.ts";
@@ -78,6 +80,16 @@ export const buildApp = (
   jsonBodies(app);
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
+  const limits = new RequestLimits(app, context);
+  app.decorate("requestLimits", limits);
+  app.addHook("onRoute", (route) => {
+    if (accessOf(route.onRequest) !== null) route.config = { ...route.config, credentials: true };
+  });
+  app.addHook("onRequest", async (request) => {
+    const { unlimited, credentials } = request.routeOptions.config;
+    // The others are counted by whose credentials they are; see access.ts.
+    if (unlimited !== true && credentials !== true) await limits.countAnonymous(request);
+  });
   app.addHook("onResponse", async (request, reply) => {
     request.log.info(
       {

@@ -16,6 +16,7 @@ import { receiveArtifact } from "../releases/upload.ts";
 import type { ReleaseRow } from "../store/tables.ts";
 import { ADMINS, isAdmin, READERS, requires } from "./access.ts";
 import type { App, HttpContext } from "./context.ts";
+import { namesEtag } from "./etag.ts";
 import { HttpProblem, notFound } from "./problem.ts";
 import { existing, note, shown } from "./releases.ts";
 
@@ -31,7 +32,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
     {
       onRequest: requires(context, ADMINS),
       bodyLimit: context.maxReleaseBytes,
-      config: { problems: ["CONFLICT", "UNTRUSTED_SIGNATURE"] },
+      config: { streams: true, problems: ["CONFLICT", "UNTRUSTED_SIGNATURE"] },
       schema: {
         summary: "Upload the artifact of a draft",
         description:
@@ -85,7 +86,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
         ...READERS,
         unless: (request) => hasTicket(context, request as ArtifactRequest),
       }),
-      config: { problems: ["RANGE_NOT_SATISFIABLE"] },
+      config: { streams: true, problems: ["RANGE_NOT_SATISFIABLE"] },
       schema: {
         summary: "The artifact of a release",
         description:
@@ -108,7 +109,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
       if (uploadId === null || size === null || sha256 === null) throw notFound("artifact");
       const etag = `"${sha256}"`;
       reply.headers({ etag, "accept-ranges": "bytes", "cache-control": "private, no-cache" });
-      if (names(request.headers["if-none-match"], etag))
+      if (namesEtag(request.headers["if-none-match"], etag))
         return reply.code(304).send(undefined as never);
       const fresh = request.headers["if-range"] ?? etag;
       const range = fresh === etag ? readRange(request.headers.range, size) : null;
@@ -147,12 +148,6 @@ const hasTicket = (context: HttpContext, request: ArtifactRequest): boolean => {
 
 const mayPreview = async (context: HttpContext, request: ArtifactRequest): Promise<boolean> =>
   !hasTicket(context, request) && (await isAdmin(context, request));
-
-const names = (header: string | undefined, etag: string): boolean =>
-  (header ?? "")
-    .split(",")
-    .map((tag) => tag.trim().replace(/^W\//, ""))
-    .some((tag) => tag === "*" || tag === etag);
 
 /** All of these have harmless characters only. */
 const fileName = (row: ReleaseRow): string => `${row.runtime}-${row.channel}-${row.version}.bin`;

@@ -52,7 +52,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
   app.post(
     "/auth/login",
     {
-      config: { problems: ["INVALID_CREDENTIALS", "LOCKED_OUT"] },
+      config: { problems: ["INVALID_CREDENTIALS", "LOCKED_OUT", "UNAVAILABLE"] },
       schema: {
         summary: "Log in",
         description:
@@ -131,9 +131,10 @@ const answerLogin = async (
 ): Promise<LoginAnswer> => {
   refuseLockedOut(context, request);
   refuseShutName(context, request, body.username);
-  const result = await logIn(context, body.username, body.password, body.totp_code);
+  const { username, password, totp_code } = body;
+  const known = context.names.isKnown(username, context.addressOf(request.raw));
+  const result = await logIn(context, username, password, totp_code, known);
   if (result === null) {
-    const { username } = body;
     throw failedAuthentication(
       context,
       request,

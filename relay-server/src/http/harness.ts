@@ -8,6 +8,7 @@ import { controlContext } from "../control/context.ts";
 import { initStore, openData } from "../control/data-dir.ts";
 import { issuePersistent } from "../control/issue.ts";
 import { hashPassword } from "../control/passwords.ts";
+import type { Quotas } from "../control/quotas.ts";
 import { Hub } from "../core/hub.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { HubPort } from "../core/ports.ts";
@@ -59,6 +60,7 @@ export const startRest = async (
   options: {
     totp?: boolean;
     releaseKeys?: readonly string[];
+    quotas?: Quotas;
     corsOrigins?: readonly string[];
   } = {},
 ): Promise<Rest> => {
@@ -90,6 +92,7 @@ export const startRest = async (
       },
       nowMs: () => clock.nowMs,
       steadyMs: () => clock.nowMs,
+      ...(options.quotas === undefined ? {} : { quotas: options.quotas }),
     }),
     addressOf: addressReader([], () => undefined),
     publicUrl: null,

@@ -6,13 +6,19 @@ import { HttpProblem } from "./problem.ts";
 
 const OK: Health = { status: "ok" };
 const schema = (summary: string) => ({ summary, response: { 200: Health } });
-const MAY_BE_AWAY = { problems: ["UNAVAILABLE"] as ErrorCode[] };
+/** A supervisor asks as often as it likes. */
+const UNLIMITED = { unlimited: true };
+const MAY_BE_AWAY = { ...UNLIMITED, problems: ["UNAVAILABLE"] as ErrorCode[] };
 
 export const healthRoutes = (app: App, context: HttpContext): void => {
-  app.get("/health", { schema: schema("Whether the process answers") }, async () => OK);
+  app.get(
+    "/health",
+    { config: UNLIMITED, schema: schema("Whether the process answers") },
+    async () => OK,
+  );
   app.get(
     "/health/live",
-    { schema: schema("Whether to leave the process running") },
+    { config: UNLIMITED, schema: schema("Whether to leave the process running") },
     async () => OK,
   );
   app.get(

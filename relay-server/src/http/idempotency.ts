@@ -9,6 +9,7 @@
 import { IDEMPOTENCY_TTL_S } from "@blindrelay/protocol";
 import { IDEMPOTENCY_HEADER, type IdempotencyHeaders } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { QuotaExceeded } from "../control/quotas.ts";
 import {
   claimIdempotent,
   dropIdempotent,
@@ -96,7 +97,8 @@ const answerOnce = async <T>(
     return body;
   } catch (error) {
     // A refusal changed nothing. After a fault nobody knows, and the key stays taken.
-    if (error instanceof HttpProblem) await dropIdempotent(store.db, userId, key);
+    const isRefusal = error instanceof HttpProblem || error instanceof QuotaExceeded;
+    if (isRefusal) await dropIdempotent(store.db, userId, key);
     throw error;
   }
 };

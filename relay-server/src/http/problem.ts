@@ -5,6 +5,8 @@ import type { Socket } from "node:net";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { Overloaded } from "../control/hash-queue.ts";
+import { QuotaExceeded } from "../control/quotas.ts";
 import { unavailability } from "../store/unavailable.ts";
 import { InvalidRequest } from "./validation.ts";
 
@@ -70,6 +72,12 @@ const asProblem = (error: unknown): HttpProblem => {
     const detail = "The relay's store cannot be reached or written now; nothing was promised.";
     return new HttpProblem("UNAVAILABLE", detail, {
       headers: { "retry-after": String(STORE_RETRY_AFTER_S) },
+    });
+  }
+  if (error instanceof QuotaExceeded) return new HttpProblem("QUOTA_EXCEEDED", error.message);
+  if (error instanceof Overloaded) {
+    return new HttpProblem("UNAVAILABLE", "Too many logins wait for their check.", {
+      headers: { "retry-after": String(error.retryAfterS) },
     });
   }
   const { code, statusCode, message } = error as Partial<FastifyError>;

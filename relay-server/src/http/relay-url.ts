@@ -10,7 +10,7 @@ const HOST = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
 /** `http(s)://host:port` without a slash at its end. Throws a 400 where Host is no host. */
 export const httpBase = (context: HttpContext, request: FastifyRequest): string => {
   if (context.publicUrl !== null) return context.publicUrl.replace(/\/+$/, "");
-  if (!HOST.test(request.host)) {
+  if (!HOST.test(request.host) || !URL.canParse(`http://${request.host}`)) {
     throw new HttpProblem("BAD_REQUEST", "The Host header names no host.");
   }
   return `${request.protocol}://${request.host}`;

@@ -27,6 +27,27 @@ export const findAgent = (db: Db, userId: string, agentId: string): Promise<Agen
     .where("user_id", "=", userId)
     .executeTakeFirst();
 
+/** How many agents a user has, as far as `enough`. */
+export const agentCount = async (db: Db, userId: string, enough: number): Promise<number> => {
+  const counted = db.selectFrom("agents").select("agent_id").where("user_id", "=", userId);
+  const { count } = await db
+    .selectFrom(counted.limit(enough).as("agents_of_user"))
+    .select((by) => by.fn.countAll<number | string>().as("count"))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+};
+
+/** Bytes of the metadata of all agents of a user but one. */
+export const agentBytes = async (db: Db, userId: string, exceptId: string): Promise<number> => {
+  const { bytes } = await db
+    .selectFrom("agents")
+    .select(sql<number | string>`coalesce(sum(octet_length(metadata)), 0)`.as("bytes"))
+    .where("user_id", "=", userId)
+    .where("agent_id", "!=", exceptId)
+    .executeTakeFirstOrThrow();
+  return Number(bytes);
+};
+
 /** The user that an agent belongs to, or null where there is no such agent. */
 export const ownerOf = async (db: Db, agentId: string): Promise<string | null> => {
   const row = await db
@@ -46,15 +67,21 @@ export interface AgentFilter {
   readonly firmwareVersion?: string | undefined;
 }
 
-/** Up to `limit` agents of a user, oldest first. */
+/** Where an agent stands in its owner's list. */
+export type AgentPlace = Pick<AgentRow, "agent_id" | "created_at">;
+
+/** The places of up to `limit` agents of a user, oldest first; no more is read than the index has. */
 export const listAgents = (
   db: Db,
   userId: string,
   after: Position | null,
   limit: number,
   filter: AgentFilter = {},
-): Promise<AgentRow[]> => {
-  let query = db.selectFrom("agents").selectAll().where("user_id", "=", userId);
+): Promise<AgentPlace[]> => {
+  let query = db
+    .selectFrom("agents")
+    .select(["agent_id", "created_at"])
+    .where("user_id", "=", userId);
   for (const [column, prefix] of [
     ["name", filter.name],
     ["runtime", filter.runtime],
@@ -76,6 +103,22 @@ export const listAgents = (
     );
   }
   return query.orderBy("created_at").orderBy("agent_id").limit(limit).execute();
+};
+
+/** These agents of a user, by identifier; whoever was removed meanwhile is missing. */
+export const findAgents = async (
+  db: Db,
+  userId: string,
+  agentIds: readonly string[],
+): Promise<Map<string, AgentRow>> => {
+  if (agentIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("agents")
+    .selectAll()
+    .where("user_id", "=", userId)
+    .where("agent_id", "in", agentIds)
+    .execute();
+  return new Map(rows.map((row) => [row.agent_id, row]));
 };
 
 /** Changes name or metadata; the row as it then is, or undefined where it is not this user's. */

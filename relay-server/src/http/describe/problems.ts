@@ -17,6 +17,7 @@ declare module "fastify" {
 
 const ALWAYS: readonly ErrorCode[] = ["BAD_REQUEST", "INTERNAL"];
 const WITH_STORE: readonly ErrorCode[] = ["UNAVAILABLE"];
+const UNLESS_UNLIMITED: readonly ErrorCode[] = ["RATE_LIMITED"];
 const WITH_BODY: readonly ErrorCode[] = ["TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   "AUTH_REQUIRED",
@@ -39,6 +40,7 @@ export const problemsOf = (route: RouteOptions, access: Access | null): ErrorCod
   const codes: ErrorCode[] = [
     ...ALWAYS,
     ...(route.url.startsWith("/api/v1/") ? WITH_STORE : []),
+    ...(route.config?.unlimited === true ? [] : UNLESS_UNLIMITED),
     ...(takesBody ? WITH_BODY : []),
     ...(access === null ? [] : WITH_CREDENTIALS),
     ...(route.url.includes(":") ? (["NOT_FOUND"] as const) : []),

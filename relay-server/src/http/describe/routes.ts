@@ -1,23 +1,33 @@
 /** The service describes itself (section 4): two documents for programs, two pages for people. */
+import { createHash } from "node:crypto";
 import { AssetParams, AsyncapiDocument, OpenapiDocument } from "@blindrelay/protocol/schema/rest";
-import type { FastifyReply } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { App, HttpContext } from "../context.ts";
+import { namesEtag } from "../etag.ts";
 import { notFound } from "../problem.ts";
+import { httpBase } from "../relay-url.ts";
 import { asyncapiDocument } from "./asyncapi.ts";
 import type { OpenapiDocument as Document } from "./openapi.ts";
 import { PAGES, type Page } from "./pages.ts";
 
 /** The bundles change with the program only. */
 const ASSETS_KEPT = "public, max-age=3600";
+/** Names that this relay is reached by; somebody who invents Host headers makes no more of them. */
+const MAX_BASES = 16;
 const HTML_TYPE = "text/html; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
 
 export const describeRoutes = (app: App, context: HttpContext, openapi: () => Document): void => {
+  let document: Kept | null = null;
+  const byBase = new Map<string, Kept>();
   app.get(
     "/api/openapi.json",
     { schema: { summary: "This document", response: { 200: OpenapiDocument } } },
-    async (_request, reply) => sendText(reply, JSON_TYPE, JSON.stringify(openapi())),
+    async (request, reply) => {
+      document ??= keptText(JSON_TYPE, JSON.stringify(openapi()));
+      return sendKept(request, reply, document);
+    },
   );
 
   app.get(
@@ -29,10 +39,16 @@ export const describeRoutes = (app: App, context: HttpContext, openapi: () => Do
       },
     },
     async (request, reply) => {
-      const base = new URL(context.publicUrl ?? `${request.protocol}://${request.host}`);
-      const secure = base.protocol === "https:";
-      const document = asyncapiDocument(context.version, base.host, secure);
-      return sendText(reply, JSON_TYPE, JSON.stringify(document));
+      const base = httpBase(context, request);
+      let kept = byBase.get(base);
+      if (kept === undefined) {
+        const { host, protocol } = new URL(base);
+        const described = asyncapiDocument(context.version, host, protocol === "https:");
+        kept = keptText(JSON_TYPE, JSON.stringify(described));
+        if (byBase.size >= MAX_BASES) byBase.clear();
+        byBase.set(base, kept);
+      }
+      return sendKept(request, reply, kept);
     },
   );
 
@@ -40,12 +56,14 @@ export const describeRoutes = (app: App, context: HttpContext, openapi: () => Do
 };
 
 const pageRoutes = (app: App, page: Page): void => {
+  const html = keptText(HTML_TYPE, page.html);
+  const assets = new Map<string, Promise<Kept>>();
   app.get(
     `/api/${page.folder}`,
     { schema: { summary: page.title, response: { 200: content("A page.", ["text/html"]) } } },
-    async (_request, reply) => {
+    async (request, reply) => {
       reply.header("content-security-policy", page.policy).header("referrer-policy", "no-referrer");
-      return sendText(reply, HTML_TYPE, page.html);
+      return sendKept(request, reply, html);
     },
   );
 
@@ -62,15 +80,41 @@ const pageRoutes = (app: App, page: Page): void => {
       const { asset: name } = request.params;
       const asset = Object.hasOwn(page.assets, name) ? page.assets[name] : undefined;
       if (asset === undefined) throw notFound("file");
+      let kept = assets.get(name);
+      if (kept === undefined) {
+        kept = asset.read().then((bytes) => keptText(asset.type, bytes));
+        kept.catch(() => assets.delete(name));
+        assets.set(name, kept);
+      }
+      const text = await kept;
       reply.header("cache-control", ASSETS_KEPT);
-      return sendText(reply, asset.type, await asset.read());
+      return sendKept(request, reply, text);
     },
   );
 };
 
+/** What does not change while the relay runs: made once, and sent again only to who has another. */
+interface Kept {
+  readonly type: string;
+  readonly bytes: Buffer;
+  readonly etag: string;
+}
+
+const keptText = (type: string, text: string | Buffer): Kept => {
+  const bytes = Buffer.from(text as string);
+  const hash = createHash("sha256").update(bytes).digest("base64url");
+  return { type, bytes, etag: `"${hash}"` };
+};
+
 /** Past the serialiser, which would drop what an answer's schema does not name. */
-const sendText = (reply: FastifyReply, type: string, text: string | Buffer): never =>
-  reply.type(type).send(text) as never;
+const sendKept = (request: FastifyRequest, reply: FastifyReply, kept: Kept): never => {
+  reply.header("etag", kept.etag);
+  if (reply.getHeader("cache-control") === "no-store") reply.header("cache-control", "no-cache");
+  if (namesEtag(request.headers["if-none-match"], kept.etag)) {
+    return reply.code(304).send() as never;
+  }
+  return reply.type(kept.type).send(kept.bytes) as never;
+};
 
 const content = (description: string, types: readonly string[]) => ({
   description,

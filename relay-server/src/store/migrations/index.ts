@@ -7,6 +7,7 @@ import { up as admin } from "./0004-admin.ts";
 import { up as grace } from "./0005-grace.ts";
 import { up as oneLiveToken } from "./0006-one-live-token.ts";
 import { up as notices } from "./0007-notices.ts";
+import { up as agentLists } from "./0008-agent-lists.ts";
 
 export interface Migration {
   readonly name: string;
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0005-grace", up: grace },
   { name: "0006-one-live-token", up: oneLiveToken },
   { name: "0007-notices", up: notices },
+  { name: "0008-agent-lists", up: agentLists },
 ];

@@ -1,0 +1,104 @@
+/**
+ * How many requests a user, an agent and an address may make a minute, and how many of one user are
+ * worked on at a time. Over the rate is 429 with `Retry-After`; over the other the requests wait, and
+ * whatever else the relay has to do comes between two of them.
+ */
+import rateLimit from "@fastify/rate-limit";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Credential } from "../control/credentials.ts";
+import { addressKey } from "../core/address.ts";
+import type { App, HttpContext } from "./context.ts";
+import { HttpProblem } from "./problem.ts";
+import { Turns } from "./turns.ts";
+
+const WINDOW_MS = 60_000;
+/** Users, agents and addresses remembered at once, the least recent out. */
+const MAX_REMEMBERED = 10_000;
+
+declare module "fastify" {
+  interface FastifyInstance {
+    requestLimits: RequestLimits;
+  }
+  interface FastifyContextConfig {
+    /** Nobody's requests are counted: health. */
+    unlimited?: boolean;
+    /** Asks for credentials, and so is counted by them. */
+    credentials?: boolean;
+    /** Takes as long as its bytes do, and so no turn: artifacts. */
+    streams?: boolean;
+  }
+}
+
+type Check = (request: FastifyRequest) => Promise<void>;
+
+export class RequestLimits {
+  readonly #turns: Turns;
+  readonly #holders = new WeakMap<FastifyRequest, string>();
+  readonly #ends = new WeakMap<FastifyRequest, () => void>();
+  #holder: Check = async () => undefined;
+  #address: Check = async () => undefined;
+
+  /** Counts for `app`, whose routes are registered after this. */
+  constructor(app: App, context: HttpContext) {
+    const { quotas, addressOf } = context;
+    this.#turns = new Turns(quotas.requestsAtOnce);
+    app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
+    app.after(() => {
+      const check = (max: number, keyGenerator: (request: FastifyRequest) => string): Check => {
+        const count = app.createRateLimit({
+          max,
+          timeWindow: WINDOW_MS,
+          keyGenerator,
+        });
+        return async (request) => {
+          const answer = await count(request);
+          if (!answer.isAllowed && answer.isExceeded) throw tooMany(max, answer.ttlInSeconds);
+        };
+      };
+      this.#holder = check(
+        quotas.requestsPerMinute,
+        (request) => this.#holders.get(request) as string,
+      );
+      this.#address = check(quotas.anonymousRequestsPerMinute, (request) =>
+        addressKey(addressOf(request.raw)),
+      );
+    });
+    const end = async (request: FastifyRequest): Promise<void> => this.#end(request);
+    app.addHook("onSend", async (request: FastifyRequest, _reply: FastifyReply, payload) => {
+      this.#end(request);
+      return payload;
+    });
+    app.addHook("onResponse", end);
+    app.addHook("onRequestAbort", end);
+  }
+
+  /** Counts a request that needs no credentials, or whose credentials are no good. */
+  countAnonymous(request: FastifyRequest): Promise<void> {
+    return this.#address(request);
+  }
+
+  /** Counts a request by who makes it, and waits for its turn among those of the same user. */
+  async admit(request: FastifyRequest, { userId, agentId }: Credential): Promise<void> {
+    this.#holders.set(request, agentId === null ? `user/${userId}` : `agent/${agentId}`);
+    await this.#holder(request);
+    if (request.routeOptions.config.streams === true) return;
+    const end = await this.#turns.take(userId);
+    if (end === null) {
+      throw new HttpProblem("RATE_LIMITED", "Too many requests of this account wait.", {
+        headers: { "retry-after": "1" },
+      });
+    }
+    this.#ends.set(request, end);
+    if (request.raw.destroyed) this.#end(request); // gone while it waited
+  }
+
+  #end(request: FastifyRequest): void {
+    this.#ends.get(request)?.();
+    this.#ends.delete(request);
+  }
+}
+
+const tooMany = (max: number, ttlInSeconds: number): HttpProblem =>
+  new HttpProblem("RATE_LIMITED", `More than ${max} requests within a minute.`, {
+    headers: { "retry-after": String(Math.max(1, ttlInSeconds)) },
+  });

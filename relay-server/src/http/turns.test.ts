@@ -1,0 +1,45 @@
+/** How many requests of one user are worked on at a time. */
+import { expect, test } from "vitest";
+import { Turns } from "./turns.ts";
+
+const pass = () => new Promise((resolve) => setImmediate(resolve));
+
+test("so many at a time for each user, then one for each that ends", async () => {
+  const turns = new Turns(2, 10);
+  const ends: (() => void)[] = [];
+  const take = (user: string) => turns.take(user).then((end) => ends.push(end as () => void));
+  for (let i = 0; i < 5; i++) take("ann");
+  take("bob");
+  for (let i = 0; i < 3; i++) await pass();
+  expect(ends).toHaveLength(3);
+  ends[0]?.();
+  ends[0]?.(); // once more means nothing
+  for (let i = 0; i < 3; i++) await pass();
+  expect(ends).toHaveLength(4);
+  while (turns.size > 0) {
+    for (const end of ends) end();
+    await pass();
+  }
+  expect(ends).toHaveLength(6);
+});
+
+test("a turn begins in a turn of the event loop of its own", async () => {
+  const turns = new Turns(1);
+  let other = false;
+  setImmediate(() => {
+    other = true;
+  });
+  const end = await turns.take("ann");
+  expect(other).toBe(true);
+  end?.();
+});
+
+test("so many wait, and one more is refused", async () => {
+  const turns = new Turns(1, 1);
+  const end = await turns.take("ann");
+  const waiting = turns.take("ann");
+  expect(await turns.take("ann")).toBeNull();
+  expect(await turns.take("bob")).not.toBeNull();
+  end?.();
+  expect(await waiting).not.toBeNull();
+});

@@ -1,0 +1,62 @@
+/**
+ * Requests of one user, a few at a time. Work on the store blocks the relay's thread, so each turn
+ * begins in a turn of the event loop of its own: messages and other users come in between.
+ */
+
+/** Requests of one user that may wait; a browser sends six at a time, a careless script more. */
+const MAX_WAITING = 256;
+
+interface Line {
+  working: number;
+  readonly waiting: (() => void)[];
+}
+
+export class Turns {
+  readonly #atOnce: number;
+  readonly #maxWaiting: number;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(atOnce: number, maxWaiting = MAX_WAITING) {
+    this.#atOnce = atOnce;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /** Resolves when the turn has come, to what ends it; to null where too many wait. */
+  async take(key: string): Promise<(() => void) | null> {
+    let line = this.#lines.get(key);
+    if (line === undefined) {
+      line = { working: 0, waiting: [] };
+      this.#lines.set(key, line);
+    }
+    if (line.working < this.#atOnce) {
+      line.working += 1;
+    } else {
+      if (line.waiting.length >= this.#maxWaiting) return null;
+      const { waiting } = line;
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    const taken = line;
+    let over = false;
+    return () => {
+      if (over) return;
+      over = true;
+      this.#end(key, taken);
+    };
+  }
+
+  #end(key: string, line: Line): void {
+    const next = line.waiting.shift();
+    if (next !== undefined) {
+      next(); // the place is handed on
+      return;
+    }
+    line.working -= 1;
+    if (line.working === 0) this.#lines.delete(key);
+  }
+
+  /** Users with a request under way. */
+  get size(): number {
+    return this.#lines.size;
+  }
+}

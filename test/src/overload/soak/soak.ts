@@ -1,0 +1,182 @@
+/**
+ * A fleet that comes, goes and talks for as long as one likes, against a relay in a process of its own.
+ * It fails where the relay's memory rises: not by how much it has, which is the fleet's, but by the slope
+ * of its floor once everybody is there.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { Random } from "../fuzz/random.ts";
+import { RawLink } from "../raw-link.ts";
+import { type RelayProcess, startRelayProcess } from "../relay-process.ts";
+import { RoundTrips } from "../round-trips.ts";
+
+const MAKERS = 16;
+const CONNECTING = 32;
+/** Messages to agents a second, over all. */
+const CALLS_PER_SECOND = 100;
+/** Agents that drop their link and come back, and clients that come and go, a second. */
+const RECONNECTS_PER_SECOND = 10;
+const SAMPLE_MS = 1000;
+/** Of the time, spent before the slope is looked at. */
+const WARM_UP = 0.25;
+/** Floors of memory are taken over so many parts of the rest; a collector's saw tooth has none. */
+const PARTS = 10;
+/** What memory may rise from the first part to the last, by the line through the floors. */
+const MAX_RISE = 0.05;
+const MIN_RISE_BYTES = 16 * 2 ** 20;
+
+export interface SoakReport {
+  readonly agents: number;
+  readonly minutes: number;
+  readonly calls: number;
+  readonly reconnects: number;
+  readonly lost: number;
+  readonly startRssMb: number;
+  readonly floorsMb: readonly number[];
+  readonly risePerHourMb: number;
+  readonly faults: readonly string[];
+}
+
+export const soak = async (
+  agents: number,
+  minutes: number,
+  seed: number,
+  say: (text: string) => void,
+): Promise<SoakReport> => {
+  const relay = await startRelayProcess([
+    ...["--requests-per-minute", "100000000", "--requests-at-once", "32"],
+    ...["--agents-per-user", String(agents + 100)],
+  ]);
+  const faults: string[] = [];
+  const counts = { calls: 0, reconnects: 0 };
+  try {
+    const random = new Random(seed);
+    const made = await makeAgents(relay, agents);
+    say(`${agents} agents made`);
+    const fleet = await connectAll(relay, made);
+    say(`${agents} agents connected`);
+    const trips = await RoundTrips.open(relay, relay.account);
+    const end = performance.now() + minutes * 60_000;
+    const goesOn = (): boolean => performance.now() < end && relay.isAlive();
+    const samples: number[] = [];
+    await Promise.all([
+      (async () => {
+        while (goesOn()) {
+          samples.push(relay.rssBytes());
+          if (samples.length % 60 === 0) {
+            const mb = Math.round((samples.at(-1) as number) / 2 ** 20);
+            say(
+              `${samples.length} s: ${mb} MB, ${counts.calls} calls, ${counts.reconnects} returns`,
+            );
+          }
+          await wait(SAMPLE_MS);
+        }
+      })(),
+      (async () => {
+        while (goesOn()) {
+          await Promise.all([trips.once(), wait(1000 / CALLS_PER_SECOND)]);
+          trips.takeTimes();
+          counts.calls += 1;
+        }
+      })(),
+      (async () => {
+        while (goesOn()) {
+          await wait(1000 / RECONNECTS_PER_SECOND);
+          await comeAndGo(relay, made, fleet, random);
+          counts.reconnects += 1;
+        }
+      })(),
+    ]);
+    if (!relay.isAlive()) faults.push(`the relay ended: ${relay.log.slice(-5).join("\n")}`);
+    if (trips.lost + trips.wrong > 0) faults.push(`${trips.lost} calls lost, ${trips.wrong} wrong`);
+    trips.close();
+    for (const link of fleet) link?.close();
+    const { floors, rise } = riseOf(samples);
+    const measured = samples.length * (1 - WARM_UP) * SAMPLE_MS;
+    const most = Math.max(MIN_RISE_BYTES, MAX_RISE * (floors[0] ?? 0));
+    if (rise > most) faults.push(`memory rose by ${Math.round(rise / 2 ** 20)} MB`);
+    return {
+      agents,
+      minutes,
+      ...counts,
+      lost: trips.lost,
+      startRssMb: Math.round((samples[0] ?? 0) / 2 ** 20),
+      floorsMb: floors.map((bytes) => Math.round(bytes / 2 ** 20)),
+      risePerHourMb: Math.round((rise / 2 ** 20 / measured) * 3_600_000),
+      faults,
+    };
+  } finally {
+    await relay.stop();
+  }
+};
+
+/** The floors of memory after the warm-up, and how far the line through them rises. */
+export const riseOf = (samples: readonly number[]): { floors: number[]; rise: number } => {
+  const settled = samples.slice(Math.floor(samples.length * WARM_UP));
+  const size = Math.max(1, Math.floor(settled.length / PARTS));
+  const floors: number[] = [];
+  for (let at = 0; at + size <= settled.length && floors.length < PARTS; at += size) {
+    floors.push(Math.min(...settled.slice(at, at + size)));
+  }
+  const middle = (floors.length - 1) / 2;
+  const mean = floors.reduce((sum, floor) => sum + floor, 0) / Math.max(1, floors.length);
+  let above = 0;
+  let below = 0;
+  for (const [i, floor] of floors.entries()) {
+    above += (i - middle) * (floor - mean);
+    below += (i - middle) ** 2;
+  }
+  return { floors, rise: below === 0 ? 0 : (above / below) * (floors.length - 1) };
+};
+
+interface Made {
+  readonly agent_id: string;
+  readonly api_token: string;
+}
+
+const makeAgents = async (relay: RelayProcess, count: number): Promise<Made[]> => {
+  const made: Made[] = [];
+  let next = 0;
+  const make = async (): Promise<void> => {
+    while (next < count) {
+      const name = `agent ${next++}`;
+      const answer = await relay.api("POST", "/agents", { name }, relay.account);
+      if (answer.status !== 201) throw new Error(`no agent: ${JSON.stringify(answer.body)}`);
+      made.push(answer.body);
+    }
+  };
+  await Promise.all(Array.from({ length: MAKERS }, make));
+  return made;
+};
+
+const connectAgent = (relay: RelayProcess, { agent_id, api_token }: Made): Promise<RawLink> =>
+  RawLink.open({ port: relay.port, auth: { client_type: "agent", agent_id, api_token } });
+
+const connectAll = async (relay: RelayProcess, made: readonly Made[]) => {
+  const fleet: (RawLink | null)[] = made.map(() => null);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < made.length) {
+      const i = next++;
+      fleet[i] = await connectAgent(relay, made[i] as Made);
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTING }, work));
+  return fleet;
+};
+
+/** One agent leaves and returns; now and then a client looks at the list and has a link for a moment. */
+const comeAndGo = async (
+  relay: RelayProcess,
+  made: readonly Made[],
+  fleet: (RawLink | null)[],
+  random: Random,
+): Promise<void> => {
+  const i = random.below(made.length);
+  fleet[i]?.close();
+  fleet[i] = await connectAgent(relay, made[i] as Made).catch(() => null);
+  if (random.chance(90)) return;
+  await relay.api("GET", "/agents?online=true&limit=10", undefined, relay.account);
+  const auth = { client_type: "client", api_token: relay.account };
+  const client = await RawLink.open({ port: relay.port, auth }).catch(() => null);
+  client?.close();
+};

@@ -1,0 +1,88 @@
+/**
+ * Wycheproof's known answers, which are made of the mistakes of others, over every suite: see
+ * protocol/vectors/wycheproof/README.md.
+ */
+import { readFileSync } from "node:fs";
+import { espruinoSuite } from "@blindrelay/agent-sdk/testing/espruino-suite";
+import { hkdfExpand, hkdfExtract, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { nobleSuite } from "@blindrelay/protocol/suites/noble";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { describe, expect, it } from "vitest";
+import { processRecorder } from "../instruments/nonces/recorder.ts";
+
+type Row = readonly (string | number)[];
+interface File {
+  readonly fields: readonly string[];
+  readonly tests: readonly Row[];
+}
+
+const load = (name: string): File => {
+  const url = new URL(`../../../protocol/vectors/wycheproof/${name}.json`, import.meta.url);
+  return JSON.parse(readFileSync(url, "utf8")) as File;
+};
+
+/** Column by column. */
+const rows = ({ fields, tests }: File): Record<string, string>[] =>
+  tests.map((row) => Object.fromEntries(fields.map((field, i) => [field, String(row[i])])));
+
+const bytes = (hex: string | undefined): Uint8Array =>
+  new Uint8Array(Buffer.from(hex ?? "", "hex"));
+const hex = (some: Uint8Array | null): string | null =>
+  some === null ? null : Buffer.from(some).toString("hex");
+
+const suites: [string, Suite][] = [
+  ["node", nodeSuite()],
+  ["noble", nobleSuite()],
+  ["Espruino", espruinoSuite()],
+];
+
+const aead: [Version, string, number][] = [
+  ["1", "chacha20-poly1305", 316],
+  ["2", "aes-128-ccm", 78],
+];
+
+describe.each(suites)("the suite of %s", (_name, suite) => {
+  it.each(aead)("version %s: %s, %d tests", (v, name, count) => {
+    const file = load(name);
+    expect(file.tests).toHaveLength(count);
+    const wrong: string[] = [];
+    for (const test of rows(file)) {
+      processRecorder().startScope(); // they use one key and nonce for several texts
+      const key = new Uint8Array(32);
+      key.set(bytes(test.key), 0);
+      const handle = suite.aeadKey(v, key);
+      const sealed = bytes(test["ct || tag"]);
+      const opened = hex(suite.open(handle, bytes(test.iv), bytes(test.aad), sealed));
+      if (opened !== (test.result === "valid" ? test.msg : null)) wrong.push(`open ${test.tcId}`);
+      if (test.result !== "valid") continue;
+      const again = suite.seal(handle, bytes(test.iv), bytes(test.aad), bytes(test.msg));
+      if (hex(again) !== test["ct || tag"]) wrong.push(`seal ${test.tcId}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it("HMAC-SHA256, 174 tests", () => {
+    const file = load("hmac-sha256");
+    expect(file.tests).toHaveLength(174);
+    const wrong = rows(file).filter(({ key, msg, tag = "", result }) => {
+      const mac = hex(suite.hmac(suite.hmacKey(bytes(key)), bytes(msg)));
+      return (mac?.slice(0, tag.length) === tag) !== (result === "valid");
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("HKDF-SHA256, 86 tests", () => {
+    const file = load("hkdf-sha256");
+    expect(file.tests).toHaveLength(86);
+    const wrong = rows(file).filter(({ ikm, salt, info, size, okm, result }) => {
+      const prk = hkdfExtract(suite, bytes(salt), bytes(ikm));
+      try {
+        const made = hkdfExpand(suite, suite.hmacKey(prk), bytes(info), Number(size));
+        return result !== "valid" || hex(made) !== okm;
+      } catch {
+        return result === "valid"; // more than 255 blocks
+      }
+    });
+    expect(wrong).toEqual([]);
+  });
+});
