@@ -23,7 +23,7 @@ const linksOf = (text: string): string[] =>
 const pathsOf = (text: string): string[] =>
   [
     ...text.matchAll(
-      /`((?:protocol|agent-sdk|client-sdk|relay-server|simulator|tools|test|bench|scripts|docs)\/[\w./-]+)`/g,
+      /`((?:protocol|agent-sdk|client-sdk|relay-server|console|simulator|tools|test|bench|scripts|docs)\/[\w./-]+)`/g,
     ),
   ]
     .map(([, path]) => path as string)

@@ -20,6 +20,7 @@ import { agentRoutes } from "./agents.ts";
 import { artifactRoutes } from "./artifacts.ts";
 import { authRoutes } from "./auth.ts";
 import { jsonBodies } from "./bodies.ts";
+import { consoleRoutes } from "./console.ts";
 import type { App, HttpContext } from "./context.ts";
 import { allowOrigins } from "./cors.ts";
 import { homeRoute } from "./describe/home.ts";
@@ -110,6 +111,7 @@ export const buildApp = (
     upgradeRoute(root as App);
     describeRoutes(root as App, context, openapi);
     homeRoute(root as App);
+    consoleRoutes(root as App);
   });
   app.register(
     async (api) => {

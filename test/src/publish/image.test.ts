@@ -85,14 +85,17 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it("runs the relay, with the API's pages and their licences", async () => {
+it("runs the relay, with its pages and their licences", async () => {
   const { url } = await server.json<{ url: string }>();
   for (const path of [
-    "docs/swagger-ui-bundle.js",
-    "docs/swagger-ui.css",
-    "redoc/redoc.standalone.js",
+    "api/docs/swagger-ui-bundle.js",
+    "api/docs/swagger-ui.css",
+    "api/redoc/redoc.standalone.js",
+    "console",
+    "console/console.css",
+    "console/console.js",
   ]) {
-    expect([path, (await fetch(`${url}/api/${path}`)).status]).toEqual([path, 200]);
+    expect([path, (await fetch(`${url}/${path}`)).status]).toEqual([path, 200]);
   }
   const notices = readFileSync(join(image, "relay-server/dist/viewers/NOTICES.md"), "utf8");
   for (const licence of ["Apache License", "Rebilly"]) expect(notices).toContain(licence);

@@ -83,7 +83,8 @@ const linkModules = (from: string, to: string, instead: (name: string) => string
 const copyWorkspace = (copy: string): void => {
   for (const file of WORKSPACE_FILES) copyFileSync(join(WORKSPACE, file), join(copy, file));
   symlinkSync(join(WORKSPACE, "node_modules"), join(copy, "node_modules"));
-  for (const name of PACKAGES) {
+  // The relay carries a bundle of the console.
+  for (const name of [...PACKAGES, "console"]) {
     cpSync(join(WORKSPACE, name), join(copy, name), {
       recursive: true,
       filter: (path) => !LEFT_OUT.includes(basename(path)),

@@ -1,0 +1,52 @@
+/**
+ * Bundles the console. `node build.ts FOLDER` writes all that a relay serves, with the licences of
+ * what is bundled; without a folder the script alone goes to standard output, which is what a relay
+ * in a checkout asks for.
+ */
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { build } from "esbuild";
+
+const here = import.meta.dirname;
+
+const { outputFiles, metafile } = await build({
+  entryPoints: [join(here, "src/main.ts")],
+  bundle: true,
+  write: false,
+  metafile: true,
+  absWorkingDir: here,
+  format: "esm",
+  target: "es2022",
+  charset: "ascii",
+  minify: true,
+  legalComments: "none",
+});
+const script = outputFiles[0]?.contents ?? new Uint8Array();
+
+/** Folders of the npm packages that are in the bundle. */
+const bundled = (): string[] => {
+  const folders = Object.keys(metafile.inputs).flatMap(
+    (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? [],
+  );
+  return [...new Set(folders)].sort();
+};
+
+const notices = (): string => {
+  const parts = bundled().map((folder) => {
+    const read = (file: string): string => readFileSync(resolve(here, folder, file), "utf8");
+    const { name, version } = JSON.parse(read("package.json"));
+    return `## ${name} ${version}\n\n${read("LICENSE").trim()}`;
+  });
+  return `${["# Other people's code in console.js", ...parts].join("\n\n")}\n`;
+};
+
+const folder = process.argv[2];
+if (folder === undefined) {
+  process.stdout.write(script);
+} else {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "console.js"), script);
+  writeFileSync(join(folder, "NOTICES.md"), notices());
+  for (const name of ["index.html", "console.css"]) cpSync(join(here, name), join(folder, name));
+}

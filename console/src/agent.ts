@@ -1,0 +1,318 @@
+/** One agent: what the relay knows of it and, once its secret is given, what it says and does. */
+import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
+import { type ComponentChildren, Fragment, h, type JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { HeardList } from "./heard.ts";
+import { type Live, type Opened, troubleOfCall } from "./live.ts";
+import { Field, Heading, Moment, Presence, TroubleBox, TroubleText, useLive } from "./parts.ts";
+import { Trouble } from "./rest.ts";
+import { secretIn } from "./secret-file.ts";
+
+/** A keyring of thousands of agents is far below it. */
+const MAX_FILE_BYTES = 4_000_000;
+
+export const AgentView = ({ live, agentId }: { live: Live; agentId: string }): JSX.Element => {
+  useLive(live);
+  const [found, setFound] = useState<AgentRow | null>(null);
+  const [trouble, setTrouble] = useState<Trouble | null>(null);
+  useEffect(() => {
+    live.findAgent(agentId).then(setFound, (error) => setTrouble(troubleOfCall(error)));
+  }, [live, agentId]);
+  const row = live.agents.find(({ agent_id }) => agent_id === agentId) ?? found;
+  const opened = live.opened.get(agentId);
+  return h(
+    Fragment,
+    null,
+    h(Heading, null, row?.name ?? agentId),
+    h(TroubleBox, { trouble }),
+    row && h(Facts, { live, row, opened }),
+    row && opened === undefined && h(SecretForm, { live, agentId }),
+    opened && h(CallForm, { opened }),
+    opened &&
+      h(
+        "section",
+        { "aria-labelledby": "events" },
+        h("h2", { id: "events" }, "Events"),
+        h(HeardList, { live, agentId }),
+      ),
+  );
+};
+
+const Facts = (props: { live: Live; row: AgentRow; opened: Opened | undefined }): JSX.Element => {
+  const { live, row, opened } = props;
+  const unknown = h("span", { class: "faint" }, "unknown");
+  const facts: [string, ComponentChildren][] = [
+    ["Identifier", h("code", null, row.agent_id)],
+    ["Presence", h(Presence, { online: live.isOnline(row) })],
+    ["Firmware", row.firmware_version ?? unknown],
+    ["Runtime", row.runtime ?? unknown],
+    ["Last seen", h(Moment, { at: row.last_seen })],
+    ["Created", h(Moment, { at: row.created_at })],
+  ];
+  const { free_memory: free, uptime_s: uptime, sdk_version: sdk } = opened?.info ?? {};
+  if (sdk !== undefined) facts.push(["SDK", sdk]);
+  if (uptime !== undefined) facts.push(["Up since", h(Moment, { at: agoText(uptime) })]);
+  if (free !== undefined) facts.push(["Free memory", bytesText(free)]);
+  return h(
+    "dl",
+    { class: "facts" },
+    facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+};
+
+/** Boards have kilobytes, servers gigabytes. */
+const bytesText = (bytes: number): string => {
+  const [unit, size] = (
+    [
+      ["GB", 1e9],
+      ["MB", 1e6],
+      ["kB", 1e3],
+    ] as const
+  ).find(([, size]) => bytes >= size) ?? ["bytes", 1];
+  return `${(bytes / size).toLocaleString(undefined, { maximumFractionDigits: 1 })} ${unit}`;
+};
+
+const agoText = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString();
+
+const SecretForm = ({ live, agentId }: { live: Live; agentId: string }): JSX.Element => {
+  const [secret, setSecret] = useState("");
+  const [version, setVersion] = useState<"1" | "2">("1");
+  const [busy, setBusy] = useState(false);
+  const [trouble, setTrouble] = useState<Trouble | null>(null);
+
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setTrouble(null);
+    try {
+      await live.open(agentId, secret.trim(), version);
+    } catch (error) {
+      setTrouble(troubleOfCall(error));
+      setBusy(false);
+    }
+  };
+
+  const load = async (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    const file = input.files?.[0];
+    if (file === undefined) return;
+    setTrouble(null);
+    try {
+      if (file.size > MAX_FILE_BYTES) throw new Error("The file is too large to be a keyring.");
+      const read = secretIn(await file.text(), agentId);
+      setSecret(read.agentToken);
+      if (read.version !== null) setVersion(read.version);
+    } catch (error) {
+      setTrouble(new Trouble((error as Error).message, "", ""));
+    }
+    input.value = "";
+  };
+
+  return h(
+    "section",
+    { "aria-labelledby": "open" },
+    h("h2", { id: "open" }, "Open this agent"),
+    h(
+      "p",
+      null,
+      "Its end-to-end secret seals calls and opens events in this page. It is never sent and never stored: it is gone when you close or reload the page.",
+    ),
+    h(TroubleBox, { trouble }),
+    h(
+      "form",
+      { onSubmit: submit },
+      h(
+        Field,
+        {
+          id: "secret",
+          label: "End-to-end secret",
+          hint: `It begins with e2e_. \`blindrelay agent add\` made it and keeps it in your keyring.`,
+        },
+        h("input", {
+          id: "secret",
+          type: "password",
+          autocomplete: "off",
+          spellcheck: false,
+          required: true,
+          value: secret,
+          "aria-describedby": "secret-hint",
+          onInput: (event: Event) => setSecret((event.target as HTMLInputElement).value),
+        }),
+      ),
+      h(
+        "div",
+        { class: "row" },
+        h(
+          Field,
+          { id: "file", label: "… or load it from a file" },
+          h("input", { id: "file", type: "file", onChange: load }),
+        ),
+        h(
+          Field,
+          { id: "version", label: "Packet version" },
+          h(
+            "select",
+            {
+              id: "version",
+              value: version,
+              onChange: (event: Event) => {
+                setVersion((event.target as HTMLSelectElement).value as "1" | "2");
+              },
+            },
+            h("option", { value: "1" }, "1 (ChaCha20-Poly1305)"),
+            h("option", { value: "2" }, "2 (AES-CCM, some boards)"),
+          ),
+        ),
+      ),
+      h("button", { type: "submit", class: "primary", disabled: busy }, busy ? "Asking…" : "Open"),
+    ),
+  );
+};
+
+/** What a call came to. */
+interface Outcome {
+  readonly method: string;
+  readonly ms: number;
+  readonly result?: unknown;
+  readonly trouble?: Trouble;
+}
+
+const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
+  const { info, link } = opened;
+  const methods = info.methods ?? [];
+  const own = methods.filter((name) => !name.startsWith("system."));
+  const [method, setMethod] = useState(own[0] ?? "system.info");
+  const [params, setParams] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [seconds, setSeconds] = useState("30");
+  const [busy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const list = useId();
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => first.current?.focus(), []); // the form that had the focus is gone
+
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = readParams(params);
+    setProblem(given.problem);
+    setOutcome(null);
+    if (given.problem !== null) {
+      document.getElementById("params")?.focus();
+      return;
+    }
+    setBusy(true);
+    const started = performance.now();
+    const done = (rest: Pick<Outcome, "result" | "trouble">) => {
+      setOutcome({ method, ms: Math.round(performance.now() - started), ...rest });
+      setBusy(false);
+    };
+    try {
+      done({ result: await link.call(method, given.value, { timeoutMs: Number(seconds) * 1000 }) });
+    } catch (error) {
+      done({ trouble: troubleOfCall(error) });
+    }
+  };
+
+  const described = problem === null ? "params-hint" : "params-problem params-hint";
+  return h(
+    "section",
+    { "aria-labelledby": "call" },
+    h("h2", { id: "call" }, "Call a method"),
+    h(
+      "form",
+      { onSubmit: submit },
+      h(
+        "div",
+        { class: "row" },
+        h(
+          Field,
+          { id: "method", label: "Method" },
+          h("input", {
+            id: "method",
+            ref: first,
+            list,
+            autocomplete: "off",
+            autocapitalize: "none",
+            spellcheck: false,
+            required: true,
+            value: method,
+            onInput: (event: Event) => setMethod((event.target as HTMLInputElement).value),
+          }),
+          h(
+            "datalist",
+            { id: list },
+            methods.map((name) => h("option", { value: name })),
+          ),
+        ),
+        h(
+          Field,
+          { id: "timeout", label: "Wait at most (s)" },
+          h("input", {
+            id: "timeout",
+            type: "number",
+            min: 1,
+            max: 3600,
+            required: true,
+            value: seconds,
+            onInput: (event: Event) => setSeconds((event.target as HTMLInputElement).value),
+          }),
+        ),
+      ),
+      h(
+        Field,
+        {
+          id: "params",
+          label: "Parameters",
+          hint: 'JSON, an object or an array, such as {"percent": 40}. May stay empty.',
+        },
+        h("textarea", {
+          id: "params",
+          rows: 4,
+          spellcheck: false,
+          autocomplete: "off",
+          value: params,
+          "aria-describedby": described,
+          "aria-invalid": problem !== null,
+          onInput: (event: Event) => setParams((event.target as HTMLTextAreaElement).value),
+        }),
+        problem !== null && h("p", { id: "params-problem", class: "problem" }, problem),
+      ),
+      h("button", { type: "submit", class: "primary", disabled: busy }, busy ? "Calling…" : "Call"),
+    ),
+    h(
+      "div",
+      { "aria-live": "polite", class: "outcome" },
+      outcome !== null && !busy && h(OutcomeBox, { outcome }),
+    ),
+  );
+};
+
+const OutcomeBox = ({ outcome }: { outcome: Outcome }): JSX.Element => {
+  const { method, ms, result, trouble } = outcome;
+  if (trouble !== undefined) return h(TroubleText, { trouble, of: method });
+  return h(
+    Fragment,
+    null,
+    h("p", null, h("strong", null, method), ` answered after ${ms} ms`),
+    h(
+      "pre",
+      { tabIndex: 0, role: "region", "aria-label": "Result" },
+      JSON.stringify(result ?? null, null, 2),
+    ),
+  );
+};
+
+/** Empty is absent. The problem says where it is and what to write. */
+export const readParams = (text: string): { value?: unknown; problem: string | null } => {
+  if (text.trim() === "") return { problem: null };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { problem: `Not JSON: ${(error as Error).message}. Names need double quotes.` };
+  }
+  if (typeof value !== "object" || value === null) {
+    return { problem: "Parameters are an object {…} or an array […]: put the value into one." };
+  }
+  return { value, problem: null };
+};

@@ -1,0 +1,102 @@
+/** All agents of the account, with their presence as it changes. */
+import { Fragment, h, type JSX } from "preact";
+import type { AgentFilter, Live } from "./live.ts";
+import { Field, Heading, Moment, Presence, Table, TroubleBox, useLive } from "./parts.ts";
+
+/** Keys are pressed faster than a list is asked for. */
+const FILTER_DELAY_MS = 250;
+let filterTimer: ReturnType<typeof setTimeout> | undefined;
+
+export const Agents = ({ live }: { live: Live }): JSX.Element => {
+  useLive(live);
+  const { agents, filter, moreAgents, loaded } = live;
+  const change = (part: Partial<AgentFilter>) => {
+    clearTimeout(filterTimer);
+    const next = { ...live.filter, ...part };
+    filterTimer = setTimeout(() => void live.listAgents(next), FILTER_DELAY_MS);
+  };
+  const rows = agents.map((agent) => ({
+    key: agent.agent_id,
+    cells: [
+      h(
+        Fragment,
+        null,
+        h("a", { href: `#/agents/${agent.agent_id}` }, agent.name),
+        " ",
+        h("code", { class: "id" }, agent.agent_id),
+      ),
+      h(Presence, { online: agent.online }),
+      agent.firmware_version ?? h("span", { class: "faint" }, "unknown"),
+      agent.runtime ?? h("span", { class: "faint" }, "unknown"),
+      h(Moment, { at: agent.last_seen }),
+    ],
+  }));
+  const columns = ["Agent", "Presence", "Firmware", "Runtime", "Last seen"];
+  const isFiltered = filter.name !== "" || filter.online !== "";
+  return h(
+    Fragment,
+    null,
+    h(Heading, null, "Agents"),
+    h(
+      "form",
+      { class: "filter", role: "search", onSubmit: (event: Event) => event.preventDefault() },
+      h(
+        Field,
+        { id: "name", label: "Name begins with" },
+        h("input", {
+          id: "name",
+          type: "search",
+          autocomplete: "off",
+          defaultValue: filter.name,
+          onInput: (event: Event) => change({ name: (event.target as HTMLInputElement).value }),
+        }),
+      ),
+      h(
+        Field,
+        { id: "online", label: "Presence" },
+        h(
+          "select",
+          {
+            id: "online",
+            onChange: (event: Event) => {
+              const { value } = event.target as HTMLSelectElement;
+              change({ online: value as AgentFilter["online"] });
+            },
+          },
+          [
+            ["", "all"],
+            ["true", "online"],
+            ["false", "offline"],
+          ].map(([value, text]) => h("option", { value, selected: value === filter.online }, text)),
+        ),
+      ),
+    ),
+    h(TroubleBox, { trouble: live.agentsTrouble }),
+    h(
+      "p",
+      { role: "status", class: "faint" },
+      loaded ? countText(agents.length, moreAgents !== null) : "Loading…",
+    ),
+    rows.length > 0 && h(Table, { caption: "Agents", columns, rows }),
+    loaded &&
+      rows.length === 0 &&
+      h(
+        "p",
+        null,
+        isFiltered
+          ? "No agent fits the filter."
+          : h(
+              Fragment,
+              null,
+              "There is no agent yet. Add one with ",
+              h("code", null, 'blindrelay agent add "Pump in hall 7"'),
+              ", which also makes its end-to-end secret.",
+            ),
+      ),
+    moreAgents !== null &&
+      h("button", { type: "button", onClick: () => void live.listMoreAgents() }, "Show more"),
+  );
+};
+
+const countText = (count: number, more: boolean): string =>
+  `${count}${more ? " and more" : ""} ${count === 1 && !more ? "agent" : "agents"}`;

@@ -1,0 +1,56 @@
+/** What was heard of the agents, newest first. */
+import { Fragment, h, type JSX } from "preact";
+import type { Heard, Live } from "./live.ts";
+import { clock, Heading, useLive } from "./parts.ts";
+
+/** All agents, or one. */
+export const HeardList = ({ live, agentId }: { live: Live; agentId?: string }): JSX.Element => {
+  const heard = live.heard.filter((one) => agentId === undefined || one.agentId === agentId);
+  return h(
+    Fragment,
+    null,
+    heard.length === 0 && h("p", { class: "faint" }, "Nothing yet; what comes appears here."),
+    h(
+      "div",
+      { role: "log", "aria-label": "Events, newest first" },
+      heard.length > 0 &&
+        h(
+          "ol",
+          { class: "heard" },
+          heard.map((one) => h(HeardItem, { key: one.id, one, named: agentId === undefined })),
+        ),
+    ),
+    heard.length > 0 && h("button", { type: "button", onClick: () => live.clearHeard() }, "Clear"),
+  );
+};
+
+const HeardItem = ({ one, named }: { one: Heard; named: boolean }): JSX.Element =>
+  h(
+    "li",
+    { class: one.kind },
+    h("time", { dateTime: one.at.toISOString() }, clock(one.at)),
+    " ",
+    named && h("a", { href: `#/agents/${one.agentId}` }, one.agentId),
+    named && " ",
+    h("strong", null, one.what),
+    one.data !== undefined && h("code", null, " ", JSON.stringify(one.data)),
+  );
+
+export const Events = ({ live }: { live: Live }): JSX.Element => {
+  useLive(live);
+  const open = live.opened.size;
+  return h(
+    Fragment,
+    null,
+    h(Heading, null, "Events"),
+    h(
+      "p",
+      null,
+      "Agents that come and go, and what the opened ones say. ",
+      open === 0
+        ? "No agent is open: open one with its secret to read its events."
+        : `Open: ${[...live.opened.keys()].join(", ")}.`,
+    ),
+    h(HeardList, { live }),
+  );
+};

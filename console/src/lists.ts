@@ -1,0 +1,126 @@
+/** Lists that the relay is asked for when they are opened: releases and the audit log. */
+import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
+import { type ComponentChildren, Fragment, h, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { type Live, troubleOfCall } from "./live.ts";
+import { Heading, Moment, type Row, Table, TroubleBox } from "./parts.ts";
+import type { Trouble } from "./rest.ts";
+
+interface Page<Item> {
+  readonly items: Item[];
+  readonly next_cursor: string | null;
+}
+
+/** Pages that are added to each other, a trouble, and what asks for the next or for all anew. */
+const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) => {
+  const [page, setPage] = useState<Page<Item> | null>(null);
+  const [trouble, setTrouble] = useState<Trouble | null>(null);
+  const load = async (before: Page<Item> | null) => {
+    try {
+      const { items, next_cursor } = await read(before?.next_cursor ?? null);
+      setPage({ items: [...(before?.items ?? []), ...items], next_cursor });
+      setTrouble(null);
+    } catch (error) {
+      setTrouble(troubleOfCall(error));
+    }
+  };
+  useEffect(() => void load(null), []);
+  return { page, trouble, more: () => void load(page), again: () => void load(null) };
+};
+
+const Listing = <Item>(props: {
+  title: string;
+  empty: ComponentChildren;
+  columns: readonly string[];
+  read: (cursor: string | null) => Promise<Page<Item>>;
+  row: (item: Item) => Row;
+}): JSX.Element => {
+  const { title, empty, columns, read, row } = props;
+  const { page, trouble, more, again } = usePages(read);
+  const rows = page?.items.map(row) ?? [];
+  return h(
+    Fragment,
+    null,
+    h(Heading, null, title),
+    h(TroubleBox, { trouble }),
+    h("p", null, h("button", { type: "button", onClick: again }, "Refresh")),
+    page === null && trouble === null && h("p", { role: "status" }, "Loading…"),
+    page !== null && rows.length === 0 && h("p", null, empty),
+    rows.length > 0 && h(Table, { caption: title, columns, rows }),
+    page !== null &&
+      page.next_cursor !== null &&
+      h("button", { type: "button", onClick: more }, "Show more"),
+  );
+};
+
+const RELEASES = ["Release", "Status", "Rollout", "Devices", "Published"];
+
+export const Releases = ({ live }: { live: Live }): JSX.Element =>
+  h(Listing<Release>, {
+    title: "Releases",
+    empty: h(
+      Fragment,
+      null,
+      "There is no release yet. Make one with ",
+      h("code", null, "blindrelay release publish"),
+      ".",
+    ),
+    columns: RELEASES,
+    read: (cursor) => live.releases(cursor),
+    row: (release) => {
+      const { id, runtime, channel, version, status, rollout, published_at: at } = release;
+      const { percent, paused, offered, confirmed } = rollout;
+      const text = `${percent} %${paused ? ", paused" : ""}`;
+      const name = `${runtime} ${channel} ${version}`;
+      return {
+        key: id,
+        cells: [
+          h(
+            Fragment,
+            null,
+            h("strong", null, version),
+            " ",
+            h("code", null, `${runtime} ${channel}`),
+          ),
+          h("span", { class: `tag ${status}` }, status),
+          status === "draft"
+            ? h("span", { class: "faint" }, "not begun")
+            : h(
+                "span",
+                { class: "rollout" },
+                h("meter", {
+                  min: 0,
+                  max: 100,
+                  value: percent,
+                  "aria-label": `Rollout of ${name}`,
+                }),
+                text,
+              ),
+          `${confirmed} run it, ${offered} told of it`,
+          h(Moment, { at, none: "not yet" }),
+        ],
+      };
+    },
+  });
+
+const AUDIT = ["When", "Who", "What", "Subject", "Detail"];
+
+export const Audit = ({ live }: { live: Live }): JSX.Element =>
+  h(Listing<AuditEntry>, {
+    title: "Audit",
+    empty: "Nobody did anything yet.",
+    columns: AUDIT,
+    read: (cursor) => live.audit(cursor),
+    row: ({ id, at, actor, action, subject, detail }) => ({
+      key: String(id),
+      cells: [
+        h(Moment, { at }),
+        actor?.username ?? h("span", { class: "faint" }, "the relay's operator"),
+        h("code", null, action),
+        h("code", null, subject),
+        Object.entries(detail)
+          .map(([name, value]) => `${name} ${value}`)
+          .join(", "),
+      ],
+    }),
+  });

@@ -1,0 +1,113 @@
+/** What several views are made of. */
+import { type ComponentChildren, h, type JSX } from "preact";
+import { useEffect, useReducer, useRef } from "preact/hooks";
+import type { Live } from "./live.ts";
+import type { Trouble } from "./rest.ts";
+
+/** Draws the component again after every change of what is live. */
+export const useLive = (live: Live): void => {
+  const [, draw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => live.watch(() => draw(undefined)), [live]);
+};
+
+/** A view's heading. It takes the focus when the view opens, so that a screen reader begins there. */
+export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
+  const ref = useRef<HTMLHeadingElement>(null);
+  useEffect(() => ref.current?.focus(), []);
+  useEffect(() => {
+    document.title = `${ref.current?.textContent} · blindrelay console`;
+  });
+  return h("h1", { ref, tabIndex: -1 }, children);
+};
+
+/** Text in which `…` is what one types. */
+const coded = (text: string): ComponentChildren =>
+  text.split("`").map((part, index) => (index % 2 === 1 ? h("code", null, part) : part));
+
+/** What went wrong, and the way out. It is announced as it appears. */
+export const TroubleBox = ({ trouble }: { trouble: Trouble | null }): JSX.Element =>
+  h("div", { role: "alert" }, trouble && h(TroubleText, { trouble }));
+
+export const TroubleText = (props: { trouble: Trouble; of?: string }): JSX.Element => {
+  const { trouble, of } = props;
+  const { message, fix } = trouble;
+  return h(
+    "div",
+    { class: "trouble" },
+    h("p", null, h("strong", null, of === undefined ? message : `${of}: ${message}`)),
+    fix !== "" && h("p", null, coded(fix)),
+  );
+};
+
+export const Presence = ({ online }: { online: boolean }): JSX.Element =>
+  h("span", { class: online ? "presence online" : "presence" }, online ? "online" : "offline");
+
+/** A moment in the reader's own time zone and manner. */
+export const Moment = ({
+  at,
+  none = "never",
+}: {
+  at: string | null;
+  none?: string;
+}): JSX.Element => {
+  if (at === null) return h("span", { class: "faint" }, none);
+  const text = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return h("time", { dateTime: at }, text);
+};
+
+export const clock = (at: Date): string => at.toLocaleTimeString(undefined, { hour12: false });
+
+export interface Row {
+  readonly key: string;
+  readonly cells: readonly ComponentChildren[];
+}
+
+/**
+ * A table that a narrow screen shows as cards. Its roles are written out, because browsers forget
+ * them where CSS lays a table out as something else.
+ */
+export const Table = (props: {
+  caption: string;
+  columns: readonly string[];
+  rows: readonly Row[];
+}): JSX.Element => {
+  const { caption, columns, rows } = props;
+  const heads = columns.map((name) => h("th", { role: "columnheader", scope: "col" }, name));
+  const body = rows.map(({ key, cells }) =>
+    h(
+      "tr",
+      { key, role: "row" },
+      cells.map((cell, index) => {
+        const role = index === 0 ? "rowheader" : "cell";
+        const attributes = { role, "data-column": columns[index] };
+        return index === 0
+          ? h("th", { ...attributes, scope: "row" }, cell)
+          : h("td", attributes, cell);
+      }),
+    ),
+  );
+  return h(
+    "table",
+    { role: "table" },
+    h("caption", { class: "unseen" }, caption),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
+    h("tbody", { role: "rowgroup" }, body),
+  );
+};
+
+/** A label over its field, and a hint under it. */
+export const Field = (props: {
+  id: string;
+  label: string;
+  hint?: string;
+  children?: ComponentChildren;
+}): JSX.Element => {
+  const { id, label, hint, children } = props;
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    children,
+    hint !== undefined && h("p", { id: `${id}-hint`, class: "hint" }, coded(hint)),
+  );
+};

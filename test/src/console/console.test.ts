@@ -1,0 +1,381 @@
+/**
+ * The live console in a real browser, on a real relay, with agents on real sockets: what people see
+ * and do, everything that leaves the page, and axe's opinion of every view.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { type Program, type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { PASSWORD, Relay } from "../specification/relay.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+/** Many times what a test needs alone: it may share two cores with much else. */
+const BROWSER_TIMEOUT_MS = 180_000;
+/** A folder to leave pictures in, for eyes. */
+const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+let axeSource = "";
+
+const WIDE = { width: 1280, height: 900 };
+const LOOKS = [
+  // Colours are all that dark changes.
+  { name: "dark", size: WIDE, colorScheme: "dark", rules: ["color-contrast"] },
+  { name: "phone", size: { width: 360, height: 740 }, colorScheme: "light", rules: null },
+  { name: "light", size: WIDE, colorScheme: "light", rules: null },
+] as const;
+
+let relay: Relay;
+let browser: Browser;
+const running: RunningAgent[] = [];
+
+const api = async <Answer>(method: string, path: string, token: string, body?: object) => {
+  const { status, json, text } = await relay.api(method, path, { token, ...(body && { body }) });
+  if (status >= 300) throw new Error(text);
+  return json as Answer;
+};
+
+/** A code is good once, so time passes before each. */
+const freshCode = (): string => {
+  relay.advance(60);
+  return relay.totpCode();
+};
+
+let accountToken: string;
+const secrets = new Map<string, string>();
+const tokens = new Map<string, string>();
+
+const addAgent = async (agentId: string, name: string): Promise<void> => {
+  const body = { agent_id: agentId, name };
+  const made = await api<{ api_token: string }>("POST", "/agents", accountToken, body);
+  tokens.set(agentId, made.api_token);
+  secrets.set(agentId, makeToken("e2e", randomBytes(32)));
+};
+
+const valve: Program = (agent) => {
+  agent.handle("valve.open", (params: { percent?: number } = {}) => {
+    const { percent = 100 } = params;
+    if (percent > 100) throw Object.assign(new Error("more than open"), { code: 7 });
+    agent.emit("valve.moved", { percent });
+    return { percent };
+  });
+};
+
+const startValve = async (agentId: string): Promise<RunningAgent> => {
+  const agent = await startAgent({
+    url: relay.url,
+    agentId,
+    relayToken: tokens.get(agentId) ?? "",
+    agentToken: secrets.get(agentId) ?? "",
+    stateDir: join(relay.data, agentId),
+    firmwareVersion: "1.4.0",
+    program: valve,
+    log: () => undefined,
+  });
+  running.push(agent);
+  await agent.online();
+  return agent;
+};
+
+/** Everything that a page sends, headers, bodies and frames, as one text each. */
+const recordSent = (page: Page): string[] => {
+  const sent: string[] = [];
+  page.on("request", (request) => {
+    const { url, headers } = { url: request.url(), headers: JSON.stringify(request.headers()) };
+    sent.push(`${request.method()} ${url} ${headers} ${request.postData() ?? ""}`);
+  });
+  page.on("websocket", (socket) => {
+    sent.push(socket.url());
+    socket.on("framesent", ({ payload }) => sent.push(payload.toString()));
+  });
+  return sent;
+};
+
+const open = async () => {
+  const context = await browser.newContext({ viewport: WIDE });
+  const page = await context.newPage();
+  page.setDefaultTimeout(BROWSER_TIMEOUT_MS);
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  const sent = recordSent(page);
+  await page.goto(`${relay.url}/console`);
+  return { page, complaints, sent };
+};
+
+const logIn = async (page: Page, username = "ada", code = freshCode()): Promise<void> => {
+  await page.getByLabel("User name").fill(username);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByLabel(/^One-time code/).fill(code);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Agents" }).waitFor();
+};
+
+const openAgent = async (page: Page, agentId: string): Promise<void> => {
+  await page.goto(`${relay.url}/console#/agents/${agentId}`);
+  await page.getByLabel("End-to-end secret").fill(secrets.get(agentId) ?? "");
+  await page.getByRole("button", { name: "Open" }).click();
+  await page.getByRole("heading", { name: "Call a method" }).waitFor();
+};
+
+const call = async (page: Page, method: string, params: string): Promise<void> => {
+  await page.getByRole("combobox", { name: "Method" }).fill(method);
+  await page.getByLabel("Parameters").fill(params);
+  await page.getByRole("button", { name: "Call" }).click();
+};
+
+const picture = async (page: Page, name: string): Promise<void> => {
+  if (PICTURES === undefined) return;
+  await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+};
+
+beforeAll(async () => {
+  relay = await new Relay().start({ totp: true });
+  const body = { username: "ada", password: PASSWORD, totp_code: freshCode() };
+  const login = await api<{ user: { api_token: string } }>("POST", "/auth/login", "", body);
+  accountToken = login.user.api_token;
+  await addAgent("pump-7", "Pump in hall 7");
+  await addAgent("lamp-1", "Lamp over the door");
+});
+afterEach(async () => {
+  for (const agent of running.splice(0)) await agent.stop();
+});
+afterAll(() => relay?.close());
+
+describe.skipIf(!existsSync(CHROMIUM))(
+  "in Chromium (apt-get install chromium)",
+  { timeout: BROWSER_TIMEOUT_MS },
+  () => {
+    beforeAll(async () => {
+      axeSource = await readFile(AXE, "utf8");
+      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+    }, BROWSER_TIMEOUT_MS);
+    afterAll(() => browser?.close());
+    afterEach(async () => {
+      for (const context of browser.contexts()) await context.close();
+    });
+
+    it("says what to do about a refused login, and lets the right code in", async () => {
+      const { page } = await open();
+      await page.getByLabel("User name").fill("ada");
+      await page.getByLabel("Password").fill(PASSWORD);
+      await page.getByLabel("One-time code").fill("000 000");
+      await page.getByRole("button", { name: "Log in" }).click();
+      const alert = page.getByRole("alert");
+      await alert.getByText("Wrong user name, password or one-time code").waitFor();
+      await alert.getByText("wait for a fresh code").waitFor();
+      expect(await page.getByLabel("Password").inputValue()).toBe(PASSWORD);
+      await picture(page, "refused");
+      await logIn(page);
+      const names = await page.getByRole("rowheader").allTextContents();
+      expect(names.sort()).toEqual(["Lamp over the door lamp-1", "Pump in hall 7 pump-7"]);
+      expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Agents");
+    });
+
+    it("shows agents coming and going, with their firmware, without being asked", async () => {
+      const { page, complaints } = await open();
+      await logIn(page);
+      const row = page.getByRole("row", { name: /pump-7/ });
+      await row.getByText("offline").waitFor();
+      const agent = await startValve("pump-7");
+      await row.getByText("online").waitFor();
+      await row.getByText("1.4.0").waitFor();
+      await page.getByText("Pump in hall 7 is online").waitFor({ state: "attached" });
+      await picture(page, "agents");
+      await agent.stop();
+      await row.getByText("offline").waitFor();
+      await page.getByRole("link", { name: "Events" }).click();
+      const heard = page.getByRole("log").getByRole("listitem");
+      await heard.nth(1).waitFor();
+      expect(await heard.locator("strong").allTextContents()).toEqual(["offline", "online"]);
+      expect(complaints).toEqual([]);
+    });
+
+    it("calls an agent, shows its answers, refusals and events, and never sends the secret", async () => {
+      await startValve("pump-7");
+      const { page, complaints, sent } = await open();
+      await logIn(page);
+      await openAgent(page, "pump-7");
+      const offered = await page
+        .locator("datalist option")
+        .evaluateAll((options) => options.map((option) => (option as HTMLOptionElement).value));
+      expect(offered).toContain("valve.open");
+
+      await call(page, "valve.open", '{"percent": 40}');
+      await page.getByText(/valve\.open answered after \d+ ms/).waitFor();
+      const result = page.getByRole("region", { name: "Result" });
+      expect(JSON.parse((await result.textContent()) ?? "")).toEqual({ percent: 40 });
+      const event = page.getByRole("log").getByRole("listitem").first();
+      expect(await event.textContent()).toContain('valve.moved {"percent":40}');
+      await picture(page, "called");
+
+      await call(page, "valve.open", '{"percent": 101}');
+      await page.getByText("valve.open: more than open (7)").waitFor();
+      await call(page, "valve.open", "{percent: 1}");
+      await page.getByText(/Not JSON/).waitFor();
+      expect(await page.getByLabel("Parameters").getAttribute("aria-invalid")).toBe("true");
+      await picture(page, "declined");
+
+      // That the record is whole: the login's password is in it, and so are sealed packets.
+      const all = sent.join("\n");
+      expect(all).toContain(PASSWORD);
+      expect(sent.filter((text) => /"p\\?":\\?"[\w-]{22,}/.test(text)).length).toBeGreaterThan(4);
+      for (const form of formsOf(secrets.get("pump-7") ?? "")) expect(all).not.toContain(form);
+      expect(all).not.toContain("percent");
+      const kept = await page.evaluate(async () => ({
+        local: Object.keys(localStorage),
+        session: Object.keys(sessionStorage),
+        cookies: document.cookie,
+        databases: await indexedDB.databases(),
+        address: location.href,
+      }));
+      const address = `${relay.url}/console#/agents/pump-7`;
+      expect(kept).toEqual({ local: [], session: [], cookies: "", databases: [], address });
+      expect(complaints).toEqual([]);
+    });
+
+    it("takes a secret from a keyring's file, and names the kind that a wrong one is of", async () => {
+      await startValve("pump-7");
+      const { page } = await open();
+      await logIn(page);
+      await page.goto(`${relay.url}/console#/agents/pump-7`);
+      await page.getByLabel("End-to-end secret").fill(tokens.get("pump-7") ?? "");
+      await page.getByRole("button", { name: "Open" }).click();
+      await page
+        .getByRole("alert")
+        .getByText(/end-to-end secret/)
+        .waitFor();
+      const keyring = Object.fromEntries(
+        [...secrets].map(([id, agent_token]) => [id, { agent_token, packet_version: "1" }]),
+      );
+      const file = { name: "default.json", mimeType: "application/json" };
+      const buffer = Buffer.from(JSON.stringify({ keyring }));
+      await page.getByLabel("load it from a file").setInputFiles({ ...file, buffer });
+      await page.getByRole("button", { name: "Open" }).click();
+      await page.getByRole("heading", { name: "Call a method" }).waitFor();
+    });
+
+    it("shows releases to all, and the audit log to admins only", async () => {
+      const release = { runtime: "node", channel: "stable", version: "1.5.0" };
+      await api("POST", "/releases", accountToken, release);
+      const { page } = await open();
+      await logIn(page);
+      await page.getByRole("link", { name: "Releases" }).click();
+      await page.getByRole("row", { name: /1\.5\.0.*draft/ }).waitFor();
+      await page.getByRole("link", { name: "Audit" }).click();
+      await page.getByRole("row", { name: /ada.*release\.create/ }).waitFor();
+      await page.getByRole("button", { name: "Log out" }).click();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+    });
+
+    it("goes back to the login, with the reason, when its session is ended elsewhere", async () => {
+      const { page } = await open();
+      await logIn(page);
+      accountToken = (await api<{ api_token: string }>("POST", "/auth/token/rotate", accountToken))
+        .api_token;
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+      await page.getByRole("alert").getByText("Log in again").waitFor();
+    });
+
+    it("satisfies axe and fits the screen in every view, light, dark and on a phone", async () => {
+      await startValve("pump-7");
+      const { page } = await open();
+      const look = async (view: string) => {
+        for (const { name, size, colorScheme, rules } of LOOKS) {
+          await page.setViewportSize(size);
+          await page.emulateMedia({ colorScheme });
+          await picture(page, `${name}-${view}`);
+          expect({ [`${view} ${name}`]: await violationsOn(page, rules) }).toEqual({
+            [`${view} ${name}`]: [],
+          });
+          const width = await page.evaluate(() => document.documentElement.scrollWidth);
+          expect({ [view]: width }).toEqual({ [view]: size.width });
+        }
+      };
+      await look("login");
+      await logIn(page);
+      await page.getByRole("row", { name: /pump-7.*online/ }).waitFor();
+      await look("agents");
+      await page.goto(`${relay.url}/console#/agents/pump-7`);
+      await page.getByRole("heading", { name: "Open this agent" }).waitFor();
+      await look("secret");
+      await openAgent(page, "pump-7");
+      await call(page, "valve.open", '{"percent": 40}');
+      await page.getByText(/answered after/).waitFor();
+      await look("call");
+      for (const view of ["Events", "Releases", "Audit"]) {
+        await page.getByRole("link", { name: view, exact: true }).click();
+        await page.getByRole("heading", { name: view }).waitFor();
+        if (view === "Audit") await page.getByRole("row").nth(1).waitFor();
+        await look(view.toLowerCase());
+      }
+    });
+  },
+);
+
+/** A text as it could be hidden in others: as it is, as hex, and as base64 at each offset. */
+const formsOf = (secret: string): string[] => {
+  const bytes = Buffer.from(secret);
+  const base64 = [0, 1, 2].flatMap((offset) => {
+    // The first and last letters depend on the neighbours.
+    const padded = Buffer.concat([Buffer.alloc(offset), bytes]);
+    return ["base64", "base64url"].map((form) =>
+      padded.toString(form as "base64").slice(4, 4 * Math.floor(padded.length / 3)),
+    );
+  });
+  const random = secret.slice("e2e_".length);
+  return [secret, random, bytes.toString("hex"), encodeURIComponent(secret), ...base64];
+};
+
+interface Axe {
+  run(options: object): Promise<{
+    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+  }>;
+}
+
+/** What axe finds by these rules, or by all. */
+const violationsOn = async (page: Page, rules: readonly string[] | null): Promise<string[]> => {
+  // By evaluation, because the page's policy lets no script in that is not the relay's.
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
+  const options = rules === null ? {} : { runOnly: [...rules] };
+  const { violations } = await page.evaluate(
+    (options) => (globalThis as unknown as { axe: Axe }).axe.run(options),
+    options,
+  );
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`),
+  );
+};
+
+it("is served with a strict policy, and again only when it changed", async () => {
+  const page = await fetch(`${relay.url}/console`);
+  expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  const policy = page.headers.get("content-security-policy") ?? "";
+  expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+  expect(policy).not.toMatch(/https?:|\*|unsafe/);
+  expect(await page.text()).not.toMatch(/<style|<script[^>]*>[^<]|\son\w+=|style=/);
+  for (const name of ["console.js", "console.css"]) {
+    const first = await fetch(`${relay.url}/console/${name}`);
+    expect(first.status).toBe(200);
+    const headers = { "if-none-match": first.headers.get("etag") ?? "" };
+    expect((await fetch(`${relay.url}/console/${name}`, { headers })).status).toBe(304);
+  }
+  for (const name of ["build.ts", "constructor", "..%2fpackage.json"]) {
+    expect((await fetch(`${relay.url}/console/${name}`)).status).toBe(404);
+  }
+});
