@@ -163,6 +163,18 @@ for (const engine of [sqlite(), postgres()]) {
       expect([row?.totp_failures, row?.totp_rests_until]).toEqual([5, NOW + 60_000]);
     });
 
+    test.skipIf(engine.name === "SQLite")(
+      "work that comes at once shares transactions",
+      async () => {
+        const transaction = (tx: Db) =>
+          sql<{ id: string }>`select txid_current()::text as id`.execute(tx);
+        const all = await Promise.all(
+          Array.from({ length: 128 }, () => nodes[0].write(transaction)),
+        );
+        expect(new Set(all.map(({ rows }) => rows[0]?.id)).size).toBeLessThanOrEqual(3);
+      },
+    );
+
     test("two transactions that lock each other's rows both come through", async () => {
       const ids = [await user(), await user()] as const;
       const both = (first: string, second: string, node: Store) =>
