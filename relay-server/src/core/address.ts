@@ -3,20 +3,23 @@
  * for itself, an IPv6 address for its /64, because one household or one attacker holds a whole /64.
  */
 
-const MAPPED_IPV4_PREFIX = "0:0:0:0:0:ffff";
+/** IPv4 addresses inside IPv6: mapped, and by NAT64 (RFC 6052), in the last 32 bits. */
+const IPV4_AT_THE_END = ["0:0:0:0:0:ffff", "64:ff9b:0:0:0:0"];
+/** 6to4 (RFC 3056): the IPv4 address of whoever holds the /48 follows. */
+const SIX_TO_FOUR = "2002";
 
 /**
- * The key under which an address is counted: `203.0.113.7`, or `2001:db8:1:2::/64`. An IPv4 address
- * mapped into IPv6 is that IPv4 address; a zone (`%eth0`) is dropped; other text is its own key.
+ * The key under which an address is counted: `203.0.113.7`, or `2001:db8:1:2::/64`. An IPv6 address
+ * that stands for an IPv4 one (mapped, NAT64, 6to4) is that; a zone (`%eth0`) is dropped; other text
+ * is its own key.
  */
 export const addressKey = (address: string): string => {
   if (!address.includes(":")) {
     return address;
   }
   const groups = expand(address.toLowerCase());
-  if (groups.slice(0, 6).join(":") === MAPPED_IPV4_PREFIX) {
-    return groups.slice(6).flatMap(bytesOf).join(".");
-  }
+  if (IPV4_AT_THE_END.includes(groups.slice(0, 6).join(":"))) return ipv4Of(groups.slice(6));
+  if (groups[0] === SIX_TO_FOUR) return ipv4Of(groups.slice(1, 3));
   return `${groups.slice(0, 4).join(":")}::/64`;
 };
 
@@ -42,6 +45,8 @@ const quad = (dotted: string): string[] => {
 };
 
 const trim = (group: string): string => group.replace(/^0+(?=.)/, "");
+
+const ipv4Of = (groups: readonly string[]): string => groups.flatMap(bytesOf).join(".");
 
 const bytesOf = (group: string): number[] => {
   const value = Number.parseInt(group, 16);

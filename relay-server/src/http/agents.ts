@@ -23,13 +23,15 @@ import {
 import type { FastifyRequest } from "fastify";
 import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../control/agents.ts";
 import { holdMetadata } from "../control/quotas.ts";
+import { hashToken } from "../control/secrets.ts";
 import { changeAgent, findAgent } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
+import { currentToken } from "../store/tokens.ts";
 import { credentialOf, READERS, requires, WRITERS } from "./access.ts";
 import { exportFormat, exportText } from "./agent-export.ts";
 import { agentPage } from "./agent-list.ts";
 import type { App, HttpContext } from "./context.ts";
-import { IDEMPOTENCY_PROBLEMS, idempotently } from "./idempotency.ts";
+import { IDEMPOTENCY_PROBLEMS, type IsTrue, idempotently } from "./idempotency.ts";
 import { HttpProblem, invalidBody, notFound } from "./problem.ts";
 import { httpBase, relayUrl } from "./relay-url.ts";
 import { timestamp } from "./time.ts";
@@ -53,8 +55,8 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
         response: { 201: AgentCreated },
       },
     },
-    (request, reply) =>
-      idempotently(context, request, reply, async () => {
+    (request, reply) => {
+      const make = async () => {
         const { name, agent_id, metadata } = request.body;
         const made = await createAgent(context, credentialOf(request).userId, {
           name,
@@ -66,7 +68,9 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
         }
         reply.code(201).header("location", `/api/v1/agents/${made.row.agent_id}`);
         return { ...answer(made.row), api_token: made.token };
-      }),
+      };
+      return idempotently(context, request, reply, make, isCurrent(context, request));
+    },
   );
 
   app.get(
@@ -150,7 +154,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     "/agents/:agent_id/rotate-token",
     {
       onRequest: writing,
-      config: { problems: IDEMPOTENCY_PROBLEMS },
+      config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
       schema: {
         summary: "Renew an agent's relay token",
         headers: IdempotencyHeaders,
@@ -159,8 +163,8 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
         response: { 200: RotateAgentAnswer },
       },
     },
-    (request, reply) =>
-      idempotently(context, request, reply, async () => {
+    (request, reply) => {
+      const rotate = async () => {
         const row = await ownAgent(context, request);
         const rotated = await rotateAgentToken(context, row.user_id, row.agent_id);
         if (rotated === null) throw notFound("agent");
@@ -169,7 +173,9 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
           api_token: rotated.token,
           rotated_at: timestamp(rotated.rotatedAtMs),
         };
-      }),
+      };
+      return idempotently(context, request, reply, rotate, isCurrent(context, request));
+    },
   );
 
   app.get(
@@ -207,6 +213,18 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     },
   );
 };
+
+/** Whether an agent's token, answered before, is the one that it has now. */
+const isCurrent =
+  (
+    context: HttpContext,
+    request: FastifyRequest,
+  ): IsTrue<{ agent_id: string; api_token: string }> =>
+  async ({ agent_id, api_token }) => {
+    const { userId } = credentialOf(request);
+    const token = await currentToken(context.store.db, userId, agent_id);
+    return token?.hash === hashToken(api_token);
+  };
 
 /** One answer in four media types. */
 const EXPORTED = {

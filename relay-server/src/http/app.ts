@@ -27,11 +27,13 @@ import { homeRoute } from "./describe/home.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
 import { healthRoutes } from "./health.ts";
+import { hasTwoHosts, twoHosts } from "./hosts.ts";
 import { watchMethods } from "./methods.ts";
 import { answerProblems, malformedRequest } from "./problem.ts";
 import { releaseCheckRoute } from "./release-check.ts";
 import { releaseRoutes } from "./releases.ts";
 import { RequestLimits } from "./request-limits.ts";
+import { limitBodies, limitConnections } from "./slow-bodies.ts";
 import { totpRoutes } from "./totp.ts";
 import { validatorCompiler } from "./validation.ts";
 import { upgradeRoute } from "./wss.ts";
@@ -76,6 +78,7 @@ export const buildApp = (
   // Not by fastify's options, which a server of one's own does not get.
   app.server.setTimeout(IDLE_TIMEOUT_MS);
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
+  limitConnections(app.server);
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler(answerProblems);
   jsonBodies(app);
@@ -83,6 +86,10 @@ export const buildApp = (
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
   const limits = new RequestLimits(app, context);
   app.decorate("requestLimits", limits);
+  app.addHook("onRequest", async ({ raw }) => {
+    if (hasTwoHosts(raw)) throw twoHosts();
+  });
+  limitBodies(app);
   app.addHook("onRoute", (route) => {
     if (accessOf(route.onRequest) !== null) route.config = { ...route.config, credentials: true };
   });

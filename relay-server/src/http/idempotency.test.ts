@@ -118,3 +118,22 @@ test("neither tokens nor requests can be read in the store", async () => {
 test.each(["", "a b", "x".repeat(256)])("the key %j is refused", async (key) => {
   expect((await create(key, { name: "Pump" })).statusCode).toBe(422);
 });
+
+test("a token that was renewed since is not answered again", async () => {
+  const made = (await create("k1", { name: "Pump" })).json();
+  const rotate = (key: string) =>
+    rest.call("POST", `/agents/${made.agent_id}/rotate-token`, {
+      token,
+      headers: { "idempotency-key": key },
+    });
+  const first = await rotate("r1");
+  expect((await rotate("r1")).json()).toEqual(first.json());
+  const second = await rotate("r2");
+  for (const late of [await create("k1", { name: "Pump" }), await rotate("r1")]) {
+    expect([late.statusCode, late.json().code]).toEqual([409, "CONFLICT"]);
+    expect(late.body).not.toContain(made.api_token);
+  }
+  expect((await rotate("r2")).json()).toEqual(second.json());
+  await rest.call("DELETE", `/agents/${made.agent_id}`, { token });
+  expect((await rotate("r2")).statusCode).toBe(409);
+});

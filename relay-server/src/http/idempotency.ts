@@ -39,11 +39,12 @@ export const idempotently = async <T>(
   request: FastifyRequest,
   reply: FastifyReply,
   work: () => Promise<T>,
+  isTrue: IsTrue<T> = async () => true,
 ): Promise<T> => {
   const key = (request.headers as IdempotencyHeaders)[IDEMPOTENCY_HEADER];
   if (key === undefined) return work();
   const { userId } = credentialOf(request);
-  const turn = () => answerOnce(context, request, reply, userId, key, work);
+  const turn = () => answerOnce(context, request, reply, userId, key, work, isTrue);
   return context.mutex.pass(`idempotency/${userId}/${key}`, turn);
 };
 
@@ -54,6 +55,7 @@ const answerOnce = async <T>(
   userId: string,
   key: string,
   work: () => Promise<T>,
+  isTrue: IsTrue<T>,
 ): Promise<T> => {
   const { store, secrets } = context;
   const nowMs = context.nowMs();
@@ -80,6 +82,12 @@ const answerOnce = async <T>(
       );
     }
     const kept = JSON.parse(secrets.unseal(sealName(userId, key), row.answer)) as Kept;
+    if (!(await isTrue(kept.body as T))) {
+      throw new HttpProblem(
+        "CONFLICT",
+        "The token that the first request was answered with was renewed since, or its agent removed.",
+      );
+    }
     reply.code(kept.status).header("idempotency-replayed", "true");
     if (kept.location !== null) reply.header("location", kept.location);
     return kept.body as T;
@@ -102,5 +110,8 @@ const answerOnce = async <T>(
     throw error;
   }
 };
+
+/** Whether an answer still says what is; a token that was renewed must not be handed out again. */
+export type IsTrue<T> = (answer: T) => Promise<boolean>;
 
 const sealName = (userId: string, key: string): string => `idempotency/${userId}/${key}`;

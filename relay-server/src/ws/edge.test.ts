@@ -121,6 +121,17 @@ const traffic = async () => {
 };
 
 describe("before anybody authenticated", () => {
+  it.each([
+    ["version 8", ["Sec-WebSocket-Version: 8"], /^HTTP\/1.1 426 .*sec-websocket-version: 13/is],
+    ["two hosts", ["Sec-WebSocket-Version: 13", "Host: y"], /^HTTP\/1.1 400 /],
+  ])("an upgrade with %s is refused", async (_what, headers, answer) => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    const lines = ["GET /wss HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade"];
+    const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
+    socket.write(`${[...lines, key, ...headers].join("\r\n")}\r\n\r\n`);
+    expect(await consumeText(socket)).toMatch(answer);
+  });
+
   const refusal = (): Promise<{ status: number; retryAfter: string; type: string; text: string }> =>
     new Promise((resolve, reject) => {
       const headers = {

@@ -8,6 +8,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { MAX_FRAGMENTS, WSS_PATH } from "@blindrelay/protocol";
 import { WebSocketServer } from "ws";
+import { hasTwoHosts, twoHosts } from "../http/hosts.ts";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
 import { acceptSocket, RelaySocket } from "./connection.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -15,6 +16,8 @@ import type { RunningHub } from "./hub-driver.ts";
 
 /** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
 const CLOSE_TIMEOUT_MS = 5000;
+/** ws would take 8 too, which no standard describes. */
+const VERSION = "13";
 /** By then those who wait have mostly got in, or were sent away. */
 const RETRY_AFTER_S = 10;
 
@@ -50,9 +53,16 @@ export const attachUpgrade = (
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
     const socket = stream as Socket; // node's http server hands over the net or TLS socket itself
     const address = addressOf(request);
-    if (!running.hub.hasRoom(address)) {
+    const problem = hasTwoHosts(request)
+      ? twoHosts()
+      : request.headers["sec-websocket-version"] !== VERSION
+        ? otherVersion()
+        : running.hub.hasRoom(address)
+          ? null
+          : crowded();
+    if (problem !== null) {
       socket.on("error", () => undefined); // whoever is gone already needs no answer
-      endWithProblem(socket, crowded());
+      endWithProblem(socket, problem);
       return;
     }
     upgrades.handleUpgrade(request, socket, head, (ws) => {
@@ -60,6 +70,12 @@ export const attachUpgrade = (
     });
   });
 };
+
+/** RFC 6455 section 4.4. */
+const otherVersion = (): HttpProblem =>
+  new HttpProblem("UPGRADE_REQUIRED", `This path speaks version ${VERSION} of WebSocket.`, {
+    headers: { "sec-websocket-version": VERSION, upgrade: "websocket" },
+  });
 
 const crowded = (): HttpProblem =>
   new HttpProblem("UNAVAILABLE", "Too many connections from this address wait to authenticate.", {

@@ -40,6 +40,18 @@ export interface RelayProcess {
   stop(): Promise<void>;
 }
 
+const running = new Set<ChildProcess>();
+
+/** Lets a signal end this process and the relays that it started. */
+export const endWithRelays = (): void => {
+  const end = (): never => {
+    for (const child of running) child.kill("SIGKILL");
+    process.exit(1);
+  };
+  process.once("SIGINT", end);
+  process.once("SIGTERM", end);
+};
+
 /** Starts a relay with one admin. `flags` as on its command line. */
 export const startRelayProcess = async (flags: readonly string[] = []): Promise<RelayProcess> => {
   const data = mkdtempSync(join(tmpdir(), "blindrelay-overload-"));
@@ -50,6 +62,8 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
     env: { ...process.env, NODE_OPTIONS: "" },
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
   const log: string[] = [];
   createInterface(child.stderr).on("line", (line) => {
     if (log.length < 1000) log.push(line);

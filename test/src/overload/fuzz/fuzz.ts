@@ -200,11 +200,14 @@ const throwRequests = async (
     if (!(await writeAll(socket, bytes))) break;
     count += 1;
     // What is malformed may leave the relay waiting for more: the connection is given up.
+    const given = new AbortController();
+    const { signal } = given;
     const answered = await Promise.race([
-      once(socket, "data").then(() => true),
-      once(socket, "close").then(() => false),
-      wait(ANSWER_MS).then(() => false),
+      once(socket, "data", { signal }).then(() => true),
+      once(socket, "close", { signal }).then(() => false),
+      wait(ANSWER_MS, false, { signal }),
     ]).catch(() => false);
+    given.abort();
     if (!answered) break;
   }
   socket.destroy();

@@ -7,12 +7,15 @@ import { writeFileSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { endWithRelays } from "../relay-process.ts";
 import { fuzz } from "./fuzz.ts";
 
 const CI_SECONDS = 60;
 const SECONDS = 5;
 /** It may run beside the tests, which have deadlines. */
 const PRIORITY = 5;
+
+endWithRelays();
 
 const usage = (text: string): never => {
   console.error(`${text}\nusage: npm run fuzz -- [--minutes N] [--seed N]`);

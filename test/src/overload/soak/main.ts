@@ -3,7 +3,10 @@
  * Exit codes: 0 memory is level, 1 it rises or something was lost, 2 usage.
  */
 import { parseArgs } from "node:util";
+import { endWithRelays } from "../relay-process.ts";
 import { soak } from "./soak.ts";
+
+endWithRelays();
 
 const usage = (text: string): never => {
   console.error(`${text}\nusage: npm run soak -- [--agents N] [--minutes N] [--seed N]`);

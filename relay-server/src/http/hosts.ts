@@ -1,0 +1,15 @@
+/** A request with two Host headers, which a proxy and the relay could read differently (RFC 9112 section 3.2). */
+import type { IncomingMessage } from "node:http";
+import { HttpProblem } from "./problem.ts";
+
+/** node keeps the first of them, and says nothing. */
+export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if ((rawHeaders[i] as string).toLowerCase() === "host") hosts += 1;
+  }
+  return hosts > 1;
+};
+
+export const twoHosts = (): HttpProblem =>
+  new HttpProblem("BAD_REQUEST", "A request has one Host header.");
