@@ -76,6 +76,27 @@ describe("the table", () => {
     expect(table.trimEnd().split("\n").at(-1)).toBe("All right, in 4.80 s.");
   });
 
+  test("fits a terminal of 80 columns, whatever is measured", () => {
+    const sample = sampleReport(false);
+    const slow = { p50: 12_345, p95: 23_456, p99: 34_567, max: 45_678 };
+    const large: Report = {
+      ...sample,
+      agents: { requested: 19_000, connected: 19_000 },
+      calls: { ...sample.calls, planned: 19_000_000, sent: 19_000_000, ok: 19_000_000 },
+      calls_per_second: 12_345,
+      latency_ms: { ...sample.latency_ms, ...slow },
+      trace: "0123456789abcdef".repeat(4),
+      kinds: sample.kinds.map((kind) => ({
+        ...kind,
+        latency_ms: { ...sample.latency_ms, ...slow },
+      })),
+    };
+    for (const report of [sample, large]) {
+      const [table] = renderTable(report, "report/report.html").split("\nthresholds\n");
+      for (const line of (table as string).split("\n")) expect(line.length, line).toBeLessThan(81);
+    }
+  });
+
   test("says what failed and why", () => {
     const table = renderTable(sampleReport(true), "report/report.html");
     expect(table).toMatch(/OUTCOME_UNKNOWN +64 +the link ended/);

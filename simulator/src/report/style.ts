@@ -69,6 +69,11 @@ code { font: 13px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", 
 dl { display: grid; grid-template-columns: auto 1fr; gap: 5px 18px; margin: 6px 0 0; font-size: 14px; }
 dt { color: var(--soft); } dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: 13.5px; margin-top: 20px; }
-@media (max-width: 760px) { .tiles { grid-template-columns: 1fr 1fr; } .pair { grid-template-columns: 1fr; } main { padding: 22px 14px; } }
+@media (max-width: 760px) {
+  .tiles { grid-template-columns: 1fr 1fr; } .pair { grid-template-columns: 1fr; } main { padding: 22px 14px; }
+  .tile { padding: 12px 13px; } .tile b { font-size: 20px; white-space: nowrap; } .tile b small { font-size: 12px; }
+  section { padding: 15px 14px 13px; overflow-x: auto; } section > svg { min-width: 640px; }
+  table { font-size: 13px; } th, td { padding-left: 9px; }
+}
 @media print { body { background: none; } section, .tile { break-inside: avoid; } }
 `;

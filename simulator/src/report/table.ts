@@ -2,7 +2,7 @@
 import type { Latency, Report } from "./report.ts";
 import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
 
-/** Lines of text; `where`: the page that tells more. */
+/** Lines of text, for a terminal of 80 columns; `where`: the page that tells more. */
 export function renderTable(report: Report, where: string): string {
   const { agents, calls, relay } = report;
   const took = new Map(report.phases.map((phase) => [phase.name, seconds(phase.seconds)]));
@@ -30,7 +30,8 @@ export function renderTable(report: Report, where: string): string {
         ]
       : []),
     ["seed", String(report.seed)],
-    ["world", report.world, `trace ${report.trace}`],
+    ["world", report.world],
+    ["trace", report.trace],
     ["report", where],
   ];
   const kinds = [
@@ -99,9 +100,9 @@ function verdict(report: Report): string {
 
 function latencyCells(latency: Latency | null): string[] {
   if (latency === null) return ["no call was answered"];
-  return (["p50", "p95", "p99", "max"] as const).map(
-    (name) => `${name} ${milliseconds(latency[name])}`,
-  );
+  const cell = (...names: (keyof Latency)[]): string =>
+    names.map((name) => `${name} ${milliseconds(latency[name])}`).join("  ");
+  return [cell("p50", "p95"), cell("p99", "max")];
 }
 
 function bareLatency(latency: Latency | null): string[] {
@@ -109,11 +110,15 @@ function bareLatency(latency: Latency | null): string[] {
   return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
 }
 
-/** Cells set to the width of their column; the first column always to the left, the last one without padding. */
+/**
+ * Cells set to the width of their column; the first column always to the left. To the left, the last cell of
+ * a row is not padded, so it does not widen its column either.
+ */
 function columns(rows: string[][], side: "left" | "right"): string[] {
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, i) => {
+      if (side === "left" && i === row.length - 1) return;
       widths[i] = Math.max(widths[i] ?? 0, cell.length);
     });
   }
