@@ -4,6 +4,12 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { relayUrl } from "@blindrelay/client-sdk/node";
+import {
+  encodeAgentAuth,
+  encodeClientAuth,
+  encodeEnvelope,
+  encodePacket,
+} from "@blindrelay/protocol/wire";
 import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator";
 import { Peer } from "./peer.ts";
 
@@ -75,22 +81,14 @@ export async function ourRelay(name: string, folder: string): Promise<Contender>
         agents.map(async ({ id, relayToken }) => {
           const sid = drawSid();
           const [client, agent] = await Promise.all([Peer.connect(url), Peer.connect(url)]);
-          const auth = { type: "auth", client_type: "client" };
           await Promise.all([
-            client.ask(JSON.stringify({ ...auth, api_token: accountToken })),
-            agent.ask(
-              JSON.stringify({
-                ...auth,
-                client_type: "agent",
-                agent_id: id,
-                api_token: relayToken,
-              }),
-            ),
+            client.ask(encodeClientAuth(accountToken, false, false)),
+            agent.ask(encodeAgentAuth(relayToken, false, id, "bench", null)),
           ]);
           // The envelope binds the sid; packets after it go bare (contract, section 3).
           const arrived = agent.next();
-          const payload = JSON.stringify({ v: "1", sid, seq: 0, p: "" });
-          client.send(JSON.stringify({ type: "relay", payload, agent_id: id }));
+          const payload = JSON.stringify(encodePacket("1", sid, 0, ""));
+          client.send(encodeEnvelope(payload, id, null));
           await arrived;
           return { sid, client, agent };
         }),

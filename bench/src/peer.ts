@@ -1,12 +1,9 @@
 /** One connection of the load generator, over the simulator's light link. */
+import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import { liveLinkPort } from "@blindrelay/simulator";
 
 const links = liveLinkPort();
 type Link = ReturnType<typeof links.connect>;
-
-/** The relay's own traffic, which is no part of what is measured. */
-const PING = '{"type":"ping"}';
-const PONG = '{"type":"pong"}';
 
 export class Peer {
   /** Hears every message but the relay's pings. */
@@ -25,7 +22,8 @@ export class Peer {
     return new Promise((resolve, reject) => {
       const link = links.connect(url, {
         opened: () => resolve(peer),
-        received: (text) => (text === PING ? link.send(PONG) : peer.received(text)),
+        // The relay's own traffic is no part of what is measured.
+        received: (text) => (text === PING_TEXT ? link.send(PONG_TEXT) : peer.received(text)),
         closed: (code, reason) => {
           const error = new Error(`a connection of the benchmark closed: ${code} ${reason}`);
           if (peer.ended) return;

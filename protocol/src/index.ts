@@ -1,5 +1,14 @@
 export type { ErrorCode, ErrorEntry, RetryAdvice } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
+export type {
+  Link,
+  LinkEvents,
+  LinkPort,
+  Log,
+  LogLevel,
+  Random,
+  TimerPort,
+} from "./ports.ts";
 export * from "./spec.ts";
 export type { TokenKind, TokenReading } from "./tokens.ts";
 export {

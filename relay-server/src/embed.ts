@@ -6,7 +6,7 @@ export type { Connection } from "./core/connection.ts";
 export type { Counters } from "./core/counters.ts";
 export type { Hub, HubStats } from "./core/hub.ts";
 export { DEFAULT_LIMITS, type HubLimits, TICK_MS } from "./core/limits.ts";
-export type { AgentReport, ClientType, Frame, LinkPort } from "./core/link.ts";
+export type { AgentReport, ClientType, Frame, HubLink } from "./core/link.ts";
 export { Lockout } from "./core/lockout.ts";
 export type { AuthRequest, AuthResult, HubLookups, WriteBehind } from "./core/ports.ts";
 export { type DriverTimer, type HubParts, type RunningHub, runHub } from "./ws/hub-driver.ts";

@@ -70,6 +70,7 @@ const SHARED_BASICS = [
   "protocol/src/index.ts",
   "protocol/src/spec.ts",
   "protocol/src/errors.ts",
+  "protocol/src/ports.ts",
   "protocol/src/tokens.ts",
 ];
 

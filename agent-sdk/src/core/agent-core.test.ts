@@ -125,7 +125,7 @@ describe("login", () => {
     world.core.start();
     world.settle();
     world.fail("WRONG_TOKEN_KIND");
-    expect(world.core.state).toBe("final");
+    expect(world.core.state).toBe("refused");
     expect(world.core.currentStatus().advice).toContain("agt_");
     expect(world.link().closedWith).toBe(4000);
     world.timer.advance(86400000);

@@ -357,7 +357,7 @@ export class AgentCore {
     this.dropLink(CLOSE_GIVEN_UP, "no use");
     if (failure.course === "never") {
       this.ports.log("error", failure.advice, { code: code });
-      this.move("doomed", code, failure.advice, null);
+      this.move("refused", code, failure.advice, null);
       return;
     }
     const waitMs = this.backoff.next(failure, askedMs, onlineMs);
@@ -421,7 +421,7 @@ export class AgentCore {
   private nextDeadline(): number | null {
     if (this.ended) return null;
     const expiry = this.sessions.nextExpiry();
-    if (this.state === "stopped" || this.state === "final") return expiry;
+    if (this.state === "stopped" || this.state === "refused") return expiry;
     const due = this.state === "online" ? this.heardAt + LINK_SILENCE_MS : this.deadline;
     return expiry !== null && expiry < due ? expiry : due;
   }
@@ -432,7 +432,7 @@ export class AgentCore {
       if (now - this.heardAt >= LINK_SILENCE_MS) this.lose(LOST, null, null);
     } else if (this.state === "waiting") {
       if (now >= this.deadline) {
-        this.move("retry", null, null, null);
+        this.move("elapsed", null, null, null);
         this.connect();
       }
     } else if (this.state === "connecting" || this.state === "authenticating") {

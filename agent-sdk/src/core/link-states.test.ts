@@ -7,7 +7,7 @@ const STATES: LinkState[] = [
   "authenticating",
   "online",
   "waiting",
-  "final",
+  "refused",
 ];
 const EVENTS: LinkEvent[] = [
   "start",
@@ -15,8 +15,8 @@ const EVENTS: LinkEvent[] = [
   "fallback",
   "accepted",
   "lost",
-  "retry",
-  "doomed",
+  "elapsed",
+  "refused",
   "stop",
 ];
 
@@ -29,9 +29,9 @@ const ALLOWED: [LinkEvent, LinkState, LinkState][] = [
   ["lost", "connecting", "waiting"],
   ["lost", "authenticating", "waiting"],
   ["lost", "online", "waiting"],
-  ["retry", "waiting", "connecting"],
-  ["doomed", "authenticating", "final"],
-  ["doomed", "online", "final"],
+  ["elapsed", "waiting", "connecting"],
+  ["refused", "authenticating", "refused"],
+  ["refused", "online", "refused"],
   ...STATES.map((state): [LinkEvent, LinkState, LinkState] => ["stop", state, "stopped"]),
 ];
 

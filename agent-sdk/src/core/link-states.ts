@@ -4,12 +4,12 @@
  *   stopped --start--> connecting --opened--> authenticating --accepted--> online
  *                        ^   |                     |    |                  |   |
  *                        |   +-------- lost -------+----|------ lost ------+   |
- *                      retry               |            +----- doomed ---------+
- *                        |                 v                     |
- *                        +-------------- waiting               final
+ *                    elapsed               |            +----- refused --------+
+ *                        |                 v                     v
+ *                        +-------------- waiting              refused
  *
  * Authenticating may fall back from a session token to the relay token on the same link. `lost`
- * covers every end that waiting can cure, `doomed` those that only a person can. `stop` is allowed
+ * covers every end that waiting can cure, `refused` those that only a person can. `stop` is allowed
  * everywhere. What is not in the table is a mistake of ours and throws.
  *
  * [portable]
@@ -21,7 +21,7 @@ export type LinkState =
   | "authenticating"
   | "online"
   | "waiting"
-  | "final";
+  | "refused";
 
 export type LinkEvent =
   | "start"
@@ -29,8 +29,8 @@ export type LinkEvent =
   | "fallback"
   | "accepted"
   | "lost"
-  | "retry"
-  | "doomed"
+  | "elapsed"
+  | "refused"
   | "stop";
 
 export const LINK_STATES: {
@@ -42,12 +42,12 @@ export const LINK_STATES: {
     fallback: "authenticating",
     accepted: "online",
     lost: "waiting",
-    doomed: "final",
+    refused: "refused",
     stop: "stopped",
   },
-  online: { lost: "waiting", doomed: "final", stop: "stopped" },
-  waiting: { retry: "connecting", stop: "stopped" },
-  final: { stop: "stopped" },
+  online: { lost: "waiting", refused: "refused", stop: "stopped" },
+  waiting: { elapsed: "connecting", stop: "stopped" },
+  refused: { stop: "stopped" },
 };
 
 /** The state that follows; throws an Error where the table has none. */

@@ -168,7 +168,7 @@ it("rejects online() where the relay will never let it in", async () => {
   await connection.messages.next();
   connection.link.refuse("WRONG_TOKEN_KIND");
   await expect(agent.online()).rejects.toThrow("agt_");
-  expect(agent.core.state).toBe("final");
+  expect(agent.core.state).toBe("refused");
 });
 
 it("outlives a relay that refuses it at length", async () => {

@@ -142,7 +142,7 @@ const running = (core: AgentCore, lock: StateLock, options: StartOptions): Runni
   const online = new Promise<void>((resolve, reject) => {
     core.onState((status) => {
       if (status.state === "online") resolve();
-      if (status.state === "final") reject(new Error(status.advice ?? "the agent gave up"));
+      if (status.state === "refused") reject(new Error(status.advice ?? "the agent gave up"));
       if (status.state === "stopped") reject(new Error("the agent was stopped"));
     });
   });

@@ -12,7 +12,7 @@ import { AUTH_TIMEOUT_MS, MAX_RATE_REFUSALS } from "@blindrelay/protocol";
 import type { Envelope } from "@blindrelay/protocol/wire";
 import { Bindings } from "./bindings.ts";
 import type { HubLimits } from "./limits.ts";
-import type { AgentReport, ClientType, LinkPort } from "./link.ts";
+import type { AgentReport, ClientType, HubLink } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
 import type { SessionUse } from "./sessions.ts";
 import type { Waiting } from "./timer-wheel.ts";
@@ -40,7 +40,7 @@ export type ClientEnvelope = Envelope & { agentId: string };
 
 /** Its fields belong to the hub; whoever owns the socket only keeps the object and hands it in. */
 export class Connection implements Waiting {
-  readonly link: LinkPort;
+  readonly link: HubLink;
   /** Of the peer, for the lockout; behind a trusted proxy the address that proxy saw. */
   readonly address: string;
   readonly rate: RateBucket;
@@ -78,7 +78,7 @@ export class Connection implements Waiting {
   overSince: number | null = null;
   refusedBytes = 0;
 
-  constructor(link: LinkPort, address: string, limits: HubLimits, now: number) {
+  constructor(link: HubLink, address: string, limits: HubLimits, now: number) {
     this.link = link;
     this.address = address;
     this.rate = new RateBucket(limits.rateBurst, now);

@@ -7,7 +7,7 @@ import { SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
 import { Hub } from "./hub.ts";
 import { type HubLimits, TICK_MS } from "./limits.ts";
-import type { AgentReport, Frame, LinkPort } from "./link.ts";
+import type { AgentReport, Frame, HubLink } from "./link.ts";
 import { Lockout } from "./lockout.ts";
 import type { AuthRequest, AuthResult, HubPort } from "./ports.ts";
 
@@ -87,7 +87,7 @@ const INVALID: AuthResult = {
 };
 
 /** The far end of one link, and the link itself. */
-export class VirtualPeer implements LinkPort {
+export class VirtualPeer implements HubLink {
   readonly world: World;
   connection!: Connection;
   /** What arrived, pings left out. */

@@ -21,7 +21,7 @@ import { Disconnector } from "./disconnect.ts";
 import { Drain } from "./drain.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Inbound } from "./inbound.ts";
-import type { LinkPort } from "./link.ts";
+import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
@@ -60,7 +60,7 @@ export class Hub {
   }
 
   /** A WebSocket was upgraded. The answer is the handle for everything that happens on it. */
-  connect(link: LinkPort, address: string, now: number): Connection {
+  connect(link: HubLink, address: string, now: number): Connection {
     const connection = new Connection(link, address, this.#state.limits, now);
     this.#state.counters.connectionsOpened += 1;
     this.#state.connections.add(connection);

@@ -5,7 +5,7 @@ export type { AgentReport, ClientType } from "@blindrelay/protocol/wire";
 export type Frame = Uint8Array | string;
 
 /** One live WebSocket, as the hub sees it. None of these calls the hub back before it returns. */
-export interface LinkPort {
+export interface HubLink {
   /** Queues one text message. The hub asked `queued` before; the link never refuses. */
   send(frame: Frame): void;
   /** Bytes handed to `send` that the operating system has not taken yet. */

@@ -2,7 +2,7 @@
  * The seams of the hub (section 3 of protocol/README.md): everything it asks of the world and
  * everything it tells it. Two borders meet here:
  *
- * - `LinkPort` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
+ * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
  *   an answer that takes time comes back as an event (`hub.authenticated`, `hub.ownerFound`).
  * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous; `ws/hub-driver.ts` stands
  *   between the two.

@@ -6,7 +6,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Connection } from "../core/connection.ts";
-import type { Frame, LinkPort } from "../core/link.ts";
+import type { Frame, HubLink } from "../core/link.ts";
 import { FrameFilter } from "./frame-filter.ts";
 import { textFrame } from "./frames.ts";
 import type { HeldBytes } from "./held-bytes.ts";
@@ -52,7 +52,7 @@ const filterFrames = (socket: LinkedSocket, link: SocketLink): void => {
   socket.on("data", onData);
 };
 
-class SocketLink implements LinkPort {
+class SocketLink implements HubLink {
   readonly running: RunningHub;
   readonly ws: RelaySocket;
   readonly filter: FrameFilter;

@@ -1,7 +1,7 @@
 /** A store that never answers: whoever waits for it is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
-import type { LinkPort } from "../core/link.ts";
+import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { AuthResult } from "../core/ports.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";
@@ -47,7 +47,7 @@ afterEach(() => {
 const connect = () => {
   const said: Fields[] = [];
   const codes: number[] = [];
-  const link: LinkPort = {
+  const link: HubLink = {
     send: (frame) => said.push(JSON.parse(frame as string) as Fields),
     queued: () => 0,
     close: (code) => codes.push(code),

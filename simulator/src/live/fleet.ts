@@ -129,7 +129,7 @@ export class Fleet {
 }
 
 function isConnecting(state: AgentStatus["state"]): boolean {
-  return state !== "stopped" && state !== "online" && state !== "waiting" && state !== "final";
+  return state !== "stopped" && state !== "online" && state !== "waiting" && state !== "refused";
 }
 
 function makeCore(options: FleetOptions, member: FleetMember): AgentCore {

@@ -8,7 +8,7 @@
  * A break ends both sides (`cut`), one side (`halfOpen`: the relay is not told), or silently stops everything (`partition`).
  */
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
-import type { Connection, Frame, LinkPort as RelayLink } from "@blindrelay/relay-server/core";
+import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
 import type { PlannedNetwork } from "../plan.ts";
 import type { Stream } from "../streams.ts";
 import type { Clock } from "./clock.ts";

@@ -60,7 +60,7 @@ export const xsBoard: Runtime = {
           const { credentials, version, program } = installed as Installation;
           life = makeDevice((state, advice) => {
             if (state === "online") resolve();
-            if (state === "final" || state === "waiting") reject(new Error(advice));
+            if (state === "refused" || state === "waiting") reject(new Error(advice));
           });
           life.start({ ...credentials, packetVersion: version, name: "board" }, program);
         }),

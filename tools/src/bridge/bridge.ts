@@ -157,7 +157,7 @@ export class Bridge {
       return;
     }
     const refused = code !== null && CREDENTIALS.includes(code) && !this.wasOnline;
-    if (state === "final" || (state === "waiting" && refused)) {
+    if (state === "refused" || (state === "waiting" && refused)) {
       failed(new Failure("refused", `${plan.name}: ${advice ?? "the relay refuses this agent"}`));
     } else if (state === "waiting" || state === "stopped") {
       tellOnce(false);

@@ -143,7 +143,7 @@ const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean):
         return;
       }
       const refused = status.code !== null && CREDENTIALS.includes(status.code);
-      if (status.state === "final" || (status.state === "waiting" && refused && !wasOnline)) {
+      if (status.state === "refused" || (status.state === "waiting" && refused && !wasOnline)) {
         reject(new Failure("refused", status.advice ?? "the relay refuses this agent"));
       } else if (status.state === "waiting") {
         const waitMs = Math.round(status.waitMs ?? 0);
