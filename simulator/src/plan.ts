@@ -24,7 +24,7 @@ export interface PlannedNetwork {
 export interface PlannedDevice {
   id: string;
   group: string;
-  /** Place in its group, from 0. */
+  /** Its number in the group, from 0. */
   index: number;
   startUs: number;
   address: string;
@@ -101,7 +101,8 @@ const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
     const overUs = us(group.start?.over ?? "0s");
     const skewMs = durationMs(group.clock?.skew ?? "0s");
     const drift = group.clock?.drift_ppm ?? 0;
-    for (let index = 0; index < group.count; index++) {
+    const first = (group.first ?? 1) - 1;
+    for (let index = first; index < first + group.count; index++) {
       const id = `${group.group}-${String(index + 1).padStart(5, "0")}`;
       const draw = new Stream(`${seed}/${id}/plan`);
       devices.push({

@@ -33,6 +33,13 @@ export const DeviceGroup = Type.Object(
   {
     group: name("What clients, faults and metrics call these devices."),
     count: Type.Integer({ minimum: 1, maximum: MAX_DEVICES }),
+    first: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_DEVICES,
+        description: "Number of the first one: the same device in a smaller group. Default: 1.",
+      }),
+    ),
     program: Type.Optional(
       Type.String({ description: "A device program, relative to this file. Or give a kind." }),
     ),

@@ -29,7 +29,7 @@ export async function shrink(
   options: ShrinkOptions,
 ): Promise<Shrunk | null> {
   const endsAt = performance.now() + options.budgetMs;
-  let best = named(scenario);
+  let best = pinned(scenario, options.seed);
   let broken = violation;
   let tries = 0;
   const left = (): number => endsAt - performance.now();
@@ -70,13 +70,22 @@ export async function shrink(
     changed = weight(best) < before;
   }
 
-  /** Bisects for the smallest count of a group that still does it. */
+  /** Halves a group as long as one half still does it, then looks for the smallest number from the first on. */
   async function fewer(group: string): Promise<void> {
+    for (let halves = true; halves && left() > 0; ) {
+      const { first = 1, count } = best.devices.find((one) => one.group === group) ?? { count: 1 };
+      if (count < 2) return;
+      const half = Math.ceil(count / 2);
+      halves =
+        (await holds(withRange(best, group, first, half))) ||
+        (await holds(withRange(best, group, first + half, count - half)));
+    }
     let low = 0;
     let high = best.devices.find((one) => one.group === group)?.count ?? 1;
     while (high - low > 1 && left() > 0) {
       const middle = low === 0 ? Math.max(1, Math.floor(high / 4)) : Math.floor((low + high) / 2);
-      if (await holds(withCount(best, group, middle))) high = middle;
+      const { first = 1 } = best.devices.find((one) => one.group === group) ?? {};
+      if (await holds(withRange(best, group, first, middle))) high = middle;
       else low = middle;
     }
   }
@@ -119,15 +128,19 @@ const weight = (scenario: Scenario): number =>
   (scenario.clients?.length ?? 0) +
   durationMs(scenario.duration) / 1e9;
 
-/** Default names count the clients, so they are written down before any is taken away. */
-const named = (scenario: Scenario): Scenario => ({
-  ...scenario,
-  clients: (scenario.clients ?? []).map((client, i) => ({ name: `clients-${i + 1}`, ...client })),
-});
+/** What depends on the whole is written down before parts are taken away: the names of clients, and when they begin. */
+const pinned = (scenario: Scenario, seed: number): Scenario => {
+  const { loads } = makePlan(scenario, seed);
+  const clients = (scenario.clients ?? []).map((client, i) => {
+    const { name, fromUs } = loads[i] as (typeof loads)[number];
+    return { ...client, name, from: `${Math.ceil(fromUs / 1000)}ms` };
+  });
+  return { ...scenario, clients };
+};
 
-const withCount = (scenario: Scenario, group: string, count: number): Scenario => ({
+const withRange = (scenario: Scenario, group: string, first: number, count: number): Scenario => ({
   ...scenario,
-  devices: scenario.devices.map((one) => (one.group === group ? { ...one, count } : one)),
+  devices: scenario.devices.map((one) => (one.group === group ? { ...one, first, count } : one)),
 });
 
 /** Ends a moment after the violation; what would begin later is left out. */

@@ -130,8 +130,9 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       world.relayOracle.crashed();
       return nothing;
     case "relay.hostile": {
-      const draws = new Stream(`${world.seed}/hostile/${fault.atUs}`);
-      world.relay.meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), draws);
+      const drawsOf = (peerId: string): Stream =>
+        new Stream(`${world.seed}/${peerId}/hostile/${fault.atUs}`);
+      world.relay.meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), drawsOf);
       return () => {
         world.relay.meddler = null;
       };

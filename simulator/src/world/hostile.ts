@@ -13,7 +13,13 @@ const isPacket = (text: string): boolean =>
   text.startsWith('{"v"') || text.startsWith('{"type":"relay"');
 
 /** `share`: of the packets, in parts of 2^32. */
-export const hostile = (attack: Attack, share: number, draws: Stream): Meddler => {
+export const hostile = (
+  attack: Attack,
+  share: number,
+  /** Of one peer, so that what happens to it does not depend on who else is there. */
+  drawsOf: (peerId: string) => Stream,
+): Meddler => {
+  const streams = new Map<string, Stream>();
   const old = new Map<string, string[]>();
   const kept = new Map<Wire, string>();
   return (wire, text) => {
@@ -23,6 +29,11 @@ export const hostile = (attack: Attack, share: number, draws: Stream): Meddler =
     if (earlier !== undefined) {
       kept.delete(wire);
       return [text, earlier];
+    }
+    let draws = streams.get(wire.peer.id);
+    if (draws === undefined) {
+      draws = drawsOf(wire.peer.id);
+      streams.set(wire.peer.id, draws);
     }
     if (draws.next() >= share) return [text];
     switch (attack) {

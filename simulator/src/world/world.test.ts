@@ -95,6 +95,23 @@ describe("the virtual world", () => {
     },
   );
 
+  test("plays the same for a device whether others are there or not", async () => {
+    const of = (first: number, count: number): Promise<string[]> =>
+      play(9, [{ at: "60s", kind: "relay.hostile", attack: "forge", messages: "20%", for: "1m" }], {
+        duration: "2m",
+        devices: [{ group: "pumps", first, count, program: "./pump.js" }],
+        clients: [{ name: "c", devices: "pumps", call: "pump.state", every: "20s", from: "20s" }],
+      }).then(({ world }) =>
+        world.traceLog
+          .tail()
+          .filter(({ what, who }) => what === "outcome" && who.includes("pumps-00003"))
+          .map(({ text }) => text.replace(/^[0-9]+ /, "")),
+      );
+    const [alone, among] = [await of(3, 1), await of(1, 5)];
+    expect(alone.length).toBeGreaterThan(3);
+    expect(alone).toEqual(among);
+  });
+
   test("gives a device program the world's time and randomness", async () => {
     const { world } = await play(6, [], { duration: "60s" });
     const answers = world.measured.tally;
