@@ -46,7 +46,7 @@ BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLIND
 BLINDRELAY_PASSPHRASE opens a profile that is under one.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
-agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a fault of ours.`,
+agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay.`,
     );
 
   const context: Context = {
@@ -91,7 +91,7 @@ export const exitCodeOf = (error: unknown): number => {
     return error.exitCode;
   }
   printStatus(
-    `blindrelay: a fault of ours: ${error instanceof Error ? error.stack : String(error)}`,
+    `blindrelay: a bug in blindrelay: ${error instanceof Error ? error.stack : String(error)}`,
   );
   return EXIT.fault;
 };

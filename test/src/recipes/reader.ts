@@ -1,17 +1,15 @@
 /** Somebody who does what the page says: one shell in an empty folder, and a terminal for dialogues. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Said, Terminal } from "../cli/terminal.ts";
 import { type Block, lineSource, readTurn } from "./document.ts";
 
-const COMMANDS = {
-  blindrelay: new URL("../../../tools/src/main.ts", import.meta.url),
-  "blindrelay-server": new URL("../../../relay-server/src/main.ts", import.meta.url),
-};
+/** What `npm run link` starts: the commands as a reader of the checkout has them. */
+const LINK = fileURLToPath(new URL("../../../scripts/link.mjs", import.meta.url));
 
 /** The first of these lines that is missing, others between them or not; null where all are there. */
 const missingLine = (said: string, expected: readonly string[]): string | null => {
@@ -40,13 +38,8 @@ export class Reader {
   constructor(yours: Record<string, string>) {
     this.yours = yours;
     const bin = join(this.folder, "bin");
-    mkdirSync(bin);
     mkdirSync(this.work);
-    for (const [name, url] of Object.entries(COMMANDS)) {
-      const script = `#!/bin/sh\nexec '${process.execPath}' '${fileURLToPath(url)}' "$@"\n`;
-      writeFileSync(join(bin, name), script);
-      chmodSync(join(bin, name), 0o755);
-    }
+    execFileSync(process.execPath, [LINK, bin]);
     this.env = {
       PATH: `${bin}:${process.env.PATH ?? ""}`,
       HOME: this.folder,

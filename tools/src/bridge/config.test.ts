@@ -95,7 +95,7 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   expect(problem).not.toContain(swapped.api_token);
   const broken = `{"agent_token": "${swapped.api_token}`;
   write("a.json", broken);
-  expect(problemOf([RAW])).toContain("is no JSON");
+  expect(problemOf([RAW])).toContain("is not valid JSON (line ");
   expect(problemOf([RAW])).not.toContain("e2e_");
 });
 

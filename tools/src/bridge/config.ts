@@ -89,9 +89,10 @@ const readJson = (path: string, what: string): unknown => {
   }
   try {
     return JSON.parse(text);
-  } catch {
-    // Without the parser's words: they quote the file, which may hold secrets.
-    throw new Failure("usage", `${what} ${path} is no JSON`);
+  } catch (error) {
+    // The place alone of the parser's words: they quote the file, which may hold secrets.
+    const [place = ""] = / \(line \d+ column \d+\)/.exec(messageOf(error)) ?? [];
+    throw new Failure("usage", `${what} ${path} is not valid JSON${place}`);
   }
 };
 
@@ -206,7 +207,7 @@ export const readBridgeConfig = (
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
     // What a member that nobody knows is told by.
-    const message = first?.message === "schema is false" ? "is no setting" : first?.message;
+    const message = first?.message === "schema is false" ? "is an unknown setting" : first?.message;
     const what = `${first?.instancePath || "the file"} ${message ?? "is none"}`;
     throw new Failure("usage", `the configuration ${path}: ${what}`);
   }

@@ -85,7 +85,7 @@ where there is none.`,
       }
       if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);
       if (wrong > 0)
-        throw new Failure("expectation", `${wrong} of ${packets} packets are not right`);
+        throw new Failure("expectation", `${wrong} of ${packets} packets failed verification`);
       if (flags.json !== true) printStatus(`${packets} packets, all of the right form`);
     });
 };

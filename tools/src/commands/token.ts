@@ -64,7 +64,7 @@ export const addToken = (program: Command, _context: Context): void => {
 Example:
   blindrelay token < token.txt
 
-Reads it from standard input, because arguments show in process lists. Exit 1 where it is none, or wrong.`,
+Reads it from standard input, because arguments show in process lists. Exits with 1 if the input is not a valid token.`,
     )
     .action(async (flags: { json?: boolean }) => {
       const given = process.stdin.isTTY ? await ask() : await text(process.stdin);
