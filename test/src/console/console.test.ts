@@ -65,6 +65,18 @@ const addAgent = async (agentId: string, name: string): Promise<void> => {
   secrets.set(agentId, makeToken("e2e", randomBytes(32)));
 };
 
+/** Makes a user with a second factor; resolves with a code for the first login. */
+const addUser = async (username: string): Promise<string> => {
+  const who = { username, password: PASSWORD };
+  await api("POST", "/admin/users", accountToken, { ...who, role: "user" });
+  const login = await api<{ access_token: string }>("POST", "/auth/login", "", who);
+  const { secret } = await api<{ secret: string }>("POST", "/auth/totp/enroll", login.access_token);
+  const body = { totp_code: relay.totpCode(secret) };
+  await api("POST", "/auth/totp/confirm", login.access_token, body);
+  relay.advance(60);
+  return relay.totpCode(secret);
+};
+
 const valve: Program = (agent) => {
   agent.handle("valve.open", (params: { percent?: number } = {}) => {
     const { percent = 100 } = params;
@@ -281,6 +293,10 @@ describe.skipIf(!existsSync(CHROMIUM))(
       await page.getByRole("row", { name: /ada.*release\.create/ }).waitFor();
       await page.getByRole("button", { name: "Log out" }).click();
       await page.getByRole("heading", { name: "Log in" }).waitFor();
+      const code = await addUser("bob");
+      await logIn(page, "bob", code);
+      await page.getByRole("link", { name: "Releases" }).waitFor();
+      expect(await page.getByRole("link", { name: "Audit" }).count()).toBe(0);
     });
 
     it("goes back to the login, with the reason, when its session is ended elsewhere", async () => {
