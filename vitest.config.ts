@@ -1,6 +1,67 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
+
+/**
+ * Four projects, from the quickest answer to the slowest. A test file that is in none of these lists
+ * is a unit test, and fails where it opens a socket or starts a process.
+ */
+const FILES = {
+  /** Sockets, databases, terminals, in the test's own process. */
+  edge: [
+    "agent-sdk/src/{espruino,moddable,node}/**",
+    "client-sdk/src/node/**",
+    "relay-server/src/{control,http,store,ws}/**",
+    "relay-server/src/{metrics,server}.test.ts",
+    "simulator/src/live/**",
+    "test/src/specification/**",
+    "tools/src/{bridge,config,console,flash,serial}/**",
+    "tools/src/rest.test.ts",
+  ],
+  /** Programs as people start them. */
+  process: [
+    "agent-sdk/src/node/{start,state}.test.ts",
+    "relay-server/src/main.test.ts",
+    "relay-server/src/ops/**",
+    "scripts/**",
+    "simulator/src/start/start.test.ts",
+    "test/src/{agent-life,bridge,cli,flash,instruments,recipes,releases}/**",
+    "tools/src/commands/small.test.ts",
+  ],
+  /** Searches, sieges and measurements: long, and seldom touched by a change. */
+  proof: [
+    "agent-sdk/build/**",
+    "agent-sdk/src/core/bootcount.test.ts",
+    "agent-sdk/src/testing/**",
+    "bench/**",
+    "client-sdk/src/trouble.test.ts",
+    "relay-server/src/core/hub.property.test.ts",
+    "test/src/{adversary,conformance,espruino,kill,many-agents,overload,publish,runtime-parity,xs}/**",
+  ],
+};
+
+const ALL = "**/*.test.ts";
+const NEVER = ["**/node_modules/**", "**/dist/**"];
+
+const testsIn = (globs: readonly string[]): string[] =>
+  globs.map((glob) => (glob.endsWith(".ts") ? glob : glob.replace(/\*\*$/, ALL)));
+
+const project = (
+  name: string,
+  globs: readonly string[],
+  without: readonly string[],
+  more: TestProjectInlineConfiguration["test"] = {},
+): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: {
+    name,
+    include: testsIn(globs),
+    exclude: [...NEVER, ...testsIn(without)],
+    ...more,
+  },
+});
+
+const { edge, process: processes, proof } = FILES;
 
 export default defineConfig({
   plugins: [loadStandIns()],
@@ -8,16 +69,10 @@ export default defineConfig({
     // Over every test: no key and nonce may seal two different plaintexts, and no secret that a test
     // made may stand in what programs log.
     setupFiles: ["./test/src/instruments/setup.ts"],
-    include: ["**/*.test.ts"],
-    exclude: ["**/node_modules/**", "**/dist/**"],
     // Own processes, because tests send signals, change directories and start servers.
     pool: "forks",
     // Many tests wait for processes of their own; one file more than there are cores keeps those busy.
     maxWorkers: availableParallelism() + 1,
-    // In CI a test that fails is tried once more, so that one lost race of fifty processes on two cores
-    // keeps no work from landing; it is named at the end (FLAKY) and to be mended all the same.
-    retry: process.env.CI ? 1 : 0,
-    reporters: ["default", "./scripts/flaky-reporter.ts"],
     // Several times what any test needs alone: two cores may be shared with other work.
     testTimeout: 60_000,
     hookTimeout: 60_000,
@@ -26,5 +81,15 @@ export default defineConfig({
     allowOnly: !process.env.CI,
     restoreMocks: true,
     unstubEnvs: true,
+    projects: [
+      project("unit", [ALL], [...edge, ...processes, ...proof], {
+        // They touch nothing outside of themselves, so files need no process of their own.
+        pool: "threads",
+        isolate: false,
+      }),
+      project("edge", edge, [...processes, ...proof]),
+      project("process", processes, proof),
+      project("proof", proof, []),
+    ],
   },
 });

@@ -3,40 +3,42 @@ import type { Random, TimerPort } from "../ports.ts";
 
 interface Alarm {
   readonly at: number;
-  readonly order: number;
   readonly fn: () => void;
 }
 
 export class VirtualClock implements TimerPort {
   private time = 0;
-  private order = 0;
-  private readonly alarms = new Map<number, Alarm>();
+  /** Soonest first; of one instant in the order of setting. */
+  private readonly alarms: Alarm[] = [];
 
   now(): number {
     return this.time;
   }
 
   set(ms: number, fn: () => void): unknown {
-    const order = this.order++;
-    this.alarms.set(order, { at: this.time + Math.max(0, ms), order, fn });
-    return order;
+    const alarm = { at: this.time + Math.max(0, ms), fn };
+    this.alarms.splice(this.countUntil(alarm.at), 0, alarm);
+    return alarm;
   }
 
   clear(handle: unknown): void {
-    this.alarms.delete(handle as number);
+    const alarm = handle as Alarm;
+    for (let i = this.countUntil(alarm.at) - 1; this.alarms[i]?.at === alarm.at; i--) {
+      if (this.alarms[i] === alarm) this.alarms.splice(i, 1);
+    }
   }
 
   /** How many timers are set; 0 when everything has let go. */
   get pending(): number {
-    return this.alarms.size;
+    return this.alarms.length;
   }
 
   /** Lets `ms` pass; promises settle between two alarms. */
   async run(ms: number): Promise<void> {
     const end = this.time + ms;
     await settled();
-    for (let alarm = this.next(end); alarm !== null; alarm = this.next(end)) {
-      this.alarms.delete(alarm.order);
+    for (let [alarm] = this.alarms; alarm !== undefined && alarm.at <= end; [alarm] = this.alarms) {
+      this.alarms.shift();
       this.time = Math.max(this.time, alarm.at);
       alarm.fn();
       await settled();
@@ -49,12 +51,15 @@ export class VirtualClock implements TimerPort {
     this.time += ms;
   }
 
-  private next(end: number): Alarm | null {
-    let first: Alarm | null = null;
-    for (const alarm of this.alarms.values()) {
-      if (alarm.at <= end && (first === null || alarm.at < first.at)) first = alarm;
+  /** How many alarms are due at `at` or before. */
+  private countUntil(at: number): number {
+    let [low, high] = [0, this.alarms.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.alarms[middle] as Alarm).at <= at) low = middle + 1;
+      else high = middle;
     }
-    return first;
+    return low;
   }
 }
 

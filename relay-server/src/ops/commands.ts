@@ -1,14 +1,14 @@
-/** Administration of a data folder without HTTP: backup, check and users (docs/commands.md). */
+/**
+ * Administration of a data folder without HTTP: backup, check and users (docs/commands.md). What a
+ * command does is loaded when it runs: `--help` needs no database.
+ */
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
-import { rekey } from "../control/key-rotation.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { defaultDataFolder } from "../data-folder.ts";
 import { Failure } from "../failure.ts";
-import { backupStore } from "./backup.ts";
-import { checkRelay, type Finding } from "./check.ts";
+import type { Finding } from "./check.ts";
 import { readPassword } from "./password.ts";
-import { listUsers, makeUser, resetPassword, resetTotp, setDisabled, unlock } from "./users.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
@@ -27,7 +27,8 @@ export const addOperations = (program: Command): void => {
       "after",
       "\nExample:\n  blindrelay-server backup --to /backup/relay-$(date +%F).sqlite",
     )
-    .action((flags: DataFlags & { to: string }) => {
+    .action(async (flags: DataFlags & { to: string }) => {
+      const { backupStore } = await import("./backup.ts");
       const made = backupStore(dataOf(flags).data, flags.store, flags.to);
       say(flags, made, `Wrote ${made.file} (${made.bytes} bytes). Keep the master key elsewhere.`);
     });
@@ -41,6 +42,7 @@ export const addOperations = (program: Command): void => {
     .action(async (flags: DataFlags & { tlsCert?: string }) => {
       const { data, store } = readConfig({ data: dataOf(flags).data, store: flags.store });
       const settings = { data, store, tlsCert: flags.tlsCert };
+      const { checkRelay } = await import("./check.ts");
       const findings = await checkRelay(settings, process.env[MASTER_KEY_VARIABLE], Date.now());
       const ok = findings.every((finding) => finding.ok);
       say(flags, { ok, findings }, findings.map(line).join("\n"));
@@ -60,6 +62,7 @@ export const addOperations = (program: Command): void => {
     )
     .action(async (flags: DataFlags & { graceDays: number }) => {
       const { graceDays } = flags;
+      const { rekey } = await import("../control/key-rotation.ts");
       const newMasterKey = process.env[NEW_MASTER_KEY_VARIABLE];
       const made = await rekey({ ...dataOf(flags), newMasterKey, graceDays });
       const until = made.oldTokensUntilMs;
@@ -89,6 +92,7 @@ export const addOperations = (program: Command): void => {
         const data = dataOf(flags);
         const password = await readPassword(flags.passwordStdin);
         const role = flags.admin === true ? "admin" : "user";
+        const { makeUser } = await import("./users.ts");
         const { id } = await makeUser(data, { username, password, role });
         say(
           flags,
@@ -101,6 +105,7 @@ export const addOperations = (program: Command): void => {
     .description("everybody, by name")
     .addHelpText("after", "\nExample:\n  blindrelay-server user list --json")
     .action(async (flags: DataFlags) => {
+      const { listUsers } = await import("./users.ts");
       const users = await listUsers(dataOf(flags));
       const lines = users.map(
         ({ username, role, totp_enabled, disabled, created_at }) =>
@@ -123,6 +128,7 @@ export const addOperations = (program: Command): void => {
       .argument("<name>", "the user's name")
       .addHelpText("after", `\nExample:\n  blindrelay-server user ${name} grace`)
       .action(async (username: string, flags: DataFlags) => {
+        const { setDisabled } = await import("./users.ts");
         await setDisabled(dataOf(flags), username, disabled);
         say(flags, { username, disabled }, `${disabled ? "Disabled" : "Enabled"} ${username}.`);
       });
@@ -140,6 +146,7 @@ const addResets = (user: Command): void => {
     )
     .action(async (username: string, flags: DataFlags & { passwordStdin?: boolean }) => {
       const data = dataOf(flags);
+      const { resetPassword } = await import("./users.ts");
       await resetPassword(data, username, await readPassword(flags.passwordStdin));
       say(flags, { username }, `Set the password of ${username}; its account token is a new one.`);
     });
@@ -148,6 +155,7 @@ const addResets = (user: Command): void => {
     .argument("<name>", "the user's name")
     .addHelpText("after", "\nExample:\n  blindrelay-server user reset-totp grace --data ./relay")
     .action(async (username: string, flags: DataFlags) => {
+      const { resetTotp } = await import("./users.ts");
       await resetTotp(dataOf(flags), username);
       const then = "where one-time codes are required, the next login enrols again";
       say(flags, { username }, `Ended the second factor of ${username}; ${then}.`);
@@ -163,6 +171,7 @@ const addUnlock = (program: Command): void => {
       "\nExamples:\n  blindrelay-server unlock 192.0.2.7 --data ./relay\n  blindrelay-server unlock grace --data ./relay",
     )
     .action(async (subject: string, flags: DataFlags) => {
+      const { unlock } = await import("./users.ts");
       const unlocked = await unlock(dataOf(flags), subject);
       say(flags, unlocked, `Unlocked ${subject}; a relay that runs takes it up within a second.`);
     });

@@ -6,15 +6,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import {
-  type Agent,
-  type AgentStatus,
-  ConfigError,
-  provision,
-  type RunningAgent,
-  StateError,
-  startAgent,
-} from "@blindrelay/agent-sdk/node";
+import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
 import type { Command } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
@@ -95,21 +87,15 @@ const guarded =
     }
   };
 
-/** An error of agent-sdk as an exit code. */
-const startFailure = (error: unknown): unknown => {
-  if (error instanceof StateError) return new Failure("device", error.message, error);
-  if (error instanceof ConfigError) return new Failure("refused", error.message, error);
-  return error;
-};
-
 const start = async (settings: Settings, path: string, flags: RunFlags): Promise<RunningAgent> => {
   const url = settings.socketUrl();
   const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
   const program = await loadProgram(path);
   await warnOfDialect(path);
+  const sdk = await import("@blindrelay/agent-sdk/node");
   try {
-    if (flags.provision === true) await provision(stateDir, secret);
-    return await startAgent({
+    if (flags.provision === true) await sdk.provision(stateDir, secret);
+    return await sdk.startAgent({
       url,
       agentId,
       relayToken,
@@ -127,7 +113,9 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       },
     });
   } catch (error) {
-    throw startFailure(error);
+    if (error instanceof sdk.StateError) throw new Failure("device", error.message, error);
+    if (error instanceof sdk.ConfigError) throw new Failure("refused", error.message, error);
+    throw error;
   }
 };
 

@@ -1,11 +1,11 @@
 /** `blindrelay devices`: the serial ports of this machine, and what answers on them. */
 import type { Command } from "commander";
-import { SerialPort } from "serialport";
 import { readBoard } from "../console/board.ts";
 import { CONSOLE_LIMITS, EspruinoConsole, runtimeOf } from "../console/console.ts";
 import { openPort } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus, table } from "../output.ts";
+import { listSerialPorts } from "../serial/local.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -69,9 +69,9 @@ export const probe = async (
 export const listPorts = async (
   all: boolean,
 ): Promise<Pick<Device, "port" | "manufacturer" | "serial_number" | "usb">[]> => {
-  let ports: Awaited<ReturnType<typeof SerialPort.list>>;
+  let ports: Awaited<ReturnType<typeof listSerialPorts>>;
   try {
-    ports = await SerialPort.list();
+    ports = await listSerialPorts();
   } catch (error) {
     throw new Failure(
       "device",

@@ -12,7 +12,7 @@ import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
 import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
-import { carryOwnLine } from "../flash/own-line.ts";
+import type { carryOwnLine } from "../flash/own-line.ts";
 import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk } from "../flash/sdk.ts";
@@ -61,12 +61,13 @@ const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolea
 const checkOnline = async (
   board: EspruinoConsole,
   settings: Settings,
-  { agentId, uart, console }: Board,
+  { agentId, uart }: Board,
   limitMs: number,
+  carry: typeof carryOwnLine | null,
 ): Promise<AgentInfo> => {
   const abort = new AbortController();
-  const onOwnLine = isOnOwnLine({ uart, console });
-  const letGo = onOwnLine ? carryOwnLine(board.port, settings.socketUrl()) : null;
+  const onOwnLine = carry !== null;
+  const letGo = carry?.(board.port, settings.socketUrl()) ?? null;
   const hint =
     uart === null
       ? "has the board a network, and does it reach the relay's address? `blindrelay monitor` shows what it says"
@@ -131,6 +132,8 @@ const flashOnce = async (
     dryRun,
     slowCrypto: flags.slowCrypto ?? false,
   };
+  // Loaded before the board starts: it speaks at once, and nothing waits for a module.
+  const carry = isOnOwnLine(before) ? (await import("../flash/own-line.ts")).carryOwnLine : null;
   const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
@@ -140,7 +143,8 @@ const flashOnce = async (
     await startEspruino(board, options);
     if (isMute)
       printStatus(`its line speaks at ${before.uart?.baud} baud now: nobody saw it online here`);
-    else if (flags.check) info = await checkOnline(board, settings, before, flags.timeout * 1000);
+    else if (flags.check)
+      info = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
   }
   if (flags.json === true) {
     const { files } = report;

@@ -1,6 +1,6 @@
 /** Serial ports of this machine, by path or by the serial number of their USB adapter. */
 import { lstatSync, statSync } from "node:fs";
-import { SerialPort } from "serialport";
+import type { SerialPort } from "serialport";
 import {
   type LineSettings,
   messageOf,
@@ -37,8 +37,17 @@ const done =
     }
   };
 
-const openPath = (path: string, settings: LineSettings, events: PortEvents) =>
-  new Promise<Awaited<ReturnType<PortOpener>>>((resolve, reject) => {
+/** Loads the native binding when the first port is opened: most commands open none. */
+const loadSerialPort = async (): Promise<typeof SerialPort> =>
+  (await import("serialport")).SerialPort;
+
+/** The serial ports of this machine. Rejects where the system does not tell. */
+export const listSerialPorts = async (): ReturnType<typeof SerialPort.list> =>
+  (await loadSerialPort()).list();
+
+const openPath = async (path: string, settings: LineSettings, events: PortEvents) => {
+  const SerialPort = await loadSerialPort();
+  return new Promise<Awaited<ReturnType<PortOpener>>>((resolve, reject) => {
     const serial = new SerialPort({
       path,
       baudRate: settings.baudRate,
@@ -148,6 +157,7 @@ const openPath = (path: string, settings: LineSettings, events: PortEvents) =>
       });
     });
   });
+};
 
 /** A port by its path. */
 export const serialOpener =
@@ -157,7 +167,7 @@ export const serialOpener =
 
 /** A port by its adapter's serial number, looked up at every opening: its path may change. */
 export const usbOpener =
-  (serialNumber: string, list: typeof SerialPort.list = SerialPort.list): PortOpener =>
+  (serialNumber: string, list = listSerialPorts): PortOpener =>
   async (settings, events) => {
     let ports: Awaited<ReturnType<typeof SerialPort.list>>;
     try {

@@ -1,0 +1,168 @@
+/**
+ * The commands of `blindrelay-server` (docs/commands.md). Runs nothing by itself; what a command does is
+ * loaded when it runs, so that `--help` needs neither a database nor a web server.
+ */
+import { readFileSync } from "node:fs";
+import { Command, Option } from "commander";
+import pkg from "../package.json" with { type: "json" };
+import {
+  CONFIG_KEYS,
+  Config,
+  type ConfigKey,
+  flagOf,
+  maskConfig,
+  readConfig,
+  variableOf,
+} from "./config.ts";
+import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
+import { defaultDataFolder, hideFromGit } from "./data-folder.ts";
+import { Failure } from "./failure.ts";
+import { addOperations } from "./ops/commands.ts";
+import { readPassword } from "./ops/password.ts";
+
+const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
+
+const describe = (key: ConfigKey): string => {
+  const schema = Config.properties[key] as { description?: string; default?: unknown };
+  const fallback = String(key === "data" ? defaultDataFolder() : (schema.default ?? ""));
+  return `${schema.description}${fallback === "" ? "" : ` (default: ${fallback})`}`;
+};
+
+/** A list may be given in one flag, separated by commas, or in several. Other flags: the last one wins. */
+const repeated =
+  (key: ConfigKey) =>
+  (value: string, before?: string): string =>
+    "items" in Config.properties[key] && before !== undefined ? `${before},${value}` : value;
+
+interface InitFlags {
+  data?: string;
+  store?: string;
+  username: string;
+  passwordStdin?: boolean;
+  json?: boolean;
+  totp: boolean;
+}
+
+interface StartFlags extends Record<string, string | boolean | undefined> {
+  config?: string;
+  printConfig?: boolean;
+}
+
+/** The whole command. */
+export const makeProgram = (): Command => {
+  const program = new Command("blindrelay-server")
+    .description("The blindrelay relay: routes sealed packets unread between agents and clients.")
+    .version(pkg.version)
+    .exitOverride()
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a fault of ours.",
+    );
+  addInit(program);
+  addStart(program);
+  addOperations(program);
+  return program;
+};
+
+const addInit = (program: Command): void => {
+  program
+    .command("init")
+    .description("make a store, its master key and the first admin")
+    .addOption(new Option("--data <dir>", describe("data")).env(variableOf("data")))
+    .addOption(new Option("--store <where>", describe("store")).env(variableOf("store")))
+    .requiredOption("--username <name>", "of the first admin")
+    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--no-totp", "one-time codes are optional, for machines without people")
+    .option("--json", "answer as one JSON document")
+    .addHelpText(
+      "after",
+      "\nExample:\n  printf %s 'a long password' | blindrelay-server init --username ada --password-stdin --json",
+    )
+    .action(async (flags: InitFlags) => {
+      const data = flags.data ?? defaultDataFolder();
+      const password = await readPassword(flags.passwordStdin);
+      const { initStore } = await import("./control/data-dir.ts");
+      const made = await initStore({
+        data,
+        store: flags.store,
+        masterKey: process.env[MASTER_KEY_VARIABLE],
+        username: flags.username,
+        password,
+        totp: flags.totp,
+      });
+      hideFromGit(data);
+      const answer = {
+        username: made.username,
+        totp_secret: made.totpSecret,
+        otpauth_uri: made.otpauthUri,
+      };
+      process.stdout.write(
+        flags.json === true ? `${JSON.stringify(answer)}\n` : initText(data, answer),
+      );
+    });
+};
+
+const addStart = (program: Command): void => {
+  const start = program
+    .command("start")
+    .description("run the relay until SIGTERM or SIGINT, which drain it")
+    .option("--config <file>", `JSON file of these settings (or ${CONFIG_VARIABLE})`)
+    .option("--print-config", "say what the settings come to, passwords hidden, and do nothing")
+    .addHelpText("after", "\nExample:\n  blindrelay-server start --port 8080 --metrics-port 9090");
+  for (const key of CONFIG_KEYS) {
+    start.option(`${flagOf(key)} <value>`, `${describe(key)}; ${variableOf(key)}`, repeated(key));
+  }
+  start.action(async (flags: StartFlags) => {
+    const { config: path = process.env[CONFIG_VARIABLE], printConfig, ...settings } = flags;
+    const config = readConfig(settings, process.env, path === undefined ? {} : readFile(path));
+    if (printConfig === true) {
+      process.stdout.write(`${JSON.stringify(maskConfig(config), null, 2)}\n`);
+      return;
+    }
+    const [{ createLog }, { firstSignal }, { startServer }] = await Promise.all([
+      import("./log.ts"),
+      import("./signals.ts"),
+      import("./server.ts"),
+    ]);
+    const log = createLog(config.logLevel);
+    // Before anybody learns that we run: a signal that comes early must drain too.
+    const signalled = firstSignal(log);
+    const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
+    const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };
+    process.on("SIGHUP", () => server.reloadTls());
+    process.stdout.on("error", () => undefined); // nobody reads it any more; the relay runs on
+    process.stdout.write(`${JSON.stringify(listening)}\n`);
+    const failure = await Promise.race([signalled, server.failed]);
+    await server.stop();
+    if (failure instanceof Failure) throw failure;
+  });
+};
+
+const readFile = (path: string): Record<string, unknown> => {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      return value as Record<string, unknown>;
+    }
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new Failure("usage", `cannot read the configuration file: ${cause}`, error);
+  }
+  throw new Failure("usage", `${path} must hold one JSON object`);
+};
+
+const initText = (
+  data: string,
+  made: { username: string; totp_secret: string | null; otpauth_uri: string | null },
+): string =>
+  [
+    `Made a store and a master key in ${data}, and the admin ${made.username}.`,
+    ...(made.totp_secret === null
+      ? []
+      : [
+          `Put this into an authenticator app: ${made.totp_secret}`,
+          `or this as a QR code: ${made.otpauth_uri}`,
+        ]),
+    `Keep a copy of ${data}/key apart from backups of the store.`,
+    "",
+  ].join("\n");
