@@ -116,7 +116,8 @@ const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).cod
 
 let shared: LogStream | null = null;
 
-const standardError = (): LogStream => {
+/** The one stream of this process that writes there. */
+export const standardError = (): LogStream => {
   if (shared !== null) return shared;
   const stream = new LogStream(2);
   process.on("exit", () => stream.flushSync());
