@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { PROOFS, SKIP_PROOFS } from "./scripts/proofs.ts";
 import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
 
 /**
@@ -29,16 +30,12 @@ const FILES = {
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, sieges and measurements: long, and seldom touched by a change. */
-  proof: [
-    "agent-sdk/build/**",
-    "agent-sdk/src/core/bootcount.test.ts",
-    "agent-sdk/src/testing/**",
-    "bench/**",
-    "client-sdk/src/trouble.test.ts",
-    "relay-server/src/core/hub.property.test.ts",
-    "test/src/{adversary,conformance,espruino,kill,many-agents,overload,publish,runtime-parity,xs}/**",
-  ],
+  proof: Object.values(PROOFS).flatMap(({ tests }) => tests),
 };
+
+const skipped = (process.env[SKIP_PROOFS] ?? "")
+  .split(",")
+  .flatMap((name) => PROOFS[name]?.tests ?? []);
 
 const ALL = "**/*.test.ts";
 const NEVER = ["**/node_modules/**", "**/dist/**"];
@@ -69,6 +66,8 @@ export default defineConfig({
     // Over every test: no key and nonce may seal two different plaintexts, and no secret that a test
     // made may stand in what programs log.
     setupFiles: ["./test/src/instruments/setup.ts"],
+    // What the tests start ends with them.
+    globalSetup: ["./test/src/instruments/reaper.ts"],
     // Own processes, because tests send signals, change directories and start servers.
     pool: "forks",
     // Many tests wait for processes of their own; one file more than there are cores keeps those busy.
@@ -86,10 +85,11 @@ export default defineConfig({
         // They touch nothing outside of themselves, so files need no process of their own.
         pool: "threads",
         isolate: false,
+        setupFiles: ["./test/src/instruments/setup.ts", "./test/src/instruments/unit-setup.ts"],
       }),
       project("edge", edge, [...processes, ...proof]),
       project("process", processes, proof),
-      project("proof", proof, []),
+      project("proof", proof, skipped),
     ],
   },
 });

@@ -1,19 +1,21 @@
 /**
  * `npm test`: everything CI checks, or the named steps only (`npm test -- lint types`).
  * Each step is the npm script of the same name. A step that fails does not stop the others, so one run
- * tells all there is to mend; the exit code is 1 if any failed.
+ * tells all there is to mend; the exit code is 1 if any failed. A proof that passed already with all that
+ * it depends on as it is now is left out, and named; never in CI (proofs.ts).
  */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { resolve } from "node:path";
+import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS } from "./proofs.ts";
 
 /**
- * Steps of one row run side by side; `generated` writes, and `unit` wants both cores, so that beside it
+ * Steps of one row run side by side; `generated` writes, and `tests` wants both cores, so that beside it
  * runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
  */
-const ROWS = [["lint", "boundaries", "types"], ["generated"], ["unit", "fuzz"]];
+const ROWS = [["lint", "boundaries", "types"], ["generated"], ["tests", "fuzz"]];
 /** Shows what it does as it does it, whatever runs beside it. */
-const SHOWN = "unit";
+const SHOWN = "tests";
 
 const root = resolve(import.meta.dirname, "..");
 const { scripts } = JSON.parse(readFileSync(resolve(root, "package.json"), "utf8")) as {
@@ -42,7 +44,15 @@ function memoryFolder(): string | null {
 const temporary = memoryFolder();
 if (temporary !== null) {
   process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+}
+
+const running = new Set<ChildProcess>();
+let stopped = false;
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    stopped = true;
+    for (const child of running) child.kill(signal);
+  });
 }
 
 const env = {
@@ -53,20 +63,32 @@ const env = {
   ...process.env,
 };
 
+/** Found out when the tests begin, because `generated` before them writes. */
+let digests: Digests | null = null;
+let skipped: string[] = [];
+const lookAtProofs = (): void => {
+  digests = proofDigests(root);
+  skipped = process.env.CI ? [] : passedProofs(root, digests);
+};
+
 function runStep(name: string, shown: boolean): Promise<Outcome> {
+  if (name === "tests") lookAtProofs();
   const started = performance.now();
-  const child = spawn(scripts[name] ?? "false", {
+  // Without a shell in between, so that a signal reaches the step itself.
+  const child = spawn(`exec ${(scripts[name] ?? "false").replace(/^exec /, "")}`, {
     cwd: root,
-    env,
+    env: { ...env, [SKIP_PROOFS]: skipped.join(",") },
     shell: true,
     stdio: ["ignore", ...(shown ? (["inherit", "inherit"] as const) : (["pipe", "pipe"] as const))],
   });
+  running.add(child);
   // Side by side, a step's output is kept together and shown only where it matters.
   const output: Buffer[] = [];
   child.stdout?.on("data", (chunk) => output.push(chunk));
   child.stderr?.on("data", (chunk) => output.push(chunk));
   return new Promise((done) => {
     child.on("close", (code) => {
+      running.delete(child);
       const ok = code === 0;
       const seconds = (performance.now() - started) / 1000;
       if (!ok) process.stderr.write(Buffer.concat(output));
@@ -86,6 +108,7 @@ if (unknown.length > 0) {
 
 const outcomes: Outcome[] = [];
 for (const row of ROWS) {
+  if (stopped) break;
   const steps = row.filter((name) => wanted.length === 0 || wanted.includes(name));
   outcomes.push(
     ...(await Promise.all(
@@ -94,6 +117,13 @@ for (const row of ROWS) {
   );
 }
 const failed = outcomes.filter(({ ok }) => !ok).map(({ name }) => name);
-if (failed.length > 0) console.error(`failed: ${failed.join(", ")}`);
+if (skipped.length > 0) {
+  console.log(
+    `skipped, because nothing they depend on has changed since they passed: ${skipped.join(", ")} (CI=1 npm test runs them)`,
+  );
+}
+if (stopped) console.error("stopped");
+else if (failed.length > 0) console.error(`failed: ${failed.join(", ")}`);
 else console.log("all checks passed");
-process.exitCode = failed.length > 0 ? 1 : 0;
+if (digests !== null && !stopped && !failed.includes("tests")) rememberProofs(root, digests);
+process.exitCode = stopped || failed.length > 0 ? 1 : 0;

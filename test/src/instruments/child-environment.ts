@@ -9,6 +9,9 @@ const REGISTER = new URL("register.mjs", import.meta.url).href;
 /** The folder in which processes leave what was seen of them. */
 export const RECORDS = "BLINDRELAY_TEST_RECORDS";
 
+/** The run of the tests that a process belongs to, and ends with (reaper.ts). */
+export const RUN = "BLINDRELAY_TEST_RUN";
+
 /** `given` as it is, and what makes the process watched. NODE_OPTIONS of its own are kept. */
 export const childEnvironment = (
   given: NodeJS.ProcessEnv,
@@ -19,6 +22,7 @@ export const childEnvironment = (
   return {
     ...handedOn("NODE_COMPILE_CACHE", own),
     ...handedOn(RECORDS, own),
+    ...handedOn(RUN, own),
     ...others,
     NODE_OPTIONS: NODE_OPTIONS.includes(loader) ? NODE_OPTIONS : `${NODE_OPTIONS} ${loader}`.trim(),
   };

@@ -6,7 +6,8 @@ import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 import { childEnvironment } from "./child-environment.ts";
 
-const STARTERS = [
+/** All that start a process. */
+export const STARTERS = [
   "spawn",
   "spawnSync",
   "exec",

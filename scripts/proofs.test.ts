@@ -1,0 +1,76 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, matchesGlob, resolve } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { readWorkspace } from "./boundaries/check.ts";
+import { buildGraph } from "./boundaries/graph.ts";
+import { inputsOf, PROOFS, passedProofs, proofDigests, rememberProofs } from "./proofs.ts";
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+test("what a proof loads is among its inputs", () => {
+  const folders = "protocol agent-sdk client-sdk relay-server simulator tools test bench scripts";
+  const { modules } = buildGraph(readWorkspace(ROOT, folders.split(" ")));
+  for (const [name, { tests, inputs }] of Object.entries(PROOFS)) {
+    const start = [...modules.keys()].filter(
+      (path) => path.endsWith(".test.ts") && tests.some((glob) => matchesGlob(path, glob)),
+    );
+    expect(start, `${name} has no tests`).not.toEqual([]);
+    if (inputs === undefined) continue;
+    const loaded = new Set(start);
+    for (const path of loaded) {
+      for (const { target } of modules.get(path)?.edges ?? []) {
+        if (target.kind === "file") loaded.add(target.path);
+      }
+    }
+    const known = inputsOf(tests, inputs);
+    const missing = [...loaded].filter(
+      (path) => !known.some((input) => path === input || path.startsWith(`${input}/`)),
+    );
+    expect(missing, `${name}: loaded, and not among its inputs`).toEqual([]);
+  }
+});
+
+let root: string;
+const write = (path: string, text: string): void => {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+};
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "blindrelay-proofs-"));
+  execFileSync("git", ["init", "-q", root]);
+  write(".gitignore", "node_modules\n");
+  write("protocol/src/a.ts", "1");
+  write("tools/src/b.ts", "1");
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+test("a proof that has not passed yet runs", () => {
+  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+});
+
+test("all are left out after a green run, also when only what is ignored has changed", () => {
+  rememberProofs(root, proofDigests(root));
+  expect(passedProofs(root, proofDigests(root))).toEqual(Object.keys(PROOFS));
+});
+
+test.each([
+  ["a changed file", () => write("tools/src/b.ts", "2")],
+  ["a new file", () => write("tools/src/c.ts", "")],
+  ["a removed file", () => rmSync(join(root, "tools/src/b.ts"))],
+])("%s lets those run that depend on it, and no others", (_what, change) => {
+  rememberProofs(root, proofDigests(root));
+  change();
+  const passed = passedProofs(root, proofDigests(root));
+  expect(passed).toContain("adversary");
+  expect(passed).not.toContain("publish");
+  write("protocol/src/a.ts", "2");
+  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+});
+
+test("what finds and watches all tests is an input of every proof", () => {
+  rememberProofs(root, proofDigests(root));
+  write("test/src/instruments/new.ts", "");
+  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+});

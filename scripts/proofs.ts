@@ -1,0 +1,112 @@
+/**
+ * The proofs: searches, sieges and measurements that take long and are seldom touched by a change. On
+ * a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were when it was
+ * last green; in CI (the variable CI is set) all run, every time.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+/** Names of proofs to leave out, with commas between them; read by vitest.config.ts. */
+export const SKIP_PROOFS = "BLINDRELAY_SKIP_PROOFS";
+
+const SDKS = ["protocol", "agent-sdk", "client-sdk"];
+/** What runs, finds and watches all tests. */
+const ALWAYS = [
+  "package.json",
+  "pnpm-lock.yaml",
+  "pnpm-workspace.yaml",
+  "tsconfig*.json",
+  "vitest.config.ts",
+  "scripts",
+  "test/src/instruments",
+];
+/** Builds of the engines that some proofs run on, where somebody has them. */
+const VARIABLES = ["ESPRUINO_BIN", "ESPRUINO_BIN_2630", "MODDABLE", "MODDABLE_HOST"];
+
+interface Proof {
+  /** Its test files. */
+  readonly tests: readonly string[];
+  /** Files and folders that it depends on beside its own and ALWAYS; absent: the whole repository. */
+  readonly inputs?: readonly string[];
+}
+
+export const PROOFS: Readonly<Record<string, Proof>> = {
+  adversary: { tests: ["test/src/adversary/**"], inputs: SDKS },
+  boards: {
+    tests: ["test/src/espruino/**", "test/src/runtime-parity/**", "test/src/xs/**"],
+  },
+  bench: { tests: ["bench/**"] },
+  bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
+  conformance: { tests: ["test/src/conformance/**"], inputs: ["protocol", "relay-server"] },
+  hub: {
+    tests: ["relay-server/src/core/hub.property.test.ts"],
+    inputs: ["protocol", "relay-server"],
+  },
+  kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },
+  "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
+  overload: { tests: ["test/src/overload/**"] },
+  publish: { tests: ["test/src/publish/**"] },
+  sizes: { tests: ["agent-sdk/build/**", "agent-sdk/src/testing/**"], inputs: SDKS },
+  trouble: { tests: ["client-sdk/src/trouble.test.ts"], inputs: ["protocol", "client-sdk"] },
+};
+
+const STAMPS = "node_modules/.cache/blindrelay/proofs.json";
+
+/** Files and folders. */
+export const inputsOf = (tests: readonly string[], inputs: readonly string[]): string[] => [
+  ...ALWAYS,
+  ...inputs,
+  ...tests.map((glob) => glob.replace(/\/\*\*$/, "")),
+];
+
+/** A digest of all that a proof depends on: tracked files and new ones, as they are on the disk. */
+const digestOf = (root: string, { tests, inputs }: Proof): string => {
+  const paths = inputs === undefined ? [] : inputsOf(tests, inputs);
+  const list = ["ls-files", "-co", "--exclude-standard", "--deduplicate", "--", ...paths];
+  const files = execFileSync("git", list, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
+  const hash = createHash("sha256").update(process.version);
+  for (const name of VARIABLES) hash.update(`${name}=${process.env[name] ?? ""}\n`);
+  for (const file of files.split("\n").sort()) {
+    if (file === "") continue;
+    hash.update(`${file}\n`).update(contentOf(resolve(root, file)));
+  }
+  return hash.digest("hex");
+};
+
+/** Nothing where it is listed and gone, as after a `git rm` that is not committed. */
+const contentOf = (path: string): Buffer => {
+  try {
+    return readFileSync(path);
+  } catch {
+    return Buffer.alloc(0);
+  }
+};
+
+export type Digests = Readonly<Record<string, string>>;
+
+/** Of each proof's inputs as they are now. Costs a second. */
+export const proofDigests = (root: string): Digests =>
+  Object.fromEntries(Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(root, proof)]));
+
+const readStamps = (root: string): Digests => {
+  try {
+    return JSON.parse(readFileSync(resolve(root, STAMPS), "utf8"));
+  } catch {
+    return {};
+  }
+};
+
+/** The names of the proofs that passed already with inputs of these digests. */
+export const passedProofs = (root: string, digests: Digests): string[] => {
+  const stamps = readStamps(root);
+  return Object.keys(digests).filter((name) => stamps[name] === digests[name]);
+};
+
+/** After a green run of all tests; `digests` from before it. */
+export const rememberProofs = (root: string, digests: Digests): void => {
+  const path = resolve(root, STAMPS);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, JSON.stringify(digests));
+};

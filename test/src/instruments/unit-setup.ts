@@ -1,0 +1,19 @@
+/**
+ * Vitest set-up of the unit tests: one that listens, connects or starts a process fails, and is told
+ * where it belongs. They share threads, and are what answers at every keystroke.
+ */
+import childProcess from "node:child_process";
+import { syncBuiltinESMExports } from "node:module";
+import net from "node:net";
+import { STARTERS } from "./child-processes.ts";
+
+const refuse = (what: string) => () => {
+  throw new Error(
+    `a unit test ${what}: name its file among those of "edge" or "process" in vitest.config.ts`,
+  );
+};
+
+net.Server.prototype.listen = refuse("listens");
+net.Socket.prototype.connect = refuse("connects");
+for (const name of STARTERS) Object.assign(childProcess, { [name]: refuse("starts a process") });
+syncBuiltinESMExports();

@@ -1,0 +1,15 @@
+/** That a unit test which is none says so (../instruments/unit-setup.ts). */
+import { execFileSync, spawn } from "node:child_process";
+import { request } from "node:http";
+import { createConnection, createServer } from "node:net";
+import { expect, test } from "vitest";
+
+test.each([
+  ["starts a process", () => spawn("true")],
+  ["starts a process", () => execFileSync("true")],
+  ["listens", () => createServer().listen(0)],
+  ["connects", () => createConnection(1)],
+  ["connects", () => request("http://127.0.0.1:1")],
+])("a unit test that %s fails, and is told where it belongs", (what, act) => {
+  expect(act).toThrow(`a unit test ${what}: name its file`);
+});
