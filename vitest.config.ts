@@ -15,14 +15,14 @@ const FILES = {
     "relay-server/src/{control,http,store,ws}/**",
     "relay-server/src/{metrics,server}.test.ts",
     "simulator/src/live/**",
-    "test/src/specification/**",
+    "test/src/{contract,specification}/**",
     "tools/src/{bridge,config,console,flash,serial}/**",
     "tools/src/rest.test.ts",
   ],
   /** Programs as people start them. */
   process: [
     "agent-sdk/src/node/{start,state}.test.ts",
-    "relay-server/src/main.test.ts",
+    "relay-server/src/{data-folder,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/start/start.test.ts",
