@@ -28,7 +28,9 @@ test("what a proof loads is among its inputs", () => {
     const missing = [...loaded].filter(
       (path) => !known.some((input) => path === input || path.startsWith(`${input}/`)),
     );
-    expect(missing, `${name}: loaded, and not among its inputs`).toEqual([]);
+    expect(missing, `${name} loads these: name them among its inputs in scripts/proofs.ts`).toEqual(
+      [],
+    );
   }
 });
 

@@ -33,7 +33,7 @@ interface Proof {
 }
 
 export const PROOFS: Readonly<Record<string, Proof>> = {
-  adversary: { tests: ["test/src/adversary/**"], inputs: SDKS },
+  adversary: { tests: ["test/src/adversary/**"], inputs: [...SDKS, "simulator/src"] },
   boards: {
     tests: ["test/src/espruino/**", "test/src/runtime-parity/**", "test/src/xs/**"],
   },
