@@ -24,6 +24,7 @@ const LAZY = [
   "src/serial/wire.ts",
   "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
+  "protocol/src/crypto/secret-keys.ts",
   "protocol/src/crypto/hkdf.ts",
   "protocol/src/encoding/literal.ts",
   "protocol/src/encoding/raw-member.ts",

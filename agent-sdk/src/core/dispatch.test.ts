@@ -189,6 +189,23 @@ describe("a request", () => {
     },
   );
 
+  it("that is longer than the device has room for is refused unread, where its id can be found", () => {
+    let ran = 0;
+    const bench = new Bench({ m: () => ran++ }, 200);
+    const params = ["x".repeat(200)];
+    bench.send({ jsonrpc: "2.0", id: 7, method: "m", params });
+    expect(bench.answers).toEqual([
+      {
+        jsonrpc: "2.0",
+        id: 7,
+        error: { code: -32000, message: expect.stringContaining("at most 200") },
+      },
+    ]);
+    bench.send({ jsonrpc: "2.0", method: "m", params });
+    bench.send({ jsonrpc: "2.0", id: "a", method: "m", params });
+    expect([bench.answers.length, ran]).toEqual([1, 0]);
+  });
+
   it("gets the code without its data, then without its message, where they do not fit", () => {
     const bench = new Bench(
       {

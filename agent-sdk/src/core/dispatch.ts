@@ -9,6 +9,7 @@
  *   unknown method                                        -32601, a notification: nothing
  *   the handler throws, rejects, or returns what
  *   JSON cannot say or one packet cannot hold             -32000 with the reason
+ *   longer than what the device has room for             -32000 with the length; read no further
  *   too many calls unsettled                              -32001; the handler was not called
  *   what is thrown has an integer `code` outside of
  *   -32768 to -32000                                      that code, its message, its `data` where
@@ -19,7 +20,14 @@
  *
  * [portable]
  */
-import { asciiBytes, encodeJson, isObject, own, readJson } from "@blindrelay/protocol/crypto";
+import {
+  asciiBytes,
+  asciiText,
+  encodeJson,
+  isObject,
+  own,
+  readJson,
+} from "@blindrelay/protocol/crypto";
 import { MAX_CALLS_IN_FLIGHT } from "./defaults.ts";
 
 const INVALID_REQUEST = -32600;
@@ -28,6 +36,8 @@ const HANDLER_FAILED = -32000;
 const BUSY = -32001;
 const UNAVAILABLE = -32002;
 /** The lowest of the codes that JSON-RPC keeps for itself; HANDLER_FAILED is the highest. */
+/** Where the id of a request must stand that is refused unread. */
+const ID_WITHIN = 64;
 const RESERVED_FROM = -32768;
 const MAX_CODE = 9007199254740991; // 2^53 - 1
 
@@ -166,6 +176,10 @@ export class Dispatcher {
 
   /** One verified plaintext of the session `sid`. Never throws, whatever handlers do. */
   receive(plaintext: Uint8Array, sid: string, answer: Answer): void {
+    if (plaintext.length > this.maxPlaintext) {
+      this.refuseUnread(plaintext, answer);
+      return;
+    }
     const value = readJson(plaintext);
     if (!isObject(value) || own(value, "jsonrpc") !== "2.0") {
       this.counters.notRequests++;
@@ -209,6 +223,19 @@ export class Dispatcher {
     // All of it in there: a board that ran out of memory goes on with undefined, which is no answer.
     if (this.freshStack) Promise.resolve().then(() => this.run(call, handler, params));
     else this.run(call, handler, params);
+  }
+
+  /** By its length, before it costs memory to read: the id is found where our clients write it. */
+  private refuseUnread(plaintext: Uint8Array, answer: Answer): void {
+    const head = asciiText(plaintext.subarray(0, ID_WITHIN));
+    const id = head.split('"id":')[1];
+    if (id === undefined || !/^[0-9]+,/.test(id)) {
+      this.counters.notRequests++;
+      return;
+    }
+    const text = `the call has ${plaintext.length} bytes, at most ${this.maxPlaintext} fit`;
+    const call = { sid: "", id: String(parseInt(id, 10)), method: "", answer: answer, open: true };
+    this.refuse(call, HANDLER_FAILED, text, "");
   }
 
   /** Lets go of calls whose session was forgotten; their handlers run on, answered to nobody. */

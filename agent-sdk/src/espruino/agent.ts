@@ -27,7 +27,9 @@ declare const process: {
 declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
-const BOARD_MAX_SESSIONS = 4;
+const BOARD_MAX_SESSIONS = 8;
+/** Free before another session is held: it takes some 60 itself, and a call some 300 at its peak. */
+const SESSION_VARIABLES = 400;
 /** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
 const ROOMY_VARIABLES = 4000;
 /** Twice what a call of 256 B takes at its peak. */
@@ -71,7 +73,12 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     freeMemory: freeBytes,
     freshStack: true,
     maxPlaintext: roomy ? 2048 : 384,
-    limits: { maxSessions: BOARD_MAX_SESSIONS, unheldPerSecond: 2, unheldBurst: 8 },
+    limits: {
+      maxSessions: BOARD_MAX_SESSIONS,
+      hasRoom: () => process.memory().free > SESSION_VARIABLES,
+      unheldPerSecond: 2,
+      unheldBurst: 8,
+    },
     ports: {
       link: links(config, count.count, roomy ? 4096 : 1536),
       timer: boardTimer,

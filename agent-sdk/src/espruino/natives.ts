@@ -19,6 +19,9 @@ declare const process: { memory(collect: boolean): { free: number } };
 declare const btoa: (bytes: Uint8Array | string) => string;
 declare const atob: (text: string) => string;
 
+/** What the strict parser takes at its peak; without them the program's turn would end in it. */
+const STRICT_VARIABLES = 280;
+
 /** ASCII text to bytes. The caller vouches that every character is below 128. */
 export const asciiBytes = E.toUint8Array;
 
@@ -55,7 +58,8 @@ export const encodeJson = (value: unknown): string | undefined => {
 /**
  * The value of a JSON text, or undefined where it is none. The native parser is lenient, but what it
  * would write just so itself it has read rightly, numbers apart that are no short whole ones; the
- * copy is of one member for each name, while the parser keeps two.
+ * copy is of one member for each name, while the parser keeps two. Undefined too where a text wants
+ * the strict parser and the board has no room for it.
  */
 export const decodeJson = (text: string): unknown => {
   try {
@@ -67,7 +71,10 @@ export const decodeJson = (text: string): unknown => {
       typeof value === "object" && value !== null && !Array.isArray(value)
         ? Object.assign({}, value)
         : value;
-    return JSON.stringify(copy) === text ? copy : parseStrictly(text);
+    const written = JSON.stringify(copy);
+    // It writes the digits of \uXXXX in capitals, and accepts nothing else in another case.
+    if (written === text || written.toLowerCase() === text.toLowerCase()) return copy;
+    return process.memory(true).free > STRICT_VARIABLES ? parseStrictly(text) : undefined;
   } catch {
     return undefined;
   }

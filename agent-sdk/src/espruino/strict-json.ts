@@ -147,7 +147,8 @@ class JsonReader {
       this.digits();
     }
     if (this.place - from > MAX_NUMBER_CHARS) this.fail();
-    return readNumber(this.text.substring(from, this.place));
+    const text = this.text.substring(from, this.place);
+    return this.place - from < 16 && !/[.eE]/.test(text) ? parseInt(text, 10) : readNumber(text);
   }
 
   string(): string {

@@ -25,6 +25,10 @@ export interface WebSocketOptions {
 }
 
 const MAX_HEAD = 2048;
+/** Of the longest; what came beside the message that is being handled waits for its turn. */
+const MESSAGES_WAITING = 4;
+/** A turn that Espruino ended for want of memory never says that it is done. */
+const HANDLING_MS = 3000;
 /** Payload of a control frame, section 5.5. */
 const MAX_CONTROL = 125;
 const OP_CONTINUATION = 0;
@@ -86,6 +90,8 @@ class WebSocketLink implements Link {
   declare fragments: number;
   /** A whole message, on its way up. */
   declare ready: string | null;
+  /** Until when what the last message caused may take, in milliseconds; 0: it has run. */
+  declare handlingUntil: number;
   /** Texts to be sent. */
   declare queue: string[];
   /** The queue waits for `drain`, or for the timer that empties it. */
@@ -102,6 +108,7 @@ class WebSocketLink implements Link {
     this.message = null;
     this.fragments = 0;
     this.ready = null;
+    this.handlingUntil = 0;
     this.queue = [];
     this.blocked = false;
   }
@@ -163,28 +170,49 @@ class WebSocketLink implements Link {
     while (!this.blocked && this.queue.length > 0) {
       this.blocked = !this.write(OP_TEXT, this.queue.shift() as string);
     }
+    if (this.queue.length === 0) this.readOn();
   }
 
   receive(data: string): void {
     if (this.state === "closed") return;
     this.buffer += data;
     if (this.key !== "" && !this.readHead()) return;
+    if (this.buffer.length > this.options.maxMessage * MESSAGES_WAITING)
+      this.fail(1009, "too much");
     this.readOn();
   }
 
-  /** Reads up to the end of one message; what follows it has its turn when that was handled. */
+  /**
+   * Reads up to the end of one message. What follows has its turn when that was handled and answered:
+   * a small board has the memory for one message at a time.
+   */
   readOn(): void {
+    if (this.options.timer.now() < this.handlingUntil || this.queue.length > 0) return;
     while (this.ready === null && this.state === "open" && this.readFrame());
     const ready = this.ready;
     if (ready === null) return;
     this.ready = null;
-    if (this.buffer !== "") this.options.timer.set(0, () => this.readOn());
-    this.events.received(ready);
+    this.handlingUntil = this.options.timer.now() + HANDLING_MS;
+    // On a stack of its own: what the socket brought holds memory until its listener returns.
+    const done = (): void => this.handled();
+    Promise.resolve()
+      .then(() => this.events.received(ready))
+      // Behind the handler, which has its turn the same way (core/dispatch.ts).
+      .then(done, done);
+  }
+
+  handled(): void {
+    this.handlingUntil = 0;
+    this.readOn();
   }
 
   /** The connection is gone; what it brought is still handed up. */
   lost(reason: string): void {
-    while (this.state === "open" && this.buffer !== "" && this.readFrame()) this.readOn();
+    while (this.state === "open" && this.buffer !== "" && this.readFrame()) {
+      const ready = this.ready;
+      this.ready = null;
+      if (ready !== null) this.events.received(ready);
+    }
     this.finish(1006, reason);
   }
 

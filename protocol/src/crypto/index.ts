@@ -25,16 +25,9 @@ export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 export type { DirectionKeys, SessionKeys } from "./keys.ts";
-export {
-  deriveAgentPart,
-  deriveEpochSecret,
-  deriveSessionKeys,
-  deriveSignatureKey,
-  extractPrk,
-  nextEpochSecret,
-  signPayload,
-} from "./keys.ts";
+export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
+export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
 export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
 export { isVersion } from "./suite.ts";

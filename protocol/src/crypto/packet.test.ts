@@ -5,8 +5,9 @@ import { asciiBytes, asciiText } from "../encoding/bytes.ts";
 import { numberLiteral } from "../encoding/literal.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
-import { deriveSessionKeys, extractPrk } from "./keys.ts";
+import { deriveSessionKeys } from "./keys.ts";
 import { openPacket, parsePacket, sealPacket } from "./packet.ts";
+import { extractPrk } from "./secret-keys.ts";
 import type { Version } from "./suite.ts";
 
 const suite = nodeSuite();

@@ -4,8 +4,9 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { deriveSessionKeys, extractPrk } from "../crypto/keys.ts";
+import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";
+import { extractPrk } from "../crypto/secret-keys.ts";
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS } from "../spec.ts";
@@ -129,6 +130,18 @@ describe("the agent's sessions", () => {
     const verdict = agent.receive(sealAsClient(partOf(3), 0, ""), 2000);
     expect(verdict).toMatchObject({ kind: "answer", farewell: { sid: first } });
     expect(agent.held()).toEqual([second]);
+  });
+
+  it("make room where memory is short, one for each opening, and never the last place", () => {
+    let short = false;
+    const agent = newAgent({ hasRoom: () => !short });
+    const first = hold(agent, 1, 0);
+    const second = hold(agent, 2, 1000);
+    short = true;
+    const verdict = agent.receive(sealAsClient(partOf(3), 0, ""), 2000);
+    expect(verdict).toMatchObject({ kind: "answer", farewell: { sid: first } });
+    agent.close(second);
+    expect(agent.receive(sealAsClient(partOf(3), 0, ""), 2000)).toMatchObject({ farewell: null });
   });
 
   it("are forgotten when closed, once", () => {

@@ -14,15 +14,10 @@
  */
 
 import type { SessionKeys } from "../crypto/keys.ts";
-import {
-  deriveAgentPart,
-  deriveEpochSecret,
-  deriveSessionKeys,
-  extractPrk,
-  nextEpochSecret,
-} from "../crypto/keys.ts";
+import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
 import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SID_PART_LENGTH } from "../spec.ts";
@@ -32,6 +27,8 @@ import { CLOSE_NOTICE } from "./closing.ts";
 export interface AgentSessionLimits {
   /** Sessions held at once; the one idle for longest is dropped before another opening is answered. */
   readonly maxSessions: number;
+  /** Whether memory allows for another one beside those held; where absent it does. */
+  readonly hasRoom?: () => boolean;
   /** Packets of sids not held that may cost cryptography, a second and in a burst. */
   readonly unheldPerSecond: number;
   readonly unheldBurst: number;
@@ -221,10 +218,15 @@ export class AgentSessions {
 
   receiveOpening(packet: Packet, now: number): AgentVerdict {
     if (!this.admit(now)) return this.refuse("rate");
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
-    if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");
+    if (!this.verifies(packet)) return this.refuse("forged");
     this.forgetIdle(now);
     return this.answer(packet.first);
+  }
+
+  /** Apart, so that a board has let go of these keys when it derives those of the answer. */
+  verifies(packet: Packet): boolean {
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
+    return openPacket(this.suite, keys.c2a, packet) !== null;
   }
 
   receiveHeld(packet: Packet, held: HeldSession, now: number): AgentVerdict {
@@ -240,9 +242,6 @@ export class AgentSessions {
 
   receiveUnheld(packet: Packet, now: number): AgentVerdict {
     if (!this.admit(now)) return this.refuse("rate");
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
-    const plaintext = openPacket(this.suite, keys.c2a, packet);
-    if (plaintext === null) return this.refuse("forged");
     // A second session for a held C is never stored.
     const ours =
       this.findFirst(packet.first) === null &&
@@ -250,7 +249,10 @@ export class AgentSessions {
         packet.second as string,
         deriveAgentPart(this.suite, this.epochSecret, this.version, packet.first),
       );
-    if (!ours) return this.answer(packet.first);
+    if (!ours) return this.verifies(packet) ? this.answer(packet.first) : this.refuse("forged");
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
+    const plaintext = openPacket(this.suite, keys.c2a, packet);
+    if (plaintext === null) return this.refuse("forged");
     // One epoch, one session: what was answered in this epoch can never be stored again.
     this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
     // There is a place: it was made when this epoch's `A` was answered, and nothing was stored since.
@@ -306,7 +308,10 @@ export class AgentSessions {
   /** Drops the session idle for longest where there is no place for another one. */
   makePlace(): Farewell | null {
     const count = this.sessions.length;
-    if (count === 0 || count < this.limits.maxSessions) return null;
+    if (count === 0) return null;
+    const limits = this.limits;
+    const full = count >= limits.maxSessions;
+    if (!full && (limits.hasRoom === undefined || limits.hasRoom())) return null;
     let idlest = 0;
     for (let i = 1; i < count; i++) {
       const candidate = this.sessions[i] as HeldSession;

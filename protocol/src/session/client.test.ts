@@ -1,7 +1,8 @@
 /** What vectors/sessions.json does not say of the client's side: its own times, bounds and misuse. */
 import { describe, expect, it } from "vitest";
-import { deriveSessionKeys, extractPrk } from "../crypto/keys.ts";
+import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";
+import { extractPrk } from "../crypto/secret-keys.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import {
   MAX_PLAINTEXT_BYTES,

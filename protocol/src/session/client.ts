@@ -13,9 +13,10 @@
  * [portable]
  */
 import type { SessionKeys } from "../crypto/keys.ts";
-import { deriveSessionKeys, extractPrk } from "../crypto/keys.ts";
+import { deriveSessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import { extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
 import { toBase64url } from "../encoding/base64url.ts";
 import { NO_BYTES } from "../encoding/bytes.ts";

@@ -6,16 +6,14 @@
  */
 import { hkdfExpand, hkdfExtract } from "../crypto/hkdf.ts";
 import type { DirectionKeys } from "../crypto/keys.ts";
+import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
+import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import {
-  deriveAgentPart,
   deriveEpochSecret,
-  deriveSessionKeys,
   deriveSignatureKey,
   extractPrk,
-  nextEpochSecret,
   signPayload,
-} from "../crypto/keys.ts";
-import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+} from "../crypto/secret-keys.ts";
 import type { AeadKey, HmacKey, Suite, Version } from "../crypto/suite.ts";
 import { asciiBytes, asciiText, toHex } from "../encoding/bytes.ts";
 import { makeToken, readToken, tokenKind } from "../tokens.ts";

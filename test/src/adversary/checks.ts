@@ -89,6 +89,23 @@ export const CHECKS = {
     assert.notEqual(firstOfCall(1_000), before);
   },
 
+  closedSessionIsNotUsed: (build: Build): void => {
+    const world = new World(build);
+    const [device, person] = [world.devices[0], world.people[0]];
+    assert(device !== undefined && person !== undefined);
+    const firstOfCall = (): string | undefined => {
+      person.call(device, "now", false, 30_000);
+      world.relay.flow();
+      return world.relay.tape.findLast(({ from }) => from === person)?.packet.first;
+    };
+    const before = firstOfCall();
+    assert.equal(firstOfCall(), before);
+    // As an agent that needs the place.
+    device.core?.agent.emit("system.close");
+    world.relay.flow();
+    assert.notEqual(firstOfCall(), before);
+  },
+
   unheldIsBounded: (build: Build): void => {
     const suite = build.suites.nodeSuite();
     const seal = insider(build, suite);

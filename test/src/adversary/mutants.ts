@@ -26,6 +26,7 @@ export interface Mutant {
 const AGENT = "protocol/src/session/agent.ts";
 const CLIENT = "protocol/src/session/client.ts";
 const KEYS = "protocol/src/crypto/keys.ts";
+const SECRET_KEYS = "protocol/src/crypto/secret-keys.ts";
 const PACKET = "protocol/src/crypto/packet.ts";
 const BASE64 = "protocol/src/encoding/base64url.ts";
 const BOOT = "agent-sdk/src/core/bootcount.ts";
@@ -44,7 +45,11 @@ const BOOT_COUNT: readonly Mutant[] = [
   {
     without: "the boot count is in the epoch",
     patches: [
-      patch(KEYS, "`${EPOCH_LABEL + bootCount}|${toHex(deviceRandom)}`", "toHex(deviceRandom)"),
+      patch(
+        SECRET_KEYS,
+        "`${EPOCH_LABEL + bootCount}|${toHex(deviceRandom)}`",
+        "toHex(deviceRandom)",
+      ),
     ],
     rather: ["restart", "replaySession"],
   },
@@ -95,8 +100,8 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        '    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.refuse("forged");\n    // A second',
-        "    const plaintext = openPacket(this.suite, keys.c2a, packet) ?? NO_BYTES;\n    // A second",
+        '    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.refuse("forged");\n    // One epoch',
+        "    const plaintext = openPacket(this.suite, keys.c2a, packet) ?? NO_BYTES;\n    // One epoch",
       ),
     ],
     rather: ["flip", "changeSeq"],
@@ -121,7 +126,7 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        "if (!ours) return this.answer(packet.first);",
+        'if (!ours) return this.verifies(packet) ? this.answer(packet.first) : this.refuse("forged");',
         "if (!ours) this.counters.answered++;",
       ),
     ],
@@ -132,8 +137,8 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        'if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
-        "openPacket(this.suite, keys.c2a, packet);",
+        'if (!this.verifies(packet)) return this.refuse("forged");',
+        "this.verifies(packet);",
       ),
     ],
     rather: ["flip", "spliceParty"],
@@ -143,8 +148,8 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        '    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.refuse("forged");\n    // A second',
-        "    const plaintext = openPacket(this.suite, keys.c2a, packet);\n    if (plaintext === null) return this.answer(packet.first);\n    // A second",
+        'if (!ours) return this.verifies(packet) ? this.answer(packet.first) : this.refuse("forged");',
+        "if (!ours) return this.answer(packet.first);",
       ),
     ],
     rather: ["flip", "changeSeq"],
@@ -379,8 +384,8 @@ const LEAVING: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        'if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
-        'this.makePlace();\n    if (openPacket(this.suite, keys.c2a, packet) === null) return this.refuse("forged");',
+        'if (!this.verifies(packet)) return this.refuse("forged");',
+        'this.makePlace();\n    if (!this.verifies(packet)) return this.refuse("forged");',
       ),
     ],
     rather: ["leave", "call", "drop", "flip"],
@@ -390,7 +395,11 @@ const LEAVING: readonly Mutant[] = [
     patches: [
       patch(CALLS, "if (said.event === CLOSE_METHOD) this.droppedByAgent();\n      else if", "if"),
     ],
-    rather: ["leave", "call", "drop"],
+    instead: {
+      check: "closedSessionIsNotUsed",
+      because:
+        "a client that goes on is answered with another A, which ends the session just as well",
+    },
   },
 ];
 
@@ -413,12 +422,12 @@ const KEY_RULES: readonly Mutant[] = [
   },
   {
     without: "keys depend on the agent_id",
-    patches: [patch(KEYS, "asciiBytes(SALT_LABEL + agentId)", "asciiBytes(SALT_LABEL)")],
+    patches: [patch(SECRET_KEYS, "asciiBytes(SALT_LABEL + agentId)", "asciiBytes(SALT_LABEL)")],
     rather: ["spliceParty"],
   },
   {
     without: "keys depend on the secret",
-    patches: [patch(KEYS, "utf8Bytes(agentToken))", "new Uint8Array(32))")],
+    patches: [patch(SECRET_KEYS, "utf8Bytes(agentToken))", "new Uint8Array(32))")],
     rather: ["spliceParty", "loseMedium"],
   },
   {

@@ -1,0 +1,65 @@
+/** An ordinary program on a real Espruino of 2,630 variables: many callers, one after another. */
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
+import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
+import { EngineBoard, smallBinary, whySkipped } from "./engine.ts";
+
+const CALLERS = 22;
+const CALLS: readonly (readonly [string, object?])[] = [
+  ["system.info"],
+  ["state"],
+  ["target.set", { target: 20.25 }],
+  ["pid.get"],
+  ["pid.set", { kp: 2.125 }],
+  ["schedule.get"],
+  ["boost", { ms: 5 }],
+  ["echo", { a: "grüße", b: [1, 0.5, -3] }],
+  ["info"],
+  ["mode.set", { mode: "eco" }],
+];
+
+describe.skipIf(smallBinary === null)(
+  `2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
+  { timeout: 240_000 },
+  () => {
+    let fixture: RelayFixture;
+    let board: EngineBoard;
+    beforeAll(async () => {
+      fixture = await openRelayFixture();
+      board = new EngineBoard(smallBinary as string);
+    });
+    afterAll(async () => {
+      await board.end();
+      await fixture.end();
+    });
+
+    it("answers more callers one after another than it has room for sessions", async () => {
+      const { url, agentId, relayToken, agentToken } = await fixture.addAgent("thermostat");
+      const config = {
+        url: `${url.replace("http", "ws")}/wss`,
+        agent_id: agentId,
+        relay_token: relayToken,
+        agent_token: agentToken,
+        v: "2",
+      };
+      const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
+      await board.install("blindrelay", buildEspruino().code);
+      await board.install("blindrelay.json", JSON.stringify(config));
+      await board.install("program", buildProgram(program).code);
+      await board.provision();
+      await board.powerOn();
+      for (let caller = 0; caller < CALLERS; caller++) {
+        const client = await fixture.connect();
+        const [method, params] = CALLS[caller % CALLS.length] as (typeof CALLS)[number];
+        const agent = client.agent(agentId, agentToken, { version: "2" });
+        await expect(
+          agent.call(method, params),
+          `call ${caller}: ${method}`,
+        ).resolves.toBeDefined();
+        client.close();
+      }
+      expect(board.life?.output).not.toContain("OUT OF MEMORY");
+    });
+  },
+);
