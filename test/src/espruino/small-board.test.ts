@@ -1,7 +1,7 @@
 /** An ordinary program on a real Espruino of 2,630 variables: many callers, one after another. */
 import { fileURLToPath } from "node:url";
+import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildEspruino, buildProgram } from "../../../agent-sdk/build/espruino.ts";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 
