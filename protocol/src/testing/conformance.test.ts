@@ -26,7 +26,9 @@ describe.each([
 
 describe("the vector files", () => {
   it("are all in the runner's list", () => {
-    expect(readdirSync(folder).sort()).toEqual(Object.values(VECTOR_FILE_NAMES).sort());
+    // A folder there holds another project's vectors, with a runner of its own.
+    const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
+    expect(files.sort()).toEqual(Object.values(VECTOR_FILE_NAMES).sort());
   });
 
   it("are what the committed script makes, byte for byte", () => {
