@@ -17,7 +17,7 @@ const FILES = {
     "simulator/src/live/**",
     "test/src/{contract,specification}/**",
     "tools/src/{bridge,config,console,flash,serial}/**",
-    "tools/src/rest.test.ts",
+    "tools/src/{network-fix,rest}.test.ts",
   ],
   /** Programs as people start them. */
   process: [
@@ -25,6 +25,7 @@ const FILES = {
     "relay-server/src/{data-folder,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
+    "simulator/src/cli.test.ts",
     "simulator/src/start/start.test.ts",
     "test/src/{agent-life,bridge,cli,flash,instruments,recipes,releases}/**",
     "tools/src/commands/small.test.ts",

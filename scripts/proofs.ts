@@ -49,7 +49,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   overload: { tests: ["test/src/overload/**"] },
   publish: { tests: ["test/src/publish/**"] },
   sizes: { tests: ["agent-sdk/build/**", "agent-sdk/src/testing/**"], inputs: SDKS },
-  trouble: { tests: ["client-sdk/src/trouble.test.ts"], inputs: ["protocol", "client-sdk"] },
+  client: {
+    tests: ["client-sdk/src/limits.test.ts", "client-sdk/src/trouble.test.ts"],
+    inputs: ["protocol", "client-sdk"],
+  },
 };
 
 const STAMPS = "node_modules/.cache/blindrelay/proofs.json";

@@ -1,99 +1,8 @@
 /** Streams over the relay in memory: the agent's end is protocol's table over a real session. */
-import { StreamTable } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
 import { CallError } from "./errors.ts";
 import type { ReadStream, WriteStream } from "./streams.ts";
-import { SECRET, World } from "./testing/world.ts";
-
-const seqBytes = (length: number): Uint8Array =>
-  Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);
-
-/** An agent whose "log.read" sends `content` and whose "log.write" keeps what it gets. */
-const house = async (content = seqBytes(100_000), sessionTtlS?: number) => {
-  const world = new World();
-  if (sessionTtlS !== undefined) world.relay.sessionTtlS = sessionTtlS;
-  const agent = world.agent();
-  const kept: number[] = [];
-  const state = {
-    table: null as StreamTable | null,
-    heldBack: 0,
-    /** A byte of "log.read" each time; 0: all at once. */
-    everyMs: 0,
-    ended: [] as (string | null)[],
-  };
-  const receive = agent.receive.bind(agent);
-  const { relay } = world;
-  const tableFor = (sid: string): StreamTable => {
-    state.table ??= new StreamTable({
-      maxChunk: 10_000,
-      notify: (method, params) => {
-        agent.say(sid, { method, params });
-        return true;
-      },
-    });
-    return state.table;
-  };
-  let sid = "";
-  agent.receive = (text) => {
-    sid = JSON.parse(text).sid ?? JSON.parse(JSON.parse(text).payload ?? "{}").sid ?? sid;
-    receive(text);
-  };
-  agent.handlers.set("log.read", ({ params, answer }) => {
-    let at = 0;
-    const stream = tableFor(sid).outgoing((params as { stream: number }).stream, {
-      writable: () => {
-        if (state.everyMs > 0) return dribble();
-        at += stream.write(content.subarray(at));
-        if (at === content.length) stream.end();
-      },
-      ended: (error) => state.ended.push(error),
-    });
-    let dribbling = false;
-    const dribble = (goesOn = false) => {
-      if (dribbling && !goesOn) return;
-      dribbling = true;
-      at += stream.write(content.subarray(at, at + 1));
-      if (!stream.over) world.clock.set(state.everyMs, () => dribble(true));
-    };
-    answer({ size: content.length });
-  });
-  agent.handlers.set("log.write", ({ params, answer }) => {
-    const stream = tableFor(sid).incoming((params as { stream: number }).stream, {
-      data: (bytes) => {
-        kept.push(...bytes);
-        stream.grant(bytes.length - state.heldBack);
-      },
-      ended: (error) => {
-        state.ended.push(error);
-        stream.confirm();
-      },
-    });
-    // Before its answer, as an agent may.
-    stream.grant(20_000);
-    answer(null);
-  });
-  for (const method of ["stream.data", "stream.credit", "stream.end"]) {
-    agent.handlers.set(method, ({ params }) => state.table?.receive(method, params));
-  }
-  const client = await world.connected();
-  return { world, agent, relay, client, pump: client.agent("pump-7", SECRET), kept, state };
-};
-
-const settle = async <T>(
-  world: World,
-  promise: Promise<T>,
-  ms = 60_000,
-): Promise<T | CallError> => {
-  const result = promise.catch((error: CallError) => error);
-  await world.run(ms);
-  return result;
-};
-
-const collect = async (reader: ReadStream): Promise<number[]> => {
-  const all: number[] = [];
-  for await (const chunk of reader) all.push(...chunk);
-  return all;
-};
+import { collect, house, seqBytes, settle } from "./testing/streams.ts";
 
 describe("a reader", () => {
   it("gets every byte, in a window far smaller than the stream, and confirms", async () => {
@@ -206,19 +115,6 @@ describe("a writer", () => {
     );
     expect(kept).toHaveLength(5);
   });
-
-  it("stays within the relay's rate, whatever the size of its pieces", async () => {
-    const { world, pump, kept, relay } = await house();
-    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
-    relay.received.length = 0;
-    const all = Promise.all(Array.from({ length: 6_000 }, () => writer.write(new Uint8Array(1))));
-    const follow = world.follow(all);
-    await world.run(1_000);
-    expect(relay.received.length).toBeLessThan(3_500);
-    await world.run(20_000);
-    expect(follow.times).toBe(1);
-    expect(kept).toHaveLength(6_000);
-  });
 });
 
 describe("streams that live longer than the session token", () => {
@@ -234,18 +130,6 @@ describe("streams that live longer than the session token", () => {
     await settle(world, writer.end(), 1_000);
     expect(kept).toHaveLength(2_000);
     expect(auths(relay)).toBeGreaterThan(2);
-  });
-
-  it("are written on at full speed, when its requests are used up", async () => {
-    const { world, pump, relay, kept } = await house();
-    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
-    const all = Promise.all(Array.from({ length: 12_000 }, () => writer.write(new Uint8Array(1))));
-    await settle(
-      world,
-      all.then(() => writer.end()),
-    );
-    expect(kept).toHaveLength(12_000);
-    expect(auths(relay)).toBe(2);
   });
 
   it("are read on, over the next link", async () => {

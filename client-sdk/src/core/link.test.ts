@@ -162,28 +162,6 @@ describe("credentials", () => {
     expect(new Set(codes)).toEqual(new Set(["ok", "OUTCOME_UNKNOWN"]));
     expect(codes.filter((code) => code !== "ok")).toHaveLength(3);
   });
-
-  it("survive 10,000 requests without losing a call", async () => {
-    const world = new World();
-    const agent = world.agent();
-    const client = await world.connected();
-    const pump = client.agent("pump-7", SECRET);
-    let ended = 0;
-    let right = 0;
-    const caller = async () => {
-      for (let n = 0; n < 420; n++) {
-        const [same] = await pump.call<[number]>("echo", [n]);
-        if (same === n) right++;
-        ended++;
-      }
-    };
-    const callers = Array.from({ length: 25 }, () => caller());
-    await world.run(30_000);
-    await Promise.all(callers);
-    expect([ended, right]).toEqual([10_500, 10_500]);
-    expect(agent.executed).toHaveLength(10_500);
-    expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
-  });
 });
 
 describe("connect", () => {

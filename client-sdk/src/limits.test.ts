@@ -1,0 +1,115 @@
+/** At the relay's own limits: 10,000 requests of a session token, 1,000 messages a second, 1,024 bindings. */
+import { describe, expect, it } from "vitest";
+import type { WriteStream } from "./streams.ts";
+import { house, settle } from "./testing/streams.ts";
+import { SECRET, World } from "./testing/world.ts";
+
+const authsOf = (world: World) =>
+  world.relay.received.map((text) => JSON.parse(text)).filter(({ type }) => type === "auth");
+
+describe("credentials", () => {
+  it("survive 10,000 requests without losing a call", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    let ended = 0;
+    let right = 0;
+    const caller = async () => {
+      for (let n = 0; n < 420; n++) {
+        const [same] = await pump.call<[number]>("echo", [n]);
+        if (same === n) right++;
+        ended++;
+      }
+    };
+    const callers = Array.from({ length: 25 }, () => caller());
+    await world.run(30_000);
+    await Promise.all(callers);
+    expect([ended, right]).toEqual([10_500, 10_500]);
+    expect(agent.executed).toHaveLength(10_500);
+    expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
+  });
+});
+
+describe("a writer", () => {
+  it("stays within the relay's rate, whatever the size of its pieces", async () => {
+    const { world, pump, kept, relay } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    relay.received.length = 0;
+    const all = Promise.all(Array.from({ length: 6_000 }, () => writer.write(new Uint8Array(1))));
+    const follow = world.follow(all);
+    await world.run(1_000);
+    expect(relay.received.length).toBeLessThan(3_500);
+    await world.run(20_000);
+    expect(follow.times).toBe(1);
+    expect(kept).toHaveLength(6_000);
+  });
+
+  it("is written on at full speed, when the session token's requests are used up", async () => {
+    const { world, pump, kept } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    const all = Promise.all(Array.from({ length: 12_000 }, () => writer.write(new Uint8Array(1))));
+    await settle(
+      world,
+      all.then(() => writer.end()),
+    );
+    expect(kept).toHaveLength(12_000);
+    expect(authsOf(world)).toHaveLength(2);
+  });
+});
+
+describe("many agents", () => {
+  it("share one link, each call to its own agent, under one limit of the relay", async () => {
+    const world = new World();
+    const ids = Array.from({ length: 1_200 }, (_, n) => `agent-${n}`);
+    const agents = ids.map((id) => {
+      const agent = world.agent(id);
+      agent.handlers.set("who", ({ answer }) => answer(id));
+      return agent;
+    });
+    let second = 0;
+    let inSecond = 0;
+    let most = 0;
+    world.relay.toAgent = () => {
+      const now = Math.floor(world.clock.now() / 1000);
+      inSecond = now === second ? inSecond + 1 : 1;
+      second = now;
+      most = Math.max(most, inSecond);
+      return 5;
+    };
+    const client = await world.connected();
+    const round = async () => {
+      const calls = ids.map((id) => world.follow(client.agent(id, SECRET).call("who")));
+      await world.run(6_000);
+      expect(calls.map(({ result }) => result)).toEqual(ids);
+    };
+    await round();
+    await round();
+    expect(agents.every(({ executed }) => executed.length === 2)).toBe(true);
+    expect(most).toBeLessThan(2_500);
+  });
+
+  it("count what an agent sends as a use of its binding, as the relay does", async () => {
+    const world = new World();
+    const ids = Array.from({ length: 1_001 }, (_, n) => `agent-${n}`);
+    const [first = "", ...others] = ids;
+    const talker = world.agent(first);
+    for (const id of others) world.agent(id);
+    const client = await world.connected();
+    const events: unknown[] = [];
+    client.agent(first, SECRET).on("event", (_event, data) => events.push(data));
+    await world.run(1_000);
+    const callAll = async (of: string[]) => {
+      const calls = of.map((id) => world.follow(client.agent(id, SECRET).call("echo", [id])));
+      await world.run(3_000);
+      expect(calls.map(({ result }) => result)).toEqual(of.map((id) => [id]));
+    };
+    await callAll(others.slice(0, 500));
+    talker.emit("level", [1]);
+    await world.run(100);
+    await callAll(others.slice(500));
+    expect(events).toEqual([[1]]);
+    await callAll([first]);
+    expect(JSON.parse(world.relay.received.at(-1) ?? "{}")).not.toHaveProperty("type");
+  });
+});
