@@ -27,7 +27,7 @@ const FILES = {
     "scripts/**",
     "simulator/src/cli.test.ts",
     "simulator/src/start/start.test.ts",
-    "test/src/{agent-life,bridge,cli,flash,instruments,recipes,releases}/**",
+    "test/src/{agent-life,bridge,cli,console,flash,instruments,recipes,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, sieges and measurements: long, and seldom touched by a change. */
