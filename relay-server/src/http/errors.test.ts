@@ -72,7 +72,7 @@ test("unknown fields are ignored, as on /wss", async () => {
 
 test.each([
   ["/api/v1/nothing", 404],
-  ["/", 404],
+  ["/nothing", 404],
   ["/metrics", 404],
   ["/api/v1/agents/", 404],
   [`/api/v1/agents/${"a".repeat(300)}`, 404],
