@@ -4,8 +4,8 @@ import { PROOFS, SKIP_PROOFS } from "./scripts/proofs.ts";
 import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
 
 /**
- * Four projects, from the quickest answer to the slowest. A test file that is in none of these lists
- * is a unit test, and fails where it opens a socket or starts a process.
+ * Four projects, from the quickest answer to the slowest. A test file that is in none of these
+ * lists is a unit test, and fails where it opens a socket or starts a process.
  */
 const FILES = {
   /** Sockets, databases, terminals, in the test's own process. */
@@ -64,14 +64,15 @@ const { edge, process: processes, proof } = FILES;
 export default defineConfig({
   plugins: [loadStandIns()],
   test: {
-    // Over every test: no key and nonce may seal two different plaintexts, and no secret that a test
-    // made may stand in what programs log.
+    // Over every test: no key and nonce may seal two different plaintexts, and no secret that a
+    // test made may stand in what programs log.
     setupFiles: ["./test/src/instruments/setup.ts"],
     // What the tests start ends with them.
     globalSetup: ["./test/src/instruments/reaper.ts"],
     // Own processes, because tests send signals, change directories and start servers.
     pool: "forks",
-    // Many tests wait for processes of their own; one file more than there are cores keeps those busy.
+    // Many tests wait for processes of their own; one file more than there are cores keeps those
+    // busy.
     maxWorkers: availableParallelism() + 1,
     // Several times what any test needs alone: two cores may be shared with other work.
     testTimeout: 60_000,

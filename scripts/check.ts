@@ -1,8 +1,8 @@
 /**
  * `npm test`: everything CI checks, or the named steps only (`npm test -- lint types`).
- * Each step is the npm script of the same name. A step that fails does not stop the others, so one run
- * tells all there is to mend; the exit code is 1 if any failed. A proof that passed already with all that
- * it depends on as it is now is left out, and named; never in CI (proofs.ts).
+ * Each step is the npm script of the same name. A step that fails does not stop the others, so one
+ * run tells all there is to mend; the exit code is 1 if any failed. A proof that passed already
+ * with all that it depends on as it is now is left out, and named; never in CI (proofs.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
@@ -10,8 +10,8 @@ import { resolve } from "node:path";
 import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS } from "./proofs.ts";
 
 /**
- * Steps of one row run side by side; `generated` writes, and `tests` wants both cores, so that beside it
- * runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
+ * Steps of one row run side by side; `generated` writes, and `tests` wants both cores, so that
+ * beside it runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
  */
 const ROWS = [["lint", "boundaries", "types"], ["generated"], ["tests", "fuzz"]];
 /** Shows what it does as it does it, whatever runs beside it. */
@@ -31,7 +31,10 @@ interface Outcome {
 const MEMORY_DISK = "/dev/shm";
 const ROOM_BYTES = 2 ** 30;
 
-/** A folder for the tests' temporary files that no disk has to sync; null where there is none with room. */
+/**
+ * A folder for the tests' temporary files that no disk has to sync; null where there is none with
+ * room.
+ */
 function memoryFolder(): string | null {
   try {
     const { bavail, bsize } = statfsSync(MEMORY_DISK);

@@ -1,4 +1,7 @@
-/** docs/commands.md names every command and every flag of both programs, and none that does not exist. */
+/**
+ * docs/commands.md names every command and every flag of both programs, and none that does not
+ * exist.
+ */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";

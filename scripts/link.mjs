@@ -1,7 +1,7 @@
 /**
- * `npm run link [-- DIR]`: the checkout's commands as files on the PATH, in ~/.local/bin unless told
- * otherwise. Files and not aliases, so that `exec`, `timeout`, `sudo` and systemd find them too.
- * `--remove` takes them away. Run by whatever Node is there.
+ * `npm run link [-- DIR]`: the checkout's commands as files on the PATH, in ~/.local/bin unless
+ * told otherwise. Files and not aliases, so that `exec`, `timeout`, `sudo` and systemd find them
+ * too. `--remove` takes them away. Run by whatever Node is there.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";

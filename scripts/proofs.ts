@@ -1,7 +1,7 @@
 /**
- * The proofs: searches, sieges and measurements that take long and are seldom touched by a change. On
- * a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were when it was
- * last green; in CI (the variable CI is set) all run, every time.
+ * The proofs: searches, sieges and measurements that take long and are seldom touched by a change.
+ * On a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were
+ * when it was last green; in CI (the variable CI is set) all run, every time.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -28,7 +28,9 @@ const VARIABLES = ["ESPRUINO_BIN", "ESPRUINO_BIN_2630", "MODDABLE", "MODDABLE_HO
 interface Proof {
   /** Its test files. */
   readonly tests: readonly string[];
-  /** Files and folders that it depends on beside its own and ALWAYS; absent: the whole repository. */
+  /**
+   * Files and folders that it depends on beside its own and ALWAYS; absent: the whole repository.
+   */
   readonly inputs?: readonly string[];
 }
 

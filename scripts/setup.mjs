@@ -1,8 +1,8 @@
 /**
- * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node, and only
- * when something about them changed. It is the `pre…` step of the npm scripts, so it has to run on any
- * Node from 20 on with nothing installed, must be over at once when there is nothing to do, and never
- * writes to standard output.
+ * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node,
+ * and only when something about them changed. It is the `pre…` step of the npm scripts, so it has
+ * to run on any Node from 20 on with nothing installed, must be over at once when there is nothing
+ * to do, and never writes to standard output.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -81,7 +81,10 @@ async function takeLock() {
   }
 }
 
-/** Moves a dead process's lock away. Of two that try, one fails, or notices that it took a live one and puts it back. */
+/**
+ * Moves a dead process's lock away. Of two that try, one fails, or notices that it took a live one
+ * and puts it back.
+ */
 function breakStaleLock() {
   const text = readLock(lockFile);
   if (text === undefined) return true;
@@ -128,7 +131,8 @@ function ageOf(path) {
 async function install() {
   const isTerminal = Boolean(process.stderr.isTTY);
   say("installing dependencies (the first time, and whenever they change)");
-  // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would leave out the tests' tools.
+  // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would leave
+  // out the tests' tools.
   const env = { ...process.env, npm_config_loglevel: "error", NODE_ENV: "development" };
   // npm's own patience with a dead network is several minutes.
   env.npm_config_fetch_retries ??= "1";
@@ -217,7 +221,8 @@ async function main() {
   await takeLock();
   try {
     if (isReady()) return 0;
-    // Taken before, so that a file that changes while pnpm reads it makes the next run install again.
+    // Taken before, so that a file that changes while pnpm reads it makes the next run install
+    // again.
     const { stamp } = fingerprint();
     const { problem, stopped } = await install();
     if (stopped) return 128 + constants.signals[stopped];

@@ -59,8 +59,9 @@ const bare = (module: Module, replaced: ReadonlySet<string>): Piece => {
 };
 
 /**
- * Names inside functions made short, what nobody uses left out, blanks and comments dropped. esbuild
- * does no more than that here: with its syntax rewriting on, its output does not run on Espruino.
+ * Names inside functions made short, what nobody uses left out, blanks and comments dropped.
+ * esbuild does no more than that here: with its syntax rewriting on, its output does not run on
+ * Espruino.
  */
 const squeeze = (code: string): string => {
   const options = { minifyWhitespace: true, minifyIdentifiers: true, treeShaking: true } as const;
@@ -90,7 +91,9 @@ const checkNames = (modules: readonly Module[], natives: string | null): void =>
   }
 };
 
-/** Builds the file from `entry`, the path of a portable module; its exports are those of the file. */
+/**
+ * Builds the file from `entry`, the path of a portable module; its exports are those of the file.
+ */
 export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle => {
   const modules = modulesInOrder(entry, options.natives);
   checkNames(modules, options.natives);

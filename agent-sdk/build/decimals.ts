@@ -1,7 +1,7 @@
 /**
  * Pass for device programs: writes decimal literals as divisions of whole numbers. Espruino reads
- * whole numbers to 2^53 exactly and misses the last bits of others (0.3 becomes 0.30000000000000004), while
- * its division rounds as IEEE 754 wants.
+ * whole numbers to 2^53 exactly and misses the last bits of others (0.3 becomes
+ * 0.30000000000000004), while its division rounds as IEEE 754 wants.
  */
 import { simple } from "acorn-walk";
 import { applyChanges, type Change, parsePiece } from "./piece.ts";
@@ -47,7 +47,10 @@ export const exactly = (value: number): string => {
 const isPlain = (value: number, raw: string): boolean =>
   Number.isSafeInteger(value) && /^(\d+|0[xob][\da-f]+)$/i.test(raw);
 
-/** The code with every literal that is not a plain whole number written so. Lines stay where they are. */
+/**
+ * The code with every literal that is not a plain whole number written so. Lines stay where they
+ * are.
+ */
 export const exactDecimals = (code: string): string => {
   const changes: Change[] = [];
   simple(parsePiece(code), {

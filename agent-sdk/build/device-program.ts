@@ -1,7 +1,7 @@
 /**
  * A device program (one module of JavaScript; types are erased before) against what boards run:
- * every place that Espruino would not run as written, and the program as Espruino's `require` wants it,
- * with every line where it stood. `blindrelay check` and `flash` are made of it.
+ * every place that Espruino would not run as written, and the program as Espruino's `require` wants
+ * it, with every line where it stood. `blindrelay check` and `flash` are made of it.
  */
 import { type Comment, type Program, parse } from "acorn";
 import { checkDialect, type Finding } from "./dialect.ts";
@@ -159,7 +159,10 @@ export const toModule = (code: string): string =>
     (character) => `\\x${character.charCodeAt(0).toString(16)}`,
   );
 
-/** What a module may hold and a script, as a board reads it, may not: `await` at the top, `import.meta`. */
+/**
+ * What a module may hold and a script, as a board reads it, may not: `await` at the top,
+ * `import.meta`.
+ */
 const findingsOf = (script: string): Finding[] => {
   try {
     return checkDialect(script);
@@ -174,7 +177,9 @@ const findingsOf = (script: string): Finding[] => {
 const NAME_RULE = /^unknown or later defined name (\S+)$/;
 const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
 
-/** Everything in a device program that boards do not run as written, and what must be asked of one. */
+/**
+ * Everything in a device program that boards do not run as written, and what must be asked of one.
+ */
 export const checkProgram = (code: string): ProgramCheck => {
   const { edits, refused: unfit } = readModule(code);
   const refused = [...unfit];

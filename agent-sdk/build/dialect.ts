@@ -13,7 +13,10 @@ export interface Finding {
   readonly text: string;
 }
 
-/** Syntax that Espruino runs. Whatever is not here is refused, also what later versions of the language add. */
+/**
+ * Syntax that Espruino runs. Whatever is not here is refused, also what later versions of the
+ * language add.
+ */
 const SYNTAX = new Set(
   `Program ExpressionStatement BlockStatement EmptyStatement ReturnStatement IfStatement
   SwitchStatement SwitchCase ThrowStatement TryStatement CatchClause WhileStatement DoWhileStatement
@@ -178,7 +181,10 @@ const visitChildren = base as unknown as {
   readonly [type: string]: (node: unknown, state: unknown, next: (child: Any) => void) => void;
 };
 
-/** Names: define before use, known globals only, no function in a loop that captures the loop's variable. */
+/**
+ * Names: define before use, known globals only, no function in a loop that captures the loop's
+ * variable.
+ */
 const checkNames = (
   program: Node,
   guarded: readonly string[],

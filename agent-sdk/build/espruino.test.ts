@@ -1,4 +1,7 @@
-/** The files for Espruino: the same at every build, in the dialect, and guarded where built-ins are lenient. */
+/**
+ * The files for Espruino: the same at every build, in the dialect, and guarded where built-ins are
+ * lenient.
+ */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { espruinoFile } from "../src/testing/budgets.ts";

@@ -42,7 +42,9 @@ const LAZY = [
 /** What a device program may use: the agent of core/agent.ts, and the status. */
 const KEEP = ["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"];
 
-/** Built-ins that accept broken input there; natives.ts, the only module to name them, checks it. */
+/**
+ * Built-ins that accept broken input there; natives.ts, the only module to name them, checks it.
+ */
 export const GUARDED = ["atob"];
 
 const BOARD = {
@@ -55,10 +57,14 @@ const BOARD = {
 /** The file that a board keeps in Storage as "blindrelay". */
 export const buildEspruino = (): Bundle => bundle(at("../src/espruino/main.ts"), BOARD);
 
-/** The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets. */
+/**
+ * The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets.
+ */
 export const buildEspruinoSerial = (): Bundle => bundle(at("../src/espruino/serial.ts"), BOARD);
 
-/** Another portable module, made in the same way with a board's natives: tests on the engine use it. */
+/**
+ * Another portable module, made in the same way with a board's natives: tests on the engine use it.
+ */
 export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);
 
 /**

@@ -4,7 +4,8 @@
  *
  * Only where that cannot change a meaning: the expression has no function, assignment or `this` in
  * it; every parameter stands in it once, in their order (so arguments are evaluated as they were);
- * its other names are declared at the top level only; and the function is never passed on as a value.
+ * its other names are declared at the top level only; and the function is never passed on as a
+ * value.
  */
 import type { ArrowFunctionExpression, CallExpression, Expression, Node } from "acorn";
 import { full, fullAncestor } from "acorn-walk";

@@ -1,6 +1,6 @@
 /**
- * `npm run build:espruino`: makes dist/espruino/blindrelay.js and blindrelay-serial.js and prints what they
- * hold. Exit code 1 where one would not run on Espruino.
+ * `npm run build:espruino`: makes dist/espruino/blindrelay.js and blindrelay-serial.js and prints
+ * what they hold. Exit code 1 where one would not run on Espruino.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

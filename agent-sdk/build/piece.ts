@@ -36,7 +36,10 @@ export const applyChanges = (code: string, changes: readonly Change[]): string =
 
 type Tree = Node & Record<string, unknown>;
 
-/** How an identifier stands in its parent: as a name that is looked up, one that is declared, or a mere word. */
+/**
+ * How an identifier stands in its parent: as a name that is looked up, one that is declared, or a
+ * mere word.
+ */
 const roleOf = (node: Tree, parent: Tree | undefined): "use" | "declares" | "word" => {
   switch (parent?.type) {
     case "MemberExpression":

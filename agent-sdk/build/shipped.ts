@@ -1,9 +1,11 @@
 /**
  * What the published package has beside its modules and artefacts:
  *
- *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs (device-program.ts), in
+ *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs
+ *   (device-program.ts), in
  *                           one file, so that an agent on Node does not install a parser
- *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable modules
+ *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable
+ *   modules
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * The real XS engine, from the C sources that the npm package @agoric/xsnap carries: built once with the
- * package's own script into node_modules/.cache, found there afterwards. Tests that want it say why where it
- * cannot be had.
+ * The real XS engine, from the C sources that the npm package @agoric/xsnap carries: built once
+ * with the package's own script into node_modules/.cache, found there afterwards. Tests that want
+ * it say why where it cannot be had.
  *
  * As a program: builds it and prints its path.
  */
@@ -15,7 +15,10 @@ export type XsEngine =
   | { readonly kind: "found"; readonly path: string }
   | { readonly kind: "missing"; readonly reason: string };
 
-/** The script takes 30 s for each of its two goals on a busy machine; a lock this old is a dead process's. */
+/**
+ * The script takes 30 s for each of its two goals on a busy machine; a lock this old is a dead
+ * process's.
+ */
 const STALE_LOCK_MS = 600_000;
 const POLL_MS = 500;
 const PLATFORMS: { readonly [platform: string]: string } = { linux: "lin", darwin: "mac" };
@@ -33,7 +36,9 @@ const isStale = (lock: string): boolean => {
   }
 };
 
-/** Runs the package's script in a copy, because the store that pnpm links to must stay as it came. */
+/**
+ * Runs the package's script in a copy, because the store that pnpm links to must stay as it came.
+ */
 const build = (source: string, folder: string, binary: string): XsEngine => {
   const work = `${folder}.${process.pid}`;
   rmSync(work, { recursive: true, force: true });
@@ -55,7 +60,9 @@ const build = (source: string, folder: string, binary: string): XsEngine => {
   return { kind: "found", path: join(folder, binary) };
 };
 
-/** Finds the engine, or builds it, which takes a minute once. Waits while another process builds it. */
+/**
+ * Finds the engine, or builds it, which takes a minute once. Waits while another process builds it.
+ */
 export const findXsEngine = async (): Promise<XsEngine> => {
   const platform = PLATFORMS[process.platform];
   if (platform === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Scripts for the bare XS engine, which knows no modules: the Moddable build with stand-ins for what
- * the SDK has (src/testing/xs), and whatever is run on it.
+ * Scripts for the bare XS engine, which knows no modules: the Moddable build with stand-ins for
+ * what the SDK has (src/testing/xs), and whatever is run on it.
  */
 import { resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
@@ -49,7 +49,10 @@ const script = async (contents: string, modules: XsModules): Promise<string> => 
   return outputFiles[0]?.text ?? "";
 };
 
-/** A device with these programs (name to the file that exports one); driven by src/testing/xs-device.ts. */
+/**
+ * A device with these programs (name to the file that exports one); driven by
+ * src/testing/xs-device.ts.
+ */
 export const deviceScript = (
   modules: XsModules,
   programs: { readonly [name: string]: string },

@@ -3,9 +3,9 @@
  * descriptor 4. A message's first byte says what it is: `e` evaluate, `?` command (either way), `/`
  * answer to the engine's command, `.` done, `!` thrown, `w` write a snapshot.
  *
- * Everything but the end is synchronous, over named pipes: so an agent in XS can stand wherever one in
- * this process can, also under a virtual clock. Always give a computation limit, or an endless loop in
- * the script is an endless loop here.
+ * Everything but the end is synchronous, over named pipes: so an agent in XS can stand wherever one
+ * in this process can, also under a virtual clock. Always give a computation limit, or an endless
+ * loop in the script is an endless loop here.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdtempSync, readSync, rmSync, writeSync } from "node:fs";
@@ -31,7 +31,10 @@ export interface XsWorkerOptions {
   readonly engine: string;
   /** Steps that one crank may take; over it the engine ends with XS_TOO_MUCH_COMPUTATION. */
   readonly maxCompute: number;
-  /** Of data (heap and anonymous mappings), for the whole process; Linux holds it to that; over it the engine ends with XS_NOT_ENOUGH_MEMORY. */
+  /**
+   * Of data (heap and anonymous mappings), for the whole process; Linux holds it to that; over it
+   * the engine ends with XS_NOT_ENOUGH_MEMORY.
+   */
   readonly maxMemoryKiB?: number;
   /** Answers `issueCommand` of the script; the script waits meanwhile. */
   readonly answer?: (command: Buffer) => Uint8Array;

@@ -15,10 +15,19 @@ export type {
   TimerPort,
 } from "@blindrelay/protocol";
 
-/** Small named texts on a medium that survives a power cut. Names: lower-case letters, digits, ".", at most 28. */
+/**
+ * Small named texts on a medium that survives a power cut. Names: lower-case letters, digits, ".",
+ * at most 28.
+ */
 export interface StoragePort {
-  /** What the medium holds now, or null where there is nothing by that name. Throws where it cannot be read. */
+  /**
+   * What the medium holds now, or null where there is nothing by that name. Throws where it cannot
+   * be read.
+   */
   read(name: string): string | null;
-  /** Durable when it returns; cut short, it leaves anything under this name and nothing else changed. */
+  /**
+   * Durable when it returns; cut short, it leaves anything under this name and nothing else
+   * changed.
+   */
   write(name: string, text: string): void;
 }

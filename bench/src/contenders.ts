@@ -1,4 +1,7 @@
-/** What is measured against each other: forwarders in processes of their own, with connected pairs of a client and an agent. */
+/**
+ * What is measured against each other: forwarders in processes of their own, with connected pairs
+ * of a client and an agent.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

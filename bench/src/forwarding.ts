@@ -1,6 +1,7 @@
 /**
- * What forwarding one message costs the forwarder's processor. Messages go round: the client of a pair sends a bare packet, its agent
- * sends it back, and so on, `window` of them under way for each pair.
+ * What forwarding one message costs the forwarder's processor. Messages go round: the client of a
+ * pair sends a bare packet, its agent sends it back, and so on, `window` of them under way for each
+ * pair.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Contender, Pair } from "./contenders.ts";

@@ -1,7 +1,8 @@
 /**
- * How contenders are compared on a machine whose speed wanders by a quarter: all are up at once and take turns in short slices, the
- * order is reversed each cycle, each is drained before the next begins, and what counts is the ratio within a cycle, as the median
- * over all cycles. The yardstick takes part twice; a run in which it does not equal itself is void.
+ * How contenders are compared on a machine whose speed wanders by a quarter: all are up at once and
+ * take turns in short slices, the order is reversed each cycle, each is drained before the next
+ * begins, and what counts is the ratio within a cycle, as the median over all cycles. The yardstick
+ * takes part twice; a run in which it does not equal itself is void.
  */
 
 /** Runs one slice of a contender; resolves with what one unit of work cost (microseconds). */

@@ -1,4 +1,7 @@
-/** `npm run bench`: how fast the relay and the suites are; with --sizes, what the boards' builds cost. */
+/**
+ * `npm run bench`: how fast the relay and the suites are; with --sizes, what the boards' builds
+ * cost.
+ */
 import { parseArgs } from "node:util";
 
 const USAGE = `usage: npm run bench -- [--cycles N] [--json]

@@ -17,7 +17,10 @@ export class Peer {
     this.link = link;
   }
 
-  /** Rejects where the connection does not open. One that closes later ends the benchmark with an error. */
+  /**
+   * Rejects where the connection does not open. One that closes later ends the benchmark with an
+   * error.
+   */
   static connect(url: string): Promise<Peer> {
     return new Promise((resolve, reject) => {
       const link = links.connect(url, {

@@ -1,4 +1,7 @@
-/** What the builds for Espruino and Moddable cost on the real engines that are here, beside the limits. */
+/**
+ * What the builds for Espruino and Moddable cost on the real engines that are here, beside the
+ * limits.
+ */
 
 import {
   espruinoFile,
@@ -18,7 +21,9 @@ import { measureEspruino } from "@blindrelay/agent-sdk/testing/espruino-sizes";
 import { measureXs } from "@blindrelay/agent-sdk/testing/xs-sizes";
 import type { Report } from "./report.ts";
 
-/** Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */
+/**
+ * Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2".
+ */
 const CALLS = { "1": 3, "2": 10 };
 
 export interface Skipped {

@@ -129,8 +129,8 @@ export class Agent {
   /** So many packets of the agent, events or answers, got lost on the way. */
   on(what: "gap", fn: (packets: number) => void): () => void;
   /**
-   * The session that events arrive by ended, for this reason, and was opened anew: events in between
-   * are missing.
+   * The session that events arrive by ended, for this reason, and was opened anew: events in
+   * between are missing.
    */
   on(what: "reopened", fn: (reason: string) => void): () => void;
   on(
@@ -248,7 +248,9 @@ export class Client {
     );
   }
 
-  /** Connects; resolves once authenticated. Rejects with a CallError at the first failure, closed. */
+  /**
+   * Connects; resolves once authenticated. Rejects with a CallError at the first failure, closed.
+   */
   start(): Promise<this> {
     return new Promise((resolve, reject) => {
       const off = this.on("link", (report) => {

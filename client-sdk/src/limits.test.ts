@@ -1,4 +1,7 @@
-/** At the relay's own limits: 10,000 requests of a session token, 1,000 messages a second, 1,024 bindings. */
+/**
+ * At the relay's own limits: 10,000 requests of a session token, 1,000 messages a second, 1,024
+ * bindings.
+ */
 import { describe, expect, it } from "vitest";
 import type { WriteStream } from "./streams.ts";
 import { house, settle } from "./testing/streams.ts";

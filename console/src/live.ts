@@ -108,7 +108,10 @@ export class Live {
     client.on("presence", (presence) => this.#present(presence));
   }
 
-  /** From a login to a live link. `ended` is told once why the page cannot go on. Rejects with a Trouble. */
+  /**
+   * From a login to a live link. `ended` is told once why the page cannot go on. Rejects with a
+   * Trouble.
+   */
   static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Live> {
     const token = login.access_token;
     const session = await ask<SessionAnswer>("auth/session", { method: "POST", token });

@@ -10,7 +10,9 @@ export const useLive = (live: Live): void => {
   useEffect(() => live.watch(() => draw(undefined)), [live]);
 };
 
-/** A view's heading. It takes the focus when the view opens, so that a screen reader begins there. */
+/**
+ * A view's heading. It takes the focus when the view opens, so that a screen reader begins there.
+ */
 export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
   const ref = useRef<HTMLHeadingElement>(null);
   useEffect(() => ref.current?.focus(), []);

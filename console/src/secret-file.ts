@@ -1,4 +1,7 @@
-/** An end-to-end secret out of a file that the user chose: a keyring, an `.env` file, or the bare text. */
+/**
+ * An end-to-end secret out of a file that the user chose: a keyring, an `.env` file, or the bare
+ * text.
+ */
 
 export interface FoundSecret {
   readonly agentToken: string;

@@ -5,7 +5,10 @@
  * [portable]
  */
 
-/** `now`: at once, after mending the message or session; `later`: after a wait; `no`: something must change first. */
+/**
+ * `now`: at once, after mending the message or session; `later`: after a wait; `no`: something must
+ * change first.
+ */
 export type RetryAdvice = "now" | "later" | "no";
 
 export interface ErrorEntry {

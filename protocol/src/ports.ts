@@ -1,6 +1,7 @@
 /**
- * What the cores of agents and clients ask of the runtime around them; each runtime fills these with
- * one small edge, and tests with a virtual clock. Crypto is a port too: Suite (crypto/suite.ts).
+ * What the cores of agents and clients ask of the runtime around them; each runtime fills these
+ * with one small edge, and tests with a virtual clock. Crypto is a port too: Suite
+ * (crypto/suite.ts).
  *
  * [portable] types only, nothing is left of this file at run time.
  */
@@ -9,9 +10,14 @@
 export interface Link {
   /** Queues one text message. After `close` or `closed` it does nothing. */
   send(text: string): void;
-  /** Ends the link; `closed` still comes, once. `code` is 1000 or 3000-4999 (RFC 6455 section 7.4). */
+  /**
+   * Ends the link; `closed` still comes, once. `code` is 1000 or 3000-4999 (RFC 6455 section 7.4).
+   */
   close(code: number, reason: string): void;
-  /** Bytes queued and not yet taken by the network, where the runtime knows: the core then stops adding. */
+  /**
+   * Bytes queued and not yet taken by the network, where the runtime knows: the core then stops
+   * adding.
+   */
   queuedBytes?(): number;
 }
 
@@ -38,13 +44,16 @@ export interface TimerPort {
   clear(handle: unknown): void;
 }
 
-/** `length` random bytes. Never relied on for freshness: some boards give the same after every reset. */
+/**
+ * `length` random bytes. Never relied on for freshness: some boards give the same after every
+ * reset.
+ */
 export type Random = (length: number) => Uint8Array;
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /**
- * A line for whoever runs the device. Never given secrets or plaintext. `thrown`: what a device program
- * threw, for runtimes that can show its stack.
+ * A line for whoever runs the device. Never given secrets or plaintext. `thrown`: what a device
+ * program threw, for runtimes that can show its stack.
  */
 export type Log = (level: LogLevel, message: string, fields?: object, thrown?: unknown) => void;

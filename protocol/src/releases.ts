@@ -13,7 +13,10 @@ export const RELEASE_VERSION_PATTERN =
 export const RELEASE_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]*$";
 export const MAX_RELEASE_NAME_LENGTH = 32;
 
-/** How an artefact is uploaded and downloaded, and the header of an upload that carries its signature. */
+/**
+ * How an artefact is uploaded and downloaded, and the header of an upload that carries its
+ * signature.
+ */
 export const ARTIFACT_MEDIA_TYPE = "application/octet-stream";
 export const SIGNATURE_HEADER = "release-signature";
 
@@ -101,7 +104,9 @@ const comparePre = (a: readonly string[], b: readonly string[]): number => {
 /** Whether a text is a version by SemVer 2.0.0, with or without build metadata. */
 export const isVersionText = (text: string): boolean => readVersion(text) !== null;
 
-/** Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false where either is none. */
+/**
+ * Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false where either is none.
+ */
 export const isAbove = (a: string, b: string): boolean => {
   const left = readVersion(a);
   const right = readVersion(b);

@@ -9,11 +9,15 @@
 export const LOGIN_TTL_S = 3600;
 export const SESSION_TTL_S = 86400;
 export const SESSION_MAX_REQUESTS = 10000;
-/** A retired credential's hash is kept this long, so that a stale device is not taken for a guesser. */
+/**
+ * A retired credential's hash is kept this long, so that a stale device is not taken for a guesser.
+ */
 export const RETIRED_TOKEN_KEPT_S = 30 * 86400;
 /** How long a request with an Idempotency-Key is known again. */
 export const IDEMPOTENCY_TTL_S = 86400;
-/** Anything else than a well-formed `e2e_` secret must have this many characters, and be asked for. */
+/**
+ * Anything else than a well-formed `e2e_` secret must have this many characters, and be asked for.
+ */
 export const MIN_FOREIGN_SECRET_LENGTH = 32;
 /** Compared byte for byte, unique on the relay. */
 export const AGENT_ID_PATTERN = "^[A-Za-z0-9_-]{1,64}$";
@@ -58,7 +62,10 @@ export const MAX_UNREADABLE_IN_A_ROW = 3;
 /** A message is one frame; whoever splits it has so many, and so long for all of them. */
 export const MAX_FRAGMENTS = 64;
 export const FRAGMENTS_TIMEOUT_MS = 30000;
-/** Messages refused as RATE_LIMITED, and how many of them a second forgets: one more ends the connection. */
+/**
+ * Messages refused as RATE_LIMITED, and how many of them a second forgets: one more ends the
+ * connection.
+ */
 export const MAX_RATE_REFUSALS = 10000;
 export const RATE_REFUSALS_FORGOTTEN_PER_SECOND = 100;
 export const OUTBOX_BYTES = 1048576;

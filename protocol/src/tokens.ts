@@ -35,7 +35,9 @@ const CHECKSUM_DIGITS = 6;
 /** A regular expression (source) that finds every secret of ours in a text, for secret scanners. */
 export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}\\b";
 
-/** Big-endian bytes as base62, padded on the left to `digits`. Long division, as boards lack BigInt. */
+/**
+ * Big-endian bytes as base62, padded on the left to `digits`. Long division, as boards lack BigInt.
+ */
 const toBase62 = (bytes: Uint8Array, digits: number): string => {
   const rest = new Uint8Array(bytes.length);
   rest.set(bytes, 0);
@@ -52,7 +54,9 @@ const toBase62 = (bytes: Uint8Array, digits: number): string => {
   return text;
 };
 
-/** Base62 digits as 32 big-endian bytes; null where a character is no digit or the number too big. */
+/**
+ * Base62 digits as 32 big-endian bytes; null where a character is no digit or the number too big.
+ */
 const fromBase62 = (text: string): Uint8Array | null => {
   const bytes = new Uint8Array(32);
   for (let d = 0; d < text.length; d++) {

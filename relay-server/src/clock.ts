@@ -1,7 +1,8 @@
 /**
- * The relay's two clocks. Timers, deadlines and lock-outs go by the steady one, which no correction of the
- * machine's time moves; what is written down or compared with what was (expiry, one-time codes, retention)
- * goes by the wall clock, as it is at that moment, so that a glitch ends with its correction.
+ * The relay's two clocks. Timers, deadlines and lock-outs go by the steady one, which no correction
+ * of the machine's time moves; what is written down or compared with what was (expiry, one-time
+ * codes, retention) goes by the wall clock, as it is at that moment, so that a glitch ends with its
+ * correction.
  */
 
 /** Milliseconds. */

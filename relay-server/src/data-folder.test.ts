@@ -1,4 +1,6 @@
-/** Where the relay keeps its data by default, and that git does not see it in a repository either. */
+/**
+ * Where the relay keeps its data by default, and that git does not see it in a repository either.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * The default data folder: where each system keeps a program's state for one person, so that neither
- * store nor master key lies in the folder a command happens to run in, such as a checkout.
+ * The default data folder: where each system keeps a program's state for one person, so that
+ * neither store nor master key lies in the folder a command happens to run in, such as a checkout.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * A disk that is full, broken or slow, under a relay that runs: it says so in time and by the right name,
- * takes no new work meanwhile, and what it acknowledged is there afterwards.
+ * A disk that is full, broken or slow, under a relay that runs: it says so in time and by the right
+ * name, takes no new work meanwhile, and what it acknowledged is there afterwards.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";

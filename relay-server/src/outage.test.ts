@@ -1,6 +1,6 @@
 /**
- * A relay whose PostgreSQL is cut off, stands still, goes away and comes back, under requests: it says 503
- * in time, ends for none of it, keeps every link, and forgets nothing that it has counted.
+ * A relay whose PostgreSQL is cut off, stands still, goes away and comes back, under requests: it
+ * says 503 in time, ends for none of it, keeps every link, and forgets nothing that it has counted.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -130,7 +130,8 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     }
     const [ok, readyMs] = await ready;
     expect(ok).toBe(false);
-    // The promise is 1 s and 2 s; a busy machine gets as much again, and a wait without a bound fails.
+    // The promise is 1 s and 2 s; a busy machine gets as much again, and a wait without a bound
+    // fails.
     expect(readyMs).toBeLessThan(2000);
     expect(tookMs).toBeLessThan(4000);
     network.heal();

@@ -1,6 +1,6 @@
 /**
- * The commands of `blindrelay-server` (docs/commands.md). Runs nothing by itself; what a command does is
- * loaded when it runs, so that `--help` needs neither a database nor a web server.
+ * The commands of `blindrelay-server` (docs/commands.md). Runs nothing by itself; what a command
+ * does is loaded when it runs, so that `--help` needs neither a database nor a web server.
  */
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
@@ -28,7 +28,10 @@ const describe = (key: ConfigKey): string => {
   return `${schema.description}${fallback === "" ? "" : ` (default: ${fallback})`}`;
 };
 
-/** A list may be given in one flag, separated by commas, or in several. Other flags: the last one wins. */
+/**
+ * A list may be given in one flag, separated by commas, or in several. Other flags: the last one
+ * wins.
+ */
 const repeated =
   (key: ConfigKey) =>
   (value: string, before?: string): string =>

@@ -1,4 +1,7 @@
-/** The whole relay on real sockets: what REST ends, ends on `/wss` too, and both count failures together. */
+/**
+ * The whole relay on real sockets: what REST ends, ends on `/wss` too, and both count failures
+ * together.
+ */
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";

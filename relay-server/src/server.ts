@@ -52,7 +52,9 @@ export interface RunningServer {
   readonly failed: Promise<Failure>;
   /** Reads the certificate's files again, where there are any. */
   reloadTls(): void;
-  /** Drains: links are told to come back and closed with 1012, then everything ends. Once is enough. */
+  /**
+   * Drains: links are told to come back and closed with 1012, then everything ends. Once is enough.
+   */
   stop(): Promise<void>;
 }
 
@@ -307,7 +309,9 @@ const links = (hub: Hub, nowMs: () => number): Links => ({
   endSession: (sessionHash) => hub.endSession(sessionHash, "REVOKED", nowMs()),
 });
 
-/** What node says where it is the address that cannot be listened on, and no other port would help. */
+/**
+ * What node says where it is the address that cannot be listened on, and no other port would help.
+ */
 const WRONG_HOST = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
 
 /** `which`: how the flags of the listener begin. */

@@ -1,7 +1,7 @@
 /**
- * The boundaries lint: `node scripts/boundaries/check.ts [ROOT]`. Reads every source of the workspace and says
- * where one breaks a rule of `rules.ts`, by which chain of imports, and why that rule exists.
- * Exit 0 when all rules hold, 1 when one does not.
+ * The boundaries lint: `node scripts/boundaries/check.ts [ROOT]`. Reads every source of the
+ * workspace and says where one breaks a rule of `rules.ts`, by which chain of imports, and why that
+ * rule exists. Exit 0 when all rules hold, 1 when one does not.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { matchesGlob, resolve } from "node:path";
@@ -34,7 +34,9 @@ export interface Violation {
   path: string;
   line: number;
   what: string;
-  /** From a file the rule is about to the one it must not reach; each as `file:line` but the last. */
+  /**
+   * From a file the rule is about to the one it must not reach; each as `file:line` but the last.
+   */
   chain: string[];
   reason: string;
 }
@@ -170,9 +172,9 @@ const startOf = (graph: Graph, globs: string[]): string[] =>
   [...graph.modules.keys()].filter((path) => matches(path, globs) && !matches(path, TEST_FILES));
 
 /**
- * Breadth first from all of `start` at once, so a chain is the shortest one and begins at the last file of
- * `start` on it. `enter` sees every import with the chain that leads up to it, and says whether to go on.
- * Returns every file entered with its chain.
+ * Breadth first from all of `start` at once, so a chain is the shortest one and begins at the last
+ * file of `start` on it. `enter` sees every import with the chain that leads up to it, and says
+ * whether to go on. Returns every file entered with its chain.
  */
 function walk(
   graph: Graph,
@@ -223,7 +225,10 @@ export function formatViolation(violation: Violation): string {
   return `${path}:${line}  ${what}\n${way}    ${rule}: ${reason}\n`;
 }
 
-/** All sources and package.json files of the workspace's packages; `folders` that are not there are left out. */
+/**
+ * All sources and package.json files of the workspace's packages; `folders` that are not there are
+ * left out.
+ */
 export function readWorkspace(root: string, folders: readonly string[]): Map<string, string> {
   const files = new Map<string, string>();
   const visit = (folder: string): void => {

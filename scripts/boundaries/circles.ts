@@ -1,12 +1,14 @@
 /**
- * Import circles, of files and of rooms (the folders of a package). Types count: a type in the wrong
- * file ties two files together just as a value does, for whoever reads or moves them.
+ * Import circles, of files and of rooms (the folders of a package). Types count: a type in the
+ * wrong file ties two files together just as a value does, for whoever reads or moves them.
  */
 import type { Edge, Graph } from "./graph.ts";
 
 /** One edge of a circle for each place to look at. */
 export interface Circle {
-  /** The names of the files or rooms, in the order of the circle, the first one again at the end. */
+  /**
+   * The names of the files or rooms, in the order of the circle, the first one again at the end.
+   */
   names: string[];
   edges: Edge[];
 }
@@ -15,11 +17,16 @@ export interface Circle {
 export const fileCircles = (graph: Graph, keep: (path: string) => boolean): Circle[] =>
   circles(importsOf(graph, keep), (path) => path);
 
-/** Circles of rooms: two folders of one package that import each other, directly or through others. */
+/**
+ * Circles of rooms: two folders of one package that import each other, directly or through others.
+ */
 export const roomCircles = (graph: Graph, keep: (path: string) => boolean): Circle[] =>
   circles(importsOf(graph, keep), roomOf);
 
-/** `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` is its own room. */
+/**
+ * `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` is its own
+ * room.
+ */
 export const roomOf = (path: string): string => {
   const parts = path.split("/");
   const depth = parts[1] === "src" ? 3 : 2;
@@ -31,7 +38,8 @@ function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {
   for (const [path, { edges: own }] of graph.modules) {
     if (!keep(path)) continue;
     for (const edge of own) {
-      // `new URL("./worker.ts", import.meta.url)` names a program that is started, not one that is imported.
+      // `new URL("./worker.ts", import.meta.url)` names a program that is started, not one that is
+      // imported.
       if (edge.target.kind === "file" && edge.how === "import" && keep(edge.target.path)) {
         edges.push(edge);
       }

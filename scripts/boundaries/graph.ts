@@ -1,13 +1,16 @@
 /**
- * The import graph of the workspace, from texts alone: types are stripped, the rest is parsed, and every
- * way of loading another file becomes an edge. Nothing is executed and no node_modules is read.
+ * The import graph of the workspace, from texts alone: types are stripped, the rest is parsed, and
+ * every way of loading another file becomes an edge. Nothing is executed and no node_modules is
+ * read.
  */
 import { builtinModules, stripTypeScriptTypes } from "node:module";
 import { posix } from "node:path";
 import { type Node, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 
-/** Path relative to the root, with forward slashes -> text. Sources and the packages' package.json. */
+/**
+ * Path relative to the root, with forward slashes -> text. Sources and the packages' package.json.
+ */
 export type Files = ReadonlyMap<string, string>;
 
 export type Target =
@@ -16,7 +19,9 @@ export type Target =
   | { kind: "npm"; name: string }
   /** Something that is not a source: JSON, a WebAssembly file, a page. */
   | { kind: "asset"; path: string }
-  /** Nothing can be said about where this leads: a missing file, an unknown door, a computed name. */
+  /**
+   * Nothing can be said about where this leads: a missing file, an unknown door, a computed name.
+   */
   | { kind: "unknown"; why: string };
 
 export interface Edge {
@@ -124,7 +129,10 @@ function valueEdges(from: string, program: Program): Found[] {
   return edges;
 }
 
-/** `import type`, `export type … from` and `import("…").T`: gone once stripped, so found in the text. */
+/**
+ * `import type`, `export type … from` and `import("…").T`: gone once stripped, so found in the
+ * text.
+ */
 function typeEdges(from: string, text: string): Found[] {
   if (!/\.m?ts$/.test(from)) return [];
   const edges: Found[] = [];

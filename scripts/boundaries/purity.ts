@@ -1,6 +1,7 @@
 /**
  * Where a program leaves its own room: every use of a global that reads a clock, randomness or the
- * environment, and everything that waits. A local name that happens to be called the same is no use.
+ * environment, and everything that waits. A local name that happens to be called the same is no
+ * use.
  */
 import type { Node, Program } from "acorn";
 import { ancestor } from "acorn-walk";
@@ -75,7 +76,9 @@ function isGivenDate(parent: AnyNode | undefined, node: { name: string } & Node)
   return first !== undefined && first.type !== "SpreadElement";
 }
 
-/** `Math` is arithmetic apart from `random`; held whole, nobody knows what is taken from it later. */
+/**
+ * `Math` is arithmetic apart from `random`; held whole, nobody knows what is taken from it later.
+ */
 function mathUse(parent: AnyNode | undefined, node: Node): string | undefined {
   if (parent?.type !== "MemberExpression" || parent.object !== node) return "Math held as a value";
   const property = parent.property as AnyNode;

@@ -13,7 +13,10 @@ export interface ReachRule {
   reason: string;
 }
 
-/** Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no outer world. */
+/**
+ * Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no outer
+ * world.
+ */
 export interface PureRule {
   kind: "pure";
   name: string;
@@ -44,7 +47,9 @@ export interface ImportersRule {
   reason: string;
 }
 
-/** Files that load nothing but Node, each other and what `mayLoad` names; tests and types included. */
+/**
+ * Files that load nothing but Node, each other and what `mayLoad` names; tests and types included.
+ */
 export interface ConfinedRule {
   kind: "confined";
   name: string;
@@ -53,7 +58,10 @@ export interface ConfinedRule {
   reason: string;
 }
 
-/** No two files, or no two rooms, that import each other, directly or through others; types included. */
+/**
+ * No two files, or no two rooms, that import each other, directly or through others; types
+ * included.
+ */
 export interface CirclesRule {
   kind: "circles";
   name: string;
@@ -166,7 +174,10 @@ export const RULES: Rule[] = [
   },
 ];
 
-/** Globals that read a clock, randomness or the environment, or that wait. Also whatever reaches them by a detour. */
+/**
+ * Globals that read a clock, randomness or the environment, or that wait. Also whatever reaches
+ * them by a detour.
+ */
 export const IMPURE_GLOBALS = new Set([
   ...["Date", "Temporal", "Intl", "performance"],
   ...["crypto", "WeakRef", "FinalizationRegistry"],

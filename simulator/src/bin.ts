@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-/** The installed `blindrelay-sim`: an older Node is told so, before it meets what it does not have. */
+/**
+ * The installed `blindrelay-sim`: an older Node is told so, before it meets what it does not have.
+ */
 import { readFileSync } from "node:fs";
 
 const { engines } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));

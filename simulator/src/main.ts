@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** `blindrelay-sim`: the commands of docs/commands.md. Answers go to standard output, all else to standard error. */
+/**
+ * `blindrelay-sim`: the commands of docs/commands.md. Answers go to standard output, all else to
+ * standard error.
+ */
 import { enableCompileCache } from "node:module";
 
 enableCompileCache();

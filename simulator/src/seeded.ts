@@ -1,9 +1,15 @@
-/** Numbers from a seed: the same on every machine, so that a run can be told by its seed. Not for secrets. */
+/**
+ * Numbers from a seed: the same on every machine, so that a run can be told by its seed. Not for
+ * secrets.
+ */
 
 /** Draws whole numbers from 0 to below `limit` (at most 2^32). */
 export type Draw = (limit: number) => number;
 
-/** A stream of numbers for a text such as `"42/valve-7"`; other texts give unrelated streams. Bob Jenkins' small generator. */
+/**
+ * A stream of numbers for a text such as `"42/valve-7"`; other texts give unrelated streams. Bob
+ * Jenkins' small generator.
+ */
 export function seeded(text: string): Draw {
   let a = 0xf1ea5eed;
   let b = text.length;

@@ -1,4 +1,7 @@
-/** The agents of one's account, as several commands need them: over REST, with their secrets in the keyring. */
+/**
+ * The agents of one's account, as several commands need them: over REST, with their secrets in the
+ * keyring.
+ */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
@@ -22,7 +25,9 @@ export const makeKey = (version: Version): Key => ({
   packet_version: version,
 });
 
-/** Keeps an agent's secret in the keyring, or forgets it (null); without a profile nothing is kept. */
+/**
+ * Keeps an agent's secret in the keyring, or forgets it (null); without a profile nothing is kept.
+ */
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
   if (settings.profile === null) return;
   settings.update((profile) => {

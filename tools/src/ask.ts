@@ -1,4 +1,6 @@
-/** Questions to the person at the terminal. They go to standard error, like all that is no answer. */
+/**
+ * Questions to the person at the terminal. They go to standard error, like all that is no answer.
+ */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
@@ -11,7 +13,10 @@ export interface Questions {
   close(): void;
 }
 
-/** Close it: until then the terminal is held. Throws a Failure (usage) where nobody is there; `instead` says what to do then. */
+/**
+ * Close it: until then the terminal is held. Throws a Failure (usage) where nobody is there;
+ * `instead` says what to do then.
+ */
 export const questions = (instead: string): Questions => {
   if (!process.stdin.isTTY) throw new Failure("usage", `nobody to ask: ${instead}`);
   let hidden = false;

@@ -1,4 +1,7 @@
-/** What a device needs to be an agent, written as its firmware or a shell takes it. Secrets included. */
+/**
+ * What a device needs to be an agent, written as its firmware or a shell takes it. Secrets
+ * included.
+ */
 import type { Key } from "./config/profile.ts";
 import { httpBase } from "./config/settings.ts";
 

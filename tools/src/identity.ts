@@ -1,4 +1,6 @@
-/** Which agent a command is to be: flags, then the environment, then the profile and its keyring. */
+/**
+ * Which agent a command is to be: flags, then the environment, then the profile and its keyring.
+ */
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { AgentExport } from "@blindrelay/protocol/schema/rest";
 import { accountRest, agentPath } from "./account.ts";
@@ -18,7 +20,10 @@ interface IdentityFlags {
   readonly stateDir?: string;
 }
 
-/** The relay token comes from the environment, else, for an agent of the profile's account, from the relay. */
+/**
+ * The relay token comes from the environment, else, for an agent of the profile's account, from the
+ * relay.
+ */
 const relayTokenOf = async (settings: Settings, agentId: string): Promise<string> => {
   const given = settings.relayToken();
   if (given !== null) return given;

@@ -12,11 +12,13 @@ process.removeAllListeners("warning");
 
 const { exitCodeOf, makeProgram } = await import("./program.ts");
 const { isClaimed } = await import("./uncaught.ts");
-// A reader that went away (`… | head`) ends the command as it would any other; a full disk does not.
+// A reader that went away (`… | head`) ends the command as it would any other; a full disk does
+// not.
 const endUnwritten = (error: NodeJS.ErrnoException): never =>
   process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
 process.stdout.on("error", endUnwritten);
-// What throws outside of every command's own code; a device program's timers and promises are claimed.
+// What throws outside of every command's own code; a device program's timers and promises are
+// claimed.
 process.on("uncaughtException", (error) => {
   if (!isClaimed(error)) process.exit(exitCodeOf(error));
 });

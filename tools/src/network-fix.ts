@@ -1,4 +1,7 @@
-/** What a person can do about a relay that cannot be reached, by what the system says of the failure. */
+/**
+ * What a person can do about a relay that cannot be reached, by what the system says of the
+ * failure.
+ */
 
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [

@@ -1,8 +1,8 @@
 /** Standard output is for answers, standard error for all else (docs/commands.md). */
 
 /**
- * What agents and relays say must not steer the terminal it is printed on, nor turn the order of its
- * characters (Unicode's bidirectional controls): all control characters but the line end.
+ * What agents and relays say must not steer the terminal it is printed on, nor turn the order of
+ * its characters (Unicode's bidirectional controls): all control characters but the line end.
  */
 const STEERING =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.

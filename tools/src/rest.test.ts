@@ -1,4 +1,6 @@
-/** What a person is told, and a script gets as exit code, whatever stands where the relay should be. */
+/**
+ * What a person is told, and a script gets as exit code, whatever stands where the relay should be.
+ */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** The relay's REST interface (section 4 of the contract) for commands: JSON in and out, failures as exit codes. */
+/**
+ * The relay's REST interface (section 4 of the contract) for commands: JSON in and out, failures as
+ * exit codes.
+ */
 import { Readable } from "node:stream";
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import { Failure, type FailureKind } from "./failure.ts";

@@ -1,6 +1,6 @@
 /**
- * Errors that no code of a command caught. While a device program runs in this process, what its timers
- * and promises throw is its own; everything else is a bug in blindrelay.
+ * Errors that no code of a command caught. While a device program runs in this process, what its
+ * timers and promises throw is its own; everything else is a bug in blindrelay.
  */
 import { fileURLToPath } from "node:url";
 
@@ -27,7 +27,10 @@ const OURS = [
   ),
 ].map((door) => new URL("./", door).href);
 
-/** A frame's file, line and column: `at fn (file:///a.js:1:2)`, `at /a.js:1:2`. Node's own are `node:…`. */
+/**
+ * A frame's file, line and column: `at fn (file:///a.js:1:2)`, `at /a.js:1:2`. Node's own are
+ * `node:…`.
+ */
 const FRAME = /^\s+at (?:.* \(|async )?((?:file:\/\/|\/|[A-Za-z]:\\).*):(\d+):(\d+)\)?$/;
 
 interface Frame {
@@ -50,15 +53,17 @@ const stackOf = (error: unknown): string =>
   error instanceof Error && typeof error.stack === "string" ? error.stack : "";
 
 /**
- * Whether a device program threw this: its code is on the stack, or nobody's is, as with a rejection
- * that holds a text.
+ * Whether a device program threw this: its code is on the stack, or nobody's is, as with a
+ * rejection that holds a text.
  */
 export const isOfProgram = (error: unknown): boolean => {
   const frames = framesOf(stackOf(error)).filter((frame) => !isForeign(frame));
   return frames.length === 0 || frames.some((frame) => !isOurs(frame));
 };
 
-/** `reason`, preceded by the place in the program and followed by the stack, where there are any. */
+/**
+ * `reason`, preceded by the place in the program and followed by the stack, where there are any.
+ */
 export const describeThrown = (error: unknown): string => {
   const stack = stackOf(error);
   const own = framesOf(stack).find((frame) => !isOurs(frame) && !isForeign(frame));

@@ -1,4 +1,7 @@
-/** The project: who the agent is comes from agent.json, what it does from program.js, its version from manifest.json. */
+/**
+ * The project: who the agent is comes from agent.json, what it does from program.js, its version
+ * from manifest.json.
+ */
 import { provisionAgent, startAgent } from "blindrelay";
 import { BlockCipher, Digest, Mode } from "crypt";
 import HMAC from "hmac";

@@ -1,4 +1,6 @@
-/** What every StoragePort does. Power cuts are tried on the boot count itself (bootcount.test.ts). */
+/**
+ * What every StoragePort does. Power cuts are tried on the boot count itself (bootcount.test.ts).
+ */
 
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";

@@ -75,7 +75,9 @@ export interface AgentCoreOptions {
   readonly name?: string;
   /** Said at login and in system.info, such as "node 26.10.0"; its first word names the runtime. */
   readonly runtime: string;
-  /** Of the firmware that runs now: SemVer where releases are to be compared with it. Said at login. */
+  /**
+   * Of the firmware that runs now: SemVer where releases are to be compared with it. Said at login.
+   */
   readonly firmwareVersion?: string;
   readonly sdkVersion: string;
   /** Raised, flushed and read back for this very object; see raiseBootCount. */
@@ -90,8 +92,8 @@ export interface AgentCoreOptions {
   /** Of one call or answer, in bytes; a board says less than the contract's 47,000. */
   readonly maxPlaintext?: number;
   /**
-   * Handlers run on a stack of their own: what came holds a board's memory until the call returns to
-   * the link, and the answer wants as much again.
+   * Handlers run on a stack of their own: what came holds a board's memory until the call returns
+   * to the link, and the answer wants as much again.
    */
   readonly freshStack?: boolean;
   /** How many sessions are held, and at what rate unknown ones may cost cryptography. */
@@ -116,7 +118,10 @@ export interface AgentCounters {
   unreadable: number;
   /** Envelopes whose signature did not verify. */
   badSignatures: number;
-  /** Packets not sent: the link was away or its queue full, the session gone, or the message too large. */
+  /**
+   * Packets not sent: the link was away or its queue full, the session gone, or the message too
+   * large.
+   */
   notSent: number;
   /** `error` messages of the relay. */
   relayErrors: number;
@@ -166,7 +171,8 @@ export class AgentCore {
   constructor(options: AgentCoreOptions) {
     const problem = credentialsProblem(options);
     if (problem !== null) throw new Error(problem);
-    // Not as fields with values: on Espruino those lie in the prototype, so all cores would share them.
+    // Not as fields with values: on Espruino those lie in the prototype, so all cores would share
+    // them.
     this.listeners = [];
     this.status = { state: "stopped", code: null, advice: null, waitMs: null };
     this.formSids = [];
@@ -201,7 +207,10 @@ export class AgentCore {
     this.agent = new Agent(options.agentId, name, this);
   }
 
-  /** Connects, and stays connected until `stop` or a final state. Throws unless it is the first start. */
+  /**
+   * Connects, and stays connected until `stop` or a final state. Throws unless it is the first
+   * start.
+   */
   start(): void {
     if (this.ended)
       throw new Error("this agent has ended: make a new one, with a raised boot count");
@@ -397,7 +406,9 @@ export class AgentCore {
 
   // Time
 
-  /** One timer for everything. It may fire early, when its reason went away; then it is set anew. */
+  /**
+   * One timer for everything. It may fire early, when its reason went away; then it is set anew.
+   */
   private arm(): void {
     const timer = this.ports.timer;
     const at = this.nextDeadline();

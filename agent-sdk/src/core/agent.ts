@@ -90,7 +90,9 @@ export class Agent {
     return this.parts.ports.timer.now();
   }
 
-  /** Calls `fn` every `ms` milliseconds until the returned function is called or the agent stops. */
+  /**
+   * Calls `fn` every `ms` milliseconds until the returned function is called or the agent stops.
+   */
   every(ms: number, fn: () => void): () => void {
     return this.schedule(ms, fn, true);
   }

@@ -20,7 +20,9 @@ export const STABLE_MS = 60000;
  * Doubling from 120 s keeps one stale device under the relay's 5 failures in 300 s.
  */
 export const SLOW_MAX_MS = 3600000;
-/** First wait after being replaced: long enough that two devices never fight at the network's speed. */
+/**
+ * First wait after being replaced: long enough that two devices never fight at the network's speed.
+ */
 export const REPLACED_FIRST_MS = 60000;
 
 /** What a relay may at most ask us to wait (`retry_after`, `reconnect_in`). */

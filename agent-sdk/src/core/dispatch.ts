@@ -3,7 +3,8 @@
  * plaintext of an answer out, at once or when the handler's promise settles.
  *
  *   not JSON, no object, no `"jsonrpc": "2.0"`, a batch   counted, not answered
- *   a response                                            counted, not answered (agents make no calls)
+ *   a response                                            counted, not answered (agents make no
+ *   calls)
  *   `method` no string, `params` no object or array,
  *   `id` no string, number or null                        -32600, `id` null where it cannot be told
  *   unknown method                                        -32601, a notification: nothing
@@ -220,7 +221,8 @@ export class Dispatcher {
     }
     this.counters.calls++;
     const handler = this.handlers[index] as Handler;
-    // All of it in there: a board that ran out of memory goes on with undefined, which is no answer.
+    // All of it in there: a board that ran out of memory goes on with undefined, which is no
+    // answer.
     if (this.freshStack) Promise.resolve().then(() => this.run(call, handler, params));
     else this.run(call, handler, params);
   }
@@ -321,8 +323,8 @@ export class Dispatcher {
     this.counters.errors++;
     const head = `{"jsonrpc":"2.0","id":${call.id === null ? "null" : call.id},"error":{"code":${code},"message":`;
     const text = head + encodeJson(message);
-    // What does not fit is left out: first the data, then the message. An id that does not fit cannot
-    // be answered at all.
+    // What does not fit is left out: first the data, then the message. An id that does not fit
+    // cannot be answered at all.
     const ofHandler = code === HANDLER_FAILED || isProgramCode(code);
     const short = `${head}"${ofHandler ? "the handler failed" : "refused"}"}}`;
     const max = this.maxPlaintext;

@@ -122,7 +122,9 @@ export const authFailure = (code: string | null): Failure => {
   return failure === null ? REFUSED : failure;
 };
 
-/** `error` codes after which the relay closes; RESTARTING is apart, as the relay may still drain. */
+/**
+ * `error` codes after which the relay closes; RESTARTING is apart, as the relay may still drain.
+ */
 const ENDING = [
   "LOCKED_OUT",
   "TAKEOVER_LOOP",

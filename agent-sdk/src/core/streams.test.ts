@@ -1,4 +1,7 @@
-/** Streams of a whole agent core with a real session; the client's end is the same table, played by the test. */
+/**
+ * Streams of a whole agent core with a real session; the client's end is the same table, played by
+ * the test.
+ */
 import { type StreamParams, StreamTable } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
 import { Client, World } from "../testing/world.ts";

@@ -51,7 +51,10 @@ export class Streams {
     return this.tableOf(sid).outgoing(id, events);
   }
 
-  /** A stream from the client of session `sid`; it sends as much as is granted. Throws as `outgoing`. */
+  /**
+   * A stream from the client of session `sid`; it sends as much as is granted. Throws as
+   * `outgoing`.
+   */
   incoming(sid: string, id: unknown, events: IncomingEvents): IncomingStream {
     return this.tableOf(sid).incoming(id, events);
   }

@@ -1,9 +1,10 @@
 /**
- * An agent on Espruino, whatever carries its messages: main.ts gives it WebSockets, serial.ts a UART.
- * The configuration that `blindrelay provision` wrote lies in Storage under "blindrelay.json".
+ * An agent on Espruino, whatever carries its messages: main.ts gives it WebSockets, serial.ts a
+ * UART. The configuration that `blindrelay provision` wrote lies in Storage under
+ * "blindrelay.json".
  *
- * A start raises the boot count in Storage before anything is sent. `save()` keeps RAM: so before it
- * (and before any reset) the agent is stopped and forgotten, and after it a new one is made.
+ * A start raises the boot count in Storage before anything is sent. `save()` keeps RAM: so before
+ * it (and before any reset) the agent is stopped and forgotten, and after it a new one is made.
  *
  * [portable]
  */
@@ -28,7 +29,9 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 const BOARD_MAX_SESSIONS = 8;
-/** Free before another session is held: it takes some 60 itself, and a call some 300 at its peak. */
+/**
+ * Free before another session is held: it takes some 60 itself, and a call some 300 at its peak.
+ */
 const SESSION_VARIABLES = 400;
 /** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
 const ROOMY_VARIABLES = 4000;
@@ -90,8 +93,8 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
 };
 
 /**
- * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; the relay is
- * told at every login. Throws where the board is not provisioned.
+ * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; the relay
+ * is told at every login. Throws where the board is not provisioned.
  */
 export const startOver = (
   links: BoardLinks,

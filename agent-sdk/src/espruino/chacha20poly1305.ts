@@ -207,7 +207,9 @@ export const chachaSeal = (
   return sealed;
 };
 
-/** The plaintext, or null where the tag does not verify; it is checked before anything is decrypted. */
+/**
+ * The plaintext, or null where the tag does not verify; it is checked before anything is decrypted.
+ */
 export const chachaOpen = (
   key: Uint8Array,
   nonce: Uint8Array,

@@ -1,6 +1,7 @@
 /**
  * The opening of a WebSocket (RFC 6455 section 4): where to, the request, and whether the answer to
- * it is the right one. Apart from the frames, because a board keeps it in RAM only while it is used.
+ * it is the right one. Apart from the frames, because a board keeps it in RAM only while it is
+ * used.
  *
  * [portable]
  */

@@ -1,6 +1,6 @@
 /**
- * The door on Espruino: `require("blindrelay").start(program, firmwareVersion)`, over WebSockets of its
- * own. A board without a network takes serial.ts in its place.
+ * The door on Espruino: `require("blindrelay").start(program, firmwareVersion)`, over WebSockets of
+ * its own. A board without a network takes serial.ts in its place.
  *
  * [portable]
  */

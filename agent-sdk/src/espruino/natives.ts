@@ -1,6 +1,6 @@
 /**
- * What Espruino does natively in place of protocol's loops: the same names, arguments and results as
- * in protocol/src/encoding, which the build leaves out for these. A turn of a loop costs this
+ * What Espruino does natively in place of protocol's loops: the same names, arguments and results
+ * as in protocol/src/encoding, which the build leaves out for these. A turn of a loop costs this
  * interpreter some 10 us on a fast machine and 200 us on a board; a call of 256 B took hundreds.
  *
  * Its decoders accept broken input: `atob` turns what it does not know into zero bytes. So what is
@@ -46,8 +46,8 @@ export const crc32 = E.CRC32;
 
 /**
  * ASCII JSON text of a value; undefined for what JSON cannot say. The native writer has other
- * characters as \uXXXX by itself; where its text holds a number, of which it may have rounded any, a
- * circle or an `undefined`, it is written again (write-json.ts).
+ * characters as \uXXXX by itself; where its text holds a number, of which it may have rounded any,
+ * a circle or an `undefined`, it is written again (write-json.ts).
  */
 export const encodeJson = (value: unknown): string | undefined => {
   const text = JSON.stringify(value);
@@ -56,14 +56,15 @@ export const encodeJson = (value: unknown): string | undefined => {
 };
 
 /**
- * The value of a JSON text, or undefined where it is none. The native parser is lenient, but what it
- * would write just so itself it has read rightly, numbers apart that are no short whole ones; the
- * copy is of one member for each name, while the parser keeps two. Undefined too where a text wants
- * the strict parser and the board has no room for it.
+ * The value of a JSON text, or undefined where it is none. The native parser is lenient, but what
+ * it would write just so itself it has read rightly, numbers apart that are no short whole ones;
+ * the copy is of one member for each name, while the parser keeps two. Undefined too where a text
+ * wants the strict parser and the board has no room for it.
  */
 export const decodeJson = (text: string): unknown => {
   try {
-    // [ as an escape: in a set, that engine takes it for another set. Without room, nearly right will do.
+    // [ as an escape: in a set, that engine takes it for another set. Without room, nearly right
+    // will do.
     if (/[:,\x5b] *-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
       return parseStrictly(text);
     const value: unknown = JSON.parse(text);

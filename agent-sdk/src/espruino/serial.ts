@@ -2,8 +2,8 @@
  * The door on an Espruino without a network: the same `require("blindrelay")`, over a UART at whose
  * other end `blindrelay bridge --mode sealed` runs. Which UART says "serial" in the configuration.
  *
- * The console leaves that line before anything else: frames use every byte, and what comes in there is
- * not the person's. Elsewhere it stays; else it goes to where a person finds it, or to nowhere.
+ * The console leaves that line before anything else: frames use every byte, and what comes in there
+ * is not the person's. Elsewhere it stays; else it goes to where a person finds it, or to nowhere.
  *
  * [portable]
  */

@@ -96,7 +96,9 @@ class JsonReader {
     }
   }
 
-  /** `__proto__` is left out, as it cannot be an own member there; the last of two members counts. */
+  /**
+   * `__proto__` is left out, as it cannot be an own member there; the last of two members counts.
+   */
   put(around: Open, value: unknown): void {
     if (Array.isArray(around.into)) around.into.push(value);
     else if (around.key !== "__proto__") around.into[around.key] = value;

@@ -1,4 +1,6 @@
-/** The board's suite against every vector, with what boards have and with what some of them lack. */
+/**
+ * The board's suite against every vector, with what boards have and with what some of them lack.
+ */
 import { readFileSync } from "node:fs";
 import { checkVectors, VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { describe, expect, it } from "vitest";

@@ -39,14 +39,17 @@ const copyOf = (bytes: Uint8Array, length: number): Uint8Array => {
   return copy;
 };
 
-/** The suite over a board's `crypto` module. A key of version "2" throws where there is no native AES. */
+/**
+ * The suite over a board's `crypto` module. A key of version "2" throws where there is no native
+ * AES.
+ */
 export class EspruinoSuite implements Suite {
   declare crypto: EspruinoCrypto;
   declare makeRoom: () => void;
 
   /**
-   * `makeRoom`: called before a packet is sealed or opened. Natives want their results in one stretch
-   * of memory, and end the program's turn where there is none.
+   * `makeRoom`: called before a packet is sealed or opened. Natives want their results in one
+   * stretch of memory, and end the program's turn where there is none.
    */
   constructor(crypto: EspruinoCrypto, makeRoom: () => void) {
     this.crypto = crypto;

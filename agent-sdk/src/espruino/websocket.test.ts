@@ -1,4 +1,7 @@
-/** The board's WebSocket client on Node, against `ws`, against the conformance suite and against bytes of our own. */
+/**
+ * The board's WebSocket client on Node, against `ws`, against the conformance suite and against
+ * bytes of our own.
+ */
 import { createHash } from "node:crypto";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
@@ -72,7 +75,9 @@ linkConformance(
   worldOver({ pieces: [1, 7, 500], slow: true }),
 );
 
-/** A server that answers the upgrade by hand: `answer` gets the Sec-WebSocket-Accept that is right. */
+/**
+ * A server that answers the upgrade by hand: `answer` gets the Sec-WebSocket-Accept that is right.
+ */
 const rawServer = async (answer: (socket: Socket, accept: string) => void): Promise<string> => {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -104,7 +109,10 @@ const frame = (opcode: number, payload: string, final = true): string => {
 };
 const TEXT = 1;
 
-/** Connects, has the server say `bytes` after its 101 in the same write, and tells what was reported. */
+/**
+ * Connects, has the server say `bytes` after its 101 in the same write, and tells what was
+ * reported.
+ */
 const hear = async (
   bytes: string | ((accept: string) => string),
   net: NetOptions = {},
@@ -126,7 +134,9 @@ const hear = async (
   return { log, sent: () => Buffer.concat(chunks) };
 };
 
-/** The close code in the only frame that the client sent (masked, 2 bytes of code and its reason). */
+/**
+ * The close code in the only frame that the client sent (masked, 2 bytes of code and its reason).
+ */
 const closeCodeIn = (sent: Buffer): number => {
   expect(sent[0]).toBe(0x88);
   const mask = sent.subarray(2, 6);

@@ -113,7 +113,10 @@ class WebSocketLink implements Link {
     this.blocked = false;
   }
 
-  /** Called soon after construction: a refused connection throws here, not in the caller's `connect`. */
+  /**
+   * Called soon after construction: a refused connection throws here, not in the caller's
+   * `connect`.
+   */
   begin(): void {
     const target = parseUrl(this.url);
     if (this.state !== "handshake" || target === null) return;
@@ -183,8 +186,8 @@ class WebSocketLink implements Link {
   }
 
   /**
-   * Reads up to the end of one message. What follows has its turn when that was handled and answered:
-   * a small board has the memory for one message at a time.
+   * Reads up to the end of one message. What follows has its turn when that was handled and
+   * answered: a small board has the memory for one message at a time.
    */
   readOn(): void {
     if (this.options.timer.now() < this.handlingUntil || this.queue.length > 0) return;
@@ -239,7 +242,8 @@ class WebSocketLink implements Link {
     if (buffer.length < 2) return false;
     const first = buffer.charCodeAt(0);
     const second = buffer.charCodeAt(1);
-    // Reserved bits without an extension, or a masked frame from a server: RFC 6455 sections 5.1, 5.2.
+    // Reserved bits without an extension, or a masked frame from a server: RFC 6455 sections 5.1,
+    // 5.2.
     if ((first & 0x70) !== 0 || second > 127) return this.fail(1002, "bad frame");
     let length = second;
     let at = 2;
@@ -314,8 +318,9 @@ class WebSocketLink implements Link {
   }
 
   /**
-   * Ends the link for a fault of the other side. False, so that reading stops. In a turn of its own, as
-   * the answer to a close: Espruino never frees an object on which eight calls of methods stand.
+   * Ends the link for a fault of the other side. False, so that reading stops. In a turn of its
+   * own, as the answer to a close: Espruino never frees an object on which eight calls of methods
+   * stand.
    */
   fail(code: number, reason: string): boolean {
     const wasOpen = this.state === "open";

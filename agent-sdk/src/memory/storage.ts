@@ -37,7 +37,8 @@ export class PowerCut extends Error {
  * What is on the medium after each byte of a write:
  * `overwrite`: the new bytes replace the old from the front, the old tail stays until the end;
  * `truncate`: the file is emptied, then grows; `erase`: flash turns to 0xff, then is programmed;
- * `unflushed`: a file of the new length full of zeros until the last step; `rename`: the old text until the last step.
+ * `unflushed`: a file of the new length full of zeros until the last step; `rename`: the old text
+ * until the last step.
  */
 export const MEDIA = ["overwrite", "truncate", "erase", "unflushed", "rename"] as const;
 export type Medium = (typeof MEDIA)[number];
@@ -59,7 +60,10 @@ const halfWritten = (medium: Medium, before: string | null, after: string, bytes
 };
 
 export class CuttableStorage implements StoragePort {
-  /** Steps of all writes so far; a write of n bytes has n + 2: before the first, after each, and done. */
+  /**
+   * Steps of all writes so far; a write of n bytes has n + 2: before the first, after each, and
+   * done.
+   */
   steps = 0;
   private readonly medium: Medium;
   private readonly texts: Map<string, string>;

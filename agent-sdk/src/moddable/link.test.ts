@@ -1,4 +1,7 @@
-/** What the shared conformance tests cannot provoke: a client's parts, limits and failures, one by one. */
+/**
+ * What the shared conformance tests cannot provoke: a client's parts, limits and failures, one by
+ * one.
+ */
 import { expect, it } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
 import { ecmaLinks } from "./link.ts";

@@ -1,6 +1,7 @@
 /**
  * What this edge uses of the Moddable SDK (8.2), so far as it uses it. The modules are handed in by
- * index.ts, so that the same edge runs where they are stand-ins: under Node in tests, and in XS alone.
+ * index.ts, so that the same edge runs where they are stand-ins: under Node in tests, and in XS
+ * alone.
  */
 
 /** `import Timer from "timer"`. Milliseconds become a 32-bit integer. */
@@ -22,7 +23,10 @@ export interface ModdablePreference {
   set(domain: string, key: string, value: ArrayBuffer): void;
 }
 
-/** `import { Digest, BlockCipher, Mode } from "crypt"` and `import HMAC from "hmac"`, what there is of them. */
+/**
+ * `import { Digest, BlockCipher, Mode } from "crypt"` and `import HMAC from "hmac"`, what there is
+ * of them.
+ */
 export interface ModdableCrypt {
   readonly Digest?: new (type: "SHA256") => object;
   readonly HMAC?: new (

@@ -1,4 +1,6 @@
-/** The story: a head split over two segments, with a write in between, made the SDK's client deaf. */
+/**
+ * The story: a head split over two segments, with a write in between, made the SDK's client deaf.
+ */
 import { expect, it } from "vitest";
 import { steadyNetwork, steadySocket } from "./socket.ts";
 

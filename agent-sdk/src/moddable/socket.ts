@@ -1,8 +1,9 @@
 /**
  * A socket whose format nobody has to remember. Moddable's WebSocket client (SDK 8.2.3) reads frame
  * heads byte by byte in the format "number", and sets "buffer" at every write: a write between two
- * segments that split a head makes it take all that came for one byte, and it never hears again. Here a
- * read without a count gives a byte, and one with a count gives a buffer, as that client means them.
+ * segments that split a head makes it take all that came for one byte, and it never hears again.
+ * Here a read without a count gives a byte, and one with a count gives a buffer, as that client
+ * means them.
  */
 import type { EcmaNetwork, EcmaSocketClass } from "./sdk.ts";
 

@@ -1,9 +1,10 @@
 /**
- * An agent on Moddable, from preferences to a running link. The SDK's modules are handed in; index.ts
- * is the door that takes them from the SDK.
+ * An agent on Moddable, from preferences to a running link. The SDK's modules are handed in;
+ * index.ts is the door that takes them from the SDK.
  *
- * A start raises the boot count before the core is made. The count is never made here: an erased flash
- * looks like a new one, so only `provision` writes a first count, and only for a new agent_token.
+ * A start raises the boot count before the core is made. The count is never made here: an erased
+ * flash looks like a new one, so only `provision` writes a first count, and only for a new
+ * agent_token.
  */
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
@@ -50,7 +51,10 @@ export interface StartOptions {
   readonly program: Program;
   /** How to open ws:// and wss:// addresses; what the address needs must be there. */
   readonly network: { readonly ws?: EcmaNetwork; readonly wss?: EcmaNetwork };
-  /** The SDK's native hash and cipher. Without it all crypto is JavaScript, and "1" the only version. */
+  /**
+   * The SDK's native hash and cipher. Without it all crypto is JavaScript, and "1" the only
+   * version.
+   */
   readonly crypt?: ModdableCrypt;
   /** Such as a chip's own number; part of what makes epochs differ. */
   readonly serialNumber?: string;
@@ -58,13 +62,17 @@ export interface StartOptions {
   readonly device?: string;
   /** Bytes, for system.info. */
   readonly freeMemory?: () => number;
-  /** Of one call or answer, in bytes; a board with little RAM says less than the contract's 47,000. */
+  /**
+   * Of one call or answer, in bytes; a board with little RAM says less than the contract's 47,000.
+   */
   readonly maxPlaintext?: number;
   /** Warnings and errors go to the console where absent. */
   readonly log?: Log;
 }
 
-/** As good as the platform's `Math.random`: hardware on ESP32 and ESP8266, libc's `rand` elsewhere. */
+/**
+ * As good as the platform's `Math.random`: hardware on ESP32 and ESP8266, libc's `rand` elsewhere.
+ */
 const mathRandom: Random = (length) => {
   const bytes = new Uint8Array(length);
   for (let i = 0; i < length; i++) bytes[i] = Math.floor(Math.random() * 256);
@@ -86,7 +94,10 @@ const wsUrl = (url: string): string => {
   return `${address.secure ? "wss" : "ws"}://${address.host}:${address.port}${address.path}`;
 };
 
-/** Starts a device program. Throws where the boot count does not let it, and for values that cannot be right. */
+/**
+ * Starts a device program. Throws where the boot count does not let it, and for values that cannot
+ * be right.
+ */
 export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
   const url = wsUrl(options.url);
   const suite: Suite = moddableSuite(options.crypt ?? {});
@@ -126,7 +137,10 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
   return core;
 };
 
-/** Writes the first boot count for an agent_token that was never used. Throws where it was, or cannot be written. */
+/**
+ * Writes the first boot count for an agent_token that was never used. Throws where it was, or
+ * cannot be written.
+ */
 export const provisionOn = (
   sdk: Pick<ModdableSdk, "Preference">,
   agentToken: string,

@@ -4,9 +4,9 @@
  * bytes), and on Linux one JSON file behind a cache, never flushed: there, for trying out only
  * (docs/runtimes.md).
  *
- * So a text is kept in parts of at most 48 bytes, each a buffer that begins with the number of parts
- * after it. Parts of two writes may stand side by side after a power cut: what they spell is no text
- * of ours, and the boot count's checksum says so.
+ * So a text is kept in parts of at most 48 bytes, each a buffer that begins with the number of
+ * parts after it. Parts of two writes may stand side by side after a power cut: what they spell is
+ * no text of ours, and the boot count's checksum says so.
  */
 import type { StoragePort } from "../ports.ts";
 import { asciiBytes, crc32 } from "./core.ts";

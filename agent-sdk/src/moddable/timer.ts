@@ -11,7 +11,8 @@ interface Pending {
 }
 
 export const moddableTimer = (timer: ModdableTimer, time: ModdableTime): TimerPort => {
-  // Ticks wrap every 49 days on microcontrollers, and on Linux they follow a clock that is set back.
+  // Ticks wrap every 49 days on microcontrollers, and on Linux they follow a clock that is set
+  // back.
   let lastTicks = time.ticks;
   let elapsed = 0;
   const now = (): number => {

@@ -1,6 +1,7 @@
 /**
  * A firmware version has booted once the relay has let it in: only that proves that the new program
- * starts, finds its state and reaches the network. The state folder remembers the last one that did.
+ * starts, finds its state and reaches the network. The state folder remembers the last one that
+ * did.
  */
 import type { AgentCore } from "../core/agent-core.ts";
 import type { StoragePort } from "../ports.ts";

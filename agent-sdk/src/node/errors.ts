@@ -7,7 +7,10 @@ import type { BootCountProblem } from "../core/bootcount.ts";
  */
 export type StateProblem = BootCountProblem | "locked" | "foreign";
 
-/** The state folder does not let this agent start. Nothing was sent. (`blindrelay agent run`: exit 7.) */
+/**
+ * The state folder does not let this agent start. Nothing was sent. (`blindrelay agent run`: exit
+ * 7.)
+ */
 export class StateError extends Error {
   readonly problem: StateProblem;
 

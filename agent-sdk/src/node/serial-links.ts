@@ -15,7 +15,10 @@ import { systemTimer } from "./timer.ts";
 /** Two of the longest messages, so that one is under way while another is being handled. */
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
 
-/** Links over an open line. The line's own errors and end are the caller's; a silent one is the core's to notice. */
+/**
+ * Links over an open line. The line's own errors and end are the caller's; a silent one is the
+ * core's to notice.
+ */
 export const serialLinks = (line: Duplex): LinkPort => {
   const checksum = (bytes: Uint8Array): number => crc32(bytes);
   const links = new SerialLinks({

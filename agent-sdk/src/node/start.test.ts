@@ -1,4 +1,7 @@
-/** An agent of startAgent on real sockets, against a relay of a few lines and a client with a real session. */
+/**
+ * An agent of startAgent on real sockets, against a relay of a few lines and a client with a real
+ * session.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";

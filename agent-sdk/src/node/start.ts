@@ -45,7 +45,9 @@ export interface StartOptions {
   readonly firmwareVersion?: string;
   /** Where absent, warnings and errors go to standard error. */
   readonly log?: Log;
-  /** Another way to the relay than a WebSocket, such as serialLinks; `url` then means nothing to it. */
+  /**
+   * Another way to the relay than a WebSocket, such as serialLinks; `url` then means nothing to it.
+   */
   readonly links?: LinkPort;
   /** Crypto other than Node's own, such as one that records in tests. */
   readonly suite?: Suite;
@@ -58,13 +60,13 @@ export interface RunningAgent {
   /** `fn` hears of every change of the link's state. */
   onState(fn: (status: AgentStatus) => void): void;
   /**
-   * `fn` hears once when the relay has let in a `firmwareVersion` that had not run on this state folder
-   * before: the moment to keep a new image for good.
+   * `fn` hears once when the relay has let in a `firmwareVersion` that had not run on this state
+   * folder before: the moment to keep a new image for good.
    */
   onBootConfirmed(fn: BootConfirmedListener): void;
   /**
-   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null where there is
-   * nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
+   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null where there
+   * is nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
    */
   checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
   /** Closes the link and lets go of the state folder. Harmless when repeated. */
@@ -117,8 +119,9 @@ export const provision = async (
 };
 
 /**
- * The count of this start, on a folder that is locked. An unused folder is provisioned first, aloud: a
- * folder that vanished looks the same as one that is new, and only a person can tell which it is.
+ * The count of this start, on a folder that is locked. An unused folder is provisioned first,
+ * aloud: a folder that vanished looks the same as one that is new, and only a person can tell which
+ * it is.
  */
 const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
   const storage = folderStorage(stateDir);

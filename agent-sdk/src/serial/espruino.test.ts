@@ -1,4 +1,7 @@
-/** A board's way of reading its UART: strings in pieces, and a listener that the board may take away. */
+/**
+ * A board's way of reading its UART: strings in pieces, and a listener that the board may take
+ * away.
+ */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
 import { type EspruinoSerial, serialLinksOf } from "./espruino.ts";

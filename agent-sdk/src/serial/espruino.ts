@@ -23,7 +23,8 @@ declare const E: { toUint8Array(text: string): Uint8Array };
 /**
  * Links over a UART that is set up. `life`: see SerialLinksOptions. `maxMessage`: bytes.
  *
- * What came is held as text until its border, as a buffer for the longest frame would be held always.
+ * What came is held as text until its border, as a buffer for the longest frame would be held
+ * always.
  */
 export const serialLinksOf = (
   port: EspruinoSerial,
@@ -57,7 +58,8 @@ export const serialLinksOf = (
   };
   return {
     connect: (url, events) => {
-      // A board takes a listener away in which it ran out of memory; a stopped agent leaves its own.
+      // A board takes a listener away in which it ran out of memory; a stopped agent leaves its
+      // own.
       port.removeAllListeners("data");
       port.on("data", hear);
       return links.connect(url, events);

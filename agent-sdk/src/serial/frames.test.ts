@@ -1,4 +1,6 @@
-/** Frames: their bytes as they lie on the line, and the property that resynchronisation rests on. */
+/**
+ * Frames: their bytes as they lie on the line, and the property that resynchronisation rests on.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeFrame, encodeFrame, frameBytes, plainChecksum } from "./frames.ts";

@@ -252,7 +252,8 @@ describe("a device behind a serial line", () => {
     expect(line.relays[2]?.closedWith).toBeNull();
   });
 
-  // On boards that draw the same random bytes after every reset the bridge went on with the old link.
+  // On boards that draw the same random bytes after every reset the bridge went on with the old
+  // link.
   it("is not taken for the device that it was before it restarted", () => {
     const line = new Line();
     line.connect();

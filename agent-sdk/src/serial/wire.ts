@@ -12,9 +12,9 @@
  *
  * Numbers are big-endian. Offsets count from 0 on every link, modulo 2^32; the first limit is the
  * window of the peer's HELLO. Because a TEXT names its offset, a lost one takes no credit with it.
- * `life` is another one whenever an end starts, so that each notices the other's restart. A version that
- * an end does not know is answered with its own HELLO and nothing else. Fields added later stand
- * at the end and are skipped by those who do not know them.
+ * `life` is another one whenever an end starts, so that each notices the other's restart. A version
+ * that an end does not know is answered with its own HELLO and nothing else. Fields added later
+ * stand at the end and are skipped by those who do not know them.
  *
  * [portable]
  */

@@ -7,7 +7,8 @@ import { CALL_BYTES, type EspruinoSizes } from "./espruino-sizes.ts";
 import type { XsSizes } from "./xs-sizes.ts";
 
 /**
- * `over` and `under` break a limit; `slack` is so far within it that the limit says nothing: lower it.
+ * `over` and `under` break a limit; `slack` is so far within it that the limit says nothing: lower
+ * it.
  */
 export type Verdict = "ok" | "over" | "under" | "slack";
 

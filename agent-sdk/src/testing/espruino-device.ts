@@ -1,9 +1,11 @@
 /**
- * A real Espruino (its Linux build) whose clock, timers, network and console are handed in, so that it
- * runs under a virtual clock as well. Its language, its promises, its Storage and its ciphers are its own.
+ * A real Espruino (its Linux build) whose clock, timers, network and console are handed in, so that
+ * it runs under a virtual clock as well. Its language, its promises, its Storage and its ciphers
+ * are its own.
  *
- * Everything but the end is synchronous, over named pipes: the engine reads a command, does it in a turn
- * of its own, lets the promise jobs run that it leaves, and answers with what it did to the outside.
+ * Everything but the end is synchronous, over named pipes: the engine reads a command, does it in a
+ * turn of its own, lets the promise jobs run that it leaves, and answers with what it did to the
+ * outside.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -23,7 +25,10 @@ const POLL_MS = { first: 0.1, most: 4 };
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Runs on the engine before anything else; its functions go by `outside`, all else has its usual name. */
+/**
+ * Runs on the engine before anything else; its functions go by `outside`, all else has its usual
+ * name.
+ */
 const SCRIPT = `
 var outside = {
   input: E.openFile("/dev/fd/3", "r"), output: E.openFile("/dev/fd/4", "w"),
@@ -156,12 +161,17 @@ export class EspruinoDevice {
     });
   }
 
-  /** Runs code on the board and returns what JSON can say of its value. Throws what the code throws. */
+  /**
+   * Runs code on the board and returns what JSON can say of its value. Throws what the code throws.
+   */
   run(code: string): unknown {
     return this.turn("run", code);
   }
 
-  /** As a power cut: nothing goes on, nothing is heard any more. Resolves when the process has ended. */
+  /**
+   * As a power cut: nothing goes on, nothing is heard any more. Resolves when the process has
+   * ended.
+   */
   async powerOff(): Promise<void> {
     if (!this.isOff) {
       this.isOff = true;

@@ -122,7 +122,10 @@ export class Engine {
     return value;
   }
 
-  /** Writes a file into Storage, in as many processes as its size asks for, and reads its length back. */
+  /**
+   * Writes a file into Storage, in as many processes as its size asks for, and reads its length
+   * back.
+   */
   async install(name: string, content: string): Promise<void> {
     const bytes = Buffer.from(content, "latin1");
     for (let from = 0; from < bytes.length; from += UPLOAD_BYTES) {

@@ -1,7 +1,7 @@
 /**
- * Espruino's Storage over a Map, with the steps in which the real one writes (its jsflash.c), at each of
- * which the power can go: the old file is gone; the new one is there, of its length and full of 0xff;
- * then it is programmed byte for byte.
+ * Espruino's Storage over a Map, with the steps in which the real one writes (its jsflash.c), at
+ * each of which the power can go: the old file is gone; the new one is there, of its length and
+ * full of 0xff; then it is programmed byte for byte.
  */
 import type { EspruinoStorage } from "../espruino/board.ts";
 

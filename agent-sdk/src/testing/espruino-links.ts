@@ -3,7 +3,9 @@ import type { EspruinoCrypto, EspruinoSockets } from "../espruino/board.ts";
 import { boardRandom, boardTimer } from "../espruino/ports.ts";
 import { WebSocketLinks } from "../espruino/websocket.ts";
 
-/** `closed` gets all that was reported, the closing last. Throws nothing, whatever the server does. */
+/**
+ * `closed` gets all that was reported, the closing last. Throws nothing, whatever the server does.
+ */
 export const hear = (
   net: EspruinoSockets,
   crypto: EspruinoCrypto,

@@ -1,8 +1,8 @@
 /**
- * What the Espruino build costs: bytes of its file; and on a real engine, variables of an agent that
- * is online, that holds two sessions, and at the peak of a call of 256 bytes, and milliseconds for
- * such a call. The engine talks to a relay of a few lines, over a real socket, as clients' envelopes
- * reach it from a real one.
+ * What the Espruino build costs: bytes of its file; and on a real engine, variables of an agent
+ * that is online, that holds two sessions, and at the peak of a call of 256 bytes, and milliseconds
+ * for such a call. The engine talks to a relay of a few lines, over a real socket, as clients'
+ * envelopes reach it from a real one.
  *
  * budgets.ts compares it with the limits; espruino-sizes.test.ts holds the build to them.
  */

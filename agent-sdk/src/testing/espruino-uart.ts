@@ -1,4 +1,6 @@
-/** Espruino's `Serial1` over any line of bytes, with the console on it until somebody moves that. */
+/**
+ * Espruino's `Serial1` over any line of bytes, with the console on it until somebody moves that.
+ */
 import type { Duplex } from "node:stream";
 import type { EspruinoSerial } from "../serial/espruino.ts";
 

@@ -1,15 +1,17 @@
 /**
  * JSON.parse as Espruino has it (docs/runtimes.md): it stops at the end of the first value whatever
  * follows, takes single quotes, hexadecimal numbers and trailing commas, drops a member named
- * `constructor`, lets `__proto__` set the prototype, keeps the first of two members of one name, and
- * rounds numbers at every digit. JSON.stringify beside it.
+ * `constructor`, lets `__proto__` set the prototype, keeps the first of two members of one name,
+ * and rounds numbers at every digit. JSON.stringify beside it.
  */
 
 /** Node's own, for the inside of strings; a test may put this file in its place. */
 const parse = JSON.parse;
 const stringify = JSON.stringify;
 
-/** Its reader of numbers: every digit after the point, and every ten of the exponent, is rounded. */
+/**
+ * Its reader of numbers: every digit after the point, and every ten of the exponent, is rounded.
+ */
 const readNumber = (text: string): number => {
   if (text.startsWith("0x")) return Number(text);
   const [, sign, whole, fraction, exponent] = /^(-?)(\d+)\.?(\d*)(?:[eE](.*))?$/.exec(
@@ -27,7 +29,10 @@ const readNumber = (text: string): number => {
   return sign === "-" ? -value : value;
 };
 
-/** As its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a circle. */
+/**
+ * As its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a
+ * circle.
+ */
 export const stringifyLeniently = (value: unknown): string => {
   const above: object[] = [];
   const write = (one: unknown): string => {

@@ -1,4 +1,7 @@
-/** Espruino's JSON.parse sets the prototype where a text says `__proto__`; for one test, so does ours. */
+/**
+ * Espruino's JSON.parse sets the prototype where a text says `__proto__`; for one test, so does
+ * ours.
+ */
 import { vi } from "vitest";
 
 const withPrototypes = (value: unknown): unknown => {

@@ -1,4 +1,7 @@
-/** A LinkPort as the wire of a stand-in WebSocket client: whole texts on one side, frames on the other. */
+/**
+ * A LinkPort as the wire of a stand-in WebSocket client: whole texts on one side, frames on the
+ * other.
+ */
 import type { LinkPort } from "../ports.ts";
 import type { ConnectWire } from "./ecma-websocket.ts";
 

@@ -1,4 +1,6 @@
-/** Stand-ins for modules of the Moddable SDK, with the limits of the platform that has the tightest. */
+/**
+ * Stand-ins for modules of the Moddable SDK, with the limits of the platform that has the tightest.
+ */
 import type { ModdablePreference, ModdableTime, ModdableTimer } from "../moddable/sdk.ts";
 
 /** `timer`: delays are 32-bit integers there, and no fraction survives. */

@@ -1,4 +1,7 @@
-/** The relay's side of the link conformance suite over a real `ws` server, for every edge with sockets. */
+/**
+ * The relay's side of the link conformance suite over a real `ws` server, for every edge with
+ * sockets.
+ */
 import type { WebSocketServer } from "ws";
 import type { RelaySide } from "../conformance/link.ts";
 

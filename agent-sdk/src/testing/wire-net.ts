@@ -1,6 +1,6 @@
 /**
- * Espruino's `require("net")` without a network: the far end of each socket is a WebSocket server that
- * takes everybody in and has its frames carried by a wire.
+ * Espruino's `require("net")` without a network: the far end of each socket is a WebSocket server
+ * that takes everybody in and has its frames carried by a wire.
  */
 import { createHash } from "node:crypto";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";

@@ -1,6 +1,6 @@
 /**
- * An agent in the real XS engine, as a device that stands in this process: its timers, its network and
- * its flash are handed in, so it runs on real sockets as under a virtual clock.
+ * An agent in the real XS engine, as a device that stands in this process: its timers, its network
+ * and its flash are handed in, so it runs on real sockets as under a virtual clock.
  */
 import { type Meter, XsWorker } from "../../build/xs-worker.ts";
 import type { AgentStatus } from "../core/agent-core.ts";
@@ -54,8 +54,8 @@ export class XsDevice {
   }
 
   /**
-   * Starts the program called `program`. Throws what the device throws. `native`: with the SDK's hash
-   * and cipher, which version "2" wants.
+   * Starts the program called `program`. Throws what the device throws. `native`: with the SDK's
+   * hash and cipher, which version "2" wants.
    */
   start(options: XsStart, program: string, native = options.packetVersion === "2"): void {
     this.tell({ op: "start", options, program, native });

@@ -1,8 +1,9 @@
 /**
- * What the Moddable build costs, measured in the real engine: bytes of its modules, the heap of an agent
- * that is online with two sessions, and the interpreter's steps for a call of 256 bytes. The engine is a
- * 64-bit one; heap is given as a 32-bit board has it (a slot of 16 bytes instead of 32). There bytecode
- * and what is preloaded lie in flash, so `loaded` is more than a board's RAM holds.
+ * What the Moddable build costs, measured in the real engine: bytes of its modules, the heap of an
+ * agent that is online with two sessions, and the interpreter's steps for a call of 256 bytes. The
+ * engine is a 64-bit one; heap is given as a 32-bit board has it (a slot of 16 bytes instead of
+ * 32). There bytecode and what is preloaded lie in flash, so `loaded` is more than a board's RAM
+ * holds.
  *
  * budgets.ts compares it with the limits; xs-sizes.test.ts holds the build to them.
  */

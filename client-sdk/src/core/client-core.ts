@@ -302,8 +302,8 @@ export class ClientCore {
   }
 
   /**
-   * A fresh session token means another link, and a packet that is lost between the two ends a stream.
-   * So streams are held, and the links change once both sides of them have fallen quiet.
+   * A fresh session token means another link, and a packet that is lost between the two ends a
+   * stream. So streams are held, and the links change once both sides of them have fallen quiet.
    */
   private handOver(due: "soon" | "now"): void {
     const now = this.ports.timer.now();

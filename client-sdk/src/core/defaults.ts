@@ -17,7 +17,9 @@ export const MAX_BYTES_PER_AGENT = 262_144;
 /** Calls not sent yet, over all agents; each holds its parameters in memory. */
 export const MAX_QUEUED = 10_000;
 
-/** Below the relay's 1,000 a second and bursts of 2,000, so that its limit is never what stops us. */
+/**
+ * Below the relay's 1,000 a second and bursts of 2,000, so that its limit is never what stops us.
+ */
 export const PACE_PER_SECOND = 900;
 export const PACE_BURST = 1_500;
 
@@ -46,7 +48,10 @@ export const TOKEN_LAST_MS = 20_000;
 export const TOKEN_DRAIN_MS = 10_000;
 /** Streams change links once nothing of them came for this long: longer than a round trip. */
 export const STREAM_QUIET_MS = 500;
-/** Where they did not fall quiet within the time of a drain, and the token still has some: again after this. */
+/**
+ * Where they did not fall quiet within the time of a drain, and the token still has some: again
+ * after this.
+ */
 export const HANDOVER_RETRY_MS = 60_000;
 
 /** Well before the agent forgets an idle session (120 s), whatever the clocks do. */
@@ -57,7 +62,10 @@ export const PING_TIMEOUT_MS = 15_000;
 export const OFFLINE_GRACE_MS = 2_000;
 /** A subscriber's wait before it opens again after a failure: base * 2^n with jitter. */
 export const RESUBSCRIBE_BASE_MS = 2_000;
-/** The longest such wait where the agent itself dropped the session: its events are missed meanwhile. */
+/**
+ * The longest such wait where the agent itself dropped the session: its events are missed
+ * meanwhile.
+ */
 export const DROPPED_CEILING_MS = 4_000;
 /** A subscriber's session that was open for this long was no failed attempt. */
 export const STABLE_SESSION_MS = 10_000;

@@ -98,7 +98,10 @@ const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
   };
 };
 
-/** The device behind the agent is away for now; making the call again is safe where it was not sent on, or may run twice. */
+/**
+ * The device behind the agent is away for now; making the call again is safe where it was not sent
+ * on, or may run twice.
+ */
 export const isUnavailable = (remote: RemoteError, idempotent: boolean): boolean =>
   remote.code === DEVICE_UNAVAILABLE &&
   isObject(remote.data) &&

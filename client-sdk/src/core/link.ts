@@ -80,7 +80,9 @@ export interface RelayLinkOptions {
 }
 
 export interface RelayLinkEvents {
-  /** `fresh`: under another session token than before, so no binding of before is ours to take over. */
+  /**
+   * `fresh`: under another session token than before, so no binding of before is ours to take over.
+   */
   online(fresh: boolean): void;
   /** The link is down; it comes back by itself. Also after a failed attempt. */
   offline(reason: CallError): void;

@@ -1,4 +1,6 @@
-/** Sessions under trouble (section 2): restarts, lost packets, second answers, idleness, renewal. */
+/**
+ * Sessions under trouble (section 2): restarts, lost packets, second answers, idleness, renewal.
+ */
 import { SESSION_IDLE_MS } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { SECRET, testToken, World } from "../testing/world.ts";

@@ -89,7 +89,10 @@ export class PeerSession {
   private name: string | null = null;
   private subscribed = false;
   private linkUp = true;
-  /** Of streams, kept back while the link changes; null: they go out. The agent's credit bounds them. */
+  /**
+   * Of streams, kept back while the link changes; null: they go out. The agent's credit bounds
+   * them.
+   */
   private held: string[] | null = null;
   private heardAt = 0;
   private pinging = false;
@@ -225,7 +228,9 @@ export class PeerSession {
     }
   }
 
-  /** Whether it may go over to another link: nothing of it is on its way, as far as one can know. */
+  /**
+   * Whether it may go over to another link: nothing of it is on its way, as far as one can know.
+   */
   get movable(): boolean {
     return this.held !== null && this.state === "open" && this.outstanding.size === 0;
   }

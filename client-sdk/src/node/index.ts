@@ -17,8 +17,8 @@ const timer: TimerPort = {
 const silent: Log = () => undefined;
 
 /**
- * Connects to a relay and authenticates. Rejects with a CallError at the first failure (UNREACHABLE,
- * REFUSED); once connected, the client comes back by itself until `close`.
+ * Connects to a relay and authenticates. Rejects with a CallError at the first failure
+ * (UNREACHABLE, REFUSED); once connected, the client comes back by itself until `close`.
  *
  *     const client = await connect({ url: "https://relay.example", accountToken });
  *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });

@@ -10,7 +10,9 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** What a link that gets one message in `count` fragments says until it ends, or has the message. */
+/**
+ * What a link that gets one message in `count` fragments says until it ends, or has the message.
+ */
 const hear = async (count: number): Promise<string> => {
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await new Promise((resolve) => server.once("listening", resolve));

@@ -1,4 +1,6 @@
-/** HKDF, HMAC and the two AEADs: the RFCs' own cases, transcribed, and more made with node:crypto. */
+/**
+ * HKDF, HMAC and the two AEADs: the RFCs' own cases, transcribed, and more made with node:crypto.
+ */
 import { type Bytes, filler, fromHex, sealWith, toHex } from "./reference.ts";
 
 const text = (value: string): string => toHex(Buffer.from(value));

@@ -74,7 +74,9 @@ const keyStream = (aes: AesBlocks, nonce: Uint8Array, from: number, bytes: numbe
   return aes.ecb(counters);
 };
 
-/** `bytes`, at most PIECE of them, XOR as much key stream; in words, as a loop costs by its turns. */
+/**
+ * `bytes`, at most PIECE of them, XOR as much key stream; in words, as a loop costs by its turns.
+ */
 const applyStream = (bytes: Uint8Array, stream: Uint8Array): Uint8Array => {
   // Arrays of their own, because words must be aligned.
   const words = new Int32Array(stream.length >> 2);

@@ -1,6 +1,7 @@
 /**
- * Section 2, "Keys are a pure function of (agent_id, agent_token, v, sid)": what is derived for each
- * session. What is derived once is in secret-keys.ts: a board makes either only while it is used.
+ * Section 2, "Keys are a pure function of (agent_id, agent_token, v, sid)": what is derived for
+ * each session. What is derived once is in secret-keys.ts: a board makes either only while it is
+ * used.
  *
  * Wiping: the suite's key handles and derived arrays live as long as their session object; neither
  * V8 nor a board's interpreter lets us overwrite strings, so the secret itself is not wiped.

@@ -1,4 +1,6 @@
-/** The packet: what goes in comes out, what was touched does not open, and what is read is strict. */
+/**
+ * The packet: what goes in comes out, what was touched does not open, and what is read is strict.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
@@ -295,7 +297,9 @@ describe("the literal of a number", () => {
     expect(numberLiteral(text, "seq")).toBe(literal);
   });
 
-  /** A text that counts the characters looked at, so that linear is a number and not a stopwatch. */
+  /**
+   * A text that counts the characters looked at, so that linear is a number and not a stopwatch.
+   */
   class CountingText {
     readonly text: string;
     looks = 0;

@@ -11,7 +11,8 @@ import type { HmacKey, Suite } from "./suite.ts";
 
 const SALT_LABEL = "blindrelay|"; // || agent_id
 const SIGNATURE_LABEL = "signature";
-const EPOCH_LABEL = "epoch|"; // || decimal boot count || "|" || hex of device randomness [|| "|" || serial]
+// || decimal boot count || "|" || hex of device randomness [|| "|" || serial]
+const EPOCH_LABEL = "epoch|";
 
 /** PRK = HKDF-Extract(salt = "blindrelay|" || agent_id, IKM = UTF-8(agent_token)), as a key. */
 export const extractPrk = (suite: Suite, agentId: string, agentToken: string): HmacKey =>

@@ -9,8 +9,8 @@
 export const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /**
- * Long texts are taken in pieces of this many characters: XS and Espruino walk a text from its start to
- * find a character (XS also for `length`), and copy it whole for every one added to it.
+ * Long texts are taken in pieces of this many characters: XS and Espruino walk a text from its
+ * start to find a character (XS also for `length`), and copy it whole for every one added to it.
  */
 export const PIECE_LENGTH = 64;
 

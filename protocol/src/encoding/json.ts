@@ -15,8 +15,8 @@ const hex4 = (code: number): string => {
 };
 
 /**
- * A character as JSON escapes it: one \uXXXX, or a pair of surrogates above U+FFFF. Moddable's strings
- * are made of code points, so `charCodeAt` gives those there as one number.
+ * A character as JSON escapes it: one \uXXXX, or a pair of surrogates above U+FFFF. Moddable's
+ * strings are made of code points, so `charCodeAt` gives those there as one number.
  */
 export const jsonEscape = (code: number): string =>
   code < 0x10000

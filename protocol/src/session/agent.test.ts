@@ -223,7 +223,8 @@ describe("the agent's sessions", () => {
 });
 
 describe("a client and an agent over a bad link", () => {
-  // Each step takes one packet in flight: deliver, lose, double, or let time pass; or restarts the agent.
+  // Each step takes one packet in flight: deliver, lose, double, or let time pass; or restarts the
+  // agent.
   const action = fc.oneof(
     {
       weight: 12,
@@ -336,7 +337,8 @@ describe("a client and an agent over a bad link", () => {
         expect(inOrder(handled)).toBe(true);
         expect(inOrder(answered)).toBe(true);
 
-        // The link is good from here on. What the client sends next shows it whether its session is still held.
+        // The link is good from here on. What the client sends next shows it whether its session is
+        // still held.
         flying.length = 0;
         settle();
         call();

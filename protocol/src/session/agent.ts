@@ -5,7 +5,8 @@
  *
  * Why it is sound after a reboot: `A` is made from an epoch secret that no earlier start and no
  * stored session shares (boot count; "one epoch, one session"). So whatever was recorded before can
- * only lead to an answer with an `A` never used for data, and the recorder lacks the secret to go on.
+ * only lead to an answer with an `A` never used for data, and the recorder lacks the secret to go
+ * on.
  *
  * Pure: text and a time in, a verdict out. Synchronous, so packets are handled one after another
  * from the first check to the moved mark, as the contract demands.
@@ -25,7 +26,9 @@ import { CLOSE_NOTICE } from "./closing.ts";
 
 /** Local bounds; a board gives smaller ones. */
 export interface AgentSessionLimits {
-  /** Sessions held at once; the one idle for longest is dropped before another opening is answered. */
+  /**
+   * Sessions held at once; the one idle for longest is dropped before another opening is answered.
+   */
   readonly maxSessions: number;
   /** Whether memory allows for another one beside those held; where absent it does. */
   readonly hasRoom?: () => boolean;
@@ -63,8 +66,8 @@ export type RefusalReason = "malformed" | "version" | "replay" | "rate" | "forge
 
 export type AgentVerdict =
   /**
-   * Send `text` back, in the form (bare or enveloped) in which the packet came; before it `farewell`
-   * to the session that was dropped to make room, null where none was.
+   * Send `text` back, in the form (bare or enveloped) in which the packet came; before it
+   * `farewell` to the session that was dropped to make room, null where none was.
    */
   | { readonly kind: "answer"; readonly text: string; readonly farewell: Farewell | null }
   /** A verified plaintext. `gap`: packets of this session lost before it. `fresh`: its first. */
@@ -179,7 +182,10 @@ export class AgentSessions {
     if (held !== null) this.forget(this.sessions.indexOf(held));
   }
 
-  /** Forgets what was idle too long. Returns all sids forgotten since the last call, also by receive. */
+  /**
+   * Forgets what was idle too long. Returns all sids forgotten since the last call, also by
+   * receive.
+   */
   expire(now: number): string[] {
     this.forgetIdle(now);
     const lapsed = this.lapsed;
@@ -255,7 +261,8 @@ export class AgentSessions {
     if (plaintext === null) return this.refuse("forged");
     // One epoch, one session: what was answered in this epoch can never be stored again.
     this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
-    // There is a place: it was made when this epoch's `A` was answered, and nothing was stored since.
+    // There is a place: it was made when this epoch's `A` was answered, and nothing was stored
+    // since.
     this.sessions.push({
       sid: packet.sid,
       first: packet.first,
@@ -267,7 +274,9 @@ export class AgentSessions {
     return this.accept(packet.sid, plaintext, packet.seq - 1, true);
   }
 
-  /** Step 2: `C.A` of the session held for this C, else of this epoch. The same bytes every time. */
+  /**
+   * Step 2: `C.A` of the session held for this C, else of this epoch. The same bytes every time.
+   */
   answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
     const farewell = held === null ? this.makePlace() : null;

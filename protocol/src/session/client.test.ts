@@ -1,4 +1,6 @@
-/** What vectors/sessions.json does not say of the client's side: its own times, bounds and misuse. */
+/**
+ * What vectors/sessions.json does not say of the client's side: its own times, bounds and misuse.
+ */
 import { describe, expect, it } from "vitest";
 import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";

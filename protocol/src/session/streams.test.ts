@@ -1,4 +1,6 @@
-/** Two ends of a session's streams, joined by a queue that the test empties: no network, no time. */
+/**
+ * Two ends of a session's streams, joined by a queue that the test empties: no network, no time.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {

@@ -96,7 +96,9 @@ export class OutgoingStream {
     this.events = events;
   }
 
-  /** Sends as much from the front of `bytes` as there is credit for, and returns how many that were. */
+  /**
+   * Sends as much from the front of `bytes` as there is credit for, and returns how many that were.
+   */
   write(bytes: Uint8Array): number {
     let at = 0;
     while (!this.over && !this.ending && at < bytes.length && this.credit > 0) {
@@ -263,7 +265,9 @@ export class StreamTable {
     return stream;
   }
 
-  /** One notification whose method begins with `stream.`. Those for streams long over mean nothing. */
+  /**
+   * One notification whose method begins with `stream.`. Those for streams long over mean nothing.
+   */
   receive(method: string, params: unknown): void {
     if (!isObject(params)) return;
     const id = own(params, "stream");
@@ -275,7 +279,10 @@ export class StreamTable {
     }
   }
 
-  /** Ends every stream: packets are missing, or the session is over. The other side is told where it can be. */
+  /**
+   * Ends every stream: packets are missing, or the session is over. The other side is told where it
+   * can be.
+   */
   fail(error: string): void {
     const failed = this.streams;
     this.streams = [];

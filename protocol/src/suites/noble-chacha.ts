@@ -1,7 +1,7 @@
 /**
- * Suite "1" by the audited @noble libraries: HMAC-SHA256 and ChaCha20-Poly1305. Apart from noble.ts,
- * because @noble's AES makes 1 MB of tables as soon as it is loaded, which no microcontroller has. Keys
- * are the raw bytes.
+ * Suite "1" by the audited @noble libraries: HMAC-SHA256 and ChaCha20-Poly1305. Apart from
+ * noble.ts, because @noble's AES makes 1 MB of tables as soon as it is loaded, which no
+ * microcontroller has. Keys are the raw bytes.
  */
 import { chacha20poly1305 } from "@noble/ciphers/chacha.js";
 import { hmac } from "@noble/hashes/hmac.js";

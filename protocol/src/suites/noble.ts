@@ -1,6 +1,6 @@
 /**
- * The suite where there is no node:crypto and memory enough (browsers): the audited @noble libraries.
- * Loading it makes AES tables of 1 MB; microcontrollers take noble-chacha.ts.
+ * The suite where there is no node:crypto and memory enough (browsers): the audited @noble
+ * libraries. Loading it makes AES tables of 1 MB; microcontrollers take noble-chacha.ts.
  */
 import { cbc, ecb } from "@noble/ciphers/aes.js";
 import type { Suite } from "../crypto/suite.ts";

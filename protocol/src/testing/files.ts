@@ -1,6 +1,7 @@
 /**
  * What stands in the files of protocol/vectors. Bytes are lower-case hex unless a field is text.
- * `valid` must come out as written, `invalid` must be refused; each case says in `comment` what it is for.
+ * `valid` must come out as written, `invalid` must be refused; each case says in `comment` what it
+ * is for.
  *
  * [portable]
  */

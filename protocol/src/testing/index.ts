@@ -3,7 +3,8 @@
  * its own suite. It reads no files and needs nothing but the portable core; a small board passes
  * one file, or a copy with one case, at a time.
  *
- *   const failures = checkVectors(nodeSuite(), { hkdf: JSON.parse(text) });   // [] when all is well
+ *   const failures = checkVectors(nodeSuite(), { hkdf: JSON.parse(text) });   // [] when all is
+ *   well
  *
  * [portable]
  */

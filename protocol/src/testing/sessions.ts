@@ -1,5 +1,6 @@
 /**
- * Plays the traces of sessions.json: who gets which text at what time, and every byte that comes out.
+ * Plays the traces of sessions.json: who gets which text at what time, and every byte that comes
+ * out.
  *
  * [portable]
  */

@@ -60,7 +60,9 @@ export const encodeInForm = (packet: string, form: Form, agentId: string): strin
     ? encodeEnvelope(form.asObject ? packet : `${encodeJson(packet)}`, agentId, form.requestId)
     : packet;
 
-/** The packet in an envelope's fields; null where it is unreadable. `text`: of the whole message. */
+/**
+ * The packet in an envelope's fields; null where it is unreadable. `text`: of the whole message.
+ */
 export const decodeEnvelopeForAgent = (text: string, fields: object): AgentsPacket | null => {
   const payload = own(fields, FIELD_PAYLOAD);
   const signature = own(fields, FIELD_SIGNATURE);
@@ -163,7 +165,9 @@ export const decodeEnvelope = (fields: object): Envelope => {
 
 const OPENING_BRACE = 0x7b;
 
-/** The bytes of an agent's envelope with its `agent_id` put in front; every other byte as it was. */
+/**
+ * The bytes of an agent's envelope with its `agent_id` put in front; every other byte as it was.
+ */
 export const withAgentId = (frame: Uint8Array, agentId: string): Uint8Array => {
   const inside = frame.indexOf(OPENING_BRACE) + 1;
   const member = `"${FIELD_AGENT_ID}":"${agentId}",`;

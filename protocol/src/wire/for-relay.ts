@@ -34,7 +34,10 @@ export type MessageForRelay =
 const PING: MessageForRelay = { kind: "ping" };
 const PONG: MessageForRelay = { kind: "pong" };
 
-/** Reads one text message: typed when it has an own string `type`, else a packet, else unreadable. Never throws. */
+/**
+ * Reads one text message: typed when it has an own string `type`, else a packet, else unreadable.
+ * Never throws.
+ */
 export const decodeForRelay = (text: string): MessageForRelay => {
   const fields = decodeJson(text);
   if (!isObject(fields)) return UNREADABLE;

@@ -18,11 +18,17 @@ export interface PacketFields {
   readonly p: string;
 }
 
-/** A packet in the field order in which we write it. All texts are ASCII without quotes or backslashes. */
+/**
+ * A packet in the field order in which we write it. All texts are ASCII without quotes or
+ * backslashes.
+ */
 export const encodePacket = (v: string, sid: string, seq: number, p: string): string =>
   `{"${FIELD_V}":"${v}","${FIELD_SID}":"${sid}","${FIELD_SEQ}":${seq},"${FIELD_P}":"${p}"}`;
 
-/** The four fields of a packet; null where one is missing or of another type, or where it has a `type`. */
+/**
+ * The four fields of a packet; null where one is missing or of another type, or where it has a
+ * `type`.
+ */
 export const decodePacket = (fields: object): PacketFields | null => {
   const v = ownString(fields, FIELD_V);
   const sid = ownString(fields, FIELD_SID);

@@ -1,4 +1,6 @@
-/** What a person does with an account: log in and out, renew its token, change password and TOTP. */
+/**
+ * What a person does with an account: log in and out, renew its token, change password and TOTP.
+ */
 import {
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
@@ -80,7 +82,10 @@ export const logOut = async (context: ControlContext, loginHash: string): Promis
   for (const hash of made) context.links.endSession(hash);
 };
 
-/** A new account token; the old one, all session tokens of the account's clients and their links end. */
+/**
+ * A new account token; the old one, all session tokens of the account's clients and their links
+ * end.
+ */
 export const rotateAccountToken = async (
   context: ControlContext,
   userId: string,

@@ -18,7 +18,9 @@ export interface ControlContext {
   readonly links: Links;
   /** Unix milliseconds, as the machine's clock has them: for what is kept and compared later. */
   readonly nowMs: () => number;
-  /** Milliseconds that no correction of that clock moves: for lock-outs and other waits (clock.ts). */
+  /**
+   * Milliseconds that no correction of that clock moves: for lock-outs and other waits (clock.ts).
+   */
   readonly steadyMs: () => number;
   /** Logins by address and by user, one at a time. */
   readonly mutex: KeyedMutex;
@@ -28,8 +30,8 @@ export interface ControlContext {
 }
 
 /**
- * What the control plane asks of the hub: who is here, and to end what was revoked. Called after the
- * store knows; the hub itself sees to links whose admission was under way at that moment.
+ * What the control plane asks of the hub: who is here, and to end what was revoked. Called after
+ * the store knows; the hub itself sees to links whose admission was under way at that moment.
  */
 export interface Links {
   isOnline(agentId: string): boolean;

@@ -1,4 +1,6 @@
-/** Making and opening a relay's memory: what is refused, and that a death in between leaves no trap. */
+/**
+ * Making and opening a relay's memory: what is refused, and that a death in between leaves no trap.
+ */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -49,7 +49,9 @@ export interface InitResult {
   readonly otpauthUri: string | null;
 }
 
-/** Makes store, master key and first admin. Rejects with a Failure; refuses where a store exists. */
+/**
+ * Makes store, master key and first admin. Rejects with a Failure; refuses where a store exists.
+ */
 export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const { username, password } = options;
   const problem = userProblem(username, password);
@@ -86,7 +88,9 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   }
 };
 
-/** Looked up before anything is written: a key that is made for a store of another key helps nobody. */
+/**
+ * Looked up before anything is written: a key that is made for a store of another key helps nobody.
+ */
 const alreadyMade = async (options: DataOptions): Promise<boolean> => {
   try {
     return await isInitialised(locate(options));
@@ -112,7 +116,9 @@ export interface Data {
   readonly totpRequired: boolean;
 }
 
-/** Opens what `init` made. Rejects with a Failure where there is none, or the master key is another. */
+/**
+ * Opens what `init` made. Rejects with a Failure where there is none, or the master key is another.
+ */
 export const openData = async (options: DataOptions): Promise<Data> => {
   const store = await open(options, false);
   try {
@@ -132,7 +138,10 @@ export const openData = async (options: DataOptions): Promise<Data> => {
   }
 };
 
-/** The key that the store was made with; null where it is another. Completes a rotation that was cut short. */
+/**
+ * The key that the store was made with; null where it is another. Completes a rotation that was cut
+ * short.
+ */
 const rightKey = (options: DataOptions, check: string): Secrets | null => {
   const { data, masterKey } = options;
   const secrets = withKey(() => readMasterKey(data, masterKey));
@@ -178,8 +187,9 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
 };
 
 /**
- * Opens the store for a relay. Rejects with a Failure too where another relay runs on an embedded one;
- * several on one PostgreSQL are not kept apart. Commands open it beside a relay with `openData`.
+ * Opens the store for a relay. Rejects with a Failure too where another relay runs on an embedded
+ * one; several on one PostgreSQL are not kept apart. Commands open it beside a relay with
+ * `openData`.
  */
 export const openAlone = async (options: DataOptions): Promise<Data> => {
   const data = await openData(options);

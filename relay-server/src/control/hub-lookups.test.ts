@@ -1,4 +1,7 @@
-/** Who may come in on `/wss`, as far as the store decides: every row of section 3 about tokens and texts. */
+/**
+ * Who may come in on `/wss`, as far as the store decides: every row of section 3 about tokens and
+ * texts.
+ */
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AuthRequest } from "../core/ports.ts";

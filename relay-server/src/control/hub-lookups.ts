@@ -1,6 +1,7 @@
 /**
  * The hub's questions answered from the store (section 3): who is this, and whose agent is that.
- * Texts of failures are exact; only a known prefix with a good checksum in the wrong place is told more.
+ * Texts of failures are exact; only a known prefix with a good checksum in the wrong place is told
+ * more.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { AuthFailure, AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
@@ -63,7 +64,9 @@ const misplacement = (text: string, finding: Finding, expected: Holder): AuthFai
   };
 };
 
-/** Somebody who shows what is or once was valid is no guesser, so only unknown texts are counted. */
+/**
+ * Somebody who shows what is or once was valid is no guesser, so only unknown texts are counted.
+ */
 const invalid = (counted: boolean): AuthFailure => ({
   ok: false,
   code: "INVALID_TOKEN",

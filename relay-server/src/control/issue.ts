@@ -1,6 +1,6 @@
 /**
- * Issues tokens. Persistent ones are derived from a nonce (a new issue ends the one before); short-lived
- * ones are random.
+ * Issues tokens. Persistent ones are derived from a nonce (a new issue ends the one before);
+ * short-lived ones are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
 import { hold } from "../store/hold.ts";
@@ -41,7 +41,10 @@ export const issuePersistent = async (
   return token;
 };
 
-/** Says the current persistent token again; null where there is none. Throws where it does not match its hash. */
+/**
+ * Says the current persistent token again; null where there is none. Throws where it does not match
+ * its hash.
+ */
 export const repeatPersistent = async (
   db: Db,
   secrets: Secrets,
@@ -64,17 +67,20 @@ export interface Issued {
 
 /**
  * How many session tokens of one credential are good at a time, and as many again are remembered as
- * ended. A device needs one; a script that asks for a token at each run must neither fill the store nor
- * shut out the browsers of its owner.
+ * ended. A device needs one; a script that asks for a token at each run must neither fill the store
+ * nor shut out the browsers of its owner.
  */
 const MAX_CLIENT_SESSIONS = 1000;
 const MAX_AGENT_SESSIONS = 16;
-/** The same for a person's logins: more than one-time codes allow within the hour that a login lives. */
+/**
+ * The same for a person's logins: more than one-time codes allow within the hour that a login
+ * lives.
+ */
 const MAX_LOGINS = 200;
 
 /**
- * Makes a session token from a credential. It is good as long as that credential is, or until too many
- * were made with it later.
+ * Makes a session token from a credential. It is good as long as that credential is, or until too
+ * many were made with it later.
  */
 export const issueSession = async (
   store: Store,

@@ -1,4 +1,6 @@
-/** Rotating the master key: what it does to every secret, and that no crash in between loses any. */
+/**
+ * Rotating the master key: what it does to every secret, and that no crash in between loses any.
+ */
 import {
   existsSync,
   readdirSync,

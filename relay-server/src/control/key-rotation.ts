@@ -44,7 +44,10 @@ export interface RekeyResult {
   readonly oldKey: string | null;
 }
 
-/** Rotates the key of a store that no relay runs on. Rejects with a Failure; nothing has changed then. */
+/**
+ * Rotates the key of a store that no relay runs on. Rejects with a Failure; nothing has changed
+ * then.
+ */
 export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
   const { data, masterKey, newMasterKey, graceDays } = options;
   if ((masterKey === undefined) !== (newMasterKey === undefined)) {

@@ -1,4 +1,6 @@
-/** Proving a password costs the same whether or not there is such a user; guesses go one at a time. */
+/**
+ * Proving a password costs the same whether or not there is such a user; guesses go one at a time.
+ */
 import { beforeEach, expect, test, vi } from "vitest";
 import { PASSWORD, startRest } from "../http/harness.ts";
 import { findUserByName } from "../store/users.ts";
@@ -57,7 +59,8 @@ test("a password is what was set, to the letter", async () => {
 });
 
 test("TOTP codes are those of RFC 6238", () => {
-  const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"; // the RFC's ASCII secret, appendix B, last six digits
+  // the RFC's ASCII secret, appendix B, last six digits
+  const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
   expect(totpStep(secret, "287082", 59_000)).toBe(1);
   expect(totpStep(secret, "081804", 1_111_111_109_000)).toBe(37_037_036);
   expect(totpStep(secret, "081804", 1_111_111_139_000)).toBe(37_037_036);

@@ -10,8 +10,8 @@ import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
 import { totpStep, totpStepAt } from "./totp.ts";
 
 /**
- * How long the account rests after the first, second, ... wrong code in a row. Two cost nothing, because
- * people mistype; then at least one step, so that a retry is with another code.
+ * How long the account rests after the first, second, ... wrong code in a row. Two cost nothing,
+ * because people mistype; then at least one step, so that a retry is with another code.
  */
 const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
 const LONGEST_REST_MS = Math.max(...RESTS_MS);

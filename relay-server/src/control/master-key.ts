@@ -70,7 +70,9 @@ export const readNextKey = (dataDir: string): Uint8Array | null => {
   return key.length === MASTER_KEY_BYTES ? key : null; // shorter: a power cut stopped its writing
 };
 
-/** Puts the next key in the place of the one in use; answers where that is now, within the folder. */
+/**
+ * Puts the next key in the place of the one in use; answers where that is now, within the folder.
+ */
 export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   const kept = `${masterKeyPath(dataDir)}.${new Date(nowMs).toISOString().replaceAll(":", "")}.old`;
   // A second name first: no moment without a key in its place.

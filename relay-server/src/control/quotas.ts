@@ -1,6 +1,6 @@
 /**
- * What one user may keep and ask for (docs/operations.md). All of it is worked on by the thread that
- * forwards messages, so what one user may use bounds how long the others wait.
+ * What one user may keep and ask for (docs/operations.md). All of it is worked on by the thread
+ * that forwards messages, so what one user may use bounds how long the others wait.
  */
 
 import { agentBytes, agentCount } from "../store/agents.ts";
@@ -8,9 +8,13 @@ import type { Db } from "../store/open.ts";
 
 /** 50 a second, all at once too: a script that makes a thousand agents is not stopped. */
 export const REQUESTS_PER_MINUTE = 3000;
-/** A site of people behind one address who read the documentation; logins have limits of their own. */
+/**
+ * A site of people behind one address who read the documentation; logins have limits of their own.
+ */
 export const ANONYMOUS_REQUESTS_PER_MINUTE = 1200;
-/** Enough for one user's writes to share a sync of the disk; others wait for so many at the most. */
+/**
+ * Enough for one user's writes to share a sync of the disk; others wait for so many at the most.
+ */
 export const REQUESTS_AT_ONCE = 4;
 export const AGENTS_PER_USER = 10_000;
 /** 8 KiB is the most of one agent, and few have a fraction of it. */

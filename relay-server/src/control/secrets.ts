@@ -1,7 +1,8 @@
 /**
  * All that the relay derives from its master key (section 1): persistent tokens, the key that wraps
- * TOTP secrets, the hashes of recovery codes, what seals kept answers. Persistent tokens are derived, not remembered, so a
- * copy of the database yields none, and yet login and export can say them again.
+ * TOTP secrets, the hashes of recovery codes, what seals kept answers. Persistent tokens are
+ * derived, not remembered, so a copy of the database yields none, and yet login and export can say
+ * them again.
  */
 import {
   createCipheriv,
@@ -44,7 +45,9 @@ export class Secrets {
     return makeToken(kind, this.#hmac(`${kind}/${id}/${nonce}`));
   }
 
-  /** What is kept of a recovery code. Under the key, because 50 bits alone could be searched. Hex. */
+  /**
+   * What is kept of a recovery code. Under the key, because 50 bits alone could be searched. Hex.
+   */
   recoveryHash(userId: string, code: string): string {
     return this.#hmac(`recovery/${userId}/${code}`).toString("hex");
   }

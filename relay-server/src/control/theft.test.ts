@@ -1,4 +1,7 @@
-/** A stolen store yields no token (section 1): what a thief can do with all of `DIR/store`, and no key. */
+/**
+ * A stolen store yields no token (section 1): what a thief can do with all of `DIR/store`, and no
+ * key.
+ */
 import { createHash, createHmac } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,7 +53,8 @@ test("no secret stands in it, as text, base64 or hex", () => {
       expect(loot.includes(text), `${name} as ${form}`).toBe(false);
     }
   }
-  expect(loot.includes(hashToken(secrets.agent as string))).toBe(true); // the search does find things
+  // the search does find things
+  expect(loot.includes(hashToken(secrets.agent as string))).toBe(true);
 });
 
 test("ids and nonces make no token without the key, also not under keys one might guess", async () => {

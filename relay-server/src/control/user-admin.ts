@@ -1,4 +1,6 @@
-/** What an administrator does with users. The last admin who may come in can be removed by nobody. */
+/**
+ * What an administrator does with users. The last admin who may come in can be removed by nobody.
+ */
 import { randomUUID } from "node:crypto";
 import { type Act, noteAct } from "../store/audit.ts";
 import type { Db } from "../store/open.ts";

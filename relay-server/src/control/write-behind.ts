@@ -1,8 +1,8 @@
 /**
- * What the hub leaves behind (core/ports.ts, WriteBehind), written once a second and in groups: a fleet
- * that comes back at once would otherwise ask for a flush of the disk per device. What cannot be written
- * is kept and tried again, however long the store is away. What a killed process loses is a second of
- * `last_seen` and of request counts, which nobody was promised.
+ * What the hub leaves behind (core/ports.ts, WriteBehind), written once a second and in groups: a
+ * fleet that comes back at once would otherwise ask for a flush of the disk per device. What cannot
+ * be written is kept and tried again, however long the store is away. What a killed process loses
+ * is a second of `last_seen` and of request counts, which nobody was promised.
  */
 import type { AgentReport } from "../core/link.ts";
 import type { WriteBehind } from "../core/ports.ts";
@@ -86,7 +86,10 @@ export const storeWriteBehind = (store: Store): StoreWriteBehind => {
   };
 };
 
-/** Takes some entries out, in the order of their keys: two nodes that write the same ones never deadlock. */
+/**
+ * Takes some entries out, in the order of their keys: two nodes that write the same ones never
+ * deadlock.
+ */
 const first = <Value>(entries: Map<string, Value>): [string, Value][] => {
   const taken = [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, MAX_TOGETHER);
   for (const [key] of taken) entries.delete(key);

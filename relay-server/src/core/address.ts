@@ -10,8 +10,8 @@ const SIX_TO_FOUR = "2002";
 
 /**
  * The key under which an address is counted: `203.0.113.7`, or `2001:db8:1:2::/64`. An IPv6 address
- * that stands for an IPv4 one (mapped, NAT64, 6to4) is that; a zone (`%eth0`) is dropped; other text
- * is its own key.
+ * that stands for an IPv4 one (mapped, NAT64, 6to4) is that; a zone (`%eth0`) is dropped; other
+ * text is its own key.
  */
 export const addressKey = (address: string): string => {
   if (!address.includes(":")) {

@@ -1,4 +1,6 @@
-/** What happens to connections by time and by being full: pings, presence, slow receivers, shutdown. */
+/**
+ * What happens to connections by time and by being full: pings, presence, slow receivers, shutdown.
+ */
 import { describe, expect, it } from "vitest";
 import { envelope, packet, World } from "./harness.ts";
 

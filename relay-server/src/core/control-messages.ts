@@ -1,4 +1,6 @@
-/** The relay's own messages to a peer: bounded like any other, and counted when they find no room. */
+/**
+ * The relay's own messages to a peer: bounded like any other, and counted when they find no room.
+ */
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeError, type Subject } from "@blindrelay/protocol/wire";
 import type { Connection } from "./connection.ts";
@@ -22,7 +24,9 @@ export class ControlMessages {
     }
   }
 
-  /** An `error`; `subject` is the packet or envelope at fault, `detail` replaces the table's text. */
+  /**
+   * An `error`; `subject` is the packet or envelope at fault, `detail` replaces the table's text.
+   */
   error(
     connection: Connection,
     code: ErrorCode,

@@ -1,7 +1,8 @@
 /**
  * Random sequences of everything that can happen to a hub, checked against what must always hold:
  * each message is delivered once or counted as dropped, nothing reaches another user, a packet from
- * an agent reaches nobody who did not bind its sid with that agent, and no table outgrows its bound.
+ * an agent reaches nobody who did not bind its sid with that agent, and no table outgrows its
+ * bound.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";

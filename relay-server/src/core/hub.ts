@@ -87,7 +87,9 @@ export class Hub {
     else if (connection.state !== "closing") this.#state.fragmented.set(connection, now);
   }
 
-  /** A connection's frames broke a rule, which `detail` says; null: there is no room for them now. */
+  /**
+   * A connection's frames broke a rule, which `detail` says; null: there is no room for them now.
+   */
   brokeFraming(connection: Connection, detail: string | null, now: number): void {
     if (connection.state === "closing") return;
     const code = detail === null ? "UNAVAILABLE" : "BAD_MESSAGE";
@@ -178,7 +180,10 @@ export class Hub {
     return this.#state.peers.agent(agentId) !== undefined;
   }
 
-  /** Disconnector an agent's connection: its token was rotated, say. Its bindings wait for its return. */
+  /**
+   * Disconnector an agent's connection: its token was rotated, say. Its bindings wait for its
+   * return.
+   */
   endAgent(agentId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "agent", agentId }, code, now);
   }
@@ -192,7 +197,9 @@ export class Hub {
     }
   }
 
-  /** Disconnector the connections of a user's clients: the account token or the password changed. */
+  /**
+   * Disconnector the connections of a user's clients: the account token or the password changed.
+   */
   endClients(userId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "clients", userId }, code, now);
   }

@@ -10,7 +10,9 @@ import {
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
 
-/** A site of thousands of devices behind one address comes back at once, and waits for a slow store. */
+/**
+ * A site of thousands of devices behind one address comes back at once, and waits for a slow store.
+ */
 export const WAITING_PER_ADDRESS = 1024;
 
 /** A person's browsers, scripts and services; each may fill its queue and use its rate. */
@@ -55,7 +57,9 @@ export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 /** OwnerCache of agents remembered; 10,000 agents offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
-/** `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute. */
+/**
+ * `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute.
+ */
 export const SNAPSHOT_BATCH = 32;
 
 /** Counts of requests reach the store this often; a crash forgets at most so much. */

@@ -8,7 +8,9 @@ export class Peers {
   readonly #users = new Map<string, User>();
   readonly #agents = new Map<string, AgentPeer>();
 
-  /** The user's record, made when there is none; it lives until the last peer of the user leaves. */
+  /**
+   * The user's record, made when there is none; it lives until the last peer of the user leaves.
+   */
   user(userId: string): User {
     let user = this.#users.get(userId);
     if (user === undefined) {

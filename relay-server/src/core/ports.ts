@@ -4,7 +4,8 @@
  *
  * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
  *   an answer that takes time comes back as an event (`hub.authenticated`, `hub.ownerFound`).
- * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous; `ws/hub-driver.ts` stands
+ * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous;
+ *   `ws/hub-driver.ts` stands
  *   between the two.
  */
 import type { Connection } from "./connection.ts";

@@ -1,7 +1,8 @@
 /**
  * `agent_status` (section 3): every client of a user hears at once when one of the user's agents
  * comes or goes. A newly connected client hears of nothing unasked; one that said
- * `"presence": true` gets one message per agent online, a batch per tick and never into a full queue.
+ * `"presence": true` gets one message per agent online, a batch per tick and never into a full
+ * queue.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";

@@ -29,7 +29,10 @@ export class Revocations {
     }
   }
 
-  /** Whether any revocation since the mark concerns this look-up; true when that is not known any more. */
+  /**
+   * Whether any revocation since the mark concerns this look-up; true when that is not known any
+   * more.
+   */
   since(mark: number, concerns: (revocation: Revocation) => boolean): boolean {
     const count = this.#count - mark;
     return count > this.#recent.length || (count > 0 && this.#recent.slice(-count).some(concerns));

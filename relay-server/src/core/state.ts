@@ -19,7 +19,9 @@ export interface HubOptions {
   /** Shared with REST, which counts its failures in the same place. */
   lockout?: Lockout;
   limits?: Partial<HubLimits>;
-  /** Unix milliseconds of an instant on the hub's clock, which may be off; the same where absent. */
+  /**
+   * Unix milliseconds of an instant on the hub's clock, which may be off; the same where absent.
+   */
   wallAt?: (nowMs: number) => number;
 }
 

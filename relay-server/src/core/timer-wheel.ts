@@ -21,7 +21,10 @@ export class TimerWheel<Item extends Waiting> {
     this.#lastTick = Math.floor(now / TICK_MS);
   }
 
-  /** Sets or moves the deadline of an item. It is visited at it or up to one tick later, never before. */
+  /**
+   * Sets or moves the deadline of an item. It is visited at it or up to one tick later, never
+   * before.
+   */
   set(item: Item, at: number): void {
     this.remove(item);
     const tick = Math.max(Math.ceil(at / TICK_MS), this.#lastTick + 1);

@@ -1,6 +1,6 @@
 /**
- * How many connections of an address have not authenticated: one host could otherwise hold the memory
- * of all that it can open, thirty seconds each.
+ * How many connections of an address have not authenticated: one host could otherwise hold the
+ * memory of all that it can open, thirty seconds each.
  */
 import { addressKey } from "./address.ts";
 import type { Connection } from "./connection.ts";

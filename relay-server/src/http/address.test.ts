@@ -1,4 +1,6 @@
-/** Whose address counts (section 3, "lockout scope"): forwarded ones only from configured proxies. */
+/**
+ * Whose address counts (section 3, "lockout scope"): forwarded ones only from configured proxies.
+ */
 import type { IncomingMessage } from "node:http";
 import { expect, test, vi } from "vitest";
 import { addressReader } from "./address.ts";

@@ -1,4 +1,7 @@
-/** `/admin/users`: people and their roles (section 4). The first admin is made by `blindrelay-server init` only. */
+/**
+ * `/admin/users`: people and their roles (section 4). The first admin is made by `blindrelay-server
+ * init` only.
+ */
 import {
   AdminUser,
   AdminUserPage,

@@ -13,7 +13,10 @@ export interface ExportedAgent {
   readonly base: string;
 }
 
-/** The format that a request wants: by `?format=`, else by the first type of Accept that is one, else JSON. */
+/**
+ * The format that a request wants: by `?format=`, else by the first type of Accept that is one,
+ * else JSON.
+ */
 export const exportFormat = (
   asked: ExportFormat | undefined,
   accept: string | undefined,

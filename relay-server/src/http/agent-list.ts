@@ -1,4 +1,7 @@
-/** Pages of agents by filters that the store knows, and by one that only the hub does: who is online. */
+/**
+ * Pages of agents by filters that the store knows, and by one that only the hub does: who is
+ * online.
+ */
 import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
 import { type AgentPlace, findAgents, listAgents } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
@@ -48,7 +51,9 @@ export const agentPage = async (
   return { rows, nextCursor: cursorAfter(end ?? (more ? last : null)) };
 };
 
-/** The agents at these places as far as a page may hold them; `end`: the last, where more are left. */
+/**
+ * The agents at these places as far as a page may hold them; `end`: the last, where more are left.
+ */
 const readRows = async (
   context: HttpContext,
   userId: string,

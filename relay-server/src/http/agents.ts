@@ -1,4 +1,7 @@
-/** `/agents`: the devices of an account, their relay tokens and what a device needs to connect (section 4). */
+/**
+ * `/agents`: the devices of an account, their relay tokens and what a device needs to connect
+ * (section 4).
+ */
 import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
 import {
   type Agent,
@@ -268,7 +271,10 @@ const metadataText = (metadata: Agent["metadata"]): string => {
   return text;
 };
 
-/** Null where JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse does not. */
+/**
+ * Null where JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse
+ * does not.
+ */
 const jsonText = (value: unknown): string | null => {
   try {
     return JSON.stringify(value);

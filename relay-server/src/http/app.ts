@@ -40,9 +40,13 @@ import { upgradeRoute } from "./wss.ts";
 
 /** Nothing that this API takes is near it. */
 const BODY_LIMIT_BYTES = 65536;
-/** As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable. */
+/**
+ * As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable.
+ */
 const MAX_PARAM_LENGTH = 16384;
-/** A connection on which nothing moves for so long is given up. Links have pings, and no such limit. */
+/**
+ * A connection on which nothing moves for so long is given up. Links have pings, and no such limit.
+ */
 const IDLE_TIMEOUT_MS = 60_000;
 /** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
 const REQUEST_TIMEOUT_MS = 3_600_000;

@@ -1,4 +1,7 @@
-/** `/releases/{id}/artifact`: the bytes of a release, streamed in once and out in ranges (section 4). */
+/**
+ * `/releases/{id}/artifact`: the bytes of a release, streamed in once and out in ranges (section
+ * 4).
+ */
 import type { Readable } from "node:stream";
 import { ARTIFACT_MEDIA_TYPE, SIGNATURE_HEADER } from "@blindrelay/protocol/releases";
 import {

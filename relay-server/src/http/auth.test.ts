@@ -1,4 +1,7 @@
-/** `/auth`, `/account` and who may do what (sections 1 and 4), without sockets and with a clock set by hand. */
+/**
+ * `/auth`, `/account` and who may do what (sections 1 and 4), without sockets and with a clock set
+ * by hand.
+ */
 
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";

@@ -1,4 +1,7 @@
-/** `/auth`: what the relay asks for; login and logout; session tokens; a new account token (section 4). */
+/**
+ * `/auth`: what the relay asks for; login and logout; session tokens; a new account token (section
+ * 4).
+ */
 import {
   LOCKOUT_FAILURES,
   LOCKOUT_S,

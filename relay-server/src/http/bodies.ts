@@ -1,4 +1,6 @@
-/** How bodies are read: JSON in UTF-8 only, and an empty one is no body, whatever its declared type. */
+/**
+ * How bodies are read: JSON in UTF-8 only, and an empty one is no body, whatever its declared type.
+ */
 import { isUtf8 } from "node:buffer";
 import type { App } from "./context.ts";
 import { HttpProblem } from "./problem.ts";

@@ -1,4 +1,6 @@
-/** Ends the REST server: no new connections, and answers that are under way are waited for, not cut. */
+/**
+ * Ends the REST server: no new connections, and answers that are under way are waited for, not cut.
+ */
 import type { App } from "./context.ts";
 
 /** A long upload or download is cut by then. */

@@ -1,4 +1,7 @@
-/** A request with two Host headers, which a proxy and the relay could read differently (RFC 9112 section 3.2). */
+/**
+ * A request with two Host headers, which a proxy and the relay could read differently (RFC 9112
+ * section 3.2).
+ */
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./problem.ts";
 

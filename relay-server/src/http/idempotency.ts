@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key` on POST (section 4): a request that is sent again with the same key within a day
- * is answered as the first was and does nothing. The key is noted before the work begins, so even a
- * crash in the middle never lets it happen twice: the key then stays taken until it lapses.
+ * `Idempotency-Key` on POST (section 4): a request that is sent again with the same key within a
+ * day is answered as the first was and does nothing. The key is noted before the work begins, so
+ * even a crash in the middle never lets it happen twice: the key then stays taken until it lapses.
  *
  * Answers hold tokens, so they are kept sealed under the master key, and requests, which may hold
  * passwords, only as an HMAC.
@@ -21,7 +21,9 @@ import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
-/** Of one user. A script that needs more within a day loses its oldest, and the store stays small. */
+/**
+ * Of one user. A script that needs more within a day loses its oldest, and the store stays small.
+ */
 const MAX_KEPT = 1000;
 
 /** What a route with a key may answer beyond its own problems. */
@@ -33,7 +35,9 @@ interface Kept {
   readonly body: unknown;
 }
 
-/** Runs `work`, or answers what it answered when this key came first. Without a key it just runs it. */
+/**
+ * Runs `work`, or answers what it answered when this key came first. Without a key it just runs it.
+ */
 export const idempotently = async <T>(
   context: HttpContext,
   request: FastifyRequest,

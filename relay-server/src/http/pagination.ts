@@ -1,4 +1,7 @@
-/** Pages of lists in order of time, and their cursors: opaque to callers, inside them where a page ended. */
+/**
+ * Pages of lists in order of time, and their cursors: opaque to callers, inside them where a page
+ * ended.
+ */
 import type { Position } from "../store/position.ts";
 import { HttpProblem } from "./problem.ts";
 

@@ -40,7 +40,10 @@ export const invalidBody = (path: string, message: string): HttpProblem =>
     errors: [{ path, in: "body", message }],
   });
 
-/** What fastify itself throws, as codes of the table. Its other 4xx are requests that cannot be read. */
+/**
+ * What fastify itself throws, as codes of the table. Its other 4xx are requests that cannot be
+ * read.
+ */
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "TOO_LARGE",
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "UNSUPPORTED_MEDIA_TYPE",

@@ -1,4 +1,7 @@
-/** `/releases/check`: a device asks whether there is something newer for it (section 4). Never a downgrade. */
+/**
+ * `/releases/check`: a device asks whether there is something newer for it (section 4). Never a
+ * downgrade.
+ */
 import { CheckAnswer, CheckQuery } from "@blindrelay/protocol/schema/rest";
 import { isOrderable, releaseFor } from "../releases/rollout.ts";
 import { makeTicket } from "../releases/tickets.ts";
@@ -51,7 +54,10 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
   );
 };
 
-/** The runtime by its name, which is the first word of what the agent said; null where it said nothing. */
+/**
+ * The runtime by its name, which is the first word of what the agent said; null where it said
+ * nothing.
+ */
 const reportedRuntime = async (
   context: HttpContext,
   userId: string,

@@ -1,4 +1,7 @@
-/** `/releases`: firmware made, published, rolled out and withdrawn by admins, and read by all (section 4). */
+/**
+ * `/releases`: firmware made, published, rolled out and withdrawn by admins, and read by all
+ * (section 4).
+ */
 import { randomUUID } from "node:crypto";
 import {
   type AuditAction,

@@ -1,6 +1,6 @@
 /**
- * How long a request's body may take, and how many connections may be open on which no link is. Uploads
- * take as long as their bytes do (`streams`); any other body is 64 KiB at the most.
+ * How long a request's body may take, and how many connections may be open on which no link is.
+ * Uploads take as long as their bytes do (`streams`); any other body is 64 KiB at the most.
  */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
@@ -9,7 +9,9 @@ import { endWithProblem, HttpProblem } from "./problem.ts";
 
 /** 64 KiB at 2 KB/s. */
 const BODY_TIMEOUT_MS = 30_000;
-/** About 65 MB of idle sockets; a fleet that comes back at once has links, which are not counted. */
+/**
+ * About 65 MB of idle sockets; a fleet that comes back at once has links, which are not counted.
+ */
 const MAX_CONNECTIONS = 16_384;
 
 /** Call it before the routes are there. */

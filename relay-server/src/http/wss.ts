@@ -1,4 +1,7 @@
-/** A plain GET of the WebSocket path (section 3): 426. Upgrades never come here, ws/ takes them first. */
+/**
+ * A plain GET of the WebSocket path (section 3): 426. Upgrades never come here, ws/ takes them
+ * first.
+ */
 import { WSS_PATH } from "@blindrelay/protocol";
 import { Type } from "typebox";
 import type { App } from "./context.ts";

@@ -23,7 +23,9 @@ export interface BackupResult {
   readonly bytes: number;
 }
 
-/** Copies the embedded store of a data folder to a new file. Throws a Failure that says what to do. */
+/**
+ * Copies the embedded store of a data folder to a new file. Throws a Failure that says what to do.
+ */
 export const backupStore = (data: string, store: string | undefined, to: string): BackupResult => {
   if (store !== undefined && store !== "sqlite") {
     throw new Failure("usage", "this store is PostgreSQL: take its backup with pg_dump");

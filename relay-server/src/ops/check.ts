@@ -1,4 +1,7 @@
-/** `check`: what could keep a relay from starting or from keeping what it is told, each with its fix. */
+/**
+ * `check`: what could keep a relay from starting or from keeping what it is told, each with its
+ * fix.
+ */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -147,7 +150,9 @@ const permissionFindings = (
   );
 };
 
-/** What of store and key others than the owner may enter or read; a key given as text has no file. */
+/**
+ * What of store and key others than the owner may enter or read; a key given as text has no file.
+ */
 export const exposedPaths = (
   data: string,
   embedded: boolean,

@@ -1,4 +1,7 @@
-/** Histograms: every duration in one bucket, the text as Prometheus reads it, and the relay's own two. */
+/**
+ * Histograms: every duration in one bucket, the text as Prometheus reads it, and the relay's own
+ * two.
+ */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

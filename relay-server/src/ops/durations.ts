@@ -1,13 +1,16 @@
 /**
  * How long something took, counted in buckets. prom-client's own histogram costs more per message
- * than routing one should notice (measured: 0.3 us against 0.01), so only its text is prom-client's.
+ * than routing one should notice (measured: 0.3 us against 0.01), so only its text is
+ * prom-client's.
  */
 import type { Metric, Registry } from "prom-client";
 
 export class Durations {
   /** Upper bounds in milliseconds, ascending. */
   readonly bounds: readonly number[];
-  /** How many were within each bound and above the one before it; the last counts all longer ones. */
+  /**
+   * How many were within each bound and above the one before it; the last counts all longer ones.
+   */
   readonly counts: number[];
   sumMs = 0;
 
@@ -24,7 +27,9 @@ export class Durations {
   }
 }
 
-/** What the relay times: an `auth` until its answer, and a message until it is queued or refused. */
+/**
+ * What the relay times: an `auth` until its answer, and a message until it is queued or refused.
+ */
 export interface Timings {
   readonly accepted: Durations;
   readonly refused: Durations;

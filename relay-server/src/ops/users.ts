@@ -19,7 +19,10 @@ export interface ListedUser {
   readonly created_at: string;
 }
 
-/** Makes an account and answers its id. Rejects with a Failure where the name is taken or will not do. */
+/**
+ * Makes an account and answers its id. Rejects with a Failure where the name is taken or will not
+ * do.
+ */
 export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ id: string }> => {
   const { username, password } = user;
   const problem = userProblem(username, password);
@@ -62,8 +65,8 @@ export const setDisabled = (options: DataOptions, username: string, disabled: bo
   changeByName(options, username, { disabled });
 
 /**
- * Sets a password. As where its owner changes it, the account token is renewed, and logins, session tokens and
- * clients' links end; those of a relay that runs within a second.
+ * Sets a password. As where its owner changes it, the account token is renewed, and logins, session
+ * tokens and clients' links end; those of a relay that runs within a second.
  */
 export const resetPassword = async (
   options: DataOptions,
@@ -86,8 +89,8 @@ export interface Unlocked {
 }
 
 /**
- * Lifts what failed logins have locked, in every relay that runs on the store, within a second: an address,
- * a user name with the rest after wrong one-time codes, or both where one text is both.
+ * Lifts what failed logins have locked, in every relay that runs on the store, within a second: an
+ * address, a user name with the rest after wrong one-time codes, or both where one text is both.
  */
 export const unlock = async (options: DataOptions, subject: string): Promise<Unlocked> => {
   const { store } = await openData(options);

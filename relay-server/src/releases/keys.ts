@@ -10,11 +10,15 @@ const KEY_ID_DIGITS = 16;
 
 export interface ReleaseKeys {
   readonly count: number;
-  /** The id of the key that made this signature (base64url) over the release; null where none did. */
+  /**
+   * The id of the key that made this signature (base64url) over the release; null where none did.
+   */
   signer(release: SignedRelease, signature: string): string | null;
 }
 
-/** `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for a text that is none. */
+/**
+ * `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for a text that is none.
+ */
 export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
   const keys = texts.map((text) => ({ id: keyIdOf(text), key: readKey(text) }));
   return {

@@ -1,4 +1,6 @@
-/** The relay orders versions with `semver`, devices with the contract's own few lines: both agree. */
+/**
+ * The relay orders versions with `semver`, devices with the contract's own few lines: both agree.
+ */
 import { isAbove, isVersionText } from "@blindrelay/protocol/releases";
 import fc from "fast-check";
 import { gt, valid } from "semver";

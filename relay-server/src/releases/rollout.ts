@@ -1,4 +1,7 @@
-/** Which release a device is offered: the highest above its own that its share of a rollout has reached. */
+/**
+ * Which release a device is offered: the highest above its own that its share of a rollout has
+ * reached.
+ */
 import { createHash } from "node:crypto";
 import { isVersionText } from "@blindrelay/protocol/releases";
 import { gt, rcompare, valid } from "semver";

@@ -78,7 +78,8 @@ const receiveParts = async (
     parts += 1;
     filled = 0;
   };
-  // Left as it is where it is too long: a request that was destroyed has no address to be logged with.
+  // Left as it is where it is too long: a request that was destroyed has no address to be logged
+  // with.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   for await (const chunk of chunks) {
     size += chunk.length;

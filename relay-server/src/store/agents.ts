@@ -70,7 +70,9 @@ export interface AgentFilter {
 /** Where an agent stands in its owner's list. */
 export type AgentPlace = Pick<AgentRow, "agent_id" | "created_at">;
 
-/** The places of up to `limit` agents of a user, oldest first; no more is read than the index has. */
+/**
+ * The places of up to `limit` agents of a user, oldest first; no more is read than the index has.
+ */
 export const listAgents = (
   db: Db,
   userId: string,

@@ -64,7 +64,10 @@ export const listActs = (
   return query.orderBy("at", "desc").orderBy("id").limit(limit).execute();
 };
 
-/** Forgets entries from before `beforeMs`, and of each actor all that are older than the newest `kept`. */
+/**
+ * Forgets entries from before `beforeMs`, and of each actor all that are older than the newest
+ * `kept`.
+ */
 export const trimActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
   await db.deleteFrom("audit").where("at", "<", beforeMs).execute();
   const busy = await db

@@ -1,6 +1,7 @@
 /**
- * What comes at once, from one node and from two: both engines, because PostgreSQL runs transactions
- * side by side where SQLite has one writer. A SQLite store has one relay, so there both nodes are one.
+ * What comes at once, from one node and from two: both engines, because PostgreSQL runs
+ * transactions side by side where SQLite has one writer. A SQLite store has one relay, so there
+ * both nodes are one.
  */
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";

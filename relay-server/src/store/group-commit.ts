@@ -1,21 +1,22 @@
 /**
- * Group commit: work that arrives in one turn of the event loop, or while a transaction runs, shares the
- * next one, and so one flush of the disk. A fleet that comes back at once asks for a session each;
- * flushed one by one, 5,000 of them held the loop of a slow disk for a quarter of a minute.
+ * Group commit: work that arrives in one turn of the event loop, or while a transaction runs,
+ * shares the next one, and so one flush of the disk. A fleet that comes back at once asks for a
+ * session each; flushed one by one, 5,000 of them held the loop of a slow disk for a quarter of a
+ * minute.
  */
 import { type Kysely, sql } from "kysely";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 
 /**
- * Runs work in a transaction; its promise settles once the result is on the disk, or undone. Work may
- * run more than once, each time after the one before was undone.
+ * Runs work in a transaction; its promise settles once the result is on the disk, or undone. Work
+ * may run more than once, each time after the one before was undone.
  */
 export type Write = <T>(work: (tx: Kysely<Tables>) => Promise<T>) => Promise<T>;
 
 /**
- * Bounds how long a transaction grows while more arrives; with PostgreSQL every statement is a round trip,
- * and other nodes wait for the locks.
+ * Bounds how long a transaction grows while more arrives; with PostgreSQL every statement is a
+ * round trip, and other nodes wait for the locks.
  */
 const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
@@ -85,8 +86,8 @@ const attempt = async (tx: Kysely<Tables>, job: Job): Promise<() => void> => {
 };
 
 /**
- * A Write over PostgreSQL. Savepoints would cost two round trips a job, and work seldom throws, so they
- * come in where some did; where transactions met in a deadlock, each job gets one of its own.
+ * A Write over PostgreSQL. Savepoints would cost two round trips a job, and work seldom throws, so
+ * they come in where some did; where transactions met in a deadlock, each job gets one of its own.
  */
 export const postgresGroupCommit = (db: Kysely<Tables>): Write =>
   groupCommit(db, MAX_TOGETHER.postgres, async (_, jobs) => {
@@ -135,7 +136,9 @@ const commitAlone = async (db: Kysely<Tables>, job: Job): Promise<unknown> => {
   }
 };
 
-/** SQLSTATEs after which the same transaction may succeed: serialization_failure, deadlock_detected. */
+/**
+ * SQLSTATEs after which the same transaction may succeed: serialization_failure, deadlock_detected.
+ */
 const AGAIN = ["40001", "40P01"];
 
 const mayRunAgain = (error: unknown): boolean =>

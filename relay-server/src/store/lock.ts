@@ -1,8 +1,8 @@
 /**
- * One relay per embedded store: presence, lock-outs and takeovers live in one process, so a second one
- * on the same store would split them. The lock is SQLite's own, held on an empty database beside the
- * store: the kernel lets go of it with the process, however that ends, so a crash leaves none behind,
- * and commands that work on the store itself do not meet it.
+ * One relay per embedded store: presence, lock-outs and takeovers live in one process, so a second
+ * one on the same store would split them. The lock is SQLite's own, held on an empty database
+ * beside the store: the kernel lets go of it with the process, however that ends, so a crash leaves
+ * none behind, and commands that work on the store itself do not meet it.
  */
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -15,7 +15,10 @@ export interface StoreLock {
   release(): void;
 }
 
-/** Takes the lock at `path`; null where another has it. Throws what SQLite says where it cannot tell. */
+/**
+ * Takes the lock at `path`; null where another has it. Throws what SQLite says where it cannot
+ * tell.
+ */
 export const lockStore = (path: string): StoreLock | null => {
   const database = new DatabaseSync(path);
   try {

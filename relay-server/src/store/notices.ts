@@ -1,6 +1,7 @@
 /**
- * What a command tells every relay that runs on this store, because it concerns what they hold in memory:
- * `unlock` lifts the lock-out of an address or a user name, `end_clients` ends the links of a user's clients.
+ * What a command tells every relay that runs on this store, because it concerns what they hold in
+ * memory: `unlock` lifts the lock-out of an address or a user name, `end_clients` ends the links of
+ * a user's clients.
  */
 import { randomUUID } from "node:crypto";
 import type { Db } from "./open.ts";

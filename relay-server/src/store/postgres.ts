@@ -1,6 +1,7 @@
 /**
- * PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. Every wait
- * for the database ends: one that has gone away, stands still or restarts is a `StoreUnavailable`.
+ * PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. Every
+ * wait for the database ends: one that has gone away, stands still or restarts is a
+ * `StoreUnavailable`.
  */
 import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
@@ -22,12 +23,17 @@ export interface Patience {
 export const PROMPT: Patience = { silence: 1500, statement: 10_000, connections: 10 };
 /** For migrations, retention and commands, whose single statements may go through a whole table. */
 export const PATIENT: Patience = { silence: 600_000, statement: 600_000, connections: 1 };
-/** A connection that could not be made by then is given up, so that its place in the pool is free. */
+/**
+ * A connection that could not be made by then is given up, so that its place in the pool is free.
+ */
 const CONNECT_MS = 3000;
 /** How long a pool's connections may take to say goodbye. */
 const CLOSE_MS = 1000;
 
-/** The dialect over a pool. A schema other than `public` goes into the URL: `?options=-c search_path=...`. */
+/**
+ * The dialect over a pool. A schema other than `public` goes into the URL: `?options=-c
+ * search_path=...`.
+ */
 export const postgresDialect = (url: string, patience: Patience): Dialect =>
   new PostgresDialect({ pool: boundedPool(url, patience) });
 
@@ -66,11 +72,14 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
     client.on("error", () => undefined);
   });
   pool.on("remove", (client) => open.delete(client));
-  // An idle connection was lost, as when PostgreSQL restarts. The pool has let go of it already, and
-  // makes another for the next query, which says what is wrong if anything still is.
+  // An idle connection was lost, as when PostgreSQL restarts. The pool has let go of it already,
+  // and makes another for the next query, which says what is wrong if anything still is.
   pool.on("error", () => undefined);
 
-  /** A statement that says nothing may wait for somebody's lock: whether PostgreSQL lives is asked apart. */
+  /**
+   * A statement that says nothing may wait for somebody's lock: whether PostgreSQL lives is asked
+   * apart.
+   */
   let probing = false;
   const probe = async (): Promise<void> => {
     if (probing) return;
@@ -87,7 +96,9 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
       streamOf(client).destroy();
     }
   };
-  /** Rejects once the database has been silent for too long, or the statement's own time is over. */
+  /**
+   * Rejects once the database has been silent for too long, or the statement's own time is over.
+   */
   const bounded = <T>(answer: Promise<T>, giveUp: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
       const startedMs = performance.now();
@@ -130,7 +141,8 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
     const client = await bounded(connecting, () => {
       late = true;
     });
-    // After its first failure of this kind a connection is not asked again, nor given back to the pool.
+    // After its first failure of this kind a connection is not asked again, nor given back to the
+    // pool.
     let broken: StoreUnavailable | null = null;
     return {
       query: async (sql: string, parameters: readonly unknown[]) => {
@@ -162,8 +174,9 @@ const streamOf = (client: pg.ClientBase): Duplex =>
 
 /**
  * Classes of SQLSTATE (PostgreSQL's appendix A) after which another try may succeed: 08 connection,
- * 53 resources (a full disk, too many connections), 57 operator intervention (a shutdown, a statement's
- * time), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03 time limits.
+ * 53 resources (a full disk, too many connections), 57 operator intervention (a shutdown, a
+ * statement's time), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03
+ * time limits.
  */
 const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 

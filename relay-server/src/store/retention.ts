@@ -1,6 +1,6 @@
 /**
- * What the store forgets by itself, and after how long (docs/operations.md, "What the relay forgets"):
- * whatever people and devices do, it stays bounded.
+ * What the store forgets by itself, and after how long (docs/operations.md, "What the relay
+ * forgets"): whatever people and devices do, it stays bounded.
  */
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
 import { trimActs } from "./audit.ts";

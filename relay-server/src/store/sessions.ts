@@ -1,11 +1,14 @@
-/** Random, short-lived tokens by hash: people's access tokens, clients' and agents' session tokens. */
+/**
+ * Random, short-lived tokens by hash: people's access tokens, clients' and agents' session tokens.
+ */
 import { hold } from "./hold.ts";
 import type { Db } from "./open.ts";
 import type { SessionRow } from "./tables.ts";
 
 /**
  * A session as it stands; `ended_at` is set too where the token or login that it was made with has
- * ended, and while its user is disabled. One place decides that, so nobody who ends a token has to find what was just made with it.
+ * ended, and while its user is disabled. One place decides that, so nobody who ends a token has to
+ * find what was just made with it.
  */
 export const findSession = async (db: Db, hash: string): Promise<SessionRow | undefined> => {
   const row = await db
@@ -39,8 +42,8 @@ const MAX_TOGETHER = 500;
 export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
 
 /**
- * Makes room for one more session, so that at most `max` of its crowd are live and `max` more are known
- * as ended. Those that nobody used go first, then the oldest; links that they hold go on.
+ * Makes room for one more session, so that at most `max` of its crowd are live and `max` more are
+ * known as ended. Those that nobody used go first, then the oldest; links that they hold go on.
  */
 export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number): Promise<void> => {
   // Two who make room in one crowd at once would end the same rows, in another order.
@@ -73,7 +76,8 @@ export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number)
     const them = hashes(ended);
     await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "in", them).execute();
   }
-  // What a login made ends by the login's row, and goes with it. One that just expired ended nothing.
+  // What a login made ends by the login's row, and goes with it. One that just expired ended
+  // nothing.
   const enders = hashes(forgotten.filter((row) => row.ended_at !== null));
   if (enders.length > 0) await db.deleteFrom("sessions").where("parent", "in", enders).execute();
   if (forgotten.length > 0) {

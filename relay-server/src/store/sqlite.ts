@@ -48,7 +48,10 @@ const wrap = (statement: StatementSync): SqliteStatement => ({
     statement.iterate(...(parameters as SQLInputValue[])) as IterableIterator<unknown>,
 });
 
-/** SQLite has rolled back by itself after some errors; complaining of that would hide which one it was. */
+/**
+ * SQLite has rolled back by itself after some errors; complaining of that would hide which one it
+ * was.
+ */
 const rollback = (database: DatabaseSync): SqliteStatement => ({
   reader: false,
   all: () => [],

@@ -1,6 +1,6 @@
 /**
- * The store cannot be asked or written now, and may be later: a database that is away, stands still or
- * restarts, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
+ * The store cannot be asked or written now, and may be later: a database that is away, stands still
+ * or restarts, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
  */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {
@@ -10,7 +10,10 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The first error of a chain of causes that says that the store is unavailable; null where none does. */
+/**
+ * The first error of a chain of causes that says that the store is unavailable; null where none
+ * does.
+ */
 export const unavailability = (error: unknown): StoreUnavailable | null => {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof StoreUnavailable) return at;

@@ -53,8 +53,9 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
 };
 
 /**
- * Marks a code's step as used; false where it, or a later one, already was. `stepNow` is the present one:
- * a used step that no clock has reached yet was used while this one ran ahead, and holds up nobody.
+ * Marks a code's step as used; false where it, or a later one, already was. `stepNow` is the
+ * present one: a used step that no clock has reached yet was used while this one ran ahead, and
+ * holds up nobody.
  */
 export const useTotpStep = async (
   db: Db,
@@ -114,7 +115,10 @@ export const setPendingTotp = async (db: Db, id: string, wrapped: string): Promi
   await db.updateTable("users").set({ totp_pending: wrapped }).where("id", "=", id).execute();
 };
 
-/** Makes the pending secret the one that counts, with `step` already used. False: another was quicker. */
+/**
+ * Makes the pending secret the one that counts, with `step` already used. False: another was
+ * quicker.
+ */
 export const confirmTotp = async (
   db: Db,
   id: string,
@@ -193,7 +197,9 @@ export const changeUser = (
 ): Promise<UserRow | undefined> =>
   db.updateTable("users").set(change).where("id", "=", id).returningAll().executeTakeFirst();
 
-/** Removes a user and, with it, agents, recovery codes and kept answers; false where there is none. */
+/**
+ * Removes a user and, with it, agents, recovery codes and kept answers; false where there is none.
+ */
 export const removeUser = async (db: Db, id: string): Promise<boolean> => {
   const removed = await db
     .deleteFrom("users")

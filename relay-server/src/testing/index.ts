@@ -1,4 +1,7 @@
-/** For tests of other packages, in this repository only: the control plane, the store and REST by parts. */
+/**
+ * For tests of other packages, in this repository only: the control plane, the store and REST by
+ * parts.
+ */
 export { findCredential } from "../control/credentials.ts";
 export { openData } from "../control/data-dir.ts";
 export { issueLogin, issuePersistent, issueSession, repeatPersistent } from "../control/issue.ts";

@@ -172,6 +172,9 @@ function onError(this: WebSocket): void {
   link.stopReading();
 }
 
-/** ASCII, as the contract wants, is the quick way; other UTF-8 is tolerated, anything else is no text. */
+/**
+ * ASCII, as the contract wants, is the quick way; other UTF-8 is tolerated, anything else is no
+ * text.
+ */
 const textOf = (data: Buffer): string | null =>
   isAscii(data) ? data.toString("latin1") : isUtf8(data) ? data.toString("utf8") : null;

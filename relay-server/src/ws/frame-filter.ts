@@ -1,8 +1,10 @@
 /**
- * What stands between a socket and whoever reads its frames, and bounds what one connection can hold:
+ * What stands between a socket and whoever reads its frames, and bounds what one connection can
+ * hold:
  *
  * - A message over the limit is cut down to one byte more than the limit. ws would close with 1009;
- *   section 3 wants `TOO_LARGE` and the connection kept, however long the message is. So a message of
+ *   section 3 wants `TOO_LARGE` and the connection kept, however long the message is. So a message
+ *   of
  *   100 MB costs no more memory than one of 64 KiB and arrives in its place among the others.
  * - A message has at most MAX_FRAGMENTS fragments, and frames that carry no message of their own
  *   (fragments, control frames) have a rate.
@@ -20,10 +22,16 @@ import { isControl, MAX_CONTROL_PAYLOAD, OP_CLOSE, readFrameHead, withLength } f
 import type { HeldBytes } from "./held-bytes.ts";
 
 const NOTHING = Buffer.alloc(0);
-/** An `auth` that arrives in two segments fits; a connection that says no more than that costs little. */
+/**
+ * An `auth` that arrives in two segments fits; a connection that says no more than that costs
+ * little.
+ */
 const FREE_BYTES = 1024;
 
-/** Why a connection has to end; `frames`: it broke a rule, `memory`: the relay has no room for it now. */
+/**
+ * Why a connection has to end; `frames`: it broke a rule, `memory`: the relay has no room for it
+ * now.
+ */
 export type FrameFault =
   | { readonly kind: "frames"; readonly detail: string }
   | { readonly kind: "memory" };
@@ -54,7 +62,10 @@ export class FrameFilter {
   readonly #rate: RateBucket;
   /** The beginning of a header whose end has not arrived. */
   #rest: Buffer = NOTHING;
-  /** The frame under way, where it has a buffer of its own: filled up to `#filled`, whole at `#size`. */
+  /**
+   * The frame under way, where it has a buffer of its own: filled up to `#filled`, whole at
+   * `#size`.
+   */
   #own: Buffer | null = null;
   #filled = 0;
   #size = 0;
@@ -99,9 +110,9 @@ export class FrameFilter {
   }
 
   /**
-   * Hands on what arrived, in one piece where no frame had to be changed or copied. `known`: whether
-   * the peer has authenticated, and so is not subject to the bound over all connections. A fault is answered once;
-   * `end` follows.
+   * Hands on what arrived, in one piece where no frame had to be changed or copied. `known`:
+   * whether the peer has authenticated, and so is not subject to the bound over all connections. A
+   * fault is answered once; `end` follows.
    */
   take(chunk: Buffer, deliver: (bytes: Buffer) => void, known = true): FrameFault | null {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -190,10 +201,13 @@ export class FrameFilter {
     if (!this.#rate.take(RATE_PER_SECOND, RATE_BURST, this.#nowMs())) return TOO_MANY_FRAMES;
     if (control) return null;
     this.#fragments += 1;
-    return this.#fragments >= MAX_FRAGMENTS ? TOO_MANY_FRAGMENTS : null; // its last one makes it more
+    // its last one makes it more
+    return this.#fragments >= MAX_FRAGMENTS ? TOO_MANY_FRAGMENTS : null;
   }
 
-  /** Copies into the frame's own buffer, which grows with what arrives; `more`: bytes that follow. */
+  /**
+   * Copies into the frame's own buffer, which grows with what arrives; `more`: bytes that follow.
+   */
   #fill(source: Buffer, at: number, n: number, known: boolean, more = 0): boolean {
     const own = this.#own as Buffer;
     const wanted = this.#filled + n + more;

@@ -147,7 +147,9 @@ export const runHub = (parts: HubParts): RunningHub => {
   };
 };
 
-/** Asks by the wall clock, which expiry is written by, and answers by the hub's, which cannot jump. */
+/**
+ * Asks by the wall clock, which expiry is written by, and answers by the hub's, which cannot jump.
+ */
 const authenticate = async (
   lookups: HubLookups,
   { steadyMs, wallMs }: Clocks,
@@ -158,7 +160,9 @@ const authenticate = async (
   return { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() };
 };
 
-/** An answer that comes too late is not heard: its connection may have asked something else since. */
+/**
+ * An answer that comes too late is not heard: its connection may have asked something else since.
+ */
 const inTime = <T>(timer: DriverTimer, answer: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const cancel = timer.after(LOOK_UP_TIMEOUT_MS, () =>

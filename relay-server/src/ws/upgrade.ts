@@ -1,7 +1,8 @@
 /**
- * The door of `/wss`: takes upgrades to WebSocket of a node http server, on this one path. All else is
- * an ordinary request, also where it offers another upgrade, as clients that would rather speak HTTP/2
- * do (curl --http2, Java); a plain GET of the path is answered 426 by the REST side (http/wss.ts).
+ * The door of `/wss`: takes upgrades to WebSocket of a node http server, on this one path. All else
+ * is an ordinary request, also where it offers another upgrade, as clients that would rather speak
+ * HTTP/2 do (curl --http2, Java); a plain GET of the path is answered 426 by the REST side
+ * (http/wss.ts).
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";

@@ -2,7 +2,9 @@ import type { Agent } from "@blindrelay/agent-sdk";
 import { describe, expect, test } from "vitest";
 import { KINDS, kindOf } from "./kinds.ts";
 
-/** A device program on nothing but its handlers; params and results cross as JSON, as on the wire. */
+/**
+ * A device program on nothing but its handlers; params and results cross as JSON, as on the wire.
+ */
 function run(kind: (typeof KINDS)[number], name: string) {
   const handlers = new Map<string, (params: unknown) => unknown>();
   const agent = {

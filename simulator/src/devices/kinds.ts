@@ -1,6 +1,7 @@
 /**
- * The device programs that a live run uses, each with the questions a client asks it and what makes an answer right. What is right
- * is decided from the seed and from earlier answers alone, never from what the device's process says of itself.
+ * The device programs that a live run uses, each with the questions a client asks it and what makes
+ * an answer right. What is right is decided from the seed and from earlier answers alone, never
+ * from what the device's process says of itself.
  */
 import type { Program } from "@blindrelay/agent-sdk";
 import { type Draw, seeded } from "../seeded.ts";
@@ -14,7 +15,10 @@ export interface Question {
   right(result: unknown): boolean;
 }
 
-/** Asks one device, one question after the other; `ask` is called again only when the last question ended, well or not. */
+/**
+ * Asks one device, one question after the other; `ask` is called again only when the last question
+ * ended, well or not.
+ */
 export type Interview = { ask(): Question };
 
 /** What a fleet is made of, as far as its clients know. */
@@ -47,7 +51,10 @@ export function ownRole(
   };
 }
 
-/** Every kind, in the order in which a fleet is made of them: agent i is of kind i modulo their number. */
+/**
+ * Every kind, in the order in which a fleet is made of them: agent i is of kind i modulo their
+ * number.
+ */
 export const KINDS: readonly Kind[] = [
   { name: "sensor", program: sensor, interview: interviewSensor },
   { name: "valve", program: valve, interview: interviewValve },
@@ -64,7 +71,10 @@ export function kindNamed(name: string): Kind {
   return kind;
 }
 
-/** The readings count up (a call that failed may have taken one), and each is what this sensor measures at its number. */
+/**
+ * The readings count up (a call that failed may have taken one), and each is what this sensor
+ * measures at its number.
+ */
 function interviewSensor(name: string): Interview {
   let asked = 0;
   let last = 0;
@@ -82,7 +92,10 @@ function interviewSensor(name: string): Interview {
   };
 }
 
-/** The valve stands where it was last told to; after a move whose outcome is unknown, there or where it stood before. */
+/**
+ * The valve stands where it was last told to; after a move whose outcome is unknown, there or where
+ * it stood before.
+ */
 function interviewValve(name: string): Interview {
   const draw = seeded(name);
   let asked = 0;

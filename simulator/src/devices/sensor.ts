@@ -1,13 +1,17 @@
 /**
- * A thermometer. `sensor.read` answers `{celsius, reading}`: readings count from 1, and what it measures is a pure function of the
- * agent's name and the reading's number, so whoever asked can tell a right answer from a made-up or a mixed-up one.
+ * A thermometer. `sensor.read` answers `{celsius, reading}`: readings count from 1, and what it
+ * measures is a pure function of the agent's name and the reading's number, so whoever asked can
+ * tell a right answer from a made-up or a mixed-up one.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 
 const COLDEST = -20;
 const HUNDREDTHS = 6000; // -20.00 to 39.99 degrees
 
-/** What the sensor called `name` measures at its `reading`th reading, in degrees Celsius with two decimals. */
+/**
+ * What the sensor called `name` measures at its `reading`th reading, in degrees Celsius with two
+ * decimals.
+ */
 export const celsiusAt = (name: string, reading: number): number => {
   // 31 * (2^31 - 1) stays far below 2^53: exact on every runtime, without 32-bit multiplication.
   let hash = reading;

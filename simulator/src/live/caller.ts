@@ -1,9 +1,12 @@
 /**
- * The other side of a live run: clients that make sealed calls to every agent and check every answer.
+ * The other side of a live run: clients that make sealed calls to every agent and check every
+ * answer.
  *
- * Calls to one agent go one after the other, because what is right depends on what was answered before; calls to different agents go
- * side by side, `concurrency` of them. Every call that is sent ends in exactly one count: right, or failed under a code. Nothing waits for
- * ever: a call has a deadline, and when `signal` aborts, no further call is made and those under way get a moment to end by themselves.
+ * Calls to one agent go one after the other, because what is right depends on what was answered
+ * before; calls to different agents go side by side, `concurrency` of them. Every call that is sent
+ * ends in exactly one count: right, or failed under a code. Nothing waits for ever: a call has a
+ * deadline, and when `signal` aborts, no further call is made and those under way get a moment to
+ * end by themselves.
  */
 import { type Agent, CallError, type Client, connect } from "@blindrelay/client-sdk/node";
 import type { Interview, Role } from "../devices/kinds.ts";
@@ -24,8 +27,9 @@ export interface CallerOptions {
 }
 
 /**
- * Far below what the relay allows a connection: 1,024 bindings (one per agent) and 10,000 requests a session. Few agents a client
- * also spread the calls over more connections, each of which may send only some 1,000 messages a second.
+ * Far below what the relay allows a connection: 1,024 bindings (one per agent) and 10,000 requests
+ * a session. Few agents a client also spread the calls over more connections, each of which may
+ * send only some 1,000 messages a second.
  */
 const AGENTS_PER_CLIENT = 250;
 /** For calls under way when a run is stopped. */
@@ -40,7 +44,9 @@ interface Task {
   isFirst: boolean;
 }
 
-/** Makes all calls, counting into `tally`. Rejects with a CallError where a client cannot connect. */
+/**
+ * Makes all calls, counting into `tally`. Rejects with a CallError where a client cannot connect.
+ */
 export async function callAll(options: CallerOptions, tally: Tally): Promise<void> {
   const { agents, callsPerAgent, signal } = options;
   const planned = agents.length * callsPerAgent;

@@ -14,5 +14,7 @@ export type ToFleet = { type: "start"; order: FleetOrder } | { type: "report" } 
 
 export type FromFleet =
   | { type: "progress"; connected: number }
-  /** The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before. */
+  /**
+   * The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before.
+   */
   | { type: "report"; connected: number; missing: Missing[]; rssBytesPerAgent: number | null };

@@ -1,6 +1,6 @@
 /**
- * The process that holds a fleet: a child that is forked, told to start, and tells how far it is. It ends when told to stop, and when
- * its parent is gone, whatever the parent died of.
+ * The process that holds a fleet: a child that is forked, told to start, and tells how far it is.
+ * It ends when told to stop, and when its parent is gone, whatever the parent died of.
  */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";

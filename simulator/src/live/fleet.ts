@@ -1,6 +1,7 @@
 /**
- * Many agents in one process: agent-sdk's core as it runs on every board, over the light link, each with a storage of its own that is
- * provisioned and counted up as a real device's is. Connects at a bounded rate, so that a fleet's start is no flood.
+ * Many agents in one process: agent-sdk's core as it runs on every board, over the light link, each
+ * with a storage of its own that is provisioned and counted up as a real device's is. Connects at a
+ * bounded rate, so that a fleet's start is no flood.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -32,7 +33,9 @@ export interface FleetOptions {
   ports: AgentPorts;
 }
 
-/** Agents that are connecting and not yet logged in, at most: what a relay has to answer at once. */
+/**
+ * Agents that are connecting and not yet logged in, at most: what a relay has to answer at once.
+ */
 const CONNECTING_AT_ONCE = 256;
 const TICK_MS = 10;
 
@@ -54,7 +57,9 @@ export class Fleet {
   private startedAt = 0;
   private started = 0;
 
-  /** Makes every agent and connects none. Throws an Error for a member that cannot be provisioned. */
+  /**
+   * Makes every agent and connects none. Throws an Error for a member that cannot be provisioned.
+   */
   constructor(options: FleetOptions, members: Iterable<FleetMember>) {
     this.options = options;
     for (const member of members) {
@@ -152,7 +157,10 @@ function makeCore(options: FleetOptions, member: FleetMember): AgentCore {
   return core;
 }
 
-/** What a fresh device does at its first start: provision, then count up. The storage dies with the process, and so does the secret. */
+/**
+ * What a fresh device does at its first start: provision, then count up. The storage dies with the
+ * process, and so does the secret.
+ */
 function firstBoot(suite: Suite, agentToken: string): number {
   const storage = new MemoryStorage();
   const provisioned = provisionBootCount(storage, suite, agentToken);

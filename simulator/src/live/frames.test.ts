@@ -16,7 +16,8 @@ const LIMIT = 65_536;
 function readAll(chunks: Iterable<Buffer>, limit = LIMIT): string[] {
   const told: string[] = [];
   const reader = new FrameReader(limit);
-  // One buffer for every chunk, overwritten each time: whoever keeps a view instead of a copy fails.
+  // One buffer for every chunk, overwritten each time: whoever keeps a view instead of a copy
+  // fails.
   const shared = Buffer.alloc(1 << 18);
   for (const chunk of chunks) {
     shared.fill(0xee);

@@ -1,11 +1,14 @@
 /**
- * RFC 6455 frames as a client sees them: frames out are masked, frames in are not. Bytes in, calls out; no sockets.
+ * RFC 6455 frames as a client sees them: frames out are masked, frames in are not. Bytes in, calls
+ * out; no sockets.
  *
- * The simulator holds 10,000 links in one process, so a reader that waits for nothing holds no bytes: a frame that lies whole in the
- * received chunk is read where it lies, and only the front part of an unfinished one is copied. The relay sends unfragmented text
- * (contract, section 2); fragments are still put together, within the same size limit, because a proxy may cut messages.
+ * The simulator holds 10,000 links in one process, so a reader that waits for nothing holds no
+ * bytes: a frame that lies whole in the received chunk is read where it lies, and only the front
+ * part of an unfinished one is copied. The relay sends unfragmented text (contract, section 2);
+ * fragments are still put together, within the same size limit, because a proxy may cut messages.
  *
- * Frame, section 5.2:  FIN RSV1-3 opcode(4) | MASK length(7) | [length 16 or 64, big-endian] | [mask 4] | payload
+ * Frame, section 5.2:  FIN RSV1-3 opcode(4) | MASK length(7) | [length 16 or 64, big-endian] |
+ * [mask 4] | payload
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -21,16 +24,23 @@ export const OPCODE = {
 export type Opcode = (typeof OPCODE)[keyof typeof OPCODE];
 
 const MAX_CONTROL_BYTES = 125; // section 5.5
-const MAX_FRAGMENTS = 256; // A flood of empty fragments costs memory that the byte limit does not see.
+// A flood of empty fragments costs memory that the byte limit does not see.
+const MAX_FRAGMENTS = 256;
 
 /** What a reader tells. `payload` lies in the caller's chunk: it is valid during the call only. */
 export interface FrameSink {
   text(text: string): void;
   ping(payload: Buffer): void;
   pong(): void;
-  /** The peer's close frame; 1005 when it names no code (section 7.1.5). The reader reads nothing after it. */
+  /**
+   * The peer's close frame; 1005 when it names no code (section 7.1.5). The reader reads nothing
+   * after it.
+   */
   peerClosed(code: number, reason: string): void;
-  /** The peer broke the rules; `code` is what our own close frame should say. The reader reads nothing after it. */
+  /**
+   * The peer broke the rules; `code` is what our own close frame should say. The reader reads
+   * nothing after it.
+   */
   broken(code: number, reason: string): void;
 }
 
@@ -94,8 +104,9 @@ export class FrameReader {
   }
 
   /**
-   * How many bytes the frame at `at` needs as far as its header is there: more than are there until the header is whole, then exact.
-   * Everything a header alone can get wrong ends the reader here, before a payload is waited for.
+   * How many bytes the frame at `at` needs as far as its header is there: more than are there until
+   * the header is whole, then exact. Everything a header alone can get wrong ends the reader here,
+   * before a payload is waited for.
    */
   private frameBytes(bytes: Buffer, at: number, end: number, sink: FrameSink): number {
     const there = end - at;

@@ -1,12 +1,15 @@
 /**
- * The link of a simulated agent: agent-sdk's LinkPort on a bare `net.Socket`, light enough for 10,000 in one process.
+ * The link of a simulated agent: agent-sdk's LinkPort on a bare `net.Socket`, light enough for
+ * 10,000 in one process.
  *
- * Three things keep it light, and each is why the code is not written the usual way: all sockets read into one buffer (`onread`), so an
- * idle link owns no read buffer; listeners are functions of this file, shared by all links, and find theirs by a property of the
- * socket; timers exist only while a link connects or closes.
+ * Three things keep it light, and each is why the code is not written the usual way: all sockets
+ * read into one buffer (`onread`), so an idle link owns no read buffer; listeners are functions of
+ * this file, shared by all links, and find theirs by a property of the socket; timers exist only
+ * while a link connects or closes.
  *
- * Back-pressure: while the kernel takes no more of what we send, nothing is read either, so a relay that does not read our answers
- * gets to ask nothing more. A queue that grows past MAX_QUEUED_BYTES all the same ends the link.
+ * Back-pressure: while the kernel takes no more of what we send, nothing is read either, so a relay
+ * that does not read our answers gets to ask nothing more. A queue that grows past MAX_QUEUED_BYTES
+ * all the same ends the link.
  */
 import { connect as connectSocket, type Socket } from "node:net";
 import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
@@ -26,8 +29,9 @@ export interface LiveLinkOptions {
 }
 
 /**
- * A LinkPort for `ws://` addresses (the simulator talks to relays on loopback or behind a proxy of its own; no TLS).
- * All links of one port share one read buffer. `connect` throws a TypeError for another kind of address.
+ * A LinkPort for `ws://` addresses (the simulator talks to relays on loopback or behind a proxy of
+ * its own; no TLS). All links of one port share one read buffer. `connect` throws a TypeError for
+ * another kind of address.
  */
 export function liveLinkPort(options: LiveLinkOptions = {}): LinkPort {
   const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
@@ -109,7 +113,10 @@ class LiveLink implements Link, FrameSink {
     }
   }
 
-  /** Reads the first `length` bytes of the shared buffer; false asks the socket to stop reading until it has drained. */
+  /**
+   * Reads the first `length` bytes of the shared buffer; false asks the socket to stop reading
+   * until it has drained.
+   */
   receive(buffer: Buffer, length: number): boolean {
     if (this.state === "closed") return true;
     const chunk = buffer.subarray(0, length);
@@ -142,7 +149,10 @@ class LiveLink implements Link, FrameSink {
 
   pong(): void {}
 
-  /** The peer's close frame: the answer to ours, or one that we answer. The peer closes the socket first (section 7.1.1). */
+  /**
+   * The peer's close frame: the answer to ours, or one that we answer. The peer closes the socket
+   * first (section 7.1.1).
+   */
   peerClosed(code: number, reason: string): void {
     if (this.state === "open") {
       this.startClosing(code, reason);
@@ -160,7 +170,10 @@ class LiveLink implements Link, FrameSink {
     this.socket.end();
   }
 
-  /** Ends the socket at once; `closed` follows when it is gone, with the first code and reason that were given. */
+  /**
+   * Ends the socket at once; `closed` follows when it is gone, with the first code and reason that
+   * were given.
+   */
   abort(code: number, reason: string): void {
     if (this.state === "connecting" || this.state === "open") this.startClosing(code, reason);
     this.socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * Child processes that never outlive their parent: stopped politely, then surely, and killed when this process exits for whatever
- * reason that it gets to see.
+ * Child processes that never outlive their parent: stopped politely, then surely, and killed when
+ * this process exits for whatever reason that it gets to see.
  */
 import type { ChildProcess } from "node:child_process";
 
@@ -29,7 +29,10 @@ export function whenEnded(child: ChildProcess): Promise<string> {
   return promise;
 }
 
-/** Asks a child to end with `ask`, and kills it when it has not after `graceMs`. Resolves when it has ended. */
+/**
+ * Asks a child to end with `ask`, and kills it when it has not after `graceMs`. Resolves when it
+ * has ended.
+ */
 export async function stopChild(
   child: ChildProcess,
   ask: () => void,

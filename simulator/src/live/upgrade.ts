@@ -1,6 +1,7 @@
 /**
- * The opening handshake of RFC 6455 (section 4), the client's half: the request, and a bounded reader for the answer. No sockets.
- * No extension and no subprotocol is ever offered, so an answer that grants one is refused.
+ * The opening handshake of RFC 6455 (section 4), the client's half: the request, and a bounded
+ * reader for the answer. No sockets. No extension and no subprotocol is ever offered, so an answer
+ * that grants one is refused.
  */
 import { createHash, randomBytes } from "node:crypto";
 
@@ -10,7 +11,9 @@ const HEAD_END = "\r\n\r\n";
 
 export type UpgradeResult =
   | { kind: "more" }
-  /** `rest`: bytes behind the head in the same chunk; they are frames. Valid as long as the chunk. */
+  /**
+   * `rest`: bytes behind the head in the same chunk; they are frames. Valid as long as the chunk.
+   */
   | { kind: "upgraded"; rest: Buffer }
   | { kind: "refused"; reason: string };
 

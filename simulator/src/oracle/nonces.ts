@@ -5,7 +5,10 @@ import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
 const MAX_KEYS = 200_000;
 
 interface Sealed {
-  /** By the last four bytes of the nonce, which hold the sequence number: a fingerprint of AAD and plaintext. */
+  /**
+   * By the last four bytes of the nonce, which hold the sequence number: a fingerprint of AAD and
+   * plaintext.
+   */
   readonly contents: Map<number, number>;
 }
 

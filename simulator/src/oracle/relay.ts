@@ -1,4 +1,7 @@
-/** What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it keeps, and heeds revocations. */
+/**
+ * What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it
+ * keeps, and heeds revocations.
+ */
 import { tokenProblem } from "@blindrelay/protocol";
 
 /** A connection, as far as oracles tell one from another. */
@@ -8,12 +11,18 @@ export interface Wire {
 
 export type RelayOracleName = "blind" | "presence" | "revoked" | "bounds";
 
-/** What sealed traffic never contains: JSON-RPC, plain or in base64 at any of the three offsets, and end-to-end secrets. */
+/**
+ * What sealed traffic never contains: JSON-RPC, plain or in base64 at any of the three offsets, and
+ * end-to-end secrets.
+ */
 const PLAIN = ["jsonrpc", "anNvbnJwY", "pzb25ycG", "qc29ucnBj"];
 const SECRET = "e2e_";
 const SECRET_LENGTH = 53;
 
-/** Where a drain tells everybody to come back within seconds, at most this share may hear the same second. */
+/**
+ * Where a drain tells everybody to come back within seconds, at most this share may hear the same
+ * second.
+ */
 const MAX_SHARE_AT_ONCE = 0.5;
 const FEW = 20;
 /** Of one message above the queue's bound. */
@@ -109,7 +118,9 @@ export class RelayOracle {
     this.goodbyeCount = 0;
   }
 
-  /** The store was told how much of a session is used. Never less than before, except after a crash. */
+  /**
+   * The store was told how much of a session is used. Never less than before, except after a crash.
+   */
   requestsSaved(sessionHash: string, used: number): void {
     const before = this.saved.get(sessionHash) ?? 0;
     if (used < before) {

@@ -1,4 +1,7 @@
-/** The two pictures of the report as SVG text. Colours come from the page's style, so they follow light and dark. */
+/**
+ * The two pictures of the report as SVG text. Colours come from the page's style, so they follow
+ * light and dark.
+ */
 import type { Histogram, Latency, Report } from "./report.ts";
 import { at, escapeText, linear, logarithmic, logTicks, type Scale, ticks } from "./svg.ts";
 import { count, milliseconds, seconds } from "./words.ts";
@@ -7,7 +10,9 @@ const WIDTH = 960;
 const LEFT = 56;
 const RIGHT = WIDTH - 12;
 
-/** How many calls took how long: bars on a logarithmic scale of milliseconds, percentiles as marks. */
+/**
+ * How many calls took how long: bars on a logarithmic scale of milliseconds, percentiles as marks.
+ */
 export function latencyChart(histogram: Histogram, latency: Latency | null): string {
   const edges = histogram.edges_ms;
   if (edges.length < 2 || latency === null) return `<p class="none">No call was answered.</p>`;
@@ -111,7 +116,10 @@ export function timeChart(report: Report): string {
   ]);
 }
 
-/** A thin line where each phase ends; labels would crowd short phases, so they are the line's tooltip. */
+/**
+ * A thin line where each phase ends; labels would crowd short phases, so they are the line's
+ * tooltip.
+ */
 function phaseMarks(report: Report, x: Scale, top: number, bottom: number): string[] {
   const lastX = x(report.series.at(-1)?.at_s ?? 0);
   let end = 0;

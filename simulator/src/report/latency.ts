@@ -1,5 +1,6 @@
 /**
- * Latencies as they come in: percentiles from an HDR histogram, and even buckets on a logarithmic scale for the picture.
+ * Latencies as they come in: percentiles from an HDR histogram, and even buckets on a logarithmic
+ * scale for the picture.
  */
 import { build } from "hdr-histogram-js";
 import type { Histogram, Latency } from "./report.ts";

@@ -30,7 +30,10 @@ export function openFileLimit(): number | null {
   }
 }
 
-/** A line that names the fix when `limit` is too low for one process with `agents` sockets; else null. */
+/**
+ * A line that names the fix when `limit` is too low for one process with `agents` sockets; else
+ * null.
+ */
 export function openFileWarning(agents: number, limit: number | null): string | null {
   const needed = agents + 256;
   if (limit === null || limit >= needed) return null;

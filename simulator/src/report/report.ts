@@ -1,6 +1,9 @@
 import type { Scenario } from "../scenario/schema.ts";
 
-/** What a run is told by: the shape of report.json. Fields may be added, never renamed (they are promises to scripts). */
+/**
+ * What a run is told by: the shape of report.json. Fields may be added, never renamed (they are
+ * promises to scripts).
+ */
 
 export interface Report {
   ok: boolean;
@@ -100,7 +103,10 @@ export interface Sample {
   failed: number;
 }
 
-/** Right answers by latency: bucket i counts from `edges_ms[i]` to below `edges_ms[i + 1]`; first calls apart from later ones. */
+/**
+ * Right answers by latency: bucket i counts from `edges_ms[i]` to below `edges_ms[i + 1]`; first
+ * calls apart from later ones.
+ */
 export interface Histogram {
   edges_ms: number[];
   first: number[];

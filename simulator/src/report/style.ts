@@ -1,4 +1,7 @@
-/** The report's style sheet, put into the page itself: the page loads nothing, and follows the reader's light or dark. */
+/**
+ * The report's style sheet, put into the page itself: the page loads nothing, and follows the
+ * reader's light or dark.
+ */
 
 export const STYLE = `
 :root {

@@ -111,8 +111,8 @@ function bareLatency(latency: Latency | null): string[] {
 }
 
 /**
- * Cells set to the width of their column; the first column always to the left. To the left, the last cell of
- * a row is not padded, so it does not widen its column either.
+ * Cells set to the width of their column; the first column always to the left. To the left, the
+ * last cell of a row is not padded, so it does not widen its column either.
  */
 function columns(rows: string[][], side: "left" | "right"): string[] {
   const widths: number[] = [];

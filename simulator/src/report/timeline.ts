@@ -2,7 +2,9 @@
 import type { Report, Sample } from "./report.ts";
 
 const SAMPLE_MS = 100;
-/** A long run keeps every second sample, then every fourth: a picture has no more points than this. */
+/**
+ * A long run keeps every second sample, then every fourth: a picture has no more points than this.
+ */
 const MAX_SAMPLES = 1_000;
 
 export class Timeline {

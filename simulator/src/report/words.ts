@@ -1,4 +1,6 @@
-/** Numbers for people: one way of writing each unit, in the terminal's table and in the page alike. */
+/**
+ * Numbers for people: one way of writing each unit, in the terminal's table and in the page alike.
+ */
 
 /** "12,345". */
 export function count(value: number): string {

@@ -1,11 +1,17 @@
-/** The device programs of a scenario, by the name that the plan uses: the path as written, or `kind:NAME`. */
+/**
+ * The device programs of a scenario, by the name that the plan uses: the path as written, or
+ * `kind:NAME`.
+ */
 import { relative, resolve } from "node:path";
 import { KINDS, kindNamed } from "../devices/kinds.ts";
 import { shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { type LoadedProgram, loadProgram, parseProgram } from "../world/program.ts";
 
-/** Reads every program that the scenario names. Throws a ScenarioError for one that the virtual world cannot run. */
+/**
+ * Reads every program that the scenario names. Throws a ScenarioError for one that the virtual
+ * world cannot run.
+ */
 export function loadPrograms(scenario: Scenario, folder: string): Map<string, LoadedProgram> {
   const programs = bundledPrograms();
   for (const path of programPaths(scenario)) {

@@ -1,4 +1,7 @@
-/** A scenario in its world, from start to report; after a violation, the search for the smallest scenario that shows it again. */
+/**
+ * A scenario in its world, from start to report; after a violation, the search for the smallest
+ * scenario that shows it again.
+ */
 import { resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
 import { makePlan, planHash } from "../plan.ts";
@@ -70,8 +73,9 @@ export async function runScenario(
 }
 
 /**
- * The live world plays what `npm start` does: one program on all devices, each called several times over real sockets. Faults and
- * several groups need the virtual world still, and a scenario that has them is refused.
+ * The live world plays what `npm start` does: one program on all devices, each called several times
+ * over real sockets. Faults and several groups need the virtual world still, and a scenario that
+ * has them is refused.
  */
 async function runLive(
   scenario: Scenario,

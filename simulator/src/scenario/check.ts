@@ -1,4 +1,7 @@
-/** What makes a value a scenario: its shape by the schema, then the references and rules that a schema cannot say. */
+/**
+ * What makes a value a scenario: its shape by the schema, then the references and rules that a
+ * schema cannot say.
+ */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { TSchema } from "typebox";

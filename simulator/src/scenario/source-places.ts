@@ -1,4 +1,7 @@
-/** Where the parts of a scenario stand in a TypeScript or JavaScript file, as far as it writes them as literals. */
+/**
+ * Where the parts of a scenario stand in a TypeScript or JavaScript file, as far as it writes them
+ * as literals.
+ */
 import { stripTypeScriptTypes } from "node:module";
 import { type Node, parse } from "acorn";
 import type { Place } from "./check.ts";

@@ -1,6 +1,6 @@
 /**
- * What a run must hold: `p(99, call.latency_ms) < 250`. One comparison of one figure; the figure is a function of a metric, or the
- * bare metric (its last value, or its total).
+ * What a run must hold: `p(99, call.latency_ms) < 250`. One comparison of one figure; the figure is
+ * a function of a metric, or the bare metric (its last value, or its total).
  *
  *   trend   call.latency_ms          p(N, …) min max avg count
  *   counter call.sent call.ok …      bare: total; rate(call.failed): share of calls
@@ -116,7 +116,9 @@ export interface Measured {
   gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
 }
 
-/** The figure on the left, null where nothing was measured; a threshold on nothing does not hold. */
+/**
+ * The figure on the left, null where nothing was measured; a threshold on nothing does not hold.
+ */
 export function evaluate(
   threshold: ParsedThreshold,
   measured: Measured,

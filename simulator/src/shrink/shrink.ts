@@ -1,6 +1,7 @@
 /**
- * From a scenario that breaks an oracle to the smallest one found that still breaks the same: shorter, fewer faults, fewer clients,
- * fewer devices. Each try is a whole virtual run, and streams are drawn for each device by its name, so what is left behaves as it did.
+ * From a scenario that breaks an oracle to the smallest one found that still breaks the same:
+ * shorter, fewer faults, fewer clients, fewer devices. Each try is a whole virtual run, and streams
+ * are drawn for each device by its name, so what is left behaves as it did.
  */
 import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";
@@ -70,7 +71,10 @@ export async function shrink(
     changed = weight(best) < before;
   }
 
-  /** Halves a group as long as one half still does it, then looks for the smallest number from the first on. */
+  /**
+   * Halves a group as long as one half still does it, then looks for the smallest number from the
+   * first on.
+   */
   async function fewer(group: string): Promise<void> {
     for (let halves = true; halves && left() > 0; ) {
       const { first = 1, count } = best.devices.find((one) => one.group === group) ?? { count: 1 };
@@ -128,7 +132,10 @@ const weight = (scenario: Scenario): number =>
   (scenario.clients?.length ?? 0) +
   durationMs(scenario.duration) / 1e9;
 
-/** What depends on the whole is written down before parts are taken away: the names of clients, and when they begin. */
+/**
+ * What depends on the whole is written down before parts are taken away: the names of clients, and
+ * when they begin.
+ */
 const pinned = (scenario: Scenario, seed: number): Scenario => {
   const { loads } = makePlan(scenario, seed);
   const clients = (scenario.clients ?? []).map((client, i) => {

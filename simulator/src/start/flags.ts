@@ -37,7 +37,9 @@ examples: npm start -- --agents 5000 --calls 20 --report /tmp/report
 For faults, thresholds and virtual time: npm run sim -- --help
 `;
 
-/** One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files). */
+/**
+ * One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files).
+ */
 const MAX_AGENTS = 19_000;
 const MAX_CALLS = 1_000;
 const MAX_SEED = 2 ** 32 - 1;

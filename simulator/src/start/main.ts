@@ -1,4 +1,7 @@
-/** `npm start`: the whole way, once. What it promises stands in the usage text; exit codes: 0 all right, 1 not, 2 a wrong flag, 130 Ctrl-C. */
+/**
+ * `npm start`: the whole way, once. What it promises stands in the usage text; exit codes: 0 all
+ * right, 1 not, 2 a wrong flag, 130 Ctrl-C.
+ */
 import { access, constants, mkdir, rmdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { renderHtml } from "../report/html.ts";

@@ -1,6 +1,6 @@
 /**
- * What a person sees while a run goes on, on standard error: on a terminal one block of lines that is redrawn, in a pipe one plain
- * line at the end of each step.
+ * What a person sees while a run goes on, on standard error: on a terminal one block of lines that
+ * is redrawn, in a pipe one plain line at the end of each step.
  */
 import type { WriteStream } from "node:tty";
 import { count, seconds } from "../report/words.ts";
@@ -33,7 +33,10 @@ export class Progress {
     this.draw();
   }
 
-  /** The next step: `total` of `what` to do. `read` says how many are done, where nobody calls `update`. */
+  /**
+   * The next step: `total` of `what` to do. `read` says how many are done, where nobody calls
+   * `update`.
+   */
   start(what: string, total: number, read: (() => number) | null = null): void {
     this.end();
     this.step = { what, total, done: 0, startedAt: performance.now() };

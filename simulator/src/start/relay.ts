@@ -1,6 +1,6 @@
 /**
- * A relay of our own in its own process, on a fresh store: made and started by the same commands that an operator types
- * (`blindrelay-server init`, `start`), and talked to over the same HTTP.
+ * A relay of our own in its own process, on a fresh store: made and started by the same commands
+ * that an operator types (`blindrelay-server init`, `start`), and talked to over the same HTTP.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -13,7 +13,10 @@ import { stopChild, watch, whenEnded } from "../live/processes.ts";
 const DOOR = createRequire(import.meta.url).resolve("@blindrelay/relay-server");
 const PROGRAM = join(dirname(DOOR), `main${extname(DOOR)}`);
 const USERNAME = "admin";
-/** Every agent of a run belongs to one account, which the relay would else hold to a person's quotas. */
+/**
+ * Every agent of a run belongs to one account, which the relay would else hold to a person's
+ * quotas.
+ */
 const ONE_ACCOUNT_FOR_ALL = [
   ...["--agents-per-user", "1000000", "--clients-per-user", "100000"],
   ...["--requests-per-minute", "10000000", "--requests-at-once", "32"],
@@ -38,11 +41,17 @@ export interface RelayChild {
 export interface RelayChildOptions {
   /** More flags of `blindrelay-server start`. */
   flags?: string[];
-  /** A module to load into the relay's process before it starts; it gets an IPC channel to its parent. */
+  /**
+   * A module to load into the relay's process before it starts; it gets an IPC channel to its
+   * parent.
+   */
   preload?: string;
 }
 
-/** Starts a relay with its store under `folder`. Rejects where either command fails, and when `signal` aborts. */
+/**
+ * Starts a relay with its store under `folder`. Rejects where either command fails, and when
+ * `signal` aborts.
+ */
 export async function startRelay(
   folder: string,
   signal: AbortSignal,

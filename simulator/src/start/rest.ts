@@ -1,4 +1,6 @@
-/** The REST calls of a run (contract, section 4): log in, make the agents, read the relay's metrics. */
+/**
+ * The REST calls of a run (contract, section 4): log in, make the agents, read the relay's metrics.
+ */
 
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
@@ -29,7 +31,10 @@ export async function logIn(relay: RelayChild, signal: AbortSignal): Promise<Acc
   return { accessToken: access_token, accountToken: user.api_token };
 }
 
-/** Makes `count` agents, of all kinds in turn; `onMade` hears how many there are. The E2E secrets are made here and stay here. `firstNumber`: of the first one's id, counted from 1. */
+/**
+ * Makes `count` agents, of all kinds in turn; `onMade` hears how many there are. The E2E secrets
+ * are made here and stay here. `firstNumber`: of the first one's id, counted from 1.
+ */
 export async function makeAgents(
   relay: RelayChild,
   accessToken: string,

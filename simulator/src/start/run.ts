@@ -1,6 +1,7 @@
 /**
- * The whole way, once: a fresh relay, a fleet of agents, clients that call every one of them, a report. Whatever goes wrong on the
- * way, the run ends in bounded time with a report that says so, and every process and folder it made is gone.
+ * The whole way, once: a fresh relay, a fleet of agents, clients that call every one of them, a
+ * report. Whatever goes wrong on the way, the run ends in bounded time with a report that says so,
+ * and every process and folder it made is gone.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -25,7 +26,9 @@ const CONNECTIONS_PER_SECOND = 2_000;
 /** Enough to keep two cores busy; more would only measure the queue. */
 const CALLS_AT_ONCE = 64;
 const CALL_TIMEOUT_MS = 10_000;
-/** Hard ends, many times what a slow machine needs: fixed part and a part for each agent or call. */
+/**
+ * Hard ends, many times what a slow machine needs: fixed part and a part for each agent or call.
+ */
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const CONNECT_LIMIT_MS = { fixed: 30_000, each: 10 };
 const CALL_LIMIT_MS = { fixed: 30_000, each: 5 };
@@ -34,7 +37,8 @@ const REASON_WAIT_MS = 500;
 
 /**
  * Runs once. Resolves with the report whether the run was good or not; `interrupted` ends it early.
- * Rejects only where there is nothing to report on, such as a folder for temporary files that cannot be written.
+ * Rejects only where there is nothing to report on, such as a folder for temporary files that
+ * cannot be written.
  */
 export async function run(
   flags: Flags,

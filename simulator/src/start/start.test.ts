@@ -1,6 +1,6 @@
 /**
- * The whole way with real processes and sockets, a small fleet: good, and each way of going wrong. Every test has a folder for
- * temporary files of its own, so that what a run leaves behind is seen.
+ * The whole way with real processes and sockets, a small fleet: good, and each way of going wrong.
+ * Every test has a folder for temporary files of its own, so that what a run leaves behind is seen.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";

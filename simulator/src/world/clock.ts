@@ -1,9 +1,12 @@
 /**
- * Virtual time: whole microseconds, and a heap of what is to happen when. What falls on the same microsecond happens in the order in
- * which it was set. Nothing here reads a real clock.
+ * Virtual time: whole microseconds, and a heap of what is to happen when. What falls on the same
+ * microsecond happens in the order in which it was set. Nothing here reads a real clock.
  */
 
-/** Something that will happen. `act` is shared by all events of its sort; what differs is in `a` and `b`. */
+/**
+ * Something that will happen. `act` is shared by all events of its sort; what differs is in `a` and
+ * `b`.
+ */
 export interface Happening {
   readonly atUs: number;
   readonly order: number;
@@ -43,8 +46,9 @@ export class Clock {
   }
 
   /**
-   * Whole milliseconds, for ports: fractions would not add up (`now - since >= wait` and `since + wait <= now` may differ), and
-   * a timer that came a hair too early would be set again and again for the same instant.
+   * Whole milliseconds, for ports: fractions would not add up (`now - since >= wait` and `since +
+   * wait <= now` may differ), and a timer that came a hair too early would be set again and again
+   * for the same instant.
    */
   nowMs(): number {
     return Math.floor(this.nowUs / 1000);

@@ -1,6 +1,6 @@
 /**
- * A simulated device: the real agent core with its device program, on storage that outlives a reboot, with a clock that may be wrong
- * and a link into the virtual network.
+ * A simulated device: the real agent core with its device program, on storage that outlives a
+ * reboot, with a clock that may be wrong and a link into the virtual network.
  */
 import {
   type Agent,
@@ -161,7 +161,10 @@ export class Device implements Peer, Running {
     }
   }
 
-  /** A storage that is empty again, and so a new secret: a boot count must never begin anew under the old one. */
+  /**
+   * A storage that is empty again, and so a new secret: a boot count must never begin anew under
+   * the old one.
+   */
   loseStorage(): void {
     this.storage = new MemoryStorage();
     this.provisioned = false;

@@ -1,4 +1,7 @@
-/** Plays one planned fault in a virtual world: what it does when it begins, and what its end takes back. */
+/**
+ * Plays one planned fault in a virtual world: what it does when it begins, and what its end takes
+ * back.
+ */
 
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
@@ -169,7 +172,10 @@ const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) =
   };
 };
 
-/** A trial of another program, as `blindrelay push` does it: kept where the device logged in under it. */
+/**
+ * A trial of another program, as `blindrelay push` does it: kept where the device logged in under
+ * it.
+ */
 const update = (world: Faulty, devices: readonly Device[], path: string): (() => void) => {
   const before = devices.map((device) => ({
     device,

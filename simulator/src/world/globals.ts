@@ -1,4 +1,7 @@
-/** The globals of a virtual world: clock, timers and randomness of whichever device runs at the moment. */
+/**
+ * The globals of a virtual world: clock, timers and randomness of whichever device runs at the
+ * moment.
+ */
 import type { Globals } from "./program.ts";
 
 /** The device whose code runs now. */

@@ -1,4 +1,7 @@
-/** What a run measures: outcomes and latencies of calls, gauges over time, for thresholds and the report alike. */
+/**
+ * What a run measures: outcomes and latencies of calls, gauges over time, for thresholds and the
+ * report alike.
+ */
 
 import type { Failure, Sample } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";

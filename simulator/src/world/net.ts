@@ -1,11 +1,14 @@
 /**
- * The virtual network: one `Wire` for each connection between a peer (a device or a client) and the relay. As TCP does, a wire
- * delivers in order and loses nothing until it breaks; how late, how broken and how slow is up to the peer's `Conditions`.
+ * The virtual network: one `Wire` for each connection between a peer (a device or a client) and the
+ * relay. As TCP does, a wire delivers in order and loses nothing until it breaks; how late, how
+ * broken and how slow is up to the peer's `Conditions`.
  *
  *   peer --send--> latency, jitter --> (partition: parked) --> (relay paused: held) --> hub.receive
- *   peer <--received-- (corrupt) <-- (partition: parked) <-- bandwidth, slow reader <-- relay's link.send
+ *   peer <--received-- (corrupt) <-- (partition: parked) <-- bandwidth, slow reader <-- relay's
+ *   link.send
  *
- * A break ends both sides (`cut`), one side (`halfOpen`: the relay is not told), or silently stops everything (`partition`).
+ * A break ends both sides (`cut`), one side (`halfOpen`: the relay is not told), or silently stops
+ * everything (`partition`).
  */
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";

@@ -1,4 +1,6 @@
-/** A client of the virtual world: the public client SDK over virtual time and the virtual network. */
+/**
+ * A client of the virtual world: the public client SDK over virtual time and the virtual network.
+ */
 import { type CallError, Client, type Presence } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { PlannedNetwork } from "../plan.ts";

@@ -1,10 +1,11 @@
 /**
- * Device programs in the virtual world: the file as it is, with the world's clock, timers and randomness in the places of the real
- * ones, and with variables of its own for every device and every start, as on a board.
+ * Device programs in the virtual world: the file as it is, with the world's clock, timers and
+ * randomness in the places of the real ones, and with variables of its own for every device and
+ * every start, as on a board.
  *
- * The module is read as text and becomes a function whose parameters are the globals it may see; `export default` becomes an
- * assignment of the same length, so lines and columns stay what they are. What reaches for real time, randomness or I/O is found
- * by reading, before anything runs.
+ * The module is read as text and becomes a function whose parameters are the globals it may see;
+ * `export default` becomes an assignment of the same length, so lines and columns stay what they
+ * are. What reaches for real time, randomness or I/O is found by reading, before anything runs.
  */
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -79,7 +80,10 @@ export interface LoadedProgram {
   instantiate(globals: Globals): Program;
 }
 
-/** Reads a program. `shown`: the file as errors name it. Throws a ScenarioError that names line and column. */
+/**
+ * Reads a program. `shown`: the file as errors name it. Throws a ScenarioError that names line and
+ * column.
+ */
 export function loadProgram(path: string, shown: string): LoadedProgram {
   return parseProgram(readFileSync(path, "utf8"), shown);
 }
@@ -214,7 +218,10 @@ function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = 
 
 const nameOf = (node: Tree): string => String(node.name ?? node.value);
 
-/** Whether an identifier declares a name. A name declared anywhere in the file counts everywhere: shadowing is no offence. */
+/**
+ * Whether an identifier declares a name. A name declared anywhere in the file counts everywhere:
+ * shadowing is no offence.
+ */
 function isBinding(_node: Tree, parent: Tree | null, key: string): boolean {
   if (parent === null) return false;
   if (parent.type === "VariableDeclarator") return key === "id";
@@ -235,7 +242,10 @@ function isReference(parent: Tree | null, key: string): boolean {
   return !(parent.type === "UnaryExpression" && parent.operator === "typeof");
 }
 
-/** The text with its imports and exports written as a function's body says them, every other character where it was. */
+/**
+ * The text with its imports and exports written as a function's body says them, every other
+ * character where it was.
+ */
 function asFunctionBody(text: string, tree: Tree): string {
   const edits: { from: number; to: number; text: string }[] = [];
   const exported: string[] = [];

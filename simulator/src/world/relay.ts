@@ -1,4 +1,7 @@
-/** The relay of the virtual world: the real hub with its driver, over virtual time and a model of its store. */
+/**
+ * The relay of the virtual world: the real hub with its driver, over virtual time and a model of
+ * its store.
+ */
 import {
   type Connection,
   type HubLimits,

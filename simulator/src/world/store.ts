@@ -1,7 +1,7 @@
 /**
- * A model of the relay's store: who may come in, whose is what, what was left behind. Answers take time, a store that is away fails,
- * and a crash loses what was not flushed, as with the real one (SQLite in WAL mode, a flush for what was promised, a second of
- * write-behind for what was not).
+ * A model of the relay's store: who may come in, whose is what, what was left behind. Answers take
+ * time, a store that is away fails, and a crash loses what was not flushed, as with the real one
+ * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
  */
 import { createHash } from "node:crypto";
 import { makeToken, SESSION_TTL_S, TOKEN_NAMES, tokenKind } from "@blindrelay/protocol";

@@ -1,6 +1,7 @@
 /**
- * What happened, as one number and as a readable tail. Every message, connection, fault and outcome goes in; the relay's pings and
- * their answers do not. Two runs with one hash did the same thing at the same microsecond.
+ * What happened, as one number and as a readable tail. Every message, connection, fault and outcome
+ * goes in; the relay's pings and their answers do not. Two runs with one hash did the same thing at
+ * the same microsecond.
  */
 export interface Entry {
   atUs: number;

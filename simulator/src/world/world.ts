@@ -1,9 +1,9 @@
 /**
- * A virtual world: relay, devices and clients in one thread, under one clock and one seed. It plays a plan, and stops at the first
- * violation of an oracle.
+ * A virtual world: relay, devices and clients in one thread, under one clock and one seed. It plays
+ * a plan, and stops at the first violation of an oracle.
  *
- * An event is played to its end before the next; where it may have set promises going (a look-up of the relay's, a call's outcome,
- * an async device program), they all settle before time moves on.
+ * An event is played to its end before the next; where it may have set promises going (a look-up of
+ * the relay's, a call's outcome, an async device program), they all settle before time moves on.
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { Client, Presence } from "@blindrelay/client-sdk";
@@ -171,8 +171,8 @@ export class World implements Observer {
   // ---- the run
 
   /**
-   * Plays the plan to its end, or to the first violation. `breathe` is called now and then with the part that is done; it answers
-   * whether to go on.
+   * Plays the plan to its end, or to the first violation. `breathe` is called now and then with the
+   * part that is done; it answers whether to go on.
    */
   async run(breathe: (done: number) => boolean = () => true): Promise<void> {
     const { clock, plan } = this;
@@ -623,5 +623,8 @@ const boot = (device: Device): void => device.boot();
 const meet = (person: Person): void => person.start();
 const turn = (loop: Loop): void => loop.turn();
 
-/** All promises that can settle have settled: Node runs its microtasks to the end before the next turn. */
+/**
+ * All promises that can settle have settled: Node runs its microtasks to the end before the next
+ * turn.
+ */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -108,8 +108,8 @@ export class Device {
   }
 
   /**
-   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then on.
-   * `step` counts from 1; past the last step nothing is cut.
+   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then
+   * on. `step` counts from 1; past the last step nothing is cut.
    */
   restartWithCut(step: number): void {
     this.powerOff();

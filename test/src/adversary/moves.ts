@@ -15,7 +15,9 @@ export interface Move {
   play(stage: Stage, a: number, b: number, c: number): void;
 }
 
-/** Every second choice is among the latest eight, where sessions are alive; the others are of all. */
+/**
+ * Every second choice is among the latest eight, where sessions are alive; the others are of all.
+ */
 const pick = <T>(list: readonly T[], n: number): T | undefined => {
   if (list.length === 0) return undefined;
   const recent = Math.min(8, list.length);
@@ -27,7 +29,9 @@ const among = <T>(list: readonly T[], n: number): T => list[n % list.length] as 
 const device = (stage: Stage, n: number) => among(stage.devices, n);
 const person = (stage: Stage, n: number) => among(stage.people, n);
 
-/** A captured packet in another wording, to whom the original was meant, in its form or the other. */
+/**
+ * A captured packet in another wording, to whom the original was meant, in its form or the other.
+ */
 const forge = (
   stage: Stage,
   original: Captured | undefined,
@@ -66,7 +70,9 @@ export const WRONG_BASE64: readonly ((p: string) => string)[] = [
   (p) => p.slice(0, -1) + ALPHABET.charAt((ALPHABET.indexOf(p.slice(-1)) + 1) & 63),
 ];
 
-/** Texts that are no packets, or that another parser might take for the packet they are made from. */
+/**
+ * Texts that are no packets, or that another parser might take for the packet they are made from.
+ */
 const MALFORMED: readonly ((packet: PacketText) => string)[] = [
   () => "",
   () => "{",
@@ -92,7 +98,10 @@ const MALFORMED: readonly ((packet: PacketText) => string)[] = [
   (packet) => `${writePacket(packet)} `.repeat(2),
 ];
 
-/** Messages to an agent around a packet, that are none, or that careless readers take for different ones. */
+/**
+ * Messages to an agent around a packet, that are none, or that careless readers take for different
+ * ones.
+ */
 export const MUDDLED: readonly ((packet: string) => string)[] = [
   () => "",
   () => "{",

@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: patches quote source text.
 /**
  * Each rule of section 2, left out on purpose: a name, the patches that leave it out, and what must
- * notice. A patch's text must be in its file exactly once, so that the patches stay true to the code.
+ * notice. A patch's text must be in its file exactly once, so that the patches stay true to the
+ * code.
  */
 import type { CheckName } from "./checks.ts";
 import type { MoveName } from "./moves.ts";

@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { loadBuild, REPOSITORY } from "./build.ts";
 import { type Found, search } from "./search.ts";
 
-/** ADVERSARY_SEED=n ADVERSARY_RUNS=n to search elsewhere or longer; with ADVERSARY_PATH to replay. */
+/**
+ * ADVERSARY_SEED=n ADVERSARY_RUNS=n to search elsewhere or longer; with ADVERSARY_PATH to replay.
+ */
 const { ADVERSARY_SEED = "20261121", ADVERSARY_RUNS = "500", ADVERSARY_PATH } = process.env;
 const BUDGET_MS = 40_000;
 const TIMEOUT_MS = 600_000;

@@ -1,7 +1,8 @@
 /**
  * The seeded random search: histories of moves, each in a fresh world, judged by the oracles after
- * every move and, at the end, by whether the world recovers. A found history is shrunk by fast-check
- * and can be played again from its seed and path, or as the list of moves that is printed.
+ * every move and, at the end, by whether the world recovers. A found history is shrunk by
+ * fast-check and can be played again from its seed and path, or as the list of moves that is
+ * printed.
  */
 import fc from "fast-check";
 import type { Build } from "./build.ts";

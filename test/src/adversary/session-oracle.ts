@@ -5,7 +5,8 @@
  *
  *   at the agent                                     must be
  *   anything no client sealed for this agent         refused
- *   an opening                                       answered: the held session's A, else this epoch's
+ *   an opening                                       answered: the held session's A, else this
+ *   epoch's
  *   data of a held session, seq above the mark       accepted, with its gap
  *   data of a held session, seq at or below it       refused
  *   data of C.A, A of this life and epoch,
@@ -260,7 +261,9 @@ export class SessionOracle {
     if (isClose(plaintext)) closed.add(sid);
   }
 
-  /** Who left is forgotten, and who is dropped for want of room is told, by a verified opening only. */
+  /**
+   * Who left is forgotten, and who is dropped for want of room is told, by a verified opening only.
+   */
   private checkClosed(
     agentId: string,
     before: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * What every world of the attacker has: a virtual clock, the relay, people and boards around it, what
- * people may rely on, and the end of it all, at which the relay is honest and everybody must be served.
- * The moves play with this and nothing more, whatever runs the agents.
+ * What every world of the attacker has: a virtual clock, the relay, people and boards around it,
+ * what people may rely on, and the end of it all, at which the relay is honest and everybody must
+ * be served. The moves play with this and nothing more, whatever runs the agents.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
@@ -13,7 +13,9 @@ import type { Board, Surroundings } from "./surroundings.ts";
 /** Timers that one instant may fire; more is a circle. */
 const TIMERS_AT_ONCE = 1_000;
 const PING_EVERY_MS = 30_000;
-/** Longer than any back-off after lost links, so that everybody is back when the relay has reformed. */
+/**
+ * Longer than any back-off after lost links, so that everybody is back when the relay has reformed.
+ */
 const RECOVERY_MS = 100_000;
 
 /** The device programs here give back the call's marker and who they are. */

@@ -13,7 +13,10 @@ export interface Board extends Party {
   /** An event to every session held. */
   emit(): void;
   restart(): void;
-  /** Off, then on, with the power going again in the `step`-th step of the boot-count write; then on. */
+  /**
+   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then
+   * on.
+   */
   restartWithCut(step: number): void;
   /** The medium comes back empty, as from a board whose flash was erased. */
   loseMedium(): void;

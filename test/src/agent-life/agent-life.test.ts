@@ -1,4 +1,6 @@
-/** An agent of agent-sdk/node through its life on a real relay, on real sockets, with a real client. */
+/**
+ * An agent of agent-sdk/node through its life on a real relay, on real sockets, with a real client.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

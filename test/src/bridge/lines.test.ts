@@ -1,4 +1,6 @@
-/** Mode `lines` over a real terminal and a real relay: calls, events, garbage, an unplugged cable. */
+/**
+ * Mode `lines` over a real terminal and a real relay: calls, events, garbage, an unplugged cable.
+ */
 import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
 import { LineReader, nmeaChecksum } from "@blindrelay/tools/testing/line-reader";

@@ -1,4 +1,7 @@
-/** A device behind TCP, named on the command line with its secrets in the environment: real sockets only. */
+/**
+ * A device behind TCP, named on the command line with its secrets in the environment: real sockets
+ * only.
+ */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { Agent, CallError } from "@blindrelay/client-sdk/node";

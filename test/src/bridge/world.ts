@@ -1,4 +1,7 @@
-/** A relay, the `blindrelay bridge` command and a client as they are used, with a device that the test plays. */
+/**
+ * A relay, the `blindrelay bridge` command and a client as they are used, with a device that the
+ * test plays.
+ */
 import { chmodSync, readFileSync } from "node:fs";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";

@@ -1,4 +1,6 @@
-/** shell, inspect, doctor, token and completion as a person uses them, with a real relay and agent. */
+/**
+ * shell, inspect, doctor, token and completion as a person uses them, with a real relay and agent.
+ */
 import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";

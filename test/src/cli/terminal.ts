@@ -1,11 +1,15 @@
-/** What a process says, waited for; and a process on a terminal of its own, with somebody who types. */
+/**
+ * What a process says, waited for; and a process on a terminal of its own, with somebody who types.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 const RUN = fileURLToPath(new URL("on-terminal.sh", import.meta.url));
 
-/** Longer than any step takes on a busy machine; who waits in vain wants to see what came instead. */
+/**
+ * Longer than any step takes on a busy machine; who waits in vain wants to see what came instead.
+ */
 const WAIT_MS = 45_000;
 
 /** All that a process said so far, on both of its outputs, and a wait for more of it. */
@@ -27,7 +31,9 @@ export class Said {
     });
   }
 
-  /** Resolves to what `find` found; rejects with all that was said where it cannot come any more. */
+  /**
+   * Resolves to what `find` found; rejects with all that was said where it cannot come any more.
+   */
   async until<Found>(find: (text: string) => Found | null, what: () => string): Promise<Found> {
     let late = false;
     const timer = setTimeout(() => {

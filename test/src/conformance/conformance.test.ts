@@ -103,7 +103,8 @@ const isRefusable = (judge: Description, operation: Operation, request: Request)
   !judge.allowsBody(operation, request.contentType, request.value);
 
 // People change while one property runs, and fast-check repeats what it drew when it shrinks, so
-// requests are drawn with marks where known values belong, and the marks are filled at the last moment.
+// requests are drawn with marks where known values belong, and the marks are filled at the last
+// moment.
 
 const placeholders = (known: Known): Known =>
   Object.fromEntries(

@@ -38,7 +38,10 @@ const ODD_BODIES = [
   "\ufeff{}",
 ].map((text) => Buffer.from(text));
 
-/** Half of the requests are as documented, with the right credentials; the others have anything wrong. */
+/**
+ * Half of the requests are as documented, with the right credentials; the others have anything
+ * wrong.
+ */
 export const requestsFor = (
   operation: Operation,
   known: Known,

@@ -1,6 +1,7 @@
 /**
- * Section 3 of the contract, a link's life: what `auth` is answered, what is refused and how, and how
- * a link ends. Raw, through a started relay; what the specification itself says is held next door.
+ * Section 3 of the contract, a link's life: what `auth` is answered, what is refused and how, and
+ * how a link ends. Raw, through a started relay; what the specification itself says is held next
+ * door.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { BINARY, PING, type RawWebSocket, TEXT } from "../specification/raw-websocket.ts";

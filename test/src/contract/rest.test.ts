@@ -1,4 +1,7 @@
-/** Section 4 of the contract: who may do what over REST, how errors look, and what pages and lists promise. */
+/**
+ * Section 4 of the contract: who may do what over REST, how errors look, and what pages and lists
+ * promise.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RawAnswer } from "../specification/raw-http.ts";
 import { type Account, type Device, PASSWORD, Relay } from "../specification/relay.ts";

@@ -1,4 +1,7 @@
-/** Section 3 of the contract, routing: whom a message reaches, and what its sender is told otherwise. */
+/**
+ * Section 3 of the contract, routing: whom a message reaches, and what its sender is told
+ * otherwise.
+ */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RawWebSocket } from "../specification/raw-websocket.ts";

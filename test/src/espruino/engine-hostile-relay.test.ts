@@ -1,4 +1,7 @@
-/** The malicious relay against the built Espruino file on a real Espruino, where ESPRUINO_BIN names one. */
+/**
+ * The malicious relay against the built Espruino file on a real Espruino, where ESPRUINO_BIN names
+ * one.
+ */
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { makeToken } from "@blindrelay/protocol";
@@ -17,7 +20,10 @@ const STARTS = ["restart", "cutPower", "loseMedium", "damageSlot"];
 /** Variables, for longer numbers; a session takes some sixty, a link that is never freed 57. */
 const SLACK = 40;
 
-/** Of Storage, when one slot of the boot count is written anew: a header struck out, a header and the text. */
+/**
+ * Of Storage, when one slot of the boot count is written anew: a header struck out, a header and
+ * the text.
+ */
 const WRITE_BYTES = 4 + 32 + 98;
 const IDENTITY = {
   agentId: "pump",

@@ -1,4 +1,7 @@
-/** What needs no relay, on a real Espruino: vectors, an hour of calls, the boot count, flash and clocks. */
+/**
+ * What needs no relay, on a real Espruino: vectors, an hour of calls, the boot count, flash and
+ * clocks.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildEspruino, buildForBoard } from "@blindrelay/agent-sdk/testing/build/espruino";

@@ -1,7 +1,7 @@
 /**
- * The proof that the siege sees: rules whose lack the people around a board, or the wire, can notice are
- * left out of the built file, and the attacks must find it. Sessions inside cannot be looked into here;
- * mutants.test.ts of ../adversary does so with the same core, for every rule.
+ * The proof that the siege sees: rules whose lack the people around a board, or the wire, can
+ * notice are left out of the built file, and the attacks must find it. Sessions inside cannot be
+ * looked into here; mutants.test.ts of ../adversary does so with the same core, for every rule.
  */
 
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";

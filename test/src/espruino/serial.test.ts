@@ -1,6 +1,6 @@
 /**
- * The same conversations with boards that have no network and hang on a bridge: the file for them in
- * the subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
+ * The same conversations with boards that have no network and hang on a bridge: the file for them
+ * in the subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";

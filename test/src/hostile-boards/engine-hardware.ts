@@ -26,8 +26,8 @@ const WHOLE_SLOT = /^blindrelay-boot 1 (\d+) [0-9a-f]{64} [0-9a-f]{8}\n$/;
 const eraseFile = (name: string): string => `require("Storage").erase("${name}")`;
 
 /**
- * A flash in the middle of what was written to it, after `bytes` changed ones. Espruino appends to a log
- * until it is full: what is at a lower address was written first.
+ * A flash in the middle of what was written to it, after `bytes` changed ones. Espruino appends to
+ * a log until it is full: what is at a lower address was written first.
  */
 const torn = (before: Buffer, after: Buffer, bytes: number): Buffer => {
   const flash = Buffer.from(before);

@@ -34,7 +34,9 @@ export const START = `
 
 const EXECUTED = "blindrelay warn: executed ";
 
-/** Hears what a board prints, and tells the marker of each call that program.ts says it executed. */
+/**
+ * Hears what a board prints, and tells the marker of each call that program.ts says it executed.
+ */
 export const tellsExecuted =
   (executed: (marker: unknown) => void) =>
   (line: string): void => {

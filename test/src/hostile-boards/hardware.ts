@@ -1,4 +1,7 @@
-/** What a besieged board is made of: an engine that runs the agent, and a flash that outlives its lives. */
+/**
+ * What a besieged board is made of: an engine that runs the agent, and a flash that outlives its
+ * lives.
+ */
 import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk";
 import type { Version } from "@blindrelay/protocol/crypto";
 
@@ -27,7 +30,9 @@ export interface Hardware {
   emit(event: string, data: object): void;
   /** At once: nothing of this life runs or is heard again. */
   powerOff(): void;
-  /** A life whose power goes in the `step`-th step of what it writes at its start, counted from 1. */
+  /**
+   * A life whose power goes in the `step`-th step of what it writes at its start, counted from 1.
+   */
   startWithCut(identity: Identity, step: number): void;
   /** Both slots of the boot count are gone. */
   eraseFlash(): void;

@@ -3,7 +3,10 @@ import { seeded } from "@blindrelay/simulator/testing";
 import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
 const names = Object.keys(MOVES) as MoveName[];
-/** What people and an honest relay do is in every history already, and a lie or presence reaches people only. */
+/**
+ * What people and an honest relay do is in every history already, and a lie or presence reaches
+ * people only.
+ */
 const HARMLESS = "call listen emit moment while flow behave step lie presence".split(" ");
 export const attacks = names.filter((name) => !HARMLESS.includes(name));
 

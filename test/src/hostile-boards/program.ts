@@ -1,4 +1,6 @@
-/** A device program that tells the world outside, by its log, whenever it was made to do something. */
+/**
+ * A device program that tells the world outside, by its log, whenever it was made to do something.
+ */
 import type { Agent } from "@blindrelay/agent-sdk";
 
 /** A handler that takes this long answers into whatever is left of its session. */

@@ -1,7 +1,8 @@
 /**
- * Boards that run an agent as it is built for them, people with the client's SDK, and between them the
- * malicious relay of ../adversary, on one virtual clock. The sessions inside an engine cannot be looked
- * into. So what is watched is what people may rely on (CallOracle), and what goes over the wire.
+ * Boards that run an agent as it is built for them, people with the client's SDK, and between them
+ * the malicious relay of ../adversary, on one virtual clock. The sessions inside an engine cannot
+ * be looked into. So what is watched is what people may rely on (CallOracle), and what goes over
+ * the wire.
  */
 
 import { ClientCore } from "@blindrelay/client-sdk/testing";

@@ -1,7 +1,7 @@
 /**
- * The environment by which a process that a test starts is watched (register.mjs): what it seals, what
- * it logs and says on standard error, and which run of the tests it ends with. The only place that
- * makes it; child-processes.ts puts it into whatever environment a test gives.
+ * The environment by which a process that a test starts is watched (register.mjs): what it seals,
+ * what it logs and says on standard error, and which run of the tests it ends with. The only place
+ * that makes it; child-processes.ts puts it into whatever environment a test gives.
  */
 
 const REGISTER = new URL("register.mjs", import.meta.url).href;

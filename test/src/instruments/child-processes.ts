@@ -22,7 +22,10 @@ type Starter = (...given: unknown[]) => unknown;
 const INSTRUMENTED = Symbol.for("blindrelay.childProcesses");
 const home = globalThis as { [INSTRUMENTED]?: true };
 
-/** All of them take their options as the one object that is neither the list of arguments nor a callback. */
+/**
+ * All of them take their options as the one object that is neither the list of arguments nor a
+ * callback.
+ */
 const watched = (given: unknown[]): unknown[] =>
   given.map((value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;

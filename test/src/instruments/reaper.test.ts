@@ -7,7 +7,9 @@ import { expect, test } from "vitest";
 
 const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
 
-/** Stands for vitest: starts the reaper, and what a test may start; says which processes they are. */
+/**
+ * Stands for vitest: starts the reaper, and what a test may start; says which processes they are.
+ */
 const RUNNER = `
   import { spawn } from "node:child_process";
   import { watchChildProcesses } from ${module("child-processes.ts")};

@@ -1,8 +1,9 @@
 /**
- * Vitest's global set-up: whatever the tests start ends with them, also where vitest itself is killed.
- * Everything that a test starts inherits the name of the run (child-environment.ts); the reaper is a
- * process of its own that waits for the end of its standard input, which is the end of vitest, and then
- * ends every process of that name. Where there is no /proc (macOS, Windows) it does nothing.
+ * Vitest's global set-up: whatever the tests start ends with them, also where vitest itself is
+ * killed. Everything that a test starts inherits the name of the run (child-environment.ts); the
+ * reaper is a process of its own that waits for the end of its standard input, which is the end of
+ * vitest, and then ends every process of that name. Where there is no /proc (macOS, Windows) it
+ * does nothing.
  */
 import { spawn } from "node:child_process";
 import { RUN } from "./child-environment.ts";

@@ -1,8 +1,9 @@
 /**
- * Loaded into every Node process that a test starts (child-environment.ts): the same stand-ins as in
- * the test's own process, what is said on standard error and in logs noted, every seal written to a
- * file of the folder that the test file judges. A process may be killed at any moment, so each is
- * written before it happens. Plain JavaScript, because a Node that cannot run TypeScript loads it too.
+ * Loaded into every Node process that a test starts (child-environment.ts): the same stand-ins as
+ * in the test's own process, what is said on standard error and in logs noted, every seal written
+ * to a file of the folder that the test file judges. A process may be killed at any moment, so each
+ * is written before it happens. Plain JavaScript, because a Node that cannot run TypeScript loads
+ * it too.
  */
 import { openSync, writeSync } from "node:fs";
 import * as nodeModule from "node:module";

@@ -1,6 +1,6 @@
 /**
- * Which file stands in for which: suites that record nonces, and what makes or says secrets. One table
- * for vitest (by path) and for spawned processes (by URL).
+ * Which file stands in for which: suites that record nonces, and what makes or says secrets. One
+ * table for vitest (by path) and for spawned processes (by URL).
  */
 
 const STAND_INS = {
@@ -19,7 +19,10 @@ const REPOSITORY = new URL("../../..", HERE);
 const nameOf = (path: string): string => path.replace(/^.*\/|\.ts$/g, "");
 const NAMES = new Set(Object.keys(STAND_INS).map(nameOf));
 
-/** Whether an import may be of a module that has one, by its last name: the others need no resolving. */
+/**
+ * Whether an import may be of a module that has one, by its last name: the others need no
+ * resolving.
+ */
 export const mayHaveStandIn = (source: string): boolean => NAMES.has(nameOf(source));
 
 /**

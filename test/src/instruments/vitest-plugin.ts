@@ -1,6 +1,6 @@
 /**
- * Puts the stand-ins in the place of the plain modules for every test and everything a test imports,
- * however it names them (by package or by a relative path). Named in vitest.config.ts.
+ * Puts the stand-ins in the place of the plain modules for every test and everything a test
+ * imports, however it names them (by package or by a relative path). Named in vitest.config.ts.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Plugin } from "vite";

@@ -80,7 +80,10 @@ const accountToken = async (data: string): Promise<string> => {
 // biome-ignore lint/suspicious/noExplicitAny: answers are read as what they are, JSON
 type Api = (method: string, path: string, body?: object) => Promise<{ status: number; body: any }>;
 
-/** Most of a start is compiling, which need not be done twenty times; a killed process keeps none of it. */
+/**
+ * Most of a start is compiling, which need not be done twenty times; a killed process keeps none of
+ * it.
+ */
 const compileOnce = (): NodeJS.ProcessEnv => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-compiled-"));
   folders.push(folder);

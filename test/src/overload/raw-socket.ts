@@ -4,7 +4,9 @@ import { connect, type Socket } from "node:net";
 
 const MASKED = 0x80;
 
-/** A frame whose mask is zero, so that its payload goes as it is. `length`: what the header says. */
+/**
+ * A frame whose mask is zero, so that its payload goes as it is. `length`: what the header says.
+ */
 export const frame = (
   opcode: number,
   payload: Buffer | string = "",
@@ -19,7 +21,9 @@ export const frame = (
   return Buffer.concat([head, Buffer.from(payload)]);
 };
 
-/** A socket on which `/wss` was upgraded. Nobody reads its bytes yet, and its errors are nobody's. */
+/**
+ * A socket on which `/wss` was upgraded. Nobody reads its bytes yet, and its errors are nobody's.
+ */
 export const upgraded = async (port: number, localAddress = "127.0.0.1"): Promise<Socket> => {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.on("error", () => undefined);

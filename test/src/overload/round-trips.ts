@@ -1,8 +1,13 @@
-/** A user's agent that echoes, and a client that asks it: how long the relay takes, and whether it answers. */
+/**
+ * A user's agent that echoes, and a client that asks it: how long the relay takes, and whether it
+ * answers.
+ */
 import { type Message, RawLink } from "./raw-link.ts";
 import type { RelayProcess } from "./relay-process.ts";
 
-/** Requests of one client's link, half of what its session token is good for; then there is another. */
+/**
+ * Requests of one client's link, half of what its session token is good for; then there is another.
+ */
 const REQUESTS_EACH = 5000;
 /** Answers later than this count as lost. */
 const LOST_MS = 10_000;

@@ -1,6 +1,6 @@
 /**
- * The container image as far as it is ours: the Containerfile's steps, run in folders in place of its
- * stages, and the relay started from what they leave.
+ * The container image as far as it is ours: the Containerfile's steps, run in folders in place of
+ * its stages, and the relay started from what they leave.
  */
 import { execFileSync } from "node:child_process";
 import {
@@ -23,7 +23,8 @@ const BUILD_MS = 300_000;
 /** Measured: 42.6 MB (du -sk), of which the API's viewers are 3. */
 const IMAGE_KIB = 46_000;
 
-// On a disk where there is one: `npm test` keeps other temporary files in memory, and these are 500 MB.
+// On a disk where there is one: `npm test` keeps other temporary files in memory, and these are 500
+// MB.
 const folder = mkdtempSync(
   join(existsSync("/var/tmp") ? "/var/tmp" : tmpdir(), "blindrelay-image-"),
 );

@@ -21,7 +21,10 @@ import { text } from "node:stream/consumers";
 
 export const PACKAGES = ["protocol", "agent-sdk", "client-sdk", "relay-server", "tools"] as const;
 export type Name = (typeof PACKAGES)[number];
-/** What a program has that only is an agent or a client: the libraries, without their optional peers. */
+/**
+ * What a program has that only is an agent or a client: the libraries, without their optional
+ * peers.
+ */
 const SDKS: readonly Name[] = ["protocol", "agent-sdk", "client-sdk"];
 
 export const WORKSPACE = resolve(import.meta.dirname, "../../..");
@@ -61,7 +64,9 @@ export const run = async (
 const readManifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-/** Links what a folder of node_modules holds, scopes included; what `instead` names leads elsewhere. */
+/**
+ * Links what a folder of node_modules holds, scopes included; what `instead` names leads elsewhere.
+ */
 const linkModules = (from: string, to: string, instead: (name: string) => string | null): void => {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from)) {
@@ -172,7 +177,10 @@ const link = (name: Name, dependency: string, folder: string): void => {
   symlinkSync(realpathSync(join(WORKSPACE, name, "node_modules", dependency)), path);
 };
 
-/** A Node outside of the workspace: the one that `npm test` was typed with. Null where there is none. */
+/**
+ * A Node outside of the workspace: the one that `npm test` was typed with. Null where there is
+ * none.
+ */
 export const nodeOfMachine = (): string | null => {
   const folders = (process.env.PATH ?? "").split(":");
   const outside = folders.filter((folder) => folder !== "" && !folder.includes("node_modules"));

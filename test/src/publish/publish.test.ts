@@ -1,6 +1,6 @@
 /**
- * What is published works where nothing of the workspace is: each package is packed, unpacked into an
- * empty folder, and used from there as its README says.
+ * What is published works where nothing of the workspace is: each package is packed, unpacked into
+ * an empty folder, and used from there as its README says.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -80,7 +80,9 @@ afterAll(async () => {
 const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
-/** What is read as a file, or by another engine: boards' artefacts, the viewers, device programs. */
+/**
+ * What is read as a file, or by another engine: boards' artefacts, the viewers, device programs.
+ */
 const NOT_IMPORTED =
   /^(dist\/(espruino|moddable|moddable-modules|viewers|build)|moddable|examples)\//;
 

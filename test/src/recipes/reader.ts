@@ -1,4 +1,6 @@
-/** Somebody who does what the page says: one shell in an empty folder, and a terminal for dialogues. */
+/**
+ * Somebody who does what the page says: one shell in an empty folder, and a terminal for dialogues.
+ */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +13,9 @@ import { type Block, lineSource, readTurn } from "./document.ts";
 /** What `npm run link` starts: the commands as a reader of the checkout has them. */
 const LINK = fileURLToPath(new URL("../../../scripts/link.mjs", import.meta.url));
 
-/** The first of these lines that is missing, others between them or not; null where all are there. */
+/**
+ * The first of these lines that is missing, others between them or not; null where all are there.
+ */
 const missingLine = (said: string, expected: readonly string[]): string | null => {
   const lines = said.split(/\r?\n/);
   let at = 0;

@@ -1,6 +1,7 @@
 /**
- * What a client sees of oddities.ts, as one table: the same question, and the same answer from every
- * runtime. `expected` knows nothing of runtimes but how much one plaintext of theirs may hold.
+ * What a client sees of oddities.ts, as one table: the same question, and the same answer from
+ * every runtime. `expected` knows nothing of runtimes but how much one plaintext of theirs may
+ * hold.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 
@@ -39,8 +40,9 @@ const same = (what: string, params: unknown): Check =>
 const failed = (message: string, code = -32000) => ({ error: { code, message } });
 
 /**
- * An answer that just fits, and one a byte longer. What stands around the text is learnt from a refusal
- * and the same for the next calls, unless their ids have a digit more: then it is done once more.
+ * An answer that just fits, and one a byte longer. What stands around the text is learnt from a
+ * refusal and the same for the next calls, unless their ids have a digit more: then it is done once
+ * more.
  */
 const fill = async (agent: Agent, max: number): Promise<unknown> => {
   const refusal = await tell(agent, "fill", { length: max * 2 });

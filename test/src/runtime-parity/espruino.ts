@@ -1,4 +1,7 @@
-/** The built Espruino file: in the subset check, on a real Espruino, and on one as small as a Puck.js. */
+/**
+ * The built Espruino file: in the subset check, on a real Espruino, and on one as small as a
+ * Puck.js.
+ */
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";

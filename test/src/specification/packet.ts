@@ -27,7 +27,9 @@ const TAG_BYTES = 16;
 const CIPHERS = { "1": "chacha20-poly1305", "2": "aes-128-ccm" } as const;
 const CIPHER_KEY_BYTES = { "1": 32, "2": 16 } as const;
 
-/** A fresh end-to-end secret: 32 random bytes in base62, and a checksum of what stands before it. */
+/**
+ * A fresh end-to-end secret: 32 random bytes in base62, and a checksum of what stands before it.
+ */
 export const drawAgentToken = (): string => {
   const body = `e2e_${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   return body + base62(BigInt(crc32(body)), 6);
@@ -40,7 +42,9 @@ const base62 = (value: bigint, digits: number): string => {
   return text.padStart(digits, "0");
 };
 
-/** HKDF-SHA256: salt from the agent, input the secret, one block of keys for each version and sid. */
+/**
+ * HKDF-SHA256: salt from the agent, input the secret, one block of keys for each version and sid.
+ */
 const keysOf = ({ agentId, agentToken, v }: Shared, sid: string, direction: Direction) => {
   const info = `session|${v}|${sid}`;
   const okm = Buffer.from(hkdfSync("sha256", agentToken, `blindrelay|${agentId}`, info, 88));

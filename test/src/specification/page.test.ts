@@ -1,4 +1,6 @@
-/** The page, the tests and the specification agree; and the check that says so finds what it is for. */
+/**
+ * The page, the tests and the specification agree; and the check that says so finds what it is for.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";

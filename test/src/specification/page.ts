@@ -62,7 +62,10 @@ export const readTests = (source: string): string[] =>
     ([, name]) => name as string,
   );
 
-/** What is wrong with the page, one sentence each. `tests`: names by test file, as in the last column. */
+/**
+ * What is wrong with the page, one sentence each. `tests`: names by test file, as in the last
+ * column.
+ */
 export const checkPage = (
   { rows, decisions }: Page,
   tests: ReadonlyMap<string, readonly string[]>,

@@ -35,7 +35,9 @@ export interface OpenOptions {
   readonly certificate?: string;
 }
 
-/** Resolves once the handshake is done; rejects with the status line where the server refuses it. */
+/**
+ * Resolves once the handshake is done; rejects with the status line where the server refuses it.
+ */
 export const openWebSocket = async (
   url: string,
   { headers = {}, answersControlPings = true, certificate }: OpenOptions = {},
@@ -129,7 +131,10 @@ export class RawWebSocket {
     return this.#queue.shift();
   }
 
-  /** The next message of a type, null for bare packets; others before it are passed over. A close ends the search. */
+  /**
+   * The next message of a type, null for bare packets; others before it are passed over. A close
+   * ends the search.
+   */
   async nextOf(type: string | null): Promise<Message> {
     for (;;) {
       const message = await this.next();

@@ -26,7 +26,10 @@ const asClient = (more: object = {}) => ({
   ...more,
 });
 
-/** A link that says nothing: its end, 30 s after it began, tells that the relay has done what was due by then. */
+/**
+ * A link that says nothing: its end, 30 s after it began, tells that the relay has done what was
+ * due by then.
+ */
 const openSilent = async (): Promise<{ ended: () => Promise<void> }> => {
   const link = await relay.open();
   return { ended: async () => expect(await link.nextOf(null)).toEqual({ closed: 1008 }) };
@@ -61,7 +64,9 @@ const lockOut = async (address: string): Promise<void> => {
   for (let i = 0; i < 5; i++) await guess(address);
 };
 
-/** Uses up a session token to the last request, and says what came of one more. Once for all tests. */
+/**
+ * Uses up a session token to the last request, and says what came of one more. Once for all tests.
+ */
 const exhaust = async () => {
   const token = await relay.sessionToken(account.accountToken);
   const { link } = await relay.auth({ client_type: "client", session_token: token });

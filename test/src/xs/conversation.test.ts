@@ -1,4 +1,7 @@
-/** The Moddable build in the real XS engine, where its flash is empty; all else is in test/src/runtime-parity. */
+/**
+ * The Moddable build in the real XS engine, where its flash is empty; all else is in
+ * test/src/runtime-parity.
+ */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";

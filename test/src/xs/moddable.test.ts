@@ -1,6 +1,7 @@
 /**
- * The example project as the real Moddable SDK builds and runs it, on a real relay. Wants `MODDABLE` (the
- * SDK, with its tools on PATH), and `MODDABLE_HOST`: a program that runs a built mc.so, as mcsim does.
+ * The example project as the real Moddable SDK builds and runs it, on a real relay. Wants
+ * `MODDABLE` (the SDK, with its tools on PATH), and `MODDABLE_HOST`: a program that runs a built
+ * mc.so, as mcsim does.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -78,7 +79,9 @@ describe.skipIf(skipped)(
       child = null;
     };
 
-    /** The device program of the provisioning build does nothing; its work is done before it idles. */
+    /**
+     * The device program of the provisioning build does nothing; its work is done before it idles.
+     */
     const provision = async (name: string, who: Credentials, version: "1" | "2"): Promise<void> => {
       powerOn(build(name, who, version, ["provision=1"]));
       const flash = join(folder, `flash-${name}`);

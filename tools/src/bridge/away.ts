@@ -1,4 +1,6 @@
-/** The device behind a bridge is away: the SDK answers calls with error -32002, to be tried again. */
+/**
+ * The device behind a bridge is away: the SDK answers calls with error -32002, to be tried again.
+ */
 export class DeviceAway extends Error {
   readonly unavailable = true;
   /** Whether the device may have got the command before. */

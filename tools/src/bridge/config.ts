@@ -199,7 +199,9 @@ const refuseDoubles = (plans: readonly PortPlan[]): void => {
   }
 };
 
-/** Reads and checks the file and all that it names. Throws a Failure that says where what is wrong. */
+/**
+ * Reads and checks the file and all that it names. Throws a Failure that says where what is wrong.
+ */
 export const readBridgeConfig = (
   path: string,
 ): { readonly relay: string | null; readonly ports: readonly PortPlan[] } => {

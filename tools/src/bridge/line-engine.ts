@@ -77,7 +77,9 @@ export class LineEngine {
     this.reader.receive(bytes);
   }
 
-  /** Settles with the command's result; rejects with an Error, or a DeviceAway where the port goes. */
+  /**
+   * Settles with the command's result; rejects with an Error, or a DeviceAway where the port goes.
+   */
   call(command: LineCommand, params: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       // Wrong parameters are told now, and not when its turn comes.

@@ -1,4 +1,6 @@
-/** Lines out of bytes, in whatever pieces and with whatever noise between; and their checksum. Pure. */
+/**
+ * Lines out of bytes, in whatever pieces and with whatever noise between; and their checksum. Pure.
+ */
 
 const LF = 10;
 const CR = 13;

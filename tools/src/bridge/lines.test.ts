@@ -1,4 +1,6 @@
-/** Mode `lines` without ports: the mapping's rules, and the engine against a device in virtual time. */
+/**
+ * Mode `lines` without ports: the mapping's rules, and the engine against a device in virtual time.
+ */
 import { ManualTimer, seededRandom } from "@blindrelay/agent-sdk/memory";
 import { describe, expect, it } from "vitest";
 import { DeviceAway } from "./away.ts";

@@ -1,9 +1,13 @@
-/** Lines that come while somebody types: above the prompt, with what is typed drawn again below them. */
+/**
+ * Lines that come while somebody types: above the prompt, with what is typed drawn again below
+ * them.
+ */
 import { clearScreenDown, cursorTo, type Interface, moveCursor } from "node:readline";
 
 /**
- * Takes prompt and typed text off the screen, lets `print` write whole lines, and draws both again, the
- * cursor where it was. A terminal that cannot move its cursor gets them on new lines. `output`: the terminal that `prompt` writes to.
+ * Takes prompt and typed text off the screen, lets `print` write whole lines, and draws both again,
+ * the cursor where it was. A terminal that cannot move its cursor gets them on new lines. `output`:
+ * the terminal that `prompt` writes to.
  */
 export const printAbove = (
   prompt: Interface,

@@ -29,7 +29,9 @@ interface RunFlags {
   readonly json?: boolean;
 }
 
-/** Before the first login these mean that the configuration is wrong, not that something changed. */
+/**
+ * Before the first login these mean that the configuration is wrong, not that something changed.
+ */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
 
 const loadProgram = async (path: string): Promise<DeviceProgram> => {
@@ -67,7 +69,9 @@ const warnOfDialect = async (path: string): Promise<void> => {
   );
 };
 
-/** What the program throws outside of its handlers is said, and the agent goes on, as a board does. */
+/**
+ * What the program throws outside of its handlers is said, and the agent goes on, as a board does.
+ */
 const forgiveProgram = (): (() => void) =>
   claimUncaught((error) => {
     if (!isOfProgram(error)) return false;

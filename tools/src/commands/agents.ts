@@ -1,4 +1,6 @@
-/** `blindrelay agent add, list, show, rm, rotate, export`: the agents of one's account, over REST. */
+/**
+ * `blindrelay agent add, list, show, rm, rotate, export`: the agents of one's account, over REST.
+ */
 import { isVersion } from "@blindrelay/protocol/crypto";
 import type {
   Agent,

@@ -1,4 +1,7 @@
-/** What the commands for boards share: the port's options, and a console for the time of one command. */
+/**
+ * What the commands for boards share: the port's options, and a console for the time of one
+ * command.
+ */
 import { type Command, InvalidArgumentError } from "commander";
 import { EspruinoConsole } from "../console/console.ts";
 import { DEFAULT_BAUD_RATE, openPort } from "../console/port.ts";

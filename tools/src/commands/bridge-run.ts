@@ -82,7 +82,9 @@ const asText = (news: BridgeNews): string => {
   return `${news.name}: ${news.port} got lost (${news.reason}) and is opened again when it is back`;
 };
 
-/** Runs every port until somebody stops it; rejects where none is left that no person has to mend. */
+/**
+ * Runs every port until somebody stops it; rejects where none is left that no person has to mend.
+ */
 const run = async (plans: readonly PortPlan[], url: string, json: boolean): Promise<void> => {
   let bridges: Bridge[] = [];
   let failures = 0;

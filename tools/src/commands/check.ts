@@ -1,4 +1,6 @@
-/** `blindrelay check FILE`: what boards would not run of a device program, before there is a board. */
+/**
+ * `blindrelay check FILE`: what boards would not run of a device program, before there is a board.
+ */
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { describeRefusal, readSource } from "../flash/program.ts";

@@ -1,4 +1,7 @@
-/** `blindrelay completion SHELL`: a script that completes commands, options, and the keyring's agents. */
+/**
+ * `blindrelay completion SHELL`: a script that completes commands, options, and the keyring's
+ * agents.
+ */
 import { Argument, type Command, Option } from "commander";
 import { printResult } from "../output.ts";
 import type { Context } from "./context.ts";
@@ -81,7 +84,10 @@ ${findOffers(all, '"$' + '{COMP_WORDS[@]:1:COMP_CWORD-1}"')}
 complete -F _blindrelay blindrelay
 `;
 
-/** As a file of fpath it is the function's body at the first Tab; from `eval` it has to be announced. */
+/**
+ * As a file of fpath it is the function's body at the first Tab; from `eval` it has to be
+ * announced.
+ */
 const zsh = (all: readonly Place[]): string => `#compdef blindrelay
 # blindrelay completion zsh > ~/.zfunc/_blindrelay
 _blindrelay() {

@@ -1,4 +1,7 @@
-/** `blindrelay doctor`: from the profile to the agent, what works and what does not, each with its fix. */
+/**
+ * `blindrelay doctor`: from the profile to the agent, what works and what does not, each with its
+ * fix.
+ */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CallError, type Client } from "@blindrelay/client-sdk";

@@ -1,4 +1,7 @@
-/** The first login on a relay that wants two factors: an authenticator gets its secret, and proves it. */
+/**
+ * The first login on a relay that wants two factors: an authenticator gets its secret, and proves
+ * it.
+ */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { questions } from "../ask.ts";
 import { printStatus } from "../output.ts";

@@ -1,4 +1,7 @@
-/** `blindrelay flash PORT --program FILE`: SDK and device program onto a board, and a proof that it is there. */
+/**
+ * `blindrelay flash PORT --program FILE`: SDK and device program onto a board, and a proof that it
+ * is there.
+ */
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";

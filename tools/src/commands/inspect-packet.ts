@@ -1,4 +1,6 @@
-/** A packet explained: every field, the first rule of section 2 that it breaks, and what is in it. */
+/**
+ * A packet explained: every field, the first rule of section 2 that it breaks, and what is in it.
+ */
 import { MAX_MESSAGE_BYTES, MAX_PLAINTEXT_BYTES, MAX_SEQ } from "@blindrelay/protocol";
 import {
   deriveSessionKeys,
@@ -45,7 +47,9 @@ const SUITES = { 1: "ChaCha20-Poly1305", 2: "AES-128-CCM" } as const;
 export const suiteName = (v: unknown): string =>
   isVersion(v) ? SUITES[v] : "no suite of this contract";
 
-/** The first rule that a packet's text breaks, in the order in which a reader checks; null for none. */
+/**
+ * The first rule that a packet's text breaks, in the order in which a reader checks; null for none.
+ */
 const formProblem = (text: string, packet: object): string | null => {
   const v = own(packet, "v");
   const sid = ownString(packet, "sid");
@@ -156,7 +160,10 @@ export const explainPacket = (
   };
 };
 
-/** The packets in a line of a capture: a packet, an envelope, or JSON (or a log line) that holds one. */
+/**
+ * The packets in a line of a capture: a packet, an envelope, or JSON (or a log line) that holds
+ * one.
+ */
 export const packetsIn = (
   line: string,
 ): { readonly text: string; readonly value: object; readonly agentId: string | null }[] => {

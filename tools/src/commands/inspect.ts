@@ -1,4 +1,7 @@
-/** `blindrelay inspect`: a packet or a capture file, every field, why it fails, opened where the secret is at hand. */
+/**
+ * `blindrelay inspect`: a packet or a capture file, every field, why it fails, opened where the
+ * secret is at hand.
+ */
 import type { ReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";

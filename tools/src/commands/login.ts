@@ -1,4 +1,6 @@
-/** `blindrelay login`: password and one-time code once, then a profile that holds the account token. */
+/**
+ * `blindrelay login`: password and one-time code once, then a profile that holds the account token.
+ */
 import { text } from "node:stream/consumers";
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";

@@ -1,4 +1,7 @@
-/** `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port does. */
+/**
+ * `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port
+ * does.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { interrupted } from "../connect.ts";

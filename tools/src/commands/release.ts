@@ -1,4 +1,6 @@
-/** `blindrelay release`: sign and publish firmware, ask what a device would be told, check a file. */
+/**
+ * `blindrelay release`: sign and publish firmware, ask what a device would be told, check a file.
+ */
 import { createReadStream, readFileSync } from "node:fs";
 import {
   ARTIFACT_MEDIA_TYPE,

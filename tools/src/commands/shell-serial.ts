@@ -35,7 +35,10 @@ export const withSerialOptions = (command: Command): Command =>
     .option("--dtr <on|off>", "with --serial: set this control line first", onOff)
     .option("--rts <on|off>", "with --serial: set this control line first", onOff);
 
-/** The agent's streams, after its line was set. Rejects with a CallError, or a Failure where it has no port. */
+/**
+ * The agent's streams, after its line was set. Rejects with a CallError, or a Failure where it has
+ * no port.
+ */
 const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
   try {
     if (baud !== undefined) await agent.call("serial.configure", { baud_rate: baud });
@@ -54,7 +57,10 @@ const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
   }
 };
 
-/** Resolves at Ctrl-], a signal, or (from a pipe) at the end of both sides. Rejects with a CallError. */
+/**
+ * Resolves at Ctrl-], a signal, or (from a pipe) at the end of both sides. Rejects with a
+ * CallError.
+ */
 export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void> => {
   const { reader, writer } = await openStreams(agent, flags);
   const { stdin, stdout } = process;

@@ -1,6 +1,6 @@
 /**
- * `blindrelay shell [AGENT]`: calls by typing `method {json}`, with history, completion of methods and
- * agents, and events as they come. `--serial` makes it a terminal on the agent's serial port.
+ * `blindrelay shell [AGENT]`: calls by typing `method {json}`, with history, completion of methods
+ * and agents, and events as they come. `--serial` makes it a terminal on the agent's serial port.
  */
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -152,7 +152,10 @@ class Shell {
     }
   }
 
-  /** One line; true where it ends the shell. `signal` gives up a call. Rejects with a Failure or CallError. */
+  /**
+   * One line; true where it ends the shell. `signal` gives up a call. Rejects with a Failure or
+   * CallError.
+   */
   async run(line: string, signal: AbortSignal): Promise<boolean> {
     const [command = "", argument = ""] = line.trim().split(/\s+/);
     if (command === "") return false;

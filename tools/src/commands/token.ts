@@ -1,4 +1,7 @@
-/** `blindrelay token`: what is this string, and is its checksum right; it is never printed, nor taken as an argument. */
+/**
+ * `blindrelay token`: what is this string, and is its checksum right; it is never printed, nor
+ * taken as an argument.
+ */
 import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";

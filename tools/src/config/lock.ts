@@ -1,8 +1,8 @@
 /**
- * One process at a time changes a file: what another one wrote meanwhile must not be lost. The lock is
- * SQLite's own, held on an empty database beside the file: the kernel releases it with the process,
- * however that ends, so a crash leaves none behind. The lock's file stays, because one that is removed
- * could be held twice.
+ * One process at a time changes a file: what another one wrote meanwhile must not be lost. The lock
+ * is SQLite's own, held on an empty database beside the file: the kernel releases it with the
+ * process, however that ends, so a crash leaves none behind. The lock's file stays, because one
+ * that is removed could be held twice.
  */
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -28,7 +28,8 @@ const take = (path: string, patienceMs: number): DatabaseSync => {
 
 /**
  * Waits for processes that change `path`, then runs `change` while no other does. Throws a Failure
- * (usage) where its folder cannot be written or another process does not finish, and what `change` throws.
+ * (usage) where its folder cannot be written or another process does not finish, and what `change`
+ * throws.
  */
 export const withLock = (path: string, change: () => void, patienceMs = PATIENCE_MS): void => {
   let database: DatabaseSync;

@@ -1,7 +1,7 @@
 /**
  * A profile: which relay, which account, and the keyring with the end-to-end secrets of one's
- * agents. One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token and
- * keyring can be under a passphrase: then `sealed` stands in their place.
+ * agents. One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token
+ * and keyring can be under a passphrase: then `sealed` stands in their place.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -28,7 +28,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Where the profile of this name is kept. Throws a Failure (usage) for a name that is no file name. */
+/**
+ * Where the profile of this name is kept. Throws a Failure (usage) for a name that is no file name.
+ */
 export const profilePath = (name: string, env: Environment): string => {
   if (!NAME_PATTERN.test(name)) throw new Failure("usage", `not a profile's name: ${name}`);
   const base =

@@ -40,8 +40,8 @@ export class Settings {
   }
 
   /**
-   * Reads the profile anew, changes and writes it; no other process does so meanwhile. `change`: null
-   * leaves it as it is. `under`: another passphrase from now on, or (null) none.
+   * Reads the profile anew, changes and writes it; no other process does so meanwhile. `change`:
+   * null leaves it as it is. `under`: another passphrase from now on, or (null) none.
    */
   update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
     const path = this.profilePath;
@@ -164,7 +164,10 @@ export const httpBase = (text: string): string => {
   return url.href.replace(/\/wss$/, "");
 };
 
-/** An agent's id, which goes to the relay. Throws a Failure for others, and for a secret in its place. */
+/**
+ * An agent's id, which goes to the relay. Throws a Failure for others, and for a secret in its
+ * place.
+ */
 export const checkAgentId = (text: string): string => {
   const { kind } = readToken(text.trim());
   // An id may begin like a secret, and a mistyped secret is one all the same.

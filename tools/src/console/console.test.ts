@@ -1,4 +1,7 @@
-/** The console against a board over a real pty: the double, and a real Espruino where ESPRUINO_BIN names one. */
+/**
+ * The console against a board over a real pty: the double, and a real Espruino where ESPRUINO_BIN
+ * names one.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -3,8 +3,9 @@
  *
  * What is typed is echoed, unless the line starts with 0x10. Ctrl-C ends what runs and clears the
  * line; on an empty line, twice within 5 s, it ends Espruino's Linux build, so a letter goes before
- * it. That build also keeps what it has to say until more is typed: so who waits types Ctrl-U, which
- * changes nothing on an empty line. A board whose buffer fills up sends XOFF and later XON; what is written in between is lost.
+ * it. That build also keeps what it has to say until more is typed: so who waits types Ctrl-U,
+ * which changes nothing on an empty line. A board whose buffer fills up sends XOFF and later XON;
+ * what is written in between is lost.
  */
 import { randomInt } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -114,8 +115,8 @@ export class EspruinoConsole {
   }
 
   /**
-   * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects with a BoardError where it
-   * throws there, and with a Failure (device) where no answer comes.
+   * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects
+   * with a BoardError where it throws there, and with a Failure (device) where no answer comes.
    */
   async evaluate(expression: string, limitMs: number = this.limits.answerMs): Promise<unknown> {
     for (let tries = 1; ; tries++) {
@@ -177,8 +178,9 @@ export class EspruinoConsole {
   }
 
   /**
-   * Nudges for an answer that may be held back, and asks again where a character must have been lost;
-   * the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is gone, or takes no more.
+   * Nudges for an answer that may be held back, and asks again where a character must have been
+   * lost; the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is
+   * gone, or takes no more.
    */
   private async keepAsking(id: number, line: string): Promise<void> {
     let patienceMs = FIRST_PATIENCE_MS;
@@ -233,7 +235,9 @@ export class EspruinoConsole {
     this.settle(kind === "ok" ? text : new BoardError(text));
   }
 
-  /** A line that arrived broken gets a complaint in place of an answer; a program may complain too. */
+  /**
+   * A line that arrived broken gets a complaint in place of an answer; a program may complain too.
+   */
   private complain(line: string): void {
     const { asked } = this;
     if (asked === null || asked.complaint !== null) return;

@@ -1,7 +1,7 @@
 /**
  * A device program onto an Espruino board. The order is what keeps a half-flashed board quiet: stop
- * what runs, take away what would start it, write SDK and program, read both back, and only then write
- * what starts them.
+ * what runs, take away what would start it, write SDK and program, read both back, and only then
+ * write what starts them.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Board, readBoard } from "../console/board.ts";
@@ -90,8 +90,8 @@ const checkNames = async (board: EspruinoConsole, program: DeviceProgram): Promi
 };
 
 /**
- * Puts SDK and program onto an attached board and restarts it; with `dryRun` only checks. Rejects with
- * a Failure that names the fix.
+ * Puts SDK and program onto an attached board and restarts it; with `dryRun` only checks. Rejects
+ * with a Failure that names the fix.
  */
 export const flashEspruino = async (
   board: EspruinoConsole,
@@ -166,7 +166,9 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
     .filter(({ name }) => found.files.includes(name))
     .reduce((sum, file) => sum + sizeOnBoard(file), 0);
 
-/** Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it. */
+/**
+ * Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it.
+ */
 export const startEspruino = async (
   board: EspruinoConsole,
   { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,

@@ -1,7 +1,7 @@
 /**
- * A complete project for Moddable's `mcconfig`: the SDK's modules, the device program, main.js and the
- * manifest of agent-sdk's example, and agent.json with who the agent is. Built and put on the board by
- * mcconfig where that is installed; else the command to run is told.
+ * A complete project for Moddable's `mcconfig`: the SDK's modules, the device program, main.js and
+ * the manifest of agent-sdk's example, and agent.json with who the agent is. Built and put on the
+ * board by mcconfig where that is installed; else the command to run is told.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";

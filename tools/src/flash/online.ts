@@ -1,4 +1,7 @@
-/** Whether a flashed agent is there: a sealed `system.info` through the relay, as any client would ask. */
+/**
+ * Whether a flashed agent is there: a sealed `system.info` through the relay, as any client would
+ * ask.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
 import { callFailure } from "../call-failure.ts";
@@ -18,7 +21,10 @@ export interface AgentInfo {
   readonly free_memory?: number;
 }
 
-/** `hint`: where to look if it does not come. Rejects with a Failure where a client of this account and secret gets no verified answer in time. */
+/**
+ * `hint`: where to look if it does not come. Rejects with a Failure where a client of this account
+ * and secret gets no verified answer in time.
+ */
 export const waitUntilOnline = async (
   settings: Settings,
   agentId: string,

@@ -1,6 +1,6 @@
 /**
- * A board whose console was on the very line that its agent speaks on now: for the moment somebody must
- * be the bridge at the other end, or nobody could see that it came online.
+ * A board whose console was on the very line that its agent speaks on now: for the moment somebody
+ * must be the bridge at the other end, or nobody could see that it came online.
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";

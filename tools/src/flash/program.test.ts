@@ -1,4 +1,6 @@
-/** A device program on its way to a board: what becomes of it, and what is refused with its place. */
+/**
+ * A device program on its way to a board: what becomes of it, and what is refused with its place.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,7 +1,8 @@
 /**
- * A device program on its way to a board: types erased, written as Espruino's `require` wants it, decimals
- * as the board reads them exactly, every line where it stood. What the board would run wrongly and in
- * silence is refused with its place; names that only a board knows are asked of the board.
+ * A device program on its way to a board: types erased, written as Espruino's `require` wants it,
+ * decimals as the board reads them exactly, every line where it stood. What the board would run
+ * wrongly and in silence is refused with its place; names that only a board knows are asked of the
+ * board.
  */
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -41,7 +42,10 @@ export interface DeviceProgram {
   readonly wanted: readonly string[];
 }
 
-/** Reads and checks a device program. Throws a Failure (usage) that lists everything boards do not run. */
+/**
+ * Reads and checks a device program. Throws a Failure (usage) that lists everything boards do not
+ * run.
+ */
 export const readProgram = async (path: string): Promise<DeviceProgram> => {
   const source = readSource(path);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();

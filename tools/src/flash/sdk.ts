@@ -1,6 +1,7 @@
 /**
- * Where the boards' files come from: agent-sdk's build. In a checkout it is run where the sources are
- * younger than its results, so that a board gets what the sources say; an installed package has these.
+ * Where the boards' files come from: agent-sdk's build. In a checkout it is run where the sources
+ * are younger than its results, so that a board gets what the sources say; an installed package has
+ * these.
  */
 import {
   existsSync,

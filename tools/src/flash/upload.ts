@@ -95,8 +95,8 @@ export const eraseFile = async (board: EspruinoConsole, name: string): Promise<v
 };
 
 /**
- * Makes sure that files fit, compacting Storage where that helps. Rejects with a Failure (device) that
- * says how much is missing.
+ * Makes sure that files fit, compacting Storage where that helps. Rejects with a Failure (device)
+ * that says how much is missing.
  */
 export const makeRoom = async (
   board: EspruinoConsole,

@@ -14,10 +14,16 @@ import { keepTurning } from "./turns.ts";
 /** A terminal that is no real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
 
-/** How often an open port is looked at: not every driver reports an unplugging to who waits for bytes. */
+/**
+ * How often an open port is looked at: not every driver reports an unplugging to who waits for
+ * bytes.
+ */
 const WATCH_MS = 250;
 
-/** What the path names now: the device, and the directory's entry for it, which a replugging makes anew. */
+/**
+ * What the path names now: the device, and the directory's entry for it, which a replugging makes
+ * anew.
+ */
 const nodeAt = (path: string): string | null => {
   try {
     return `${statSync(path).rdev} ${lstatSync(path).ino}`;

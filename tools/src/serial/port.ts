@@ -51,7 +51,10 @@ export interface OpenPort {
    * next. Rejects with a PortError where the port is gone.
    */
   write(bytes: Uint8Array): Promise<void>;
-  /** Stops and starts reading; the system's buffer then fills, and the device is held up where flow control is on. */
+  /**
+   * Stops and starts reading; the system's buffer then fills, and the device is held up where flow
+   * control is on.
+   */
   pause(): void;
   resume(): void;
   /** Rejects with a PortError where the line cannot do it. */
@@ -65,7 +68,10 @@ export interface OpenPort {
 /** Opens the port; rejects with a PortError. Nothing is reported before it resolves. */
 export type PortOpener = (settings: LineSettings, events: PortEvents) => Promise<OpenPort>;
 
-/** `gone`: unplugged, closed or never there; `stalled`: takes no bytes; `unsupported`: this line cannot do it. */
+/**
+ * `gone`: unplugged, closed or never there; `stalled`: takes no bytes; `unsupported`: this line
+ * cannot do it.
+ */
 export type PortProblem = "gone" | "stalled" | "unsupported";
 
 export class PortError extends Error {

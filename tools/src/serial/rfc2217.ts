@@ -174,7 +174,9 @@ const unsigned32 = (value: number): number[] => [
 
 const FLOW_NONE = [COM_PORT.setControl, [FLOW.none]] as const;
 
-/** Resolves to whether the server confirmed the flow control; rejects for what the line cannot do. */
+/**
+ * Resolves to whether the server confirmed the flow control; rejects for what the line cannot do.
+ */
 const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<boolean> => {
   const rate = await negotiation.set(COM_PORT.setBaudRate, unsigned32(settings.baudRate));
   const got = rate.reduce((value, byte) => value * 256 + byte, 0);

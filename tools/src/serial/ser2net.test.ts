@@ -1,6 +1,6 @@
 /**
- * RFC 2217 against ser2net, the port server that most people run, on a pseudo terminal: a port without
- * modem lines, for which it never confirms the mask of modem states.
+ * RFC 2217 against ser2net, the port server that most people run, on a pseudo terminal: a port
+ * without modem lines, for which it never confirms the mask of modem states.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,7 @@
 /**
- * Runs in XS. The way out of the engine: XS waits for the answer of whoever started it. There are no
- * timers, sockets or flash here; what stands in for them (the other files of this folder) goes this way.
+ * Runs in XS. The way out of the engine: XS waits for the answer of whoever started it. There are
+ * no timers, sockets or flash here; what stands in for them (the other files of this folder) goes
+ * this way.
  */
 import type { Asked, Told } from "./messages.ts";
 

@@ -1,4 +1,7 @@
-/** Runs in XS, in the place of the SDK's `crypt` and `hmac`: native code here is Node's, over the bridge. */
+/**
+ * Runs in XS, in the place of the SDK's `crypt` and `hmac`: native code here is Node's, over the
+ * bridge.
+ */
 import type { ModdableCrypt } from "../../moddable/sdk.ts";
 import { ask, fromBase64, toBase64 } from "./bridge.ts";
 

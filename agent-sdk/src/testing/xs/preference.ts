@@ -1,4 +1,7 @@
-/** Runs in XS, in the place of the SDK's `preference`: the medium lies outside and outlives the engine. */
+/**
+ * Runs in XS, in the place of the SDK's `preference`: the medium lies outside and outlives the
+ * engine.
+ */
 import { ask, fromBase64, toBase64 } from "./bridge.ts";
 
 const get = (domain: string, key: string): ArrayBuffer | undefined => {

@@ -111,7 +111,10 @@ export const AgentExport = Type.Object({
 });
 export type AgentExport = Static<typeof AgentExport>;
 
-/** How the export is written: JSON, a module for Espruino, Moddable's manifest, or lines for a shell. */
+/**
+ * How the export is written: JSON, a module for Espruino, Moddable's manifest, or lines for a
+ * shell.
+ */
 export const ExportFormat = Type.Union([
   Type.Literal("json"),
   Type.Literal("espruino"),

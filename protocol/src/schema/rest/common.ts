@@ -29,7 +29,9 @@ export const Username = Type.String({
   examples: ["ada"],
 });
 
-/** Our decision: NIST SP 800-63B's minimum with a second factor; the maximum bounds hashing work. */
+/**
+ * Our decision: NIST SP 800-63B's minimum with a second factor; the maximum bounds hashing work.
+ */
 export const MIN_PASSWORD_LENGTH = 8;
 export const MAX_PASSWORD_LENGTH = 256;
 export const NewPassword = Type.String({
@@ -38,7 +40,10 @@ export const NewPassword = Type.String({
   examples: ["a new long password"],
 });
 
-/** A password or code that is compared, not set: any text within bounds, so that wrong ones all look alike. */
+/**
+ * A password or code that is compared, not set: any text within bounds, so that wrong ones all look
+ * alike.
+ */
 export const GivenPassword = Type.String({
   maxLength: MAX_PASSWORD_LENGTH,
   examples: ["a long password"],

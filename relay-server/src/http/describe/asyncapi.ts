@@ -1,4 +1,7 @@
-/** `/api/asyncapi.json`: the link's messages with their directions, from the contract's one table of them. */
+/**
+ * `/api/asyncapi.json`: the link's messages with their directions, from the contract's one table of
+ * them.
+ */
 import { MAX_MESSAGE_BYTES, PING_INTERVAL_MS, WSS_PATH } from "@blindrelay/protocol";
 import { MESSAGES, type MessageEntry } from "@blindrelay/protocol/schema";
 

@@ -154,8 +154,8 @@ const completeOperation = (
 };
 
 /**
- * A page that tries things out fills an example in, and a filter that nobody asked for hides what there
- * is. So what may be left out is left empty, and its description holds the example.
+ * A page that tries things out fills an example in, and a filter that nobody asked for hides what
+ * there is. So what may be left out is left empty, and its description holds the example.
  */
 const describeExample = (parameter: Parameter): void => {
   const { examples, ...schema } = parameter.schema;

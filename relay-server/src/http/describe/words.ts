@@ -1,4 +1,6 @@
-/** The words of the documents that no schema has: groups of operations, and kinds of credentials. */
+/**
+ * The words of the documents that no schema has: groups of operations, and kinds of credentials.
+ */
 import { HOLDER_NAMES, type Holder } from "../../control/credentials.ts";
 import type { Access } from "../access.ts";
 

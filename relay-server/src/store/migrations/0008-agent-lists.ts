@@ -1,4 +1,7 @@
-/** Lists of agents are filtered in the index: metadata may be 8 KiB a row, and is read for one page only. */
+/**
+ * Lists of agents are filtered in the index: metadata may be 8 KiB a row, and is read for one page
+ * only.
+ */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,4 +1,7 @@
-/** Every migration in order. A released one is never changed; what it forgot becomes the next number. */
+/**
+ * Every migration in order. A released one is never changed; what it forgot becomes the next
+ * number.
+ */
 import type { Kysely } from "kysely";
 import { up as initial } from "./0001-initial.ts";
 import { up as idempotency } from "./0002-idempotency.ts";

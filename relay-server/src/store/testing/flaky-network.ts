@@ -1,4 +1,7 @@
-/** For tests: a TCP proxy in front of a database, which can stand still, cut every connection, or refuse. */
+/**
+ * For tests: a TCP proxy in front of a database, which can stand still, cut every connection, or
+ * refuse.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 

@@ -38,7 +38,9 @@ export class NonceRecorder {
     this.listener = listener;
   }
 
-  /** Forgets what was sealed. For a test, or a run of a property, that starts a world of its own. */
+  /**
+   * Forgets what was sealed. For a test, or a run of a property, that starts a world of its own.
+   */
   startScope(): void {
     this.seen.clear();
   }
@@ -66,14 +68,17 @@ export class NonceRecorder {
   }
 }
 
-/** The same suite, with every seal recorded. Keys made by another suite object are not known here. */
+/**
+ * The same suite, with every seal recorded. Keys made by another suite object are not known here.
+ */
 export const recorded = (suite: Suite, recorder: NonceRecorder): Suite => {
   const raw = new WeakMap<AeadKey, { v: Version; key: Uint8Array }>();
   return {
     ...suite,
     aeadKey: (v, key) => {
       const handle = suite.aeadKey(v, key);
-      // Suite "2" uses the first half only, so that half alone decides what the nonce is reused with.
+      // Suite "2" uses the first half only, so that half alone decides what the nonce is reused
+      // with.
       raw.set(handle, { v, key: Uint8Array.from(v === "2" ? key.subarray(0, 16) : key) });
       return handle;
     },

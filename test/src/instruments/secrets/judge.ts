@@ -1,4 +1,6 @@
-/** Holds everything that was said against every secret that was made, here and in spawned processes. */
+/**
+ * Holds everything that was said against every secret that was made, here and in spawned processes.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { leaksIn } from "./leaks.ts";

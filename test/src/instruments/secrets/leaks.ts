@@ -1,8 +1,8 @@
 /**
- * Secrets in what programs say beside their answers: on standard error and in logs. Tokens are known
- * by their form, a right checksum included, so that any that a test made is found without asking
- * who made it; passwords, one-time secrets and keys have no form, and are known because whoever
- * makes them tells (the stand-ins of this folder).
+ * Secrets in what programs say beside their answers: on standard error and in logs. Tokens are
+ * known by their form, a right checksum included, so that any that a test made is found without
+ * asking who made it; passwords, one-time secrets and keys have no form, and are known because
+ * whoever makes them tells (the stand-ins of this folder).
  */
 import { readToken } from "@blindrelay/protocol";
 

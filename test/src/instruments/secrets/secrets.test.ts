@@ -1,4 +1,7 @@
-/** That the search over every test's output finds what it is to find: in this process and in spawned ones. */
+/**
+ * That the search over every test's output finds what it is to find: in this process and in spawned
+ * ones.
+ */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, rmSync, writeSync } from "node:fs";
@@ -97,6 +100,7 @@ describe("over a whole test file", () => {
     const leaks = takeLeaks(folder);
     expect(leaks).toHaveLength(2);
     expect(leaks.join()).toContain("in its log: <the secret>");
-    for (const name of readdirSync(folder)) rmSync(join(folder, name)); // they were meant to be found
+    // they were meant to be found
+    for (const name of readdirSync(folder)) rmSync(join(folder, name));
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Stands in for the one place where the `blindrelay` command shows secrets to a person (../stand-ins.ts):
- * the witness does not hear what is shown there. Said anywhere else the same secret is a leak.
+ * Stands in for the one place where the `blindrelay` command shows secrets to a person
+ * (../stand-ins.ts): the witness does not hear what is shown there. Said anywhere else the same
+ * secret is a leak.
  */
 import { showSecret as show } from "../../../../tools/src/show-secret.ts";
 import { unheard } from "./witness.ts";

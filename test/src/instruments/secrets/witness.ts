@@ -77,7 +77,10 @@ const append = (folder: string, what: string, text: string): void => {
 const textOf = (chunk: unknown): string =>
   typeof chunk === "string" ? chunk : Buffer.from(chunk as Uint8Array).toString("utf8");
 
-/** Listens to standard error, by whichever way, and the console of this process. Standard output is for answers. */
+/**
+ * Listens to standard error, by whichever way, and the console of this process. Standard output is
+ * for answers.
+ */
 export const listen = (): void => {
   if (processWitness().listening) return;
   processWitness().listening = true;

@@ -1,4 +1,7 @@
-/** Stands in for the relay's master key wherever tests run: the witness hears of it in every writing. */
+/**
+ * Stands in for the relay's master key wherever tests run: the witness hears of it in every
+ * writing.
+ */
 import {
   makeMasterKey as make,
   readMasterKey as read,

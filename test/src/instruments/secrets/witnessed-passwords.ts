@@ -1,4 +1,6 @@
-/** Stands in for the relay's passwords wherever tests run: the witness hears of each that is set. */
+/**
+ * Stands in for the relay's passwords wherever tests run: the witness hears of each that is set.
+ */
 import { hashPassword as hash } from "../../../../relay-server/src/control/passwords.ts";
 import { noteSecret } from "./witness.ts";
 

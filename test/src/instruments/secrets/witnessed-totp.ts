@@ -1,4 +1,6 @@
-/** Stands in for the relay's one-time codes wherever tests run: the witness hears of what it draws. */
+/**
+ * Stands in for the relay's one-time codes wherever tests run: the witness hears of what it draws.
+ */
 import {
   drawRecoveryCodes as drawCodes,
   drawTotpSecret as drawSecret,

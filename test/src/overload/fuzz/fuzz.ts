@@ -1,7 +1,8 @@
 /**
- * Throws frames and requests, random but from a seed, at a relay in a process of its own, for a while.
- * Meanwhile another user's messages must go through. It fails where the process ends, faults (an answer
- * 500, an error in its log), loses or changes one of those messages, or needs more memory than the limit.
+ * Throws frames and requests, random but from a seed, at a relay in a process of its own, for a
+ * while. Meanwhile another user's messages must go through. It fails where the process ends, faults
+ * (an answer 500, an error in its log), loses or changes one of those messages, or needs more
+ * memory than the limit.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -36,7 +37,10 @@ export interface FuzzReport {
   readonly last: readonly (readonly string[])[];
 }
 
-/** The person whose account the fuzzer uses; its tokens are real ones, so that it gets past the door. */
+/**
+ * The person whose account the fuzzer uses; its tokens are real ones, so that it gets past the
+ * door.
+ */
 interface Victim {
   readonly tokens: readonly string[];
   readonly auths: readonly Buffer[];

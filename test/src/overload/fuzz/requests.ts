@@ -48,7 +48,9 @@ const body = (random: Random): string => {
   return random.chance(20) ? random.mutate(Buffer.from(json)).toString("latin1") : json;
 };
 
-/** One request; `tokens` may stand in its Authorization. It never changes the account that it uses. */
+/**
+ * One request; `tokens` may stand in its Authorization. It never changes the account that it uses.
+ */
 export const request = (
   random: Random,
   tokens: readonly string[],

@@ -1,6 +1,7 @@
 /**
- * `npm run neighbours -- [--seconds N]`: prints what a user feels of others, and fails where a round trip
- * takes more than 5 times the idle p99, or a right login more than 2 s. By hand, on a machine that does nothing else.
+ * `npm run neighbours -- [--seconds N]`: prints what a user feels of others, and fails where a
+ * round trip takes more than 5 times the idle p99, or a right login more than 2 s. By hand, on a
+ * machine that does nothing else.
  */
 import { parseArgs } from "node:util";
 import { endWithRelays } from "../relay-process.ts";

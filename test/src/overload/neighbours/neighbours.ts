@@ -1,7 +1,7 @@
 /**
- * What a user feels while another does the worst that the limits allow and strangers guess passwords as
- * fast as they can: round trips and a right login, against those of the same run before. Times depend on
- * the machine, their ratio less.
+ * What a user feels while another does the worst that the limits allow and strangers guess
+ * passwords as fast as they can: round trips and a right login, against those of the same run
+ * before. Times depend on the machine, their ratio less.
  */
 import { request } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";

@@ -1,7 +1,7 @@
 /**
- * A fleet that comes, goes and talks for as long as one likes, against a relay in a process of its own.
- * It fails where the relay's memory rises: not by how much it has, which is the fleet's, but by the slope
- * of its floor once everybody is there.
+ * A fleet that comes, goes and talks for as long as one likes, against a relay in a process of its
+ * own. It fails where the relay's memory rises: not by how much it has, which is the fleet's, but
+ * by the slope of its floor once everybody is there.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { Random } from "../fuzz/random.ts";
@@ -164,7 +164,10 @@ const connectAll = async (relay: RelayProcess, made: readonly Made[]) => {
   return fleet;
 };
 
-/** One agent leaves and returns; now and then a client looks at the list and has a link for a moment. */
+/**
+ * One agent leaves and returns; now and then a client looks at the list and has a link for a
+ * moment.
+ */
 const comeAndGo = async (
   relay: RelayProcess,
   made: readonly Made[],

@@ -1,8 +1,8 @@
 /**
- * A double of an Espruino board: its console as one types to it (echo, prompt, 0x10, Ctrl-C, XON and
- * XOFF, a small buffer that overflows), its Storage, its start. What is typed and what lies in Storage
- * is run by node:vm over real sockets, so the SDK's file works in it; how Espruino's language differs
- * is not imitated.
+ * A double of an Espruino board: its console as one types to it (echo, prompt, 0x10, Ctrl-C, XON
+ * and XOFF, a small buffer that overflows), its Storage, its start. What is typed and what lies in
+ * Storage is run by node:vm over real sockets, so the SDK's file works in it; how Espruino's
+ * language differs is not imitated.
  */
 import type { Duplex } from "node:stream";
 import { type BoardContext, makeContext } from "./context.ts";
