@@ -257,6 +257,11 @@ export class RelayLink {
       this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
       return;
     }
+    if (code === "QUOTA_EXCEEDED") {
+      this.nextDelayMs = askedMs(retryAfterS);
+      this.lose(new CallError("REFUSED", message, { relayCode: code, retryable: true }), "refused");
+      return;
+    }
     if (code === "LOCKED_OUT" || retryAfterS > 0) {
       const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
       this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random) / 4));

@@ -41,7 +41,7 @@ export class RequestLimits {
   /** Counts for `app`, whose routes are registered after this. */
   constructor(app: App, context: HttpContext) {
     const { quotas, addressOf } = context;
-    this.#turns = new Turns(quotas.requestsAtOnce);
+    this.#turns = new Turns(quotas.requestsAtOnce, quotas.requestsPerMinute);
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
       const check = (max: number, keyGenerator: (request: FastifyRequest) => string): Check => {

@@ -34,14 +34,18 @@ export const limitBodies = (
 const tooSlow = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "The body took too long to arrive.");
 
-/** Closes what is over the cap as it comes; links have limits of their own. */
+/**
+ * Over the cap, the connection that has been open longest without becoming a link is closed, so one
+ * host that holds silent connections keeps nobody else out. Links have limits of their own.
+ */
 export const limitConnections = (server: Server, max = MAX_CONNECTIONS): void => {
   const open = new Set<Socket>();
   const begins = "secureConnection" in server ? "secureConnection" : "connection";
   server.on(begins, (socket: Socket) => {
     if (open.size >= max) {
-      socket.destroy();
-      return;
+      const [oldest] = open;
+      open.delete(oldest as Socket);
+      oldest?.destroy();
     }
     open.add(socket);
     socket.once("close", () => open.delete(socket));

@@ -24,7 +24,7 @@ test("so many at a time for each user, then one for each that ends", async () =>
 });
 
 test("a turn begins in a turn of the event loop of its own", async () => {
-  const turns = new Turns(1);
+  const turns = new Turns(1, 10);
   let other = false;
   setImmediate(() => {
     other = true;

@@ -3,9 +3,6 @@
  * begins in a turn of the event loop of its own: messages and other users come in between.
  */
 
-/** Requests of one user that may wait; a browser sends six at a time, a careless script more. */
-const MAX_WAITING = 256;
-
 interface Line {
   working: number;
   readonly waiting: (() => void)[];
@@ -16,7 +13,7 @@ export class Turns {
   readonly #maxWaiting: number;
   readonly #lines = new Map<string, Line>();
 
-  constructor(atOnce: number, maxWaiting = MAX_WAITING) {
+  constructor(atOnce: number, maxWaiting: number) {
     this.#atOnce = atOnce;
     this.#maxWaiting = maxWaiting;
   }

@@ -130,7 +130,7 @@ const uncorkAll = (): void => {
 function onData(this: LinkedSocket, chunk: Buffer): void {
   const link = this.relayLink as SocketLink;
   const { filter, running, connection } = link;
-  const wasFragmented = filter.isFragmented;
+  const unfinished = filter.unfinishedMessage;
   const fault = filter.take(
     chunk,
     (bytes) => link.toWs.call(this, bytes),
@@ -142,8 +142,12 @@ function onData(this: LinkedSocket, chunk: Buffer): void {
       fault.kind === "memory" ? null : fault.detail,
       running.nowMs(),
     );
-  } else if (filter.isFragmented !== wasFragmented) {
-    running.hub.fragmented(connection, filter.isFragmented, running.nowMs());
+  } else if (filter.unfinishedMessage !== unfinished) {
+    // One chunk may end a message and begin the next, which then has all of its time.
+    if (unfinished !== 0) running.hub.fragmented(connection, false, running.nowMs());
+    if (filter.unfinishedMessage !== 0) {
+      running.hub.fragmented(connection, true, running.nowMs());
+    }
   }
 }
 

@@ -129,7 +129,7 @@ describe("FrameFilter", () => {
     const filter = filterOf();
     const none = (): void => undefined;
     for (let i = 0; i < 5; i++) expect(filter.take(fragments(64), none)).toBeNull();
-    expect(filter.isFragmented).toBe(false);
+    expect(filter.unfinishedMessage).toBe(0);
     const fault = filter.take(fragments(65), none);
     expect(fault).toMatchObject({ kind: "frames", detail: expect.stringContaining("64") });
   });
@@ -143,6 +143,23 @@ describe("FrameFilter", () => {
     now += 1000;
     expect(pongs(1000)).toBeNull();
     expect(pongs(1)).toMatchObject({ kind: "frames" });
+  });
+
+  it("rates of a message only its first fragment, and numbers the messages", () => {
+    const filter = filterOf(MAX, undefined, () => 0);
+    const begin = Buffer.concat([frame(1, false, bytes(0)), frame(0, false, bytes(0))]);
+    const end = frame(0, true, bytes(0));
+    const numbers = [1, 2].map(() => {
+      expect(filter.take(begin, () => undefined)).toBeNull();
+      const number = filter.unfinishedMessage;
+      expect(filter.take(Buffer.concat([end, begin]), () => undefined)).toBeNull();
+      expect(filter.unfinishedMessage).toBe(number + 1);
+      filter.take(end, () => undefined);
+      return number;
+    });
+    expect(numbers).toEqual([1, 3]);
+    const message = Buffer.concat([begin, end]);
+    for (let i = 4; i < 2000; i++) expect(filter.take(message, () => undefined)).toBeNull();
   });
 
   it("keeps no chunk alive for a fragment, nor for a frame that came in pieces", () => {

@@ -75,6 +75,8 @@ export class FrameFilter {
   #passed = 0;
   /** Frames of the message under way whose end has not come. */
   #fragments = 0;
+  /** How many fragmented messages have begun. */
+  #begun = 0;
   /** Bytes of the message under way that are kept here or by whoever reads. */
   #held = 0;
   /** Of the frame under way. */
@@ -89,9 +91,9 @@ export class FrameFilter {
     this.#rate = new RateBucket(RATE_BURST, nowMs());
   }
 
-  /** Whether some fragments of a message have come, and its last one has not. */
-  get isFragmented(): boolean {
-    return this.#fragments > 0;
+  /** The number of the message whose fragments have come and whose last one has not; else 0. */
+  get unfinishedMessage(): number {
+    return this.#fragments > 0 ? this.#begun : 0;
   }
 
   /** The connection ends: from now on only the peer's close frame passes. */
@@ -198,8 +200,14 @@ export class FrameFilter {
 
   /** Counts a frame that carries no message of its own. */
   #count(control: boolean): FrameFault | null {
-    if (!this.#rate.take(RATE_PER_SECOND, RATE_BURST, this.#nowMs())) return TOO_MANY_FRAMES;
+    // Of a message only the first fragment: the others are bounded by their number, and the hub
+    // rates whole messages.
+    const rated = control || this.#fragments === 0;
+    if (rated && !this.#rate.take(RATE_PER_SECOND, RATE_BURST, this.#nowMs())) {
+      return TOO_MANY_FRAMES;
+    }
     if (control) return null;
+    if (this.#fragments === 0) this.#begun += 1;
     this.#fragments += 1;
     // its last one makes it more
     return this.#fragments >= MAX_FRAGMENTS ? TOO_MANY_FRAGMENTS : null;
