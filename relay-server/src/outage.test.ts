@@ -104,8 +104,8 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
       }
     };
     const workers = Array.from({ length: 8 }, worker);
-    // At least five cuts, and until one has met a request and one request has come between two: on a
-    // busy machine a request may take longer than the wait, which therefore grows.
+    // At least five cuts, and until one has met a request and one request has come between two: on
+    // a busy machine a request may take longer than the wait, which therefore grows.
     const seen = () => statuses.includes(201) && statuses.includes(503);
     for (let i = 0; i < 5 || (i < 50 && !seen()); i += 1) {
       await sleep(40 + 20 * i);

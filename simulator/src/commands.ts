@@ -76,7 +76,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       "virtual (the default), or live: real sockets",
       oneOf("virtual", "live"),
     )
-    .option("--live <url>", "live, against this relay; needs BLINDRELAY_ACCOUNT_TOKEN")
+    .option("--live <url>", "live, against this relay (not available yet)")
     .option("--report <dir>", "report.json and report.html go here")
     .option("--junit <file>", "JUnit XML for CI")
     .option("--json", "the report on standard output, one document a line and run")
@@ -245,8 +245,13 @@ async function runSeeds(
   if (flags.junit !== undefined && reports.length > 0) {
     await writeFile(flags.junit, renderJunit(reports));
   }
-  if (signal.aborted) return EXIT.interrupted;
+  if (signal.aborted) return interrupted();
   return reports.every(({ ok }) => ok) ? EXIT.ok : EXIT.failed;
+}
+
+function interrupted(): number {
+  console.error("blindrelay-sim: interrupted");
+  return EXIT.interrupted;
 }
 
 interface ReplayFlags {
@@ -279,7 +284,7 @@ async function replayReport(
     sources: before.programs,
     ...(programs === undefined ? {} : { programs }),
   });
-  if (signal.aborted) return EXIT.interrupted;
+  if (signal.aborted) return interrupted();
   if (flags.json) print(JSON.stringify(report));
   const sameTrace = report.trace === wanted.trace;
   const sameOutcome = report.ok === before.ok && broken(report) === broken(before);

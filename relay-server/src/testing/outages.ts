@@ -26,14 +26,24 @@ const READY_MS = 2 * 1000;
 const KINDS = ["cut", "frozen", "restarted", "stopped"] as const;
 type Kind = (typeof KINDS)[number];
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "2" },
-    kind: { type: "string", multiple: true, default: [...KINDS] },
-    /** Of a stop. */
-    seconds: { type: "string", default: "30" },
-  },
-});
+const readFlags = () => {
+  try {
+    return parseArgs({
+      options: {
+        rounds: { type: "string", default: "2" },
+        kind: { type: "string", multiple: true, default: [...KINDS] },
+        /** Of a stop. */
+        seconds: { type: "string", default: "30" },
+      },
+    }).values;
+  } catch (error) {
+    const usage = `npm run outages -- [--rounds N] [--kind ${KINDS.join("|")}] [--seconds N]`;
+    console.error(`${(error as Error).message}\nusage: ${usage}`);
+    process.exit(2);
+  }
+};
+
+const values = readFlags();
 const rounds = Number(values.rounds);
 const stoppedMs = Number(values.seconds) * 1000;
 const FROZEN_MS = 5000;

@@ -117,7 +117,10 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       },
     });
   } catch (error) {
-    if (error instanceof sdk.StateError) throw new Failure("device", error.message, error);
+    if (error instanceof sdk.StateError) {
+      const fix = `the state folder is ${stateDir}; with a new agent_token, add --provision`;
+      throw new Failure("device", `${error.message} (${fix})`, error);
+    }
     if (error instanceof sdk.ConfigError) throw new Failure("refused", error.message, error);
     throw error;
   }

@@ -8,12 +8,23 @@ import { endWithRelays } from "../relay-process.ts";
 import { neighbours } from "./neighbours.ts";
 
 endWithRelays();
-const { values } = parseArgs({ options: { seconds: { type: "string", default: "20" } } });
-const seconds = Number(values.seconds);
-if (!(seconds > 0)) {
-  console.error("usage: npm run neighbours -- [--seconds N]");
+const usage = (text: string): never => {
+  console.error(`${text}\nusage: npm run neighbours -- [--seconds N]`);
   process.exit(2);
-}
+};
+
+const readSeconds = (): number => {
+  try {
+    return Number(
+      parseArgs({ options: { seconds: { type: "string", default: "20" } } }).values.seconds,
+    );
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+};
+
+const seconds = readSeconds();
+if (!(seconds > 0)) usage("--seconds takes a number above 0");
 const { faults, ...report } = await neighbours(seconds);
 console.log(JSON.stringify(report));
 for (const fault of faults) console.error(`- ${fault}`);
