@@ -60,7 +60,8 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
   const child = spawn(process.execPath, [MAIN, "start", ...fixed, ...flags], {
     stdio: ["ignore", "pipe", "pipe"],
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
-    env: { ...process.env, NODE_OPTIONS: "" },
+    // Memory as the unit and the image set it up.
+    env: { ...process.env, NODE_OPTIONS: "", MALLOC_ARENA_MAX: "2" },
   });
   running.add(child);
   child.once("exit", () => running.delete(child));
