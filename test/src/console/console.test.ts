@@ -25,6 +25,8 @@ const FLAGS = [
 ];
 /** Many times what a test needs alone: it may share two cores with much else. */
 const BROWSER_TIMEOUT_MS = 180_000;
+/** What a page shows comes when the relay has answered. */
+const PATIENCE = { timeout: 60_000 };
 /** A folder to leave pictures in, for eyes. */
 const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -194,9 +196,11 @@ describe.skipIf(!existsSync(CHROMIUM))(
       expect(await page.getByLabel("Password").inputValue()).toBe(PASSWORD);
       await picture(page, "refused");
       await logIn(page);
-      const names = await page.getByRole("rowheader").allTextContents();
-      expect(names.sort()).toEqual(["Lamp over the door lamp-1", "Pump in hall 7 pump-7"]);
-      expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Agents");
+      const names = async () => (await page.getByRole("rowheader").allTextContents()).sort();
+      const both = ["Lamp over the door lamp-1", "Pump in hall 7 pump-7"];
+      await expect.poll(names, PATIENCE).toEqual(both);
+      const focused = () => page.evaluate(() => document.activeElement?.textContent);
+      await expect.poll(focused, PATIENCE).toBe("Agents");
     });
 
     it("shows agents coming and going, with their firmware, without being asked", async () => {
@@ -223,10 +227,11 @@ describe.skipIf(!existsSync(CHROMIUM))(
       const { page, complaints, sent } = await open();
       await logIn(page);
       await openAgent(page, "pump-7");
-      const offered = await page
-        .locator("datalist option")
-        .evaluateAll((options) => options.map((option) => (option as HTMLOptionElement).value));
-      expect(offered).toContain("valve.open");
+      const offered = () =>
+        page
+          .locator("datalist option")
+          .evaluateAll((options) => options.map((option) => (option as HTMLOptionElement).value));
+      await expect.poll(offered, PATIENCE).toContain("valve.open");
 
       await call(page, "valve.open", '{"percent": 40}');
       await page.getByText(/valve\.open answered after \d+ ms/).waitFor();
