@@ -74,6 +74,9 @@ export default defineConfig({
     // Many tests wait for processes of their own; one file more than there are cores keeps those
     // busy.
     maxWorkers: availableParallelism() + 1,
+    // In CI a failed test is tried once more, and the report says so beside its name, until ten
+    // whole runs in a row have needed none: one lost race must not keep a day's work from landing.
+    retry: process.env.CI ? 1 : 0,
     // Several times what any test needs alone: two cores may be shared with other work.
     testTimeout: 60_000,
     hookTimeout: 60_000,
