@@ -12,7 +12,7 @@ const FILES = {
   edge: [
     "agent-sdk/src/{espruino,moddable,node}/**",
     "client-sdk/src/node/**",
-    "relay-server/src/{control,http,store,ws}/**",
+    "relay-server/src/{bus,control,http,store,ws}/**",
     "relay-server/src/{metrics,server}.test.ts",
     "simulator/src/live/**",
     "test/src/{contract,specification}/**",
@@ -27,10 +27,10 @@ const FILES = {
     "scripts/**",
     "simulator/src/cli.test.ts",
     "simulator/src/start/start.test.ts",
-    "test/src/{agent-life,bridge,cli,console,flash,instruments,recipes,releases}/**",
+    "test/src/{agent-life,bridge,cli,cluster,flash,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
-  /** Searches, sieges and measurements: long, and seldom touched by a change. */
+  /** Searches, sieges, measurements, whole walks: long, and seldom touched by a change. */
   proof: Object.values(PROOFS).flatMap(({ tests }) => tests),
 };
 
@@ -69,17 +69,17 @@ export default defineConfig({
     setupFiles: ["./test/src/instruments/setup.ts"],
     // What the tests start ends with them.
     globalSetup: ["./test/src/instruments/reaper.ts"],
-    // Own processes, because tests send signals, change directories and start servers.
+    // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
-    // Many tests wait for processes of their own; one file more than there are cores keeps those
-    // busy.
-    maxWorkers: availableParallelism() + 1,
+    // Most tests wait for processes of their own and for real timers; twice as many files as there
+    // are cores keep those busy.
+    maxWorkers: 2 * availableParallelism(),
     // In CI a failed test is tried once more, and the report says so beside its name, until ten
     // whole runs in a row have needed none: one lost race must not keep a day's work from landing.
     retry: process.env.CI ? 1 : 0,
-    // Several times what any test needs alone: two cores may be shared with other work.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Many times what any test needs alone: two cores may be shared with much other work.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     passWithNoTests: false,
     // A test that forgot to assert, or that was left `.only`, must not look green in CI.
     allowOnly: !process.env.CI,
@@ -92,8 +92,10 @@ export default defineConfig({
         isolate: false,
         setupFiles: ["./test/src/instruments/setup.ts", "./test/src/instruments/unit-setup.ts"],
       }),
-      project("edge", edge, [...processes, ...proof]),
-      project("process", processes, proof),
+      // Half of what a file costs is the loading of what it tests: files share it, and leave
+      // nothing behind that the next one could see.
+      project("edge", edge, [...processes, ...proof], { isolate: false }),
+      project("process", processes, proof, { isolate: false }),
       project("proof", proof, skipped),
     ],
   },

@@ -1,7 +1,7 @@
 /**
  * `npm test`: everything CI checks, or the named steps only (`npm test -- lint types`).
  * Each step is the npm script of the same name. A step that fails does not stop the others, so one
- * run tells all there is to mend; the exit code is 1 if any failed. A proof that passed already
+ * run reports all failures; the exit code is 1 if any failed. A proof that passed already
  * with all that it depends on as it is now is left out, and named; never in CI (proofs.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";

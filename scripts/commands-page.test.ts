@@ -14,7 +14,7 @@ const page = readFileSync(resolve(import.meta.dirname, "../docs/commands.md"), "
   "/",
 );
 
-type Command = ReturnType<typeof makeProgram>;
+type Command = Awaited<ReturnType<typeof makeProgram>>;
 
 const FLAG = /--[a-z][a-z0-9-]*/g;
 /** True of every command, and said once. */
@@ -45,12 +45,12 @@ const known = (program: Command): Record<string, string[]> =>
     ]),
   );
 
-it("names the commands of blindrelay with their flags", () => {
-  expect(Object.fromEntries(documented("blindrelay"))).toEqual(known(makeProgram({})));
+it("names the commands of blindrelay with their flags", async () => {
+  expect(Object.fromEntries(documented("blindrelay"))).toEqual(known(await makeProgram({})));
 });
 
-it("names the commands of blindrelay-server with their flags", () => {
-  const program = makeProgram({}).createCommand("blindrelay-server");
+it("names the commands of blindrelay-server with their flags", async () => {
+  const program = (await makeProgram({})).createCommand("blindrelay-server");
   addOperations(program);
   const { init, start, ...others } = Object.fromEntries(documented("blindrelay-server"));
   expect(others).toEqual(known(program));

@@ -1,5 +1,6 @@
 /**
- * The proofs: searches, sieges and measurements that take long and are seldom touched by a change.
+ * The proofs: searches, sieges, measurements, and walks through browsers and documents, that take
+ * long and are seldom touched by a change.
  * On a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were
  * when it was last green; in CI (the variable CI is set) all run, every time.
  */
@@ -41,6 +42,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   bench: { tests: ["bench/**"] },
   bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
+  console: {
+    tests: ["test/src/console/**"],
+    inputs: [...SDKS, "console", "relay-server", "test/src/specification"],
+  },
   conformance: { tests: ["test/src/conformance/**"], inputs: ["protocol", "relay-server"] },
   hub: {
     tests: ["relay-server/src/core/hub.property.test.ts"],
@@ -49,11 +54,20 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
   overload: { tests: ["test/src/overload/**"] },
+  pages: {
+    tests: ["relay-server/src/http/describe/pages.test.ts"],
+    inputs: ["protocol", "relay-server"],
+  },
   publish: { tests: ["test/src/publish/**"] },
+  recipes: { tests: ["test/src/recipes/**"] },
   sizes: { tests: ["agent-sdk/build/**", "agent-sdk/src/testing/**"], inputs: SDKS },
   client: {
     tests: ["client-sdk/src/limits.test.ts", "client-sdk/src/trouble.test.ts"],
     inputs: ["protocol", "client-sdk"],
+  },
+  world: {
+    tests: ["simulator/src/world/world.test.ts"],
+    inputs: [...SDKS, "relay-server", "simulator/src"],
   },
 };
 

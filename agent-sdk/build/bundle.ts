@@ -2,26 +2,41 @@
  * Makes one file for Espruino out of the portable modules: types are erased, modules concatenated
  * in dependency order, comments and blanks dropped. Nothing is compiled: what one reads in src is
  * what the device runs. Where variables are scarce four passes help, each in its own file:
- * constants.ts, lazy.ts, inline.ts and members.ts.
+ * constants.ts, lazy.ts, inline.ts and members.ts. A fifth, tokens.ts, makes of it what a board's
+ * flash holds.
  */
 import { transformSync } from "esbuild";
 import { inlineConstants } from "./constants.ts";
+import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
 import { dropUnusedMethods, shortenNames } from "./members.ts";
 import { declaredNames, listedExports, type Module, modulesInOrder } from "./modules.ts";
 import type { Piece } from "./piece.ts";
+import { tokenise } from "./tokens.ts";
+
+/** What one module takes of the file. */
+export interface Part {
+  /** Of the module, or of the first of those that are made together (lazy.ts). */
+  readonly path: string;
+  /** In `stored`. */
+  readonly bytes: number;
+}
 
 export interface Bundle {
-  /** The built file. */
+  /** The built file as JavaScript. */
   readonly code: string;
+  /** The same as a board's Storage holds it (tokens.ts): a byte string. */
+  readonly stored: string;
+  /** In order; together as long as `stored`, but for the exports and the last newline. */
+  readonly parts: readonly Part[];
   /** Paths of the modules in it, in order. */
   readonly modules: readonly string[];
 }
 
 export interface BundleOptions {
-  /** A module whose names are taken in place of the same names of any other; null for none. */
-  readonly natives: string | null;
+  /** Modules whose names are taken in place of the same names of any other. */
+  readonly natives: readonly string[];
   /**
    * Ends of the paths of modules that are made only while they are used (lazy.ts); those of a row
    * are made together.
@@ -29,11 +44,17 @@ export interface BundleOptions {
   readonly lazy: readonly (string | readonly string[])[];
   /** Whether small functions are written out where they are called (inline.ts). */
   readonly inline: boolean;
+  /** Whether its top level may be that of the board (globals.ts). */
+  readonly global: boolean;
   /** Names of methods and properties that a device program may use. */
   readonly keep: readonly string[];
 }
 
-const WITHOUT: BundleOptions = { natives: null, lazy: [], inline: false, keep: [] };
+const WITHOUT: BundleOptions = { natives: [], lazy: [], inline: false, global: false, keep: [] };
+
+/** Follows each piece until all passes are done, so that its part of the file is known. */
+const MARK = "endOfPiece";
+const MARKS = new RegExp(`${MARK}\\(\\d+\\);`);
 
 /** What a device program's `export default` becomes. */
 const PROGRAM = "deviceProgram";
@@ -79,12 +100,12 @@ const toExports = (code: string): string =>
       .join(""),
   );
 
-const checkNames = (modules: readonly Module[], natives: string | null): void => {
+const checkNames = (modules: readonly Module[], natives: readonly string[]): void => {
   const owner = new Map<string, string>();
   for (const { path, names } of modules) {
     for (const name of names) {
       const other = owner.get(name);
-      if (other && other !== natives)
+      if (other && !natives.includes(other))
         throw new Error(`${name} is declared in ${other} and in ${path}`);
       if (!other) owner.set(name, path);
     }
@@ -97,10 +118,10 @@ const checkNames = (modules: readonly Module[], natives: string | null): void =>
 export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle => {
   const modules = modulesInOrder(entry, options.natives);
   checkNames(modules, options.natives);
-  const natives = modules.find(({ path }) => path === options.natives);
-  const replaced = new Set(natives?.names);
+  const isNative = ({ path }: Module): boolean => options.natives.includes(path);
+  const replaced = new Set(modules.filter(isNative).flatMap(({ names }) => names));
 
-  let pieces = modules.map((module) => bare(module, module === natives ? new Set() : replaced));
+  let pieces = modules.map((module) => bare(module, isNative(module) ? new Set() : replaced));
   pieces = inlineConstants(pieces);
   pieces = makeLazy(pieces, (path) => {
     const ends = options.lazy.map((row) => (typeof row === "string" ? [row] : row));
@@ -115,7 +136,8 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
       type === "ExportDefaultDeclaration" ? [`${PROGRAM} as program`] : [],
     ),
   ];
-  let code = `${pieces.map((piece) => piece.code).join("\n")}\nexport {${exported.join(",")}};`;
+  const marked = pieces.map((piece, i) => `${piece.code}\n${MARK}(${i});`);
+  let code = `${marked.join("\n")}\nexport {${exported.join(",")}};`;
   const keep = new Set(options.keep);
   if (options.inline) code = inlineSmall(code);
   code = dropUnusedMethods(code, keep);
@@ -124,5 +146,14 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
     modules.map(({ source }) => source),
     keep,
   );
-  return { code: `${toExports(squeeze(code))}\n`, modules: modules.map(({ path }) => path) };
+  const squeezed = toExports(squeeze(code));
+  const whole = `${options.global ? prefixGlobals(squeezed) : squeezed}\n`;
+  const stretches = whole.split(MARKS);
+  const stored = stretches.map(tokenise);
+  return {
+    code: stretches.join(""),
+    stored: stored.join(""),
+    parts: pieces.map(({ path }, i) => ({ path, bytes: stored[i]?.length ?? 0 })),
+    modules: modules.map(({ path }) => path),
+  };
 };

@@ -7,7 +7,7 @@ import type { Expression, Literal, TemplateLiteral } from "acorn";
 import { full } from "acorn-walk";
 import { applyChanges, type Change, type Piece, parsePiece, replaceNames } from "./piece.ts";
 
-/** A longer text is made anew at each use, which takes more time than its variable is worth. */
+/** A longer text is created at each use, which costs more time than the variable saves. */
 const MAX_TEXT = 16;
 
 type Value = number | string;
@@ -46,7 +46,7 @@ const constantOf = (node: Expression, known: ReadonlyMap<string, Value>): Value 
 
 const isShort = (value: Value): boolean => typeof value === "number" || value.length <= MAX_TEXT;
 
-/** Texts that stand in a template as `${"…"}`, written into it. */
+/** Inlines texts that appear in a template as `${"…"}`. */
 const foldTemplates = (piece: Piece): Piece => {
   const changes: Change[] = [];
   full(parsePiece(piece.code), (found) => {
@@ -79,7 +79,7 @@ export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
     }
     return { ...piece, code: applyChanges(piece.code, changes) };
   });
-  // In brackets where a sign would run into what stands before it.
+  // In brackets where a sign would merge with the preceding operator.
   const texts = new Map(
     [...values].map(([name, value]) => [
       name,

@@ -27,7 +27,7 @@ it.each([
   expect(agent.x).toBe(1);
 });
 
-it("drops comments, and keeps every line and blank where it stood", () => {
+it("drops comments without moving any line or column", () => {
   const source =
     "/* one\n   two */\nexport default (agent) => {\n  agent.x = `a  \n b`.length; // end\n};\n";
   const code = toModule(source);
@@ -53,7 +53,6 @@ it.each([
   ["var a = 1;", "2:3", "var", "let or const"],
   ["agent.a = new Map();", "2:17", "unknown name Map", "boards do not have it"],
   ["/* a */ agent.a = agent?.b; // b", "2:21", "ChainExpression", "test for null"],
-  ['agent.a = "Ω";', "2:14", "8-bit", ""],
   ["agent.a = import.meta.url;", "2:13", "import.meta", ""],
   ["agent.a = (;", "2:14", "cannot be read: Unexpected token", ""],
 ])("refuses %s at %s", (line, place, rule, fix) => {
@@ -86,6 +85,29 @@ it("refuses in the order of the source, and nothing of a good program", () => {
     refused: [],
     asked: [],
   });
+});
+
+it("writes text beyond Latin-1 as escapes, and asks whether the board can hold it", () => {
+  const source = `/* … */
+/* two
+lines … */ export default (agent) => { agent.x = "Küche … 🌱" + '€' + \`—\`; };`;
+  expect(checkProgram(source)).toEqual({ refused: [], asked: ["E.asUTF8"] });
+  expect(toModule(source)).toMatch(/^[\0-\x7f]*$/);
+  const agent = { x: "" };
+  (loaded(toModule(source)) as (given: typeof agent) => void)(agent);
+  expect(agent.x).toBe("Küche … 🌱€—");
+});
+
+it.each([
+  ["const größeΩ = 1;", "names"],
+  ["agent.x = /€/;", "names"],
+  ["agent.x = `$" + "{agent.y} €`;", "template"],
+])("refuses what no escape can say: %s", (line, rule) => {
+  const source = `/* over\ntwo lines */ export default (agent) => { ${line} };`;
+  const { refused } = checkProgram(source);
+  expect(refused).toContainEqual(
+    expect.objectContaining({ line: 2, rule: expect.stringContaining(rule) }),
+  );
 });
 
 it("asks the board for names that only a board knows", () => {

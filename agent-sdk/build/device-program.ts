@@ -1,11 +1,13 @@
 /**
  * A device program (one module of JavaScript; types are erased before) against what boards run:
  * every place that Espruino would not run as written, and the program as Espruino's `require` wants
- * it, with every line where it stood. `blindrelay check` and `flash` are made of it.
+ * it, with unchanged line numbers. `blindrelay check` and `flash` use it.
  */
-import { type Comment, type Program, parse } from "acorn";
+import { type Comment, type Literal, type Program, parse, type TemplateLiteral } from "acorn";
+import { full } from "acorn-walk";
 import { checkDialect, type Finding } from "./dialect.ts";
 
+export { bootCode, isBootCode } from "./boot.ts";
 export { exactDecimals } from "./decimals.ts";
 
 /** A place that boards do not run, and what to write instead. */
@@ -74,7 +76,31 @@ interface Edit {
 interface Module {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
+  /** A text has characters beyond Latin-1. */
+  readonly hasWideText: boolean;
 }
+
+interface Text {
+  readonly start: number;
+  readonly end: number;
+  /** No template that is put together. */
+  readonly plain: boolean;
+}
+
+/** Where strings and templates stand. */
+const textsOf = (program: Program): Text[] => {
+  const texts: Text[] = [];
+  full(program, (node) => {
+    const { start, end } = node;
+    if (node.type === "Literal") {
+      if (typeof (node as Literal).value === "string") texts.push({ start, end, plain: true });
+    } else if (node.type === "TemplateLiteral") {
+      texts.push({ start, end, plain: (node as TemplateLiteral).expressions.length === 0 });
+    }
+  });
+  // The inner first: a string may stand in a template.
+  return texts.sort((a, b) => a.end - a.start - (b.end - b.start));
+};
 
 const placeOf = (code: string, at: number): { readonly line: number; readonly column: number } => {
   const before = code.slice(0, at).split("\n");
@@ -96,7 +122,7 @@ const readModule = (code: string): Module => {
   } catch (error) {
     const { pos = 0, message } = error as { pos?: number; message: string };
     refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
-    return { edits: [], refused };
+    return { edits: [], refused, hasWideText: false };
   }
   const edits: Edit[] = comments.map(({ start, end }) => ({
     start,
@@ -125,11 +151,19 @@ const readModule = (code: string): Module => {
     (edit) =>
       !edits.some((other) => other !== edit && other.start <= edit.start && edit.end < other.end),
   );
-  // Texts there are 8-bit, so a degree sign can be said and a Greek letter cannot.
-  for (const { 0: character, index } of withEdits(code, inner, padded).matchAll(/[^\0-\xff]/gu)) {
-    refuse(index, `Espruino's strings are 8-bit and cannot hold ${character}`, null);
+  const texts = textsOf(program);
+  let hasWideText = false;
+  for (const { 0: character, index } of code.matchAll(/[^\0-\xff]/gu)) {
+    if (comments.some(({ start, end }) => start < index && index < end)) continue;
+    const within = texts.find(({ start, end }) => start < index && index < end);
+    if (within?.plain === true) hasWideText = true;
+    else if (within === undefined) refuse(index, `Espruino has no ${character} in names`, null);
+    else {
+      const rule = `a template with \${…} forgets on the board that ${character} is UTF-8`;
+      refuse(index, rule, 'write "…" + value');
+    }
   }
-  return { edits: inner, refused };
+  return { edits: inner, refused, hasWideText };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -152,12 +186,15 @@ const withEdits = (
   return result + code.slice(at);
 };
 
-/** What `require` evaluates on the board; of a program without refusals. */
+/**
+ * What `require` evaluates on the board, in ASCII; of a program without refusals. A text with an
+ * escape of four digits is UTF-8 there, any other has 8 bits a character.
+ */
 export const toModule = (code: string): string =>
-  withEdits(code, readModule(code).edits, asIs).replace(
-    /[\x80-\xff]/g,
-    (character) => `\\x${character.charCodeAt(0).toString(16)}`,
-  );
+  withEdits(code, readModule(code).edits, asIs).replace(/[^\0-\x7f]/g, (unit) => {
+    const hex = unit.charCodeAt(0).toString(16);
+    return hex.length === 2 ? `\\x${hex}` : `\\u${hex.padStart(4, "0")}`;
+  });
 
 /**
  * What a module may hold and a script, as a board reads it, may not: `await` at the top,
@@ -174,6 +211,9 @@ const findingsOf = (script: string): Finding[] => {
   }
 };
 
+/** A member that only builds of Espruino have whose texts may be UTF-8. */
+const UNICODE = "E.asUTF8";
+
 const NAME_RULE = /^unknown or later defined name (\S+)$/;
 const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
 
@@ -181,9 +221,9 @@ const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
  * Everything in a device program that boards do not run as written, and what must be asked of one.
  */
 export const checkProgram = (code: string): ProgramCheck => {
-  const { edits, refused: unfit } = readModule(code);
+  const { edits, refused: unfit, hasWideText } = readModule(code);
   const refused = [...unfit];
-  const asked: string[] = [];
+  const asked: string[] = hasWideText ? [UNICODE] : [];
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
     for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
       const place = { line, column: column + 1, text: firstLine(text) };

@@ -86,7 +86,7 @@ const as = <T>(node: unknown): T => node as T;
 const isFunction = (node: Node): boolean =>
   node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression";
 
-/** A field lies in the prototype there; only what cannot be changed in place may be shared. */
+/** Fields are on the prototype there; only what cannot be changed in place may be shared. */
 const isPlainValue = (node: Node): boolean =>
   node.type === "Literal" ||
   (node.type === "UnaryExpression" && isPlainValue(as<{ argument: Node }>(node).argument)) ||
@@ -231,8 +231,9 @@ const checkNames = (
         else if (object.type === "Identifier" && Object.hasOwn(GLOBALS, object.name)) {
           const known = GLOBALS[object.name] as readonly string[] | "any";
           const shadowed = scopes.some(({ names }) => names.has(object.name));
+          const member = `${object.name}.${property.name}`;
           if (!shadowed && known !== "any" && !known.includes(property.name))
-            report(`${object.name}.${property.name}`, node);
+            if (!guarded.includes(member)) report(member, node);
         }
         return;
       }
@@ -307,7 +308,8 @@ const checkNames = (
 
 /**
  * Everything in a built file that Espruino would not run as written; empty for a good file.
- * `guarded`: globals that accept broken input there, and whose every use is known to be checked.
+ * `guarded`: globals, and members of them, that are missing or accept broken input there, and whose
+ * every use is known to be checked.
  */
 export const checkDialect = (code: string, guarded: readonly string[] = []): Finding[] => {
   const findings: Finding[] = [];

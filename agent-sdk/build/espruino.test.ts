@@ -6,13 +6,19 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { espruinoFile } from "../src/testing/budgets.ts";
 import { checkDialect } from "./dialect.ts";
-import { buildEspruino, buildEspruinoSerial, GUARDED } from "./espruino.ts";
+import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
 
-describe.each([
-  ["over WebSockets", buildEspruino],
-  ["over a UART", buildEspruinoSerial],
-])("the file %s", (_what, build) => {
-  const { code, modules } = build();
+const FILES = VARIANTS.flatMap((variant) => [
+  { variant, over: "WebSockets", build: () => buildEspruino(variant) },
+  { variant, over: "a UART", build: () => buildEspruinoSerial(variant) },
+]);
+
+it("is the same at every build", () => {
+  expect(buildEspruino("2").stored).toBe(buildEspruino("2").stored);
+});
+
+describe.each(FILES)("the file for $variant over $over", ({ variant, over, build }) => {
+  const { code, stored, parts, modules } = build();
   const naming = (word: RegExp): string[] =>
     modules
       .filter((path) =>
@@ -20,16 +26,12 @@ describe.each([
       )
       .map((path) => path.split("/").at(-1) as string);
 
-  it("is the same at every build", () => {
-    expect(build().code).toBe(code);
-  });
-
   it("stays within what Espruino runs", () => {
     expect(checkDialect(code, GUARDED)).toEqual([]);
   });
 
   it("stays within its bytes", () => {
-    expect(espruinoFile(code.length).verdict).toBe("ok");
+    expect(espruinoFile(variant, stored.length, over)).toMatchObject({ verdict: "ok" });
   });
 
   it("decodes leniently in one place only, where the result is compared", () => {
@@ -42,6 +44,22 @@ describe.each([
     expect(code).toMatch(/^[\n -~]*$/);
     for (const name of ["start", "stop", "status", "provision"])
       expect(code).toContain(`exports.${name}=`);
+  });
+
+  it("knows what each part takes", () => {
+    const exported = stored.length - stored.indexOf("exports.");
+    const sum = parts.reduce((bytes, part) => bytes + part.bytes, 0);
+    expect(stored.length - sum).toBe(exported);
+  });
+
+  it("holds the ciphers of its packet version only", () => {
+    const own = {
+      "1": ["chacha20poly1305"],
+      "2": ["ccm"],
+      any: ["ccm", "chacha20poly1305", "sha256"],
+    };
+    const all = modules.map((path) => path.replace(/^.*\/|\.ts$/g, ""));
+    expect(all.filter((name) => own.any.includes(name)).sort()).toEqual(own[variant]);
   });
 
   it("holds no member's long name", () => {

@@ -3,7 +3,8 @@
  * saves, and docs/runtimes.md for what is measured.
  */
 import { fileURLToPath } from "node:url";
-import { type Bundle, bundle } from "./bundle.ts";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { type Bundle, type BundleOptions, bundle } from "./bundle.ts";
 import { exactDecimals } from "./decimals.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -11,9 +12,9 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 /** Used once at a start, on the rare end of a link, or only where a board lacks something. */
 const LAZY = [
   "src/core/bootcount.ts",
-  "src/core/credentials.ts",
+  "src/espruino/credentials.ts",
   "src/core/failures.ts",
-  "src/core/link-states.ts",
+  "protocol/src/link-states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",
@@ -26,17 +27,15 @@ const LAZY = [
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/secret-keys.ts",
   "protocol/src/crypto/hkdf.ts",
-  "protocol/src/encoding/literal.ts",
   "protocol/src/encoding/raw-member.ts",
   [
     "protocol/src/wire/for-agent.ts",
-    "protocol/src/wire/auth.ts",
     "protocol/src/wire/auth-response.ts",
     "protocol/src/wire/envelope.ts",
     "protocol/src/wire/error.ts",
     "protocol/src/wire/seconds.ts",
   ],
-  "protocol/src/tokens.ts",
+  "protocol/src/wire/auth.ts",
 ];
 
 /** What a device program may use: the agent of core/agent.ts, and the status. */
@@ -47,20 +46,31 @@ const KEEP = ["handle", "emit", "now", "every", "after", "notification", "advice
  */
 export const GUARDED = ["atob"];
 
-const BOARD = {
-  natives: at("../src/espruino/natives.ts"),
-  lazy: LAZY,
-  inline: true,
-  keep: KEEP,
-};
+const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
+const BOARD = { natives: NATIVES, lazy: LAZY, inline: true, global: true, keep: KEEP };
+
+/**
+ * Which packet version a file is for: one of them, on a board with native SHA-256; or any, with
+ * JavaScript for whatever a board lacks, which takes 5 KB more.
+ */
+export type Variant = Version | "any";
+
+export const VARIANTS: readonly Variant[] = ["1", "2", "any"];
+
+const boardOf = (variant: Variant): BundleOptions =>
+  variant === "any"
+    ? BOARD
+    : { ...BOARD, natives: [...NATIVES, at(`../src/espruino/suite-${variant}.ts`)] };
 
 /** The file that a board keeps in Storage as "blindrelay". */
-export const buildEspruino = (): Bundle => bundle(at("../src/espruino/main.ts"), BOARD);
+export const buildEspruino = (variant: Variant): Bundle =>
+  bundle(at("../src/espruino/main.ts"), boardOf(variant));
 
 /**
  * The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets.
  */
-export const buildEspruinoSerial = (): Bundle => bundle(at("../src/espruino/serial.ts"), BOARD);
+export const buildEspruinoSerial = (variant: Variant): Bundle =>
+  bundle(at("../src/espruino/serial.ts"), boardOf(variant));
 
 /**
  * Another portable module, made in the same way with a board's natives: tests on the engine use it.
@@ -71,7 +81,6 @@ export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);
  * A device program (one file with `export default (agent) => { … }`, and the portable modules it
  * imports) as a module for Storage: `require("blindrelay").start(require(name).program)`.
  */
-export const buildProgram = (path: string): Bundle => {
-  const { code, modules } = bundle(path);
-  return { code: exactDecimals(code), modules };
-};
+export const buildProgram = (path: string): { readonly code: string } => ({
+  code: exactDecimals(bundle(path).code),
+});

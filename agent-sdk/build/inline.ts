@@ -16,7 +16,7 @@ type Tree = Node & Record<string, unknown>;
 interface Small {
   readonly name: string;
   readonly params: readonly string[];
-  /** Its text, and where the parameters stand in it. */
+  /** Its text, and the places of the parameters in it. */
   readonly text: string;
   readonly places: readonly { readonly start: number; readonly end: number }[];
   /** The statement that declares it. */

@@ -30,7 +30,7 @@ const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
   return piece;
 };
 
-/** Pieces of one name become one piece, where the last of them stood. */
+/** Merges pieces of the same name into one, at the place of the last. */
 const merge = (pieces: readonly Piece[], nameOf: (path: string) => string | null): Piece[] => {
   const groups = new Map<string, Piece[]>();
   for (const piece of pieces) {

@@ -1,23 +1,30 @@
 /**
- * `npm run build:espruino`: makes dist/espruino/blindrelay.js and blindrelay-serial.js and prints
- * what they hold. Exit code 1 where one would not run on Espruino.
+ * `npm run build:espruino`: makes the files of dist/espruino, one for each packet version and for
+ * any, over WebSockets and over a UART, and prints what they hold. Exit code 1 where one would not
+ * run on Espruino.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkDialect } from "./dialect.ts";
-import { buildEspruino, buildEspruinoSerial, GUARDED } from "./espruino.ts";
+import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
 
 const folder = new URL("../dist/espruino/", import.meta.url);
 mkdirSync(folder, { recursive: true });
-for (const [name, { code, modules }] of [
-  ["blindrelay.js", buildEspruino()],
-  ["blindrelay-serial.js", buildEspruinoSerial()],
-] as const) {
-  for (const { rule, column, text } of checkDialect(code, GUARDED)) {
-    console.error(`${name}: ${rule} at ${column}: ${text}`);
-    process.exitCode = 1;
+for (const variant of VARIANTS) {
+  for (const [name, { code, stored, parts }] of [
+    [`blindrelay-${variant}.bin`, buildEspruino(variant)],
+    [`blindrelay-serial-${variant}.bin`, buildEspruinoSerial(variant)],
+  ] as const) {
+    for (const { rule, column, text } of checkDialect(code, GUARDED)) {
+      console.error(`${name}: ${rule} at ${column}: ${text}`);
+      process.exitCode = 1;
+    }
+    const target = new URL(name, folder);
+    writeFileSync(target, stored, "latin1");
+    console.log(`${fileURLToPath(target)}: ${stored.length} bytes, of which`);
+    for (const { path, bytes } of [...parts].sort((a, b) => b.bytes - a.bytes)) {
+      if (bytes > 0) console.log(`${String(bytes).padStart(7)}  ${basename(path)}`);
+    }
   }
-  const target = new URL(name, folder);
-  writeFileSync(target, code);
-  console.log(`${fileURLToPath(target)}: ${code.length} bytes of ${modules.length} modules`);
 }

@@ -15,14 +15,14 @@ const DECLARED_PUBLIC = /\bdeclare\s+(?:readonly\s+)?(?!private\b|readonly\b)(\w
 const matches = (source: string, pattern: RegExp): string[] =>
   [...source.matchAll(pattern)].map((match) => match[1] as string);
 
-/** Where each property name stands, and what speaks for or against renaming it. */
+/** The places of each property name, and the reasons for or against renaming it. */
 interface Places {
   readonly nodes: Node[];
   /** Our code makes a property of this name, so it is no built-in's. */
   made: boolean;
-  /** It stands elsewhere than behind `this` or in a class. */
+  /** It also occurs elsewhere than after `this` or in a class. */
   foreign: boolean;
-  /** It stands in a text, by which somebody might look it up. */
+  /** It occurs in a text, by which it might be looked up. */
   said: boolean;
 }
 
@@ -63,6 +63,20 @@ const placesOf = (code: string): Map<string, Places> => {
   return places;
 };
 
+const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+/** Two letters that mean something to JavaScript, or to objects of Espruino. */
+const TAKEN = ["at", "do", "if", "in", "of", "on"];
+
+/** `a` to `Z`, then `aa` to `ZZ`, without those that are in use. */
+function* shortNames(used: ReadonlySet<string>): Generator<string, never> {
+  for (const head of ["", ...LETTERS]) {
+    for (const tail of LETTERS) {
+      if (!used.has(head + tail)) yield head + tail;
+    }
+  }
+  throw new Error("more names than two letters make");
+}
+
 /**
  * Shortens two kinds of names: what TypeScript's `private` says is nobody else's (private in one of
  * the `sources`, public in none, behind `this` or in a class only), and camelCase names of
@@ -77,15 +91,19 @@ export const shortenNames = (
   const open = new Set(sources.flatMap((source) => matches(source, DECLARED_PUBLIC)));
   const privates = new Set(sources.flatMap((source) => matches(source, PRIVATE)));
   const changes: Change[] = [];
-  let count = 0;
-  for (const [name, place] of [...placesOf(code)].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (place.said || keep.has(name) || name.length <= 4) continue;
+  const places = placesOf(code);
+  const free = shortNames(new Set([...places.keys(), ...TAKEN]));
+  const isLong = ([name, place]: [string, Places]): boolean => {
+    if (place.said || keep.has(name) || name.length <= 4) return false;
     const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
-    const isOurs = /[a-z][A-Z]/.test(name) && place.made;
-    if (!isPrivate && !isOurs) continue;
-    const short = `_${count.toString(36)}`;
-    count++;
-    for (const { start, end } of place.nodes) changes.push({ start, end, text: short });
+    return isPrivate || (/[a-z][A-Z]/.test(name) && place.made);
+  };
+  // The commonest first: they get one letter.
+  const byUse = ([a, one]: [string, Places], [b, other]: [string, Places]): number =>
+    other.nodes.length - one.nodes.length || (a < b ? -1 : 1);
+  for (const [, { nodes }] of [...places].filter(isLong).sort(byUse)) {
+    const short = free.next().value;
+    for (const { start, end } of nodes) changes.push({ start, end, text: short });
   }
   return applyChanges(code, changes);
 };

@@ -16,7 +16,7 @@ export interface Module {
   readonly path: string;
   /** As a person wrote it, types included. */
   readonly source: string;
-  /** The same without types; every character stands where it stood. */
+  /** The same without types; every character keeps its position. */
   readonly code: string;
   readonly body: Program["body"];
   /** Top-level names that it declares, exported or not. */
@@ -79,10 +79,10 @@ export const listedExports = (module: Module): [string, string][] =>
     .map(({ local, exported }) => [nameOf(local), nameOf(exported)]);
 
 /**
- * Modules reachable from the entry, each after those it imports. `natives`: the path of a module
- * whose names are taken in place of the same names of any other module; null for none.
+ * Modules reachable from the entry, each after those it imports. `natives`: paths of modules whose
+ * names are taken in place of the same names of any other module.
  */
-export const modulesInOrder = (entry: string, natives: string | null): Module[] => {
+export const modulesInOrder = (entry: string, natives: readonly string[]): Module[] => {
   const loaded = new Map<string, Module>();
   const done = new Set<Module>();
   const open = new Set<Module>();
@@ -118,7 +118,7 @@ export const modulesInOrder = (entry: string, natives: string | null): Module[] 
     for (const statement of module.body) {
       const [specifier, names] = importsOf(statement) ?? ["", []];
       for (const name of names) {
-        if (natives !== null && at(natives).names.includes(name)) continue;
+        if (natives.some((path) => at(path).names.includes(name))) continue;
         const target = find(name, locate(specifier, module.path));
         if (!target) throw new Error(`${module.path}: nothing exports ${name} in ${specifier}`);
         visit(target);
@@ -127,7 +127,7 @@ export const modulesInOrder = (entry: string, natives: string | null): Module[] 
     done.add(module);
   };
 
-  if (natives !== null) visit(at(natives));
+  for (const path of natives) visit(at(path));
   visit(at(entry));
   return [...done];
 };

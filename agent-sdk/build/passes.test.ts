@@ -1,10 +1,12 @@
 /** What each pass over the built file does, and where it keeps its hands off. */
 import { describe, expect, it } from "vitest";
 import { inlineConstants } from "./constants.ts";
+import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
 import { dropUnusedMethods, shortenNames } from "./members.ts";
 import type { Piece } from "./piece.ts";
+import { tokenise } from "./tokens.ts";
 
 const piece = (path: string, code: string, exported: string[] = []): Piece => ({
   path,
@@ -168,7 +170,7 @@ describe("members", () => {
     const source =
       "class A { private secret = 1; private other = 2; declare readonly shared: number; private shared2 = 1 }";
     expect(shortened("class A { secret = 1; f() { return this.secret; } }", source)).toBe(
-      "class A { _0 = 1; f() { return this._0; } }",
+      "class A { a = 1; f() { return this.a; } }",
     );
     const outside = "class A { other = 1; f(b) { return b.other; } }";
     expect(shortened(outside, source)).toBe(outside);
@@ -176,8 +178,17 @@ describe("members", () => {
 
   it("become short where they are camelCase and ours", () => {
     expect(shortened("const f = (o) => ({ maxSize: o.maxSize });")).toBe(
-      "const f = (o) => ({ _0: o._0 });",
+      "const f = (o) => ({ a: o.a });",
     );
+  });
+
+  it("get names that nothing else has, the commonest the shortest", () => {
+    const all = Array.from({ length: 60 }, (_, i) => `longName${i}: ${i}`).join();
+    const code = `const f = () => ({ a: 1, ${all} }); const g = (o) => o.longName59 + o.longName59;`;
+    const keys = [...shortened(code).matchAll(/(\w+): \d/g)].map((match) => match[1] as string);
+    expect(new Set(keys).size).toBe(61);
+    expect(keys.at(-1)).toBe("b");
+    for (const word of ["at", "do", "if", "in", "of", "on"]) expect(keys).not.toContain(word);
   });
 
   it.each([
@@ -194,5 +205,58 @@ describe("members", () => {
   it("keep their name where a device program reads it", () => {
     const code = "const f = () => ({ waitMs: 1 });";
     expect(shortened(code, "", ["waitMs"])).toBe(code);
+  });
+});
+
+describe("tokens", () => {
+  /** Bytes as [number], so that a test can be read. */
+  const tokens = (code: string): string =>
+    tokenise(code).replace(/[\x80-\xff]/g, (byte) => `[${byte.charCodeAt(0)}]`);
+
+  it.each([
+    [
+      "words, without the blanks beside them",
+      "const a=b=>{return this};",
+      "[174]a=b[162]{[171][175]};",
+    ],
+    [
+      "operators of two signs and more",
+      "a===b&&c>>>1!==(d??e)",
+      "a[139]b[158]c[147]1[141](d[208]e)",
+    ],
+    ["`undefined`, a name to everybody else", "f(undefined)", "f([183])"],
+  ])("stand for %s", (_what, code, written) => {
+    expect(tokens(code)).toBe(written);
+  });
+
+  it("come out as Espruino's list in src/jslex.h has them", () => {
+    expect(tokens("a==b")).toBe("a[138]b");
+    expect(tokens("if(a)b();")).toBe("[163](a)b();");
+    expect(tokens("for(const a of b);")).toBe("[167]([174]a[198]b);");
+  });
+
+  it.each([
+    ["a property", "a.catch(b).delete"],
+    ["a key", "a={if:1}"],
+    ["a text", 'a="return this"'],
+    ["a template, which is read later", "a=`$" + "{b===c} of this`"],
+    ["an expression to match", "a=/this/"],
+  ])("do not stand for words in %s", (_what, code) => {
+    expect(tokens(code)).toBe(code);
+  });
+
+  it("leave a blank where two signs would run together, and a line where it ends a statement", () => {
+    expect(tokens("a=b+ +c")).toBe("a=b+ +c");
+    expect(tokens("a()\nb()")).toBe("a()\nb()");
+  });
+});
+
+describe("globals", () => {
+  it("begin with $, wherever they are named, and nothing else does", () => {
+    const code =
+      "const a=1;class B{a(){return this.a}}const f=b=>{const c=a;return new B(c).a(f)+'a'};exports.a=f;";
+    expect(prefixGlobals(code)).toBe(
+      "const $a=1;class $B{a(){return this.a}}const $f=b=>{const c=$a;return new $B(c).a($f)+'a'};exports.a=$f;",
+    );
   });
 });

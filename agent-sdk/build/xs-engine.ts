@@ -32,12 +32,12 @@ const isStale = (lock: string): boolean => {
   try {
     return Date.now() - statSync(lock).mtimeMs > STALE_LOCK_MS;
   } catch {
-    return false; // whoever held it has just let go
+    return false; // the holder has just released it
   }
 };
 
 /**
- * Runs the package's script in a copy, because the store that pnpm links to must stay as it came.
+ * Runs the package's script in a copy, because pnpm's store must not change.
  */
 const build = (source: string, folder: string, binary: string): XsEngine => {
   const work = `${folder}.${process.pid}`;

@@ -1,5 +1,5 @@
 /**
- * Scripts for the bare XS engine, which knows no modules: the Moddable build with stand-ins for
+ * Scripts for the bare XS engine, which has no modules: the Moddable build with stand-ins for
  * what the SDK has (src/testing/xs), and whatever is run on it.
  */
 import { resolve } from "node:path";

@@ -1,18 +1,14 @@
+export type { LinkState } from "@blindrelay/protocol";
 export type { Program } from "./core/agent.ts";
 export { Agent } from "./core/agent.ts";
-export type {
-  AgentCoreOptions,
-  AgentCounters,
-  AgentPorts,
-  AgentStatus,
-} from "./core/agent-core.ts";
+export type { AgentCoreOptions, AgentCounters, AgentPorts } from "./core/agent-core.ts";
 export { AgentCore } from "./core/agent-core.ts";
 export type { BootCountProblem, BootCountResult } from "./core/bootcount.ts";
 export { provisionBootCount, raiseBootCount } from "./core/bootcount.ts";
 export type { Credentials } from "./core/credentials.ts";
 export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
-export type { LinkState } from "./core/link-states.ts";
+export type { AgentStatus, LinkCounters } from "./core/link.ts";
 export type {
   Link,
   LinkEvents,

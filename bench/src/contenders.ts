@@ -1,24 +1,36 @@
 /**
- * What is measured against each other: forwarders in processes of their own, with connected pairs
- * of a client and an agent.
+ * What is measured against each other, each in a process of its own: the relay as an operator
+ * starts it, a minimal forwarder, and brokers where they are installed.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { relayUrl } from "@blindrelay/client-sdk/node";
-import {
-  encodeAgentAuth,
-  encodeClientAuth,
-  encodeEnvelope,
-  encodePacket,
-} from "@blindrelay/protocol/wire";
 import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator";
-import { Peer } from "./peer.ts";
+import type { PairPlan, PeerPlan } from "./generator/messages.ts";
+import {
+  type Carrier,
+  drawSid,
+  forwarderPair,
+  forwarderPeer,
+  type Identity,
+  mqttPair,
+  mqttPeer,
+  natsPair,
+  natsPeer,
+  relayAgent,
+  relayPair,
+} from "./wires.ts";
 
-const PROBE = fileURLToPath(new URL("./probe.ts", import.meta.url));
 const FORWARDER = fileURLToPath(new URL("./forwarder.ts", import.meta.url));
+const AEDES = fileURLToPath(new URL("./aedes.ts", import.meta.url));
 const STOP_GRACE_MS = 1_000;
+const START_MS = 10_000;
+const LOOK_MS = 50;
 /** Limits that would end a benchmark are out of its way; they are still counted. */
 const UNLIMITED = [
   ...["--rate-per-second", "1000000", "--rate-burst", "1000000"],
@@ -26,88 +38,252 @@ const UNLIMITED = [
   ...["--waiting-per-address", "1000000"],
 ];
 
-/** Two ends of one session: what the client sends the agent gets, and the other way round. */
-export interface Pair {
-  sid: string;
-  client: Peer;
-  agent: Peer;
-}
-
 export interface Contender {
   readonly name: string;
-  /** Microseconds of processor time used so far. */
-  cpuUs(): Promise<number>;
-  /** Connects `count` pairs, ready to send. */
-  connectPairs(count: number): Promise<Pair[]>;
+  /** What it is, for the report. */
+  readonly version: string;
+  readonly pid: number;
+  /** Plans for pairs of ends that nobody else uses until `release`. */
+  pairs(count: number, bytes: number): Promise<PairPlan[]>;
+  /** Plans for agents, or what comes closest, that only hold their connection. */
+  idle(count: number): Promise<PeerPlan[]>;
+  /** All ends given out have been closed. */
+  release(): void;
+  /** Where it tells its metrics; null for others than the relay. */
+  readonly metricsUrl: string | null;
   stop(): Promise<void>;
 }
 
-/** The minimal forwarder on `ws`. */
+/** The minimal forwarder on `ws`, in the language and on the engine of the relay. */
 export async function bareWs(name: string): Promise<Contender> {
   const child = watch(
-    spawn(process.execPath, [FORWARDER], { stdio: ["ignore", "pipe", "inherit", "ipc"] }),
+    spawn(process.execPath, [FORWARDER], { stdio: ["ignore", "pipe", "inherit"] }),
   );
-  const [port] = await once(child.stdout as NonNullable<typeof child.stdout>, "data");
-  const url = `ws://127.0.0.1:${String(port).trim()}/`;
-  async function connectPair(): Promise<Pair> {
-    const sid = drawSid();
-    const [client, agent] = await Promise.all([Peer.connect(url), Peer.connect(url)]);
-    await Promise.all([
-      client.ask(JSON.stringify({ sid, side: "client" })),
-      agent.ask(JSON.stringify({ sid, side: "agent" })),
-    ]);
-    return { sid, client, agent };
-  }
-  return {
-    name,
-    cpuUs: () => askCpu(child),
-    connectPairs: (count) => Promise.all(Array.from({ length: count }, connectPair)),
-    stop: () => stopChild(child, () => child.kill("SIGTERM"), STOP_GRACE_MS),
-  };
+  const port = await firstPort(child);
+  return simple(name, wsVersion(), child, {
+    pair: (bytes) => forwarderPair(port, bytes),
+    idle: () => forwarderPeer(port, drawSid(), "agent"),
+  });
 }
 
-/** Our relay, as an operator starts it, with a store in `folder`. */
-export async function ourRelay(name: string, folder: string): Promise<Contender> {
+/** Our relay, with a store in `folder`. */
+export async function ourRelay(folder: string, onMade: (made: number) => void): Promise<Contender> {
   const { signal } = new AbortController();
-  const relay = await startRelay(folder, signal, { flags: UNLIMITED, preload: PROBE });
-  const url = relayUrl(relay.url);
+  const relay = await startRelay(folder, signal, { flags: UNLIMITED });
   const { accessToken, accountToken } = await logIn(relay, signal);
-  let made = 0;
+  const port = Number(new URL(relay.url).port);
+  const agents: Identity[] = [];
+  let taken = 0;
+  async function take(count: number): Promise<Identity[]> {
+    const missing = taken + count - agents.length;
+    if (missing > 0) {
+      const first = agents.length + 1;
+      agents.push(...(await makeAgents(relay, accessToken, missing, 0, signal, onMade, first)));
+    }
+    taken += count;
+    return agents.slice(taken - count, taken);
+  }
   return {
-    name,
-    cpuUs: () => askCpu(relay.process),
-    async connectPairs(count) {
-      const nobody = (): void => {};
-      const agents = await makeAgents(relay, accessToken, count, 0, signal, nobody, made + 1);
-      made += count;
-      return Promise.all(
-        agents.map(async ({ id, relayToken }) => {
-          const sid = drawSid();
-          const [client, agent] = await Promise.all([Peer.connect(url), Peer.connect(url)]);
-          await Promise.all([
-            client.ask(encodeClientAuth(accountToken, false, false)),
-            agent.ask(encodeAgentAuth(relayToken, false, id, "bench", null)),
-          ]);
-          // The envelope binds the sid; packets after it go bare (contract, section 3).
-          const arrived = agent.next();
-          const payload = JSON.stringify(encodePacket("1", sid, 0, ""));
-          client.send(encodeEnvelope(payload, id, null));
-          await arrived;
-          return { sid, client, agent };
-        }),
-      );
+    name: "blindrelay",
+    version: "this checkout",
+    pid: relay.pid,
+    metricsUrl: relay.metricsUrl,
+    pairs: async (count, bytes) =>
+      (await take(count)).map((agent) => relayPair(port, accountToken, agent, bytes)),
+    idle: async (count) => (await take(count)).map((agent) => relayAgent(port, agent)),
+    release: () => {
+      taken = 0;
     },
     stop: () => relay.stop(),
   };
 }
 
-function drawSid(): string {
-  return randomBytes(16).toString("base64url");
+/** The brokers that are installed here, and what is said of those that are not. */
+export async function brokers(
+  folder: string,
+): Promise<{ contenders: Contender[]; skipped: string[] }> {
+  const contenders: Contender[] = [];
+  const skipped: string[] = [];
+  for (const start of [mosquitto, natsServer, aedes]) {
+    try {
+      contenders.push(...(await start(folder)));
+    } catch (error) {
+      skipped.push((error as Error).message);
+    }
+  }
+  return { contenders, skipped };
 }
 
-async function askCpu(child: ChildProcess): Promise<number> {
-  const answer = once(child, "message");
-  child.send("cpu");
-  const [cpuUs] = await answer;
-  return cpuUs as number;
+async function mosquitto(folder: string): Promise<Contender[]> {
+  const version = installed("mosquitto", ["-h"], /version (\S+)/, "apt-get install mosquitto");
+  return both(async (carrier) => {
+    const [port, wsPort] = [await freePort(), await freePort()];
+    const config = join(folder, `mosquitto-${carrier}.conf`);
+    const lines = [
+      `listener ${port} 127.0.0.1`,
+      // It does not start with WebSockets alone.
+      ...(carrier === "ws" ? [`listener ${wsPort} 127.0.0.1`, "protocol websockets"] : []),
+      "allow_anonymous true",
+      "persistence false",
+      "log_type none",
+      "set_tcp_nodelay true",
+      "max_queued_messages 0",
+    ];
+    await writeFile(config, `${lines.join("\n")}\n`);
+    const used = carrier === "ws" ? wsPort : port;
+    const child = await listening(run("mosquitto", ["-c", config]), used);
+    return simple(named("mosquitto", carrier), version, child, mqttAt(used, carrier));
+  });
+}
+
+async function natsServer(folder: string): Promise<Contender[]> {
+  const version = installed("nats-server", ["--version"], /v(\S+)/, "apt-get install nats-server");
+  return both(async (carrier) => {
+    const [port, wsPort] = [await freePort(), await freePort()];
+    const config = join(folder, `nats-${carrier}.conf`);
+    // Its pings would be bytes that are no message.
+    const common = `listen: "127.0.0.1:${port}"\nping_interval: "2h"\nmax_connections: 100000\n`;
+    const websocket = `websocket { listen: "127.0.0.1:${wsPort}", no_tls: true }\n`;
+    await writeFile(config, common + (carrier === "ws" ? websocket : ""));
+    const used = carrier === "ws" ? wsPort : port;
+    const child = await listening(run("nats-server", ["-c", config]), used);
+    return simple(named("nats", carrier), version, child, {
+      pair: (bytes) => natsPair(used, carrier, bytes),
+      idle: () => natsPeer(used, carrier, `a.${drawSid()}`),
+    });
+  });
+}
+
+/** A server for each carrier; where one does not start, the other is stopped. */
+async function both(start: (carrier: Carrier) => Promise<Contender>): Promise<Contender[]> {
+  const first = await start("tcp");
+  try {
+    return [first, await start("ws")];
+  } catch (error) {
+    await first.stop();
+    throw error;
+  }
+}
+
+function named(name: string, carrier: Carrier): string {
+  return carrier === "ws" ? `${name} ws` : name;
+}
+
+/** Where `npm install aedes` was run in this folder, or in the one that AEDES_FOLDER names. */
+async function aedes(folder: string): Promise<Contender[]> {
+  await mkdir(folder, { recursive: true });
+  const from = process.env.AEDES_FOLDER ?? process.cwd();
+  const { resolve } = createRequire(join(from, "package.json"));
+  let path: string;
+  let version: string;
+  try {
+    path = resolve("aedes");
+    version = versionBeside(path);
+  } catch {
+    throw new Error("aedes: `npm install aedes` in a folder, and name it with AEDES_FOLDER");
+  }
+  const child = watch(
+    spawn(process.execPath, [AEDES, path], { stdio: ["ignore", "pipe", "inherit"] }),
+  );
+  return [simple("aedes", version, child, mqttAt(await firstPort(child), "tcp"))];
+}
+
+interface Plans {
+  pair(bytes: number): PairPlan;
+  idle(): PeerPlan;
+}
+
+function mqttAt(port: number, carrier: Carrier): Plans {
+  return {
+    pair: (bytes) => mqttPair(port, carrier, bytes),
+    idle: () => mqttPeer(port, carrier, `a/${drawSid()}`),
+  };
+}
+
+/** A server that knows nobody, so that every end is a new one. */
+function simple(name: string, version: string, child: ChildProcess, plans: Plans): Contender {
+  const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
+  return {
+    name,
+    version,
+    pid: child.pid as number,
+    metricsUrl: null,
+    pairs: async (count, bytes) => times(count, () => plans.pair(bytes)),
+    idle: async (count) => times(count, plans.idle),
+    release: () => {},
+    stop: () => stopChild(child, () => child.kill("SIGTERM"), STOP_GRACE_MS),
+  };
+}
+
+/** Debian puts servers where people's PATH does not look. */
+const PATH = `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin`;
+
+function run(program: string, args: string[]): ChildProcess {
+  return watch(spawn(program, args, { stdio: "ignore", env: { ...process.env, PATH } }));
+}
+
+/** The version of an installed program; throws with the fix where it is not. */
+function installed(program: string, args: string[], version: RegExp, fix: string): string {
+  try {
+    const out = execFileSync(program, args, {
+      encoding: "utf8",
+      env: { ...process.env, PATH },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    return version.exec(out)?.[1] ?? "unknown";
+  } catch (error) {
+    // mosquitto says its help with exit code 3.
+    const found = version.exec(String((error as { stdout?: string }).stdout ?? ""));
+    if (found?.[1] !== undefined) return found[1];
+    throw new Error(`${program}: ${fix}`);
+  }
+}
+
+async function firstPort(child: ChildProcess): Promise<number> {
+  const ended = once(child, "exit").then(() => {
+    throw new Error("a contender ended before it listened");
+  });
+  const [line] = await Promise.race([
+    once(child.stdout as NonNullable<typeof child.stdout>, "data"),
+    ended,
+  ]);
+  return Number(String(line).trim());
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** The child, once somebody listens on the port; ends it where nobody does in time. */
+async function listening(child: ChildProcess, port: number): Promise<ChildProcess> {
+  const deadline = performance.now() + START_MS;
+  while (performance.now() < deadline && child.exitCode === null) {
+    const socket = connect(port, "127.0.0.1");
+    const there = await once(socket, "connect").then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (there) return child;
+    await delay(LOOK_MS);
+  }
+  child.kill("SIGKILL");
+  throw new Error(`${child.spawnfile} does not listen on its port`);
+}
+
+function wsVersion(): string {
+  return versionBeside(createRequire(import.meta.url).resolve("ws"));
+}
+
+/** The version in the package.json that a file belongs to. */
+function versionBeside(file: string): string {
+  const { version } = createRequire(file)(
+    `${/^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]}/package.json`,
+  ) as { version: string };
+  return version;
 }

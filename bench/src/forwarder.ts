@@ -6,7 +6,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import "./probe.ts";
 
 interface Ends {
   agent: WebSocket | null;
@@ -38,3 +37,4 @@ server.listen(0, "127.0.0.1", () => {
   process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
 });
 process.on("SIGTERM", () => process.exit(0));
+process.on("SIGINT", () => {});

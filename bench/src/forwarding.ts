@@ -1,88 +1,72 @@
 /**
- * What forwarding one message costs the forwarder's processor. Messages go round: the client of a
- * pair sends a bare packet, its agent sends it back, and so on, `window` of them under way for each
- * pair.
+ * What forwarding one message costs the server's processor. Messages go round: the client of a pair
+ * sends a packet, its agent sends it back, and so on, some of them under way for each pair.
  */
-import { setTimeout as delay } from "node:timers/promises";
-import type { Contender, Pair } from "./contenders.ts";
-import { type Entry, interleave, type Standing } from "./interleave.ts";
+import type { Contender } from "./contenders.ts";
+import type { Generator } from "./generator/client.ts";
+import type { Load } from "./generator/messages.ts";
+import { type Comparison, interleave, type Pace, type Slice } from "./interleave.ts";
+import type { Scenario } from "./sections.ts";
+import { cpuUs } from "./usage.ts";
 
-/** Names as in the facts: c1 = one under way for each of 100 pairs, w4 = four for each of 50. */
-export interface Scenario {
-  name: string;
-  pairs: number;
-  window: number;
-  /** Of the whole packet as JSON text. */
-  bytes: number;
+/** Who is up, and who drives them. */
+export interface Rig {
+  readonly generator: Generator;
+  /** The yardstick, its twin, the relay, and others. */
+  readonly contenders: readonly Contender[];
 }
 
-export const SCENARIOS: readonly Scenario[] = [
-  { name: "c1", pairs: 100, window: 1, bytes: 256 },
-  { name: "w4", pairs: 50, window: 4, bytes: 256 },
-];
+/**
+ * Share of a slice that runs before it, uncounted: who has just had its turn finds the caches as it
+ * left them, and with the order reversed each cycle that would be the first and the last only.
+ */
+const LEAD = 0.25;
 
-const SLICE_MS = 150;
-
-export interface ForwardingResult {
-  scenario: Scenario;
-  standings: Standing[];
-  valid: boolean;
+export interface Effort extends Pace {
+  readonly sliceMs: number;
+  /** Of pairs, connections and such: 1 is whole. */
+  readonly share: number;
 }
 
-/** Measures one scenario. Rejects where a connection is lost on the way. */
+/** Rejects where a connection or a message is lost on the way. */
 export async function measureForwarding(
+  { generator, contenders }: Rig,
   scenario: Scenario,
-  contenders: readonly Contender[],
-  cycles: number,
-): Promise<ForwardingResult> {
-  const all: Pair[] = [];
+  effort: Effort,
+): Promise<Comparison> {
+  const count = Math.max(2, Math.round(scenario.pairs * effort.share));
   try {
-    const entries: Entry[] = [];
     for (const contender of contenders) {
-      const pairs = await contender.connectPairs(scenario.pairs);
-      all.push(...pairs);
-      entries.push({ name: contender.name, slice: () => slice(contender, pairs, scenario) });
+      const pairs = await contender.pairs(count, scenario.bytes);
+      await generator.connectPairs(groupOf(contender), pairs);
     }
-    return { scenario, ...(await interleave(entries, cycles)) };
+    const entries = contenders.map((contender, i) => ({
+      name: contender.name,
+      matters: i < 2 || contender.metricsUrl !== null,
+      slice: () => slice(generator, contender, scenario.load, effort.sliceMs),
+    }));
+    return await interleave(entries, effort);
   } finally {
-    for (const { client, agent } of all) {
-      client.close();
-      agent.close();
+    for (const contender of contenders) {
+      await generator.close(groupOf(contender));
+      contender.release();
     }
   }
 }
 
-/** One slice: messages go round for SLICE_MS, then all that are under way come home. */
-async function slice(contender: Contender, pairs: Pair[], scenario: Scenario): Promise<number> {
-  let forwarded = 0;
-  let underWay = 0;
-  let sending = true;
-  const drained = Promise.withResolvers<void>();
-  const before = await contender.cpuUs();
-  for (const { client, agent, sid } of pairs) {
-    const text = packet(sid, scenario.bytes);
-    client.failed = agent.failed = drained.reject;
-    agent.received = (received) => {
-      forwarded += 1;
-      agent.send(received);
-    };
-    client.received = () => {
-      forwarded += 1;
-      if (sending) client.send(text);
-      else if (--underWay === 0) drained.resolve();
-    };
-    for (let i = 0; i < scenario.window; i++) {
-      underWay += 1;
-      client.send(text);
-    }
-  }
-  await Promise.race([delay(SLICE_MS), drained.promise]);
-  sending = false;
-  await drained.promise;
-  return ((await contender.cpuUs()) - before) / forwarded;
+async function slice(
+  generator: Generator,
+  contender: Contender,
+  load: Load,
+  ms: number,
+): Promise<Slice> {
+  await generator.slice(groupOf(contender), load, ms * LEAD);
+  const before = cpuUs(contender.pid);
+  const { messages, wallUs, cpuUs: own } = await generator.slice(groupOf(contender), load, ms);
+  const used = cpuUs(contender.pid) - before;
+  return { us: used / Math.max(1, messages), generator: own / wallUs, server: used / wallUs };
 }
 
-function packet(sid: string, bytes: number): string {
-  const empty = JSON.stringify({ v: "1", sid, seq: 1, p: "" });
-  return JSON.stringify({ v: "1", sid, seq: 1, p: "A".repeat(bytes - empty.length) });
+function groupOf({ name }: Contender): string {
+  return `pairs of ${name}`;
 }

@@ -5,55 +5,131 @@
  * takes part twice; a run in which it does not equal itself is void.
  */
 
-/** Runs one slice of a contender; resolves with what one unit of work cost (microseconds). */
-export type Slice = () => Promise<number>;
+/** What one slice of a contender cost. */
+export interface Slice {
+  /** Microseconds of processor for one unit of work. */
+  readonly us: number;
+  /** Share of the slice's time that the load generator's processor was busy; 0 without one. */
+  readonly generator: number;
+  /** The same of the contender's own processor; over 1 where it uses several. */
+  readonly server: number;
+}
 
 export interface Entry {
-  name: string;
-  slice: Slice;
+  readonly name: string;
+  readonly slice: () => Promise<Slice>;
+  /** Whether the run stands or falls with it: the yardstick, and what it is measured for. */
+  readonly matters: boolean;
 }
 
 export interface Standing {
-  name: string;
-  /** Cost against the first entry's in the same cycle; the median over cycles. */
-  ratio: number;
+  readonly name: string;
+  /** Cost against the first entry's in the same cycle: the median over cycles, and quartiles. */
+  readonly ratio: number;
+  readonly lower: number;
+  readonly upper: number;
   /** The median cost of one unit, in microseconds. Wanders with the machine; the ratio does not. */
-  us: number;
+  readonly us: number;
+  /** Medians of the shares. */
+  readonly generator: number;
+  readonly server: number;
+}
+
+export interface Comparison {
+  readonly standings: readonly Standing[];
+  /** Why the run says nothing; empty where it is good. */
+  readonly voids: readonly string[];
+}
+
+export interface Pace {
+  /** Counted cycles. */
+  readonly cycles: number;
+  /** Slices of one contender's warm-up at most. */
+  readonly warmUp: number;
 }
 
 /** A first entry that reads outside of this against its own twin voids the run. */
 const TWIN_LEAST = 0.93;
 const TWIN_MOST = 1.07;
+/** A busier generator is what is measured, not the contender. */
+const GENERATOR_MOST = 0.9;
+/** A contender is warm when the median of so many slices differs less than this from the last. */
+const STILL_SLICES = 4;
+const STILL = 0.05;
 
 /** @param entries the yardstick, its twin, and who is compared with them */
-export async function interleave(
-  entries: readonly Entry[],
-  cycles: number,
-): Promise<{ standings: Standing[]; valid: boolean }> {
-  const costs = entries.map(() => [] as number[]);
-  // One cycle to warm up, not counted.
-  for (let cycle = -1; cycle < cycles; cycle++) {
+export async function interleave(entries: readonly Entry[], pace: Pace): Promise<Comparison> {
+  for (const entry of entries) await warmUp(entry, pace.warmUp);
+  const slices = entries.map(() => [] as Slice[]);
+  for (let cycle = 0; cycle < pace.cycles; cycle++) {
     const order = entries.map((_, i) => i);
     if (cycle % 2 !== 0) order.reverse();
-    for (const i of order) {
-      const cost = await (entries[i] as Entry).slice();
-      if (cycle >= 0) costs[i]?.push(cost);
-    }
+    for (const i of order) slices[i]?.push(await (entries[i] as Entry).slice());
   }
-  const yardstick = costs[0] as number[];
+  const yardstick = slices[0] as Slice[];
   const standings = entries.map(({ name }, i) => {
-    const own = costs[i] as number[];
-    const ratios = own.map((cost, cycle) => cost / (yardstick[cycle] as number));
-    return { name, ratio: median(ratios), us: median(own) };
+    const own = slices[i] as Slice[];
+    const ratios = own.map(({ us }, cycle) => us / (yardstick[cycle] as Slice).us);
+    return {
+      name,
+      ratio: median(ratios),
+      lower: quantile(ratios, 0.25),
+      upper: quantile(ratios, 0.75),
+      us: median(own.map(({ us }) => us)),
+      generator: median(own.map(({ generator }) => generator)),
+      server: median(own.map(({ server }) => server)),
+    };
   });
+  return { standings, voids: reasons(entries, standings) };
+}
+
+function reasons(entries: readonly Entry[], standings: readonly Standing[]): string[] {
   const twin = standings[1]?.ratio ?? 1;
-  return { standings, valid: twin >= TWIN_LEAST && twin <= TWIN_MOST };
+  const found = entries
+    .map((entry, i) => ({ entry, standing: standings[i] as Standing }))
+    .filter(({ entry, standing }) => entry.matters && isBound(standing))
+    .map(
+      ({ standing: { name, generator } }) =>
+        `the load generator is the bottleneck: ${percent(generator)} of its processor under ${name}`,
+    );
+  if (!(twin >= TWIN_LEAST && twin <= TWIN_MOST)) {
+    found.unshift(
+      `the yardstick measured twice differs from itself (${twin.toFixed(2)}): the machine is too busy`,
+    );
+  }
+  return found;
+}
+
+/** Whether the generator was the bottleneck, so that the contender may well be faster. */
+export function isBound({ generator }: Standing): boolean {
+  return generator > GENERATOR_MOST;
+}
+
+/** Slices that are not counted, until the cost stands still. */
+async function warmUp({ slice }: Entry, most: number): Promise<void> {
+  const costs: number[] = [];
+  while (costs.length < most) {
+    costs.push((await slice()).us);
+    if (costs.length < 2 * STILL_SLICES) continue;
+    const before = median(costs.slice(-2 * STILL_SLICES, -STILL_SLICES));
+    if (Math.abs(median(costs.slice(-STILL_SLICES)) / before - 1) < STILL) return;
+  }
 }
 
 /** The middle value; of an even number of values, the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** By linear interpolation between the two values beside the place. */
+export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? Number.NaN;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+  const place = (sorted.length - 1) * share;
+  const below = sorted[Math.floor(place)] ?? Number.NaN;
+  const above = sorted[Math.ceil(place)] ?? Number.NaN;
+  return below + (above - below) * (place - Math.floor(place));
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
 }

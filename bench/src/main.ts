@@ -1,30 +1,41 @@
 /**
- * `npm run bench`: how fast the relay and the suites are; with --sizes, what the boards' builds
- * cost.
+ * `npm run bench`: how fast the relay and the suites are beside others; with --sizes, what the
+ * boards' builds cost.
  */
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { SECTION_IDS } from "./sections.ts";
 
-const USAGE = `usage: npm run bench -- [--cycles N] [--json]
-       npm run bench -- --sizes [--json]`;
+const USAGE = `usage: npm run bench -- [--only NAMES] [--quick] [--cycles N] [--json FILE] [--html FILE]
+       npm run bench -- --sizes [--json FILE]`;
 const HELP = `${USAGE}
 
-Without --sizes: processor time to forward a message and to seal a packet, as ratios measured in turns.
-  --cycles N  turns that are counted (25)
+Measures processor time and memory of the relay, a minimal forwarder on ws, and mosquitto, nats-server and
+aedes where they are installed, in turns on this machine. A run that says nothing is called void, with the
+reason: give it a quiet machine. Linux only; bench/README.md tells more.
+
+  --only NAMES  some of ${SECTION_IDS.slice(0, 6).join(", ")},
+                ${SECTION_IDS.slice(6).join(", ")}; by commas
+  --cycles N    turns that are counted (40)
+  --quick       seconds instead of minutes, to see that everything works: always void, and 0 all the same
+  --json FILE   all figures as one JSON document; - is standard output, in place of the table
+  --html FILE   one page with bars
 
 --sizes: bytes, memory and time of the builds for Espruino and Moddable, each beside its limit
 (agent-sdk/build/budgets.json). ESPRUINO_BIN and ESPRUINO_BIN_2630 name an Espruino's Linux build with
 memory to spare and one with 2,630 variables; the XS engine is built once, with cc and make. What an
 absent engine would measure is said to be skipped.
 
-  --json      one JSON document instead of a table
-
-Example:
+Examples:
+  npm run bench -- --json bench.json --html bench.html
+  npm run bench -- --only c1,w4 --cycles 60
   ESPRUINO_BIN=./espruino npm run --silent bench -- --sizes
 
-Exit codes: 0 done; 1 a figure breaks its limit, or a run is void because the machine is too busy; 2 usage.
+Exit codes: 0 done; 1 a figure breaks its limit, a run is void, or a server failed; 2 usage; 130 interrupted.
 `;
-const EXIT = { ok: 0, failed: 1, usage: 2 };
-const DEFAULT_CYCLES = 25;
+const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 };
+const DEFAULT_CYCLES = 40;
+const QUICK_CYCLES = 1;
 
 const flags = readFlags();
 if (typeof flags === "string") {
@@ -33,18 +44,39 @@ if (typeof flags === "string") {
 } else if (flags.help) {
   process.stdout.write(HELP);
 } else {
-  const report = flags.sizes
-    ? await (await import("./sizes.ts")).benchSizes()
-    : await (await import("./speed.ts")).benchSpeed(flags.cycles);
-  process.stdout.write(flags.json ? `${JSON.stringify(report.json)}\n` : report.text);
-  process.exitCode = report.ok ? EXIT.ok : EXIT.failed;
+  process.exitCode = await run(flags);
 }
 
 interface Flags {
+  readonly only: readonly string[];
+  readonly quick: boolean;
   readonly cycles: number;
   readonly sizes: boolean;
-  readonly json: boolean;
+  readonly json: string | undefined;
+  readonly html: string | undefined;
   readonly help: boolean;
+}
+
+async function run(flags: Flags): Promise<number> {
+  const interrupted = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
+  }
+  try {
+    const { signal } = interrupted;
+    const report = flags.sizes
+      ? await (await import("./sizes.ts")).benchSizes()
+      : await (await import("./whole.ts")).benchSpeed(flags, process.argv.slice(2), signal);
+    if (flags.html !== undefined) writeFileSync(flags.html, report.html ?? "");
+    const json = `${JSON.stringify(report.json, null, 1)}\n`;
+    if (flags.json !== undefined && flags.json !== "-") writeFileSync(flags.json, json);
+    process.stdout.write(flags.json === "-" ? json : report.text);
+    return report.ok ? EXIT.ok : EXIT.failed;
+  } catch (error) {
+    const reason = interrupted.signal.aborted ? interrupted.signal.reason : error;
+    process.stderr.write(`bench: ${(reason as Error).message}\n`);
+    return interrupted.signal.aborted ? EXIT.interrupted : EXIT.failed;
+  }
 }
 
 /** The flags, or what is wrong with them. */
@@ -52,16 +84,28 @@ function readFlags(): Flags | string {
   try {
     const { values } = parseArgs({
       options: {
+        only: { type: "string" },
+        quick: { type: "boolean", default: false },
         cycles: { type: "string" },
         sizes: { type: "boolean", default: false },
-        json: { type: "boolean", default: false },
+        json: { type: "string" },
+        html: { type: "string" },
         help: { type: "boolean", short: "h", default: false },
       },
     });
-    const cycles = Number(values.cycles ?? DEFAULT_CYCLES);
-    if (!Number.isInteger(cycles) || cycles < 1) return USAGE;
-    if (values.sizes && values.cycles !== undefined) return `--sizes has no --cycles\n${USAGE}`;
-    return { ...values, cycles };
+    const cycles = Number(values.cycles ?? (values.quick ? QUICK_CYCLES : DEFAULT_CYCLES));
+    if (!Number.isInteger(cycles) || cycles < 1) return `--cycles takes a number from 1\n${USAGE}`;
+    const only = values.only?.split(",") ?? [];
+    const unknown = only.find((id) => !SECTION_IDS.includes(id));
+    if (unknown !== undefined) {
+      return `--only knows ${SECTION_IDS.join(", ")}, not "${unknown}"\n${USAGE}`;
+    }
+    const speedOnly = ["only", "cycles", "html"] as const;
+    const wrong = speedOnly.find((name) => values.sizes && values[name] !== undefined);
+    if (wrong !== undefined || (values.sizes && values.quick)) {
+      return `--sizes has no --${wrong ?? "quick"}\n${USAGE}`;
+    }
+    return { ...values, only, cycles, json: values.json, html: values.html };
   } catch (error) {
     return `${(error as Error).message}\n${USAGE}`;
   }

@@ -1,59 +1,266 @@
-/** What forwarding and sealing cost, as ratios that hold on other machines too. */
+/**
+ * The whole benchmark, section by section: which contenders are up, what is measured, and how it
+ * reads. Everything it starts and writes is its own, and is gone when it ends.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bareWs, type Contender, ourRelay } from "./contenders.ts";
-import { type ForwardingResult, measureForwarding, SCENARIOS } from "./forwarding.ts";
-import type { Standing } from "./interleave.ts";
-import type { Report } from "./report.ts";
-import { measureSuites, type SuiteResult } from "./suites.ts";
+import { measureConnecting } from "./connecting.ts";
+import { bareWs, brokers, type Contender, ourRelay } from "./contenders.ts";
+import { type Effort, measureForwarding, type Rig } from "./forwarding.ts";
+import { Generator } from "./generator/client.ts";
+import { type GrowthLevel, measureGrowth } from "./growth.ts";
+import { type Comparison, isBound, percent } from "./interleave.ts";
+import { FIT_LEAST, isLine, type MemoryResult, measureMemory } from "./memory.ts";
+import { measurePackets, SIZES, VERSIONS } from "./packets.ts";
+import type { Bar, Section } from "./report.ts";
+import { SCENARIOS, SERVER_IDS } from "./sections.ts";
+import { canMeasure } from "./usage.ts";
+import { measureWorld, type WorldResult } from "./world.ts";
 
-/** Not ok where a run is void. */
-export async function benchSpeed(cycles: number): Promise<Report> {
-  process.stderr.write("forwarding ...\n");
-  const forwarding = await measureAllForwarding(cycles);
-  process.stderr.write("suites ...\n");
-  const suites = await measureSuites(cycles);
-  const valid = [...forwarding, ...suites].every((result) => result.valid);
-  const json = { valid, cycles, forwarding, suites };
-  return { ok: valid, json, text: render(forwarding, suites) };
+export interface Plan {
+  /** Of sections.ts; empty: all. */
+  readonly only: readonly string[];
+  /** Seconds, to see that it works: far too little for figures. */
+  readonly quick: boolean;
+  readonly cycles: number;
 }
 
-async function measureAllForwarding(cycles: number): Promise<ForwardingResult[]> {
+export interface Results {
+  readonly sections: readonly Section[];
+  readonly skipped: readonly string[];
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+const WHOLE = {
+  sliceMs: 100,
+  warmUp: 40,
+  share: 1,
+  levels: [100, 1_000, 10_000],
+  idle: 10_000,
+  waves: 5,
+  settleMs: 500,
+  sizes: SIZES,
+  worlds: 3,
+};
+const QUICK: typeof WHOLE = {
+  sliceMs: 40,
+  warmUp: 1,
+  share: 0.05,
+  levels: [10, 30],
+  idle: 60,
+  waves: 3,
+  settleMs: 50,
+  sizes: [256],
+  worlds: 1,
+};
+
+/** Rejects where a contender fails, or `signal` aborts. */
+export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Results> {
+  if (!canMeasure()) throw new Error("the benchmark reads /proc: it runs on Linux only");
+  const wants = (id: string): boolean => plan.only.length === 0 || plan.only.includes(id);
+  const bounds = plan.quick ? QUICK : WHOLE;
+  const effort: Effort = { ...bounds, cycles: plan.cycles };
+  const sections: Section[] = [];
+  const run = async (id: string, measure: () => Promise<Section | Section[]>): Promise<void> => {
+    if (!wants(id)) return;
+    signal.throwIfAborted();
+    progress(id);
+    sections.push(...[await measure()].flat());
+  };
+
+  // Without servers about, so that they cannot disturb.
+  await run("packets", () => packets(bounds.sizes, effort));
+  await run("world", async () => world(await measureWorld(bounds.worlds)));
+  if (!SERVER_IDS.some(wants)) {
+    return { sections, skipped: [], versions: {} };
+  }
+  const servers = await startServers(signal);
+  try {
+    const { rig, skipped } = servers;
+    const ours: Rig = { ...rig, contenders: rig.contenders.slice(0, 3) };
+    for (const scenario of SCENARIOS) {
+      await run(scenario.name, async () => {
+        const comparison = await measureForwarding(rig, scenario, effort);
+        return compared(
+          scenario.name,
+          `Forwarding: ${scenario.name}`,
+          `${scenario.what}. ${PER_MESSAGE}`,
+          comparison,
+        );
+      });
+    }
+    await run("connect", async () => {
+      const comparison = await measureConnecting(rig, effort);
+      return compared("connect", "Taking in a connection", PER_CONNECTION, comparison);
+    });
+    await run("growth", async () =>
+      growth(
+        await measureGrowth(ours, bounds.levels, effort, (level) =>
+          progress(`growth, ${level} connected`),
+        ),
+      ),
+    );
+    await run("memory", async () => {
+      const results: MemoryResult[] = [];
+      for (const contender of rig.contenders) {
+        if (contender === rig.contenders[1]) continue; // the twin says nothing more
+        signal.throwIfAborted();
+        progress(`memory of ${contender.name}`);
+        results.push(await measureMemory(rig.generator, contender, bounds));
+      }
+      return memory(results);
+    });
+    const versions = Object.fromEntries(rig.contenders.map(({ name, version }) => [name, version]));
+    return { sections, skipped, versions: { ...versions, Node: process.version } };
+  } finally {
+    await servers.stop();
+  }
+}
+
+const PER_MESSAGE =
+  "Server CPU for one forwarded message, as a ratio to a minimal forwarder on ws; quartiles in brackets.";
+const PER_CONNECTION =
+  "Server CPU for one agent taken in: TCP, upgrade, and auth with its token checked (ours) or just the upgrade and a hello.";
+
+interface Servers {
+  readonly rig: Rig;
+  readonly skipped: readonly string[];
+  stop(): Promise<void>;
+}
+
+async function startServers(signal: AbortSignal): Promise<Servers> {
   const folder = await mkdtemp(join(tmpdir(), "blindrelay-bench-"));
   const contenders: Contender[] = [];
+  const generator = new Generator();
+  let stopping: Promise<void> | null = null;
+  const stop = (): Promise<void> => {
+    stopping ??= Promise.all([generator.stop(), ...contenders.map((one) => one.stop())]).then(() =>
+      rm(folder, { recursive: true, force: true }),
+    );
+    return stopping;
+  };
+  // What is being waited for then fails, and the run with it.
+  signal.addEventListener("abort", () => void stop(), { once: true });
   try {
+    progress("starting servers");
     contenders.push(await bareWs("bare ws"), await bareWs("bare ws again"));
-    contenders.push(await ourRelay("blindrelay", folder));
-    const results: ForwardingResult[] = [];
-    for (const scenario of SCENARIOS) {
-      results.push(await measureForwarding(scenario, contenders, cycles));
+    const onMade = (made: number): void => {
+      if (made % 1_000 === 0) progress(`${made} agents made`);
+    };
+    contenders.push(await ourRelay(join(folder, "relay"), onMade));
+    const others = await brokers(folder);
+    contenders.push(...others.contenders);
+    signal.throwIfAborted();
+    return { rig: { generator, contenders }, skipped: others.skipped, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function progress(what: string): void {
+  process.stderr.write(`${what} ...\n`);
+}
+
+const OURS = ["blindrelay", "node", "noble"];
+
+function compared(id: string, title: string, what: string, comparison: Comparison): Section {
+  const bars = comparison.standings.map((standing): Bar => {
+    const { name, ratio, lower, upper, us, generator } = standing;
+    const share = generator === 0 ? "" : `, generator ${percent(generator)}`;
+    const bound = isBound(standing) ? " (it is the bottleneck: an upper limit)" : "";
+    return {
+      label: name,
+      value: ratio,
+      lower,
+      upper,
+      figure: ratio.toFixed(2),
+      note: `[${lower.toFixed(2)}-${upper.toFixed(2)}]  ${us.toFixed(1)} us${share}${bound}`,
+      ours: OURS.includes(name),
+    };
+  });
+  return { id, title, what, bars, voids: comparison.voids, data: comparison };
+}
+
+function growth(levels: readonly GrowthLevel[]): Section {
+  const ratios = levels.map(({ comparison }) => comparison.standings[2]?.ratio ?? Number.NaN);
+  const bars = levels.map(({ connected, comparison, scrapeMs }, i): Bar => {
+    const { ratio = Number.NaN, us = Number.NaN } = comparison.standings[2] ?? {};
+    const growth = ratio / (ratios[0] as number);
+    return {
+      label: `${connected} connected`,
+      value: ratio,
+      figure: ratio.toFixed(2),
+      note: `${us.toFixed(1)} us${i === 0 ? "" : `, ${growth.toFixed(2)} times the first`}, scrape ${scrapeMs.toFixed(1)} ms`,
+      ours: true,
+    };
+  });
+  return {
+    id: "growth",
+    title: "c1 with many agents connected",
+    what: "As c1, beside a yardstick that holds nothing else, and the relay's CPU for a scrape of its metrics.",
+    bars,
+    voids: levels.flatMap(({ connected, comparison }) =>
+      comparison.voids.map((reason) => `at ${connected}: ${reason}`),
+    ),
+    data: levels,
+  };
+}
+
+function memory(results: readonly MemoryResult[]): Section {
+  return {
+    id: "memory",
+    title: "Memory of an idle connection",
+    what: "Slope of the server's anonymous resident memory over waves of connections.",
+    bars: results.map(({ name, slope, fit, points }) => ({
+      label: name,
+      value: Math.max(0, slope),
+      figure: `${(slope / 1024).toFixed(1)} KiB`,
+      note: `up to ${points.at(-1)?.connections}, R2 ${fit.toFixed(3)}${fit < FIT_LEAST ? " (no line)" : ""}`,
+      ours: OURS.includes(name),
+    })),
+    // The yardstick and the relay; of the others the table says it.
+    voids: results
+      .slice(0, 2)
+      .filter((result) => !isLine(result))
+      .map(({ name }) => `the memory of ${name} does not grow along a line`),
+    data: results,
+  };
+}
+
+async function packets(sizes: readonly number[], effort: Effort): Promise<Section[]> {
+  const sections: Section[] = [];
+  for (const v of VERSIONS) {
+    for (const bytes of sizes) {
+      const comparison = await measurePackets(v, bytes, { ...effort, sliceMs: PACKET_SLICE_MS });
+      const title = `Sealing and opening ${bytes} bytes, suite "${v}"`;
+      sections.push(compared("packets", title, PER_PACKET, comparison));
     }
-    return results;
-  } finally {
-    await Promise.all(contenders.map((contender) => contender.stop()));
-    await rm(folder, { recursive: true, force: true });
   }
+  return sections;
 }
 
-function render(forwarding: ForwardingResult[], suites: SuiteResult[]): string {
-  const lines = ["CPU of the forwarder per forwarded message, against a minimal ws forwarder", ""];
-  for (const { scenario, standings, valid } of forwarding) {
-    const { name, pairs, window, bytes } = scenario;
-    lines.push(`${name}: ${pairs} pairs, ${window} under way, ${bytes} bytes${mark(valid)}`);
-    lines.push(...standings.map(line), "");
-  }
-  lines.push("CPU to seal and open one packet, against node:crypto", "");
-  for (const { bytes, standings, valid } of suites) {
-    lines.push(`${bytes} bytes of plaintext${mark(valid)}`, ...standings.map(line), "");
-  }
-  return lines.join("\n");
-}
+const PACKET_SLICE_MS = 40;
+const PER_PACKET =
+  "CPU for one packet sealed, read and opened, as a ratio to node's bare cipher doing as much; quartiles in brackets.";
 
-function mark(valid: boolean): string {
-  return valid ? "" : "   VOID: the yardstick does not equal itself; the machine is too busy";
-}
-
-function line({ name, ratio, us }: Standing): string {
-  return `  ${name.padEnd(16)} ${ratio.toFixed(2).padStart(6)}   ${us.toFixed(1).padStart(7)} us`;
+function world(result: WorldResult): Section {
+  const { scenario, devices, virtualSeconds, cpuSeconds, calls, voids } = result;
+  return {
+    id: "world",
+    title: "The virtual world",
+    what: `CPU of blindrelay-sim for "${scenario}": ${devices} devices, ${calls} sealed calls.`,
+    bars: [
+      {
+        label: `${virtualSeconds} virtual seconds`,
+        value: cpuSeconds,
+        figure: `${cpuSeconds.toFixed(1)} s`,
+        note: `${Math.round(virtualSeconds / cpuSeconds)} times as fast as time`,
+        ours: true,
+      },
+    ],
+    voids,
+    data: result,
+  };
 }

@@ -102,7 +102,7 @@ describe("a call", () => {
     expect(call.error?.code).toBe("BAD_ANSWER");
   });
 
-  it("fails fast where the agent is offline, not ours, or the relay is away", async () => {
+  it("fails fast if the agent is offline or not ours, or the relay is unreachable", async () => {
     const world = new World();
     world.agent().goOffline();
     const client = await world.connected();
@@ -249,7 +249,7 @@ describe("aborting", () => {
 });
 
 describe("local mistakes", () => {
-  it("are told before anything is sent", async () => {
+  it("are reported before anything is sent", async () => {
     const world = new World();
     world.agent();
     const client = await world.connected();

@@ -45,23 +45,26 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Listeners to one agent; the client calls them. */
+interface AgentListeners {
+  readonly events: Listeners<[event: string, data: unknown]>;
+  readonly gaps: Listeners<[packets: number]>;
+  readonly reopenings: Listeners<[reason: string]>;
+}
+
 /** One agent, seen through its end-to-end secret. */
 export class Agent {
   readonly id: string;
   private readonly core: ClientCore;
   private readonly peer: Peer;
-  private readonly events: Listeners<[event: string, data: unknown]>;
-  private readonly gaps: Listeners<[packets: number]>;
-  private readonly reopenings: Listeners<[reason: string]>;
+  private readonly listeners: AgentListeners;
 
   /** Made by `Client.agent`. */
-  constructor(core: ClientCore, peer: Peer, onThrow: (cause: unknown) => void) {
+  constructor(core: ClientCore, peer: Peer, listeners: AgentListeners) {
     this.id = peer.agentId;
     this.core = core;
     this.peer = peer;
-    this.events = new Listeners(onThrow);
-    this.gaps = new Listeners(onThrow);
-    this.reopenings = new Listeners(onThrow);
+    this.listeners = listeners;
   }
 
   /**
@@ -126,10 +129,10 @@ export class Agent {
 
   /** The agent's events: `agent.emit(event, data)` there. Holds a session open while it listens. */
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
-  /** So many packets of the agent, events or answers, got lost on the way. */
+  /** This many packets of the agent, events or answers, were lost. */
   on(what: "gap", fn: (packets: number) => void): () => void;
   /**
-   * The session that events arrive by ended, for this reason, and was opened anew: events in
+   * The session that carries events ended, for this reason, and was reopened: events in
    * between are missing.
    */
   on(what: "reopened", fn: (reason: string) => void): () => void;
@@ -139,38 +142,24 @@ export class Agent {
       ((packets: number) => void) &
       ((reason: string) => void),
   ): () => void {
-    if (what === "gap") return this.gaps.add(fn);
-    if (what === "reopened") return this.reopenings.add(fn);
-    const remove = this.events.add(fn);
+    const { events, gaps, reopenings } = this.listeners;
+    if (what === "gap") return gaps.add(fn);
+    if (what === "reopened") return reopenings.add(fn);
+    const remove = events.add(fn);
     this.peer.subscribe(true);
     return () => {
       remove();
-      if (this.events.size === 0) this.peer.subscribe(false);
+      if (events.size === 0) this.peer.subscribe(false);
     };
-  }
-
-  /** For the client: passes on what the agent said. */
-  told(event: string, data: unknown): void {
-    this.events.tell(event, data);
-  }
-
-  /** For the client: passes on that packets are missing. */
-  missed(packets: number): void {
-    this.gaps.tell(packets);
-  }
-
-  /** For the client: passes on that events are missing. */
-  heardAnew(reason: string): void {
-    this.reopenings.tell(reason);
   }
 }
 
-/** A link to a relay that comes back by itself, and the agents behind it. */
+/** A self-reconnecting link to a relay, and the agents behind it. */
 export class Client {
   private readonly core: ClientCore;
   private readonly log: Log;
   private readonly agents = new Map<string, Agent>();
-  private readonly byPeer = new Map<Peer, Agent>();
+  private readonly listeners = new Map<Peer, AgentListeners>();
   private readonly presence: Listeners<[presence: Presence]>;
   /** The relay's last word on each agent since the link is up. */
   private readonly present = new Map<string, Presence>();
@@ -198,15 +187,15 @@ export class Client {
       {
         link: (report) => {
           if (report.state !== "online") this.present.clear();
-          this.links.tell(report);
+          this.links.emit(report);
         },
         presence: (presence) => {
           this.present.set(presence.agentId, presence);
-          this.presence.tell(presence);
+          this.presence.emit(presence);
         },
-        event: (peer, event, data) => this.byPeer.get(peer)?.told(event, data),
-        gap: (peer, packets) => this.byPeer.get(peer)?.missed(packets),
-        reopened: (peer, reason) => this.byPeer.get(peer)?.heardAnew(reason),
+        event: (peer, event, data) => this.listeners.get(peer)?.events.emit(event, data),
+        gap: (peer, packets) => this.listeners.get(peer)?.gaps.emit(packets),
+        reopened: (peer, reason) => this.listeners.get(peer)?.reopenings.emit(reason),
       },
     );
   }
@@ -224,15 +213,20 @@ export class Client {
     const known = this.agents.get(key);
     if (known !== undefined) return known;
     const peer = this.core.addPeer({ agentId: id, agentToken, version });
-    const agent = new Agent(this.core, peer, this.listenerThrew);
+    const listeners = {
+      events: new Listeners<[string, unknown]>(this.listenerThrew),
+      gaps: new Listeners<[number]>(this.listenerThrew),
+      reopenings: new Listeners<[string]>(this.listenerThrew),
+    };
+    const agent = new Agent(this.core, peer, listeners);
     this.agents.set(key, agent);
-    this.byPeer.set(peer, agent);
+    this.listeners.set(peer, listeners);
     return agent;
   }
 
   /**
-   * The relay's unproven word that an agent came or went. A new listener is told first what was
-   * said before it came, as the relay may speak before `connect` has resolved.
+   * The relay's unproven claim that an agent connected or disconnected. A new listener first gets
+   * the current state, as the relay may send it before `connect` has resolved.
    */
   on(what: "presence", fn: (presence: Presence) => void): () => void;
   /** The link to the relay went up or down, or is refused for good. */

@@ -92,7 +92,7 @@ export interface RemoteError {
 export interface CallErrorDetails {
   readonly cause?: unknown;
   readonly remote?: RemoteError;
-  /** The relay's own code, where the relay said it (ERRORS in @blindrelay/protocol). */
+  /** The relay's own code, if it gave one (ERRORS in @blindrelay/protocol). */
   readonly relayCode?: string;
   /** For codes whose table entry is `if-safe`: whether this call was. Otherwise overrides. */
   readonly retryable?: boolean;

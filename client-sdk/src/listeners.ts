@@ -1,4 +1,4 @@
-/** Who wants to hear of something. A listener that throws stops neither the others nor the core. */
+/** The listeners to one kind of event. One that throws stops neither the others nor the core. */
 export class Listeners<Args extends readonly unknown[]> {
   private readonly functions = new Set<(...args: Args) => void>();
   private readonly onThrow: (cause: unknown) => void;
@@ -11,7 +11,7 @@ export class Listeners<Args extends readonly unknown[]> {
     return this.functions.size;
   }
 
-  /** `missed` is told first, soon. Returns what removes the listener again. */
+  /** `fn` first receives `missed`, in a microtask. Returns a function that removes it. */
   add(fn: (...args: Args) => void, missed: readonly Args[] = []): () => void {
     // A wrapper of its own, so that one function added twice is removed once at a time.
     const own = (...args: Args) => fn(...args);
@@ -24,7 +24,7 @@ export class Listeners<Args extends readonly unknown[]> {
     };
   }
 
-  tell(...args: Args): void {
+  emit(...args: Args): void {
     for (const fn of this.functions) this.run(fn, args);
   }
 

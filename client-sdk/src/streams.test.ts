@@ -13,7 +13,7 @@ describe("a reader", () => {
     expect(state.ended).toEqual([null]);
   });
 
-  it("is told what the opening call answered", async () => {
+  it("receives the answer of the opening call", async () => {
     const { world, pump } = await house();
     const reader = (await settle(world, pump.readStream("log.read"))) as ReadStream;
     expect(reader.result).toEqual({ size: 100_000 });
@@ -163,7 +163,7 @@ describe("streams that live longer than the session token", () => {
   });
 });
 
-it("a device that is away is an error to try again after, where that is safe", async () => {
+it("an unavailable device is an error that can be retried where that is safe", async () => {
   const { world, pump, agent } = await house();
   const away = (sent: boolean) => ({ retryable: true, sent });
   agent.handlers.set("ask", ({ fail }) => fail(-32002, "the port is gone", away(false)));
@@ -173,8 +173,8 @@ it("a device that is away is an error to try again after, where that is safe", a
   expect((errors as CallError[]).map((error) => error.retryable)).toEqual([true, false, true]);
 });
 
-describe("an agent that goes away with a call", () => {
-  it("is not waited for until the deadline, where the relay says so", async () => {
+describe("an agent that disconnects during a call", () => {
+  it("fails the call before its deadline if the relay reports it", async () => {
     const { world, pump, agent } = await house();
     agent.handlers.set("slow", () => undefined);
     const safe = world.follow(pump.call("slow", {}, { idempotent: true }));
@@ -188,7 +188,7 @@ describe("an agent that goes away with a call", () => {
     expect(safe.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
   });
 
-  it("may come back within two seconds and still answer", async () => {
+  it("may reconnect within two seconds and still answer", async () => {
     const { world, pump, agent } = await house();
     agent.handlers.set("slow", ({ answer }) => world.clock.set(3_000, () => answer("done")));
     const call = world.follow(pump.call("slow"));

@@ -1,7 +1,7 @@
 /**
  * Byte streams with an agent as a person's program sees them: an async iterable of bytes, and a
  * writer whose promises are the back-pressure. Both are whole or fail with a CallError that says
- * how many bytes are known to have passed; neither ends short in silence.
+ * how many bytes are known to have passed; neither is truncated silently.
  */
 import type { ClientCore } from "./core/client-core.ts";
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
@@ -60,7 +60,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   private stream: ReturnType<PeerSession["streams"]["incoming"]> | null = null;
   private session: PeerSession | null = null;
   private owed = 0;
-  /** undefined: goes on; null: every byte came. */
+  /** undefined: still open; null: every byte arrived. */
   private ending: string | null | undefined;
   private wake: () => void = () => undefined;
 
@@ -104,7 +104,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     return null;
   }
 
-  /** Wants no more; the agent learns why. */
+  /** Cancels the stream; the agent gets the reason. */
   cancel(reason = "the reader left"): void {
     this.chunks.length = 0;
     this.stream?.abort(reason);
@@ -132,7 +132,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** Grants again what was taken, in halves of the window and not byte by byte. */
+  /** Renews the credit for consumed bytes, in halves of the window and not byte by byte. */
   private took(bytes: number): void {
     this.taken += bytes;
     this.owed += bytes;
@@ -215,7 +215,7 @@ export class WriteStream {
     this.stream?.abort(reason);
   }
 
-  /** Told once where the stream breaks, also while nothing is being written. */
+  /** Called once if the stream breaks, also while nothing is being written. */
   onBroken(fn: (error: CallError) => void): void {
     this.onFailure = fn;
     if (this.failure !== null) fn(this.failure);

@@ -1,4 +1,5 @@
 /** One agent: what the relay knows of it and, once its secret is given, what it says and does. */
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -307,9 +308,9 @@ export const readParams = (text: string): { value?: unknown; problem: string | n
   if (text.trim() === "") return { problem: null };
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
-    return { problem: `Not JSON: ${(error as Error).message}. Names need double quotes.` };
+    return { problem: `This is ${(error as Error).message}. Names need double quotes.` };
   }
   if (typeof value !== "object" || value === null) {
     return { problem: "Parameters are an object {…} or an array […]: put the value into one." };

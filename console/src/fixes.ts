@@ -6,11 +6,11 @@ const FIXES: Readonly<Record<string, string>> = {
   SESSION_EXPIRED: "Log in again.",
   LIMIT_EXCEEDED: "Log in again: a session carries 10,000 requests.",
   REVOKED: "Log in again; if that is refused too, ask an admin of this relay.",
-  LOCKED_OUT: "Wait ten minutes; every further failure starts them anew.",
+  LOCKED_OUT: "Wait ten minutes; every further failure restarts the wait.",
   FORBIDDEN: "Ask an admin of this relay.",
-  TOTP_ENROLMENT_REQUIRED: "Run `blindrelay login` once: it sets up the second factor.",
+  TOTP_ENROLMENT_REQUIRED: "Log in anew without a code: the page sets up the second factor.",
   RATE_LIMITED: "Wait a moment, then try again.",
-  UNAVAILABLE: "Try again in a minute; the relay's log says what is away.",
+  UNAVAILABLE: "Try again in a minute; the relay's log names the cause.",
   RESTARTING: "Nothing to do: the page connects again by itself.",
   INTERNAL: "Tell the relay's operator: its log has the details.",
   UNREACHABLE: "Check your network, and that the relay runs; the page keeps trying.",
@@ -27,7 +27,7 @@ const FIXES: Readonly<Record<string, string>> = {
   TOO_LARGE: "Send less at once: a call holds at most 47,000 bytes.",
 };
 
-/** A sentence, or an empty text where nobody knows better than the message. */
+/** A sentence, or an empty text where the message is enough. */
 export const fixOf = (code: string): string =>
   (Object.hasOwn(FIXES, code) ? FIXES[code] : "") ?? "";
 

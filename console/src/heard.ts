@@ -1,4 +1,4 @@
-/** What was heard of the agents, newest first. */
+/** The events of the agents, newest first. */
 import { Fragment, h, type JSX } from "preact";
 import type { Heard, Live } from "./live.ts";
 import { clock, Heading, useLive } from "./parts.ts";

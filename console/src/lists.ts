@@ -3,6 +3,7 @@ import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Live, troubleOfCall } from "./live.ts";
+import { Manage } from "./manage.ts";
 import { Heading, Moment, type Row, Table, TroubleBox } from "./parts.ts";
 import type { Trouble } from "./rest.ts";
 
@@ -11,7 +12,10 @@ interface Page<Item> {
   readonly next_cursor: string | null;
 }
 
-/** Pages that are added to each other, a trouble, and what asks for the next or for all anew. */
+/**
+ * Concatenated pages, an error, the functions that load the next page or reload all, and one that
+ * replaces an item (null removes it).
+ */
 const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) => {
   const [page, setPage] = useState<Page<Item> | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
@@ -25,7 +29,14 @@ const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) =>
     }
   };
   useEffect(() => void load(null), []);
-  return { page, trouble, more: () => void load(page), again: () => void load(null) };
+  const replace = (old: Item, next: Item | null) => {
+    setPage((now) => {
+      if (now === null) return null;
+      const items = now.items.flatMap((item) => (item !== old ? item : next === null ? [] : next));
+      return { ...now, items };
+    });
+  };
+  return { page, trouble, more: () => void load(page), again: () => void load(null), replace };
 };
 
 const Listing = <Item>(props: {
@@ -33,11 +44,11 @@ const Listing = <Item>(props: {
   empty: ComponentChildren;
   columns: readonly string[];
   read: (cursor: string | null) => Promise<Page<Item>>;
-  row: (item: Item) => Row;
+  row: (item: Item, replace: (next: Item | null) => void) => Row;
 }): JSX.Element => {
   const { title, empty, columns, read, row } = props;
-  const { page, trouble, more, again } = usePages(read);
-  const rows = page?.items.map(row) ?? [];
+  const { page, trouble, more, again, replace } = usePages(read);
+  const rows = page?.items.map((item) => row(item, (next) => replace(item, next))) ?? [];
   return h(
     Fragment,
     null,
@@ -54,6 +65,7 @@ const Listing = <Item>(props: {
 };
 
 const RELEASES = ["Release", "Status", "Rollout", "Devices", "Published"];
+const MANAGED = [...RELEASES, "Change"];
 
 export const Releases = ({ live }: { live: Live }): JSX.Element =>
   h(Listing<Release>, {
@@ -65,9 +77,9 @@ export const Releases = ({ live }: { live: Live }): JSX.Element =>
       h("code", null, "blindrelay release publish"),
       ".",
     ),
-    columns: RELEASES,
+    columns: live.user.role === "admin" ? MANAGED : RELEASES,
     read: (cursor) => live.releases(cursor),
-    row: (release) => {
+    row: (release, changed) => {
       const { id, runtime, channel, version, status, rollout, published_at: at } = release;
       const { percent, paused, offered, confirmed } = rollout;
       const text = `${percent} %${paused ? ", paused" : ""}`;
@@ -96,8 +108,11 @@ export const Releases = ({ live }: { live: Live }): JSX.Element =>
                 }),
                 text,
               ),
-          `${confirmed} run it, ${offered} told of it`,
+          `${confirmed} run it, ${offered} offered`,
           h(Moment, { at, none: "not yet" }),
+          live.user.role === "admin" &&
+            status !== "yanked" &&
+            h(Manage, { live, release, changed }),
         ],
       };
     },

@@ -1,6 +1,6 @@
 /**
  * What a logged-in page knows, kept true by the relay's and the agents' own words: the agents with
- * their presence, those of them whose secret was given, and what was heard of them.
+ * their presence, those of them whose secret was entered, and their events.
  *
  * The access token, the session token and the secrets are in this object's memory and nowhere else.
  */
@@ -17,15 +17,17 @@ import type {
   AgentPage,
   AuditPage,
   LoginAnswer,
+  Release,
   ReleasePage,
+  ReleasePatch,
   SessionAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import { fixOf } from "./fixes.ts";
 import { ask, Trouble } from "./rest.ts";
 
-/** Rows that a list shows before somebody asks for more. */
+/** Rows that a list shows at first. */
 const PAGE_LIMIT = "100";
-/** What was heard is for looking at, not for keeping. */
+/** Events are for display, not for storage. */
 const MAX_HEARD = 300;
 /** Many changes at once, as after a relay's restart, are drawn together. */
 const DRAW_DELAY_MS = 50;
@@ -109,8 +111,8 @@ export class Live {
   }
 
   /**
-   * From a login to a live link. `ended` is told once why the page cannot go on. Rejects with a
-   * Trouble.
+   * From a login to a live link. `ended` is called once with the reason when it ends. Rejects with
+   * a Trouble.
    */
   static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Live> {
     const token = login.access_token;
@@ -133,7 +135,7 @@ export class Live {
     return () => this.#watchers.delete(fn);
   }
 
-  /** Ends the login on the relay too, and forgets everything. */
+  /** Ends the login on the relay too, and clears all state. */
   async stop(): Promise<void> {
     this.#forget();
     const token = this.#accessToken;
@@ -186,6 +188,15 @@ export class Live {
 
   releases(cursor: string | null): Promise<ReleasePage> {
     return this.#read("releases", { limit: PAGE_LIMIT, cursor: cursor ?? undefined });
+  }
+
+  /** By the login, as all that only admins may. */
+  changeRelease(id: string, body: ReleasePatch): Promise<Release> {
+    return ask(`releases/${id}`, { method: "PATCH", token: this.#accessToken, body });
+  }
+
+  deleteDraft(id: string): Promise<void> {
+    return ask(`releases/${id}`, { method: "DELETE", token: this.#accessToken });
   }
 
   /** By the login, which lasts an hour: a session does not reach it. */
@@ -248,7 +259,7 @@ export class Live {
     this.link = report;
     if (report.state === "refused") this.#end(troubleOfCall(report.reason));
     if (report.state === "online" && wasAway) {
-      this.#presence.clear(); // whoever is online is named anew
+      this.#presence.clear(); // the relay sends all online agents again
       void this.listAgents();
     }
     this.#draw();

@@ -1,10 +1,11 @@
-/** The way in: name, password and one-time code. */
+/** The way in: name, password and one-time code; an account without a second factor gets one. */
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Enrol } from "./enrol.ts";
 import { type Live, troubleOfCall } from "./live.ts";
 import { Field, Heading, TroubleBox } from "./parts.ts";
-import { ask, Trouble } from "./rest.ts";
+import { ask, type Trouble } from "./rest.ts";
 
 interface Props {
   /** Why the page before ended, where one did. */
@@ -16,6 +17,7 @@ interface Props {
 export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   const [trouble, setTrouble] = useState(notice);
   const [busy, setBusy] = useState(false);
+  const [enrolling, setEnrolling] = useState<Enrolling | null>(null);
   const [config, setConfig] = useState<AuthConfig | null>(null);
   useEffect(() => {
     ask<AuthConfig>("auth/config").then(setConfig, setTrouble);
@@ -27,7 +29,10 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
     setBusy(true);
     setTrouble(null);
     try {
-      entered(await start(await logIn(new FormData(form))));
+      const given = givenIn(new FormData(form));
+      const login = await logIn(given);
+      if (login.user.api_token === null) setEnrolling({ given, token: login.access_token });
+      else entered(await start(login));
     } catch (error) {
       setTrouble(troubleOfCall(error));
       setBusy(false);
@@ -36,6 +41,12 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
     }
   };
 
+  if (enrolling !== null) {
+    const { given, token } = enrolling;
+    const logInWith = async (code: string) =>
+      entered(await start(await logIn({ ...given, totp_code: code })));
+    return h(Enrol, { token, logIn: logInWith });
+  }
   const must = config?.totp === "required";
   return h(
     "main",
@@ -44,7 +55,7 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
     h(
       "p",
       null,
-      "Look at your agents, and call them. The relay routes what you say and cannot read it: calls are sealed in this page.",
+      "See and call your agents. The relay forwards your calls and cannot read them: this page encrypts them.",
     ),
     h(TroubleBox, { trouble }),
     h(
@@ -95,21 +106,24 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   );
 };
 
-const logIn = async (form: FormData): Promise<LoginAnswer> => {
+interface Given {
+  readonly username: string;
+  readonly password: string;
+  readonly totp_code?: string;
+}
+
+/** In this page's memory until the second factor is set up. */
+interface Enrolling {
+  readonly given: Given;
+  readonly token: string;
+}
+
+const givenIn = (form: FormData): Given => {
   const field = (name: string): string => String(form.get(name) ?? "");
   const code = field("code").replaceAll(" ", "");
-  const body = {
-    username: field("username"),
-    password: field("password"),
-    ...(code === "" ? {} : { totp_code: code }),
-  };
-  const login = await ask<LoginAnswer>("auth/login", { method: "POST", body });
-  if (login.user.api_token === null) {
-    throw new Trouble(
-      "This relay wants a second factor, and this account has none yet.",
-      "Run `blindrelay login` once: it sets one up. Then log in here with its code.",
-      "TOTP_ENROLMENT_REQUIRED",
-    );
-  }
-  return login;
+  const who = { username: field("username"), password: field("password") };
+  return code === "" ? who : { ...who, totp_code: code };
 };
+
+const logIn = (body: Given): Promise<LoginAnswer> =>
+  ask<LoginAnswer>("auth/login", { method: "POST", body });

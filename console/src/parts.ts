@@ -22,7 +22,7 @@ export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Ele
   return h("h1", { ref, tabIndex: -1 }, children);
 };
 
-/** Text in which `…` is what one types. */
+/** Text in which `…` marks what to type. */
 const coded = (text: string): ComponentChildren =>
   text.split("`").map((part, index) => (index % 2 === 1 ? h("code", null, part) : part));
 

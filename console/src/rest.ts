@@ -21,7 +21,7 @@ export class Trouble extends Error {
 const TIMEOUT_MS = 20_000;
 
 export interface Request {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
   readonly token?: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: object;

@@ -11,7 +11,7 @@ export interface FoundSecret {
 const SECRET = /e2e_[0-9A-Za-z]{49}/g;
 
 /**
- * The secret of `agentId`, or of the only agent that the text speaks of. Throws an Error with the
+ * The secret of `agentId`, or of the only agent in the text. Throws an Error with the
  * fix where there is none, or which of several is not clear.
  */
 export const secretIn = (text: string, agentId: string): FoundSecret => {
@@ -24,7 +24,7 @@ export const secretIn = (text: string, agentId: string): FoundSecret => {
   const [agentToken] = found;
   if (agentToken === undefined) {
     throw new Error(
-      "There is no e2e_ secret in the file. A keyring under a passphrase cannot be read here: copy the secret instead.",
+      "There is no e2e_ secret in the file. A keyring that is encrypted with a passphrase cannot be read here: copy the secret instead.",
     );
   }
   const version = /packet_version\W+([12])\b/i.exec(text)?.[1];

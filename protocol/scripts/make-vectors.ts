@@ -3,7 +3,7 @@
  *
  *   node protocol/scripts/make-vectors.ts
  *
- * A test makes them again and compares, so nobody edits them by hand.
+ * A test makes them again and compares, so they cannot be edited by hand.
  */
 import { writeFileSync } from "node:fs";
 import { base64urlFile, jsonFile, tokensFile } from "./vectors/encoding.ts";

@@ -6,7 +6,7 @@
  */
 
 /**
- * `now`: at once, after mending the message or session; `later`: after a wait; `no`: something must
+ * `now`: at once, after fixing the message or session; `later`: after a wait; `no`: something must
  * change first.
  */
 export type RetryAdvice = "now" | "later" | "no";

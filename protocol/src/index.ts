@@ -1,5 +1,7 @@
 export type { ErrorCode, ErrorEntry, RetryAdvice } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
+export type { LinkEvent, LinkState } from "./link-states.ts";
+export { nextLinkState } from "./link-states.ts";
 export type {
   Link,
   LinkEvents,

@@ -53,7 +53,7 @@ export type Random = (length: number) => Uint8Array;
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /**
- * A line for whoever runs the device. Never given secrets or plaintext. `thrown`: what a device
- * program threw, for runtimes that can show its stack.
+ * A line for the operator of the device. Never contains secrets or plaintext. `thrown`: what a
+ * device program threw, for runtimes that can show its stack.
  */
 export type Log = (level: LogLevel, message: string, fields?: object, thrown?: unknown) => void;

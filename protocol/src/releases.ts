@@ -1,6 +1,6 @@
 /**
- * Firmware releases (section 4): the text that is signed, and the order of versions. Whoever signs,
- * the relay that takes an upload and the device that installs it all read the same file.
+ * Firmware releases (section 4): the text that is signed, and the order of versions. Everyone who
+ * signs, the relay that takes an upload and the device that installs it all read the same file.
  *
  * [portable]
  */

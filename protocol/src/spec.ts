@@ -2,7 +2,7 @@
  * Every number and pattern of the wire contract, each with the section of protocol/README.md that
  * fixes it. Local tuning (back-off, queue depths of an SDK) lives in a `defaults.ts` near its use.
  *
- * [portable] runs on Espruino as it stands: see docs/runtimes.md for the dialect.
+ * [portable] runs on Espruino unchanged: see docs/runtimes.md for the dialect.
  */
 
 // Section 1: secrets
@@ -59,7 +59,7 @@ export const RATE_BURST = 2000;
 export const MAX_TAKEOVERS_PER_MINUTE = 5;
 export const TAKEOVER_RETRY_S = 60;
 export const MAX_UNREADABLE_IN_A_ROW = 3;
-/** A message is one frame; whoever splits it has so many, and so long for all of them. */
+/** A message should be one frame; these limit the number and duration of its fragments. */
 export const MAX_FRAGMENTS = 64;
 export const FRAGMENTS_TIMEOUT_MS = 30000;
 /**

@@ -1,7 +1,7 @@
 /**
  * The five secrets of section 1: `prefix || base62(32 bytes), 43 digits || base62(CRC-32 of what
- * stands before it), 6 digits`. The prefix makes a misplaced secret visible, the checksum a
- * mistyped one, before anybody looks it up.
+ * precedes it), 6 digits`. The prefix makes a misplaced secret visible, the checksum a
+ * mistyped one, before it is looked up.
  *
  * [portable]
  */
@@ -118,7 +118,7 @@ export const readToken = (text: string): TokenReading => {
 };
 
 /**
- * Why a text cannot stand where a secret of `expected` kind belongs, as a sentence that names both
+ * Why a text is not a secret of the `expected` kind, as a sentence that names both
  * kinds and never the secret; null where form and checksum are right.
  */
 export const tokenProblem = (text: string, expected: TokenKind): string | null => {

@@ -1,5 +1,5 @@
 /**
- * The relay's two clocks. Timers, deadlines and lock-outs go by the steady one, which no correction
+ * The relay's two clocks. Timers, deadlines and lockouts go by the steady one, which no correction
  * of the machine's time moves; what is written down or compared with what was (expiry, one-time
  * codes, retention) goes by the wall clock, as it is at that moment, so that a glitch ends with its
  * correction.
@@ -23,13 +23,13 @@ export const systemClocks = (
 
 /** Between two looks; a clock that is disciplined by NTP moves by far less. */
 const JUMP_MS = 60_000;
-/** For so long after a jump nothing is forgotten: it may have been a glitch. */
+/** For this long after a jump nothing is deleted: it may have been a glitch. */
 const DISTRUST_MS = 24 * 3_600_000;
 
 export interface ClockWatch {
   /** Looks at both clocks; call it often. True where the wall clock has just jumped. */
   look(): boolean;
-  /** Whether the wall clock has gone steadily for long enough to forget things by. */
+  /** Whether the wall clock has been steady for long enough to delete by it. */
   isTrusted(): boolean;
 }
 

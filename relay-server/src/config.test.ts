@@ -13,6 +13,9 @@ test("every setting has a default", () => {
     trustedProxies: [],
     corsOrigin: [],
     store: "sqlite",
+    bus: "local",
+    busPrefix: "blindrelay",
+    drainDelay: 0,
     releaseKeys: [],
     maxReleaseBytes: 67_108_864,
     logLevel: "info",
@@ -66,7 +69,9 @@ test.each([
 });
 
 test("a file with an unknown setting is refused, unknown variables are not ours", () => {
-  expect(() => readConfig({ data: "d" }, {}, { prot: 1 })).toThrow("knows no prot");
+  expect(() => readConfig({ data: "d" }, {}, { prot: 1 })).toThrow(
+    "unknown setting in the configuration file: prot;",
+  );
   expect(readConfig({ data: "d" }, { BLINDRELAY_URL: "http://x" }).port).toBe(8080);
 });
 
@@ -74,6 +79,15 @@ test("each setting has one flag and one variable", () => {
   expect(flagOf("metricsPort")).toBe("--metrics-port");
   expect(variableOf("metricsPort")).toBe("BLINDRELAY_METRICS_PORT");
   expect(new Set(CONFIG_KEYS.map(variableOf)).size).toBe(CONFIG_KEYS.length);
+});
+
+test.each([
+  ["local", "local"],
+  ["nats://relay:secret@bus:4222", "nats://relay:***@bus:4222"],
+  ["tls://token@bus:4222", "tls://***@bus:4222"],
+])("the bus %s is shown as %s", (bus, shown) => {
+  const store = "postgres://ada@db/relay";
+  expect(maskConfig(readConfig({ data: "d", store, bus })).bus).toBe(shown);
 });
 
 test.each([

@@ -36,7 +36,7 @@ export const Config = Type.Object(
     ),
     trustedProxies: Type.Array(Type.String(), {
       default: [],
-      description: "addresses or ranges, comma-separated, whose X-Forwarded-For is believed",
+      description: "addresses or ranges, comma-separated, whose X-Forwarded-For is trusted",
     }),
     corsOrigin: Type.Array(Type.String({ pattern: "^https?://[^/\\s*]+$" }), {
       default: [],
@@ -48,6 +48,20 @@ export const Config = Type.Object(
       default: "sqlite",
       description: "sqlite (in the data folder), or postgres://...",
     }),
+    bus: Type.String({
+      pattern: "^(local$|(nats|tls)://)",
+      default: "local",
+      description: "local (one relay), or nats://... of the nodes that share the store",
+    }),
+    busPrefix: Type.String({
+      pattern: "^[A-Za-z0-9_-]{1,64}$",
+      default: "blindrelay",
+      description: "first word of the bus's subjects, so that clusters can share a server",
+    }),
+    drainDelay: {
+      ...Type.Integer({ minimum: 0, maximum: 300, default: 0 }),
+      description: "seconds between not being ready and sending peers away, as it ends",
+    },
     releaseKeys: Type.Array(Type.String(), {
       default: [],
       description: "Ed25519 public keys, base64url, comma-separated, whose releases are taken",
@@ -147,7 +161,7 @@ export const readConfig = (
   if (unknown.length > 0) {
     throw new Failure(
       "usage",
-      `the configuration file knows no ${unknown.join(", ")}: it takes ${CONFIG_KEYS.join(", ")}`,
+      `unknown setting in the configuration file: ${unknown.join(", ")}; known are ${CONFIG_KEYS.join(", ")}`,
     );
   }
   const given: Record<string, unknown> = {};
@@ -158,24 +172,35 @@ export const readConfig = (
   given.data ??= defaultDataFolder(environment);
   const config = Value.Default(Config, given);
   if (Value.Check(Config, config)) {
+    if (config.bus !== "local" && config.store === "sqlite") throw new Failure("usage", BUS_ALONE);
     if ((config.tlsCert === undefined) === (config.tlsKey === undefined)) return config;
     throw new Failure("usage", "--tls-cert and --tls-key belong together: give both, or neither");
   }
   throw new Failure("usage", Value.Errors(Config, config).map(describe).join("; "));
 };
 
+const BUS_ALONE =
+  "--bus connects relays that share a store: give --store postgres://... too, or leave it out";
+
 /** The configuration as it may be shown: passwords in addresses are hidden. */
-export const maskConfig = (config: Config): Config => {
-  if (config.store === "sqlite") return config;
+export const maskConfig = (config: Config): Config => ({
+  ...config,
+  store: maskAddress(config.store),
+  bus: maskAddress(config.bus),
+});
+
+const maskAddress = (address: string): string => {
+  if (!address.includes("://")) return address;
   // A password with a "#" or "/" that was not escaped: who knows where it ends.
-  if (!URL.canParse(config.store))
-    return { ...config, store: config.store.replace(/:.*/s, "://***") };
-  const store = new URL(config.store);
-  if (store.password !== "") store.password = "***";
-  for (const name of store.searchParams.keys()) {
-    if (/pass|key|secret/i.test(name)) store.searchParams.set(name, "***");
+  if (!URL.canParse(address)) return address.replace(/:.*/s, "://***");
+  const url = new URL(address);
+  if (url.password !== "") url.password = "***";
+  // NATS takes a token as a user without a password.
+  else if (url.username !== "" && !url.protocol.startsWith("postgres")) url.username = "***";
+  for (const name of url.searchParams.keys()) {
+    if (/pass|key|secret/i.test(name)) url.searchParams.set(name, "***");
   }
-  return { ...config, store: String(store) };
+  return String(url);
 };
 
 /** Flags and variables are text: numbers and lists are read out of it. */

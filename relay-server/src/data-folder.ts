@@ -1,6 +1,7 @@
 /**
  * The default data folder: where each system keeps a program's state for one person, so that
- * neither store nor master key lies in the folder a command happens to run in, such as a checkout.
+ * neither store nor master key ends up in the folder a command happens to run in, such as a
+ * checkout.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -27,7 +28,7 @@ export const defaultDataFolder = (
   home: string = homedir(),
 ): string => join(stateFolder(environment, platform, home), "blindrelay", "relay");
 
-/** Whoever keeps the data folder in a repository all the same does not commit the master key. */
+/** So that the master key is not committed if the data folder is in a repository. */
 export const hideFromGit = (data: string): void => {
   const file = join(data, ".gitignore");
   if (existsSync(data) && !existsSync(file)) writeFileSync(file, "*\n", { mode: 0o600 });

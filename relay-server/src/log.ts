@@ -37,9 +37,9 @@ export const createLog = (level: string, out: DestinationStream = standardError(
   );
 
 /**
- * Standard error, whatever its reader does: nobody waits for one that is slow, and one that is gone
- * ends the log and nothing else. Not pino's own destination, which holds any number of lines for a
- * reader that stands still, and at exit tries for ever to write them to one that is gone.
+ * Standard error, whatever its reader does: a slow one delays nothing, and one that is gone ends
+ * only the log. Not pino's own destination, which holds any number of lines for a
+ * stalled reader, and at exit tries endlessly to write them to one that is gone.
  */
 export class LogStream implements DestinationStream {
   readonly #fd: number;

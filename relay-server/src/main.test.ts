@@ -106,7 +106,7 @@ describe("init", () => {
     expect(help.replace(/\s+/g, "")).toContain(`(default:${folder}`);
   });
 
-  test("without --json it speaks to a person", async () => {
+  test("without --json it prints text for people", async () => {
     const made = await run([...INIT().slice(0, -1), "--no-totp"], PASSWORD);
     expect(made.code).toBe(0);
     expect(made.out).toContain("the admin ada");
@@ -180,7 +180,7 @@ describe("start", () => {
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 
-  test("refuses a folder that another relay has, and takes it once that one is dead", async () => {
+  test("refuses a folder that another relay uses, and accepts it once that one has ended", async () => {
     await make();
     const { child } = await start();
     const refused = await run(["start", "--data", data, "--port", "0", "--metrics-port", "0"]);

@@ -16,7 +16,7 @@ const fail = (error: unknown): never => {
   const failure =
     error instanceof Failure
       ? error
-      : new Failure("fault", `a fault of blindrelay-server: ${(error as Error)?.stack ?? error}`);
+      : new Failure("fault", `a bug in blindrelay: ${(error as Error)?.stack ?? error}`);
   process.stderr.write(`blindrelay-server: ${failure.message}\n`);
   process.exit(failure.exitCode);
 };

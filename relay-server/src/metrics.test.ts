@@ -1,21 +1,52 @@
-/** `/metrics`: both kinds of lock-out are counted, and what cannot be collected ends no relay. */
+/** `/metrics`: both kinds of lockout are counted, and what cannot be collected ends no relay. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { UsernameLockout } from "./control/username-lockout.ts";
+import { World } from "./core/harness.ts";
 import type { HubStats } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { newTimings } from "./ops/durations.ts";
 
-test("a name that is guessed from many addresses is counted apart from addresses shut out", async () => {
+test("a name that is guessed from many addresses is counted apart from locked addresses", async () => {
   const [lockout, names] = [new Lockout(), new UsernameLockout()];
   const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings());
   for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
   const shown = (name: string) => registry.getSingleMetricAsString(name);
   expect(await shown("blindrelay_name_lockouts_total")).toContain("_total 1");
   expect(await shown("blindrelay_lockouts_total")).toContain("_total 0");
+});
+
+test("a scrape visits no connection, however many there are, but those with a queue", async () => {
+  const world = new World();
+  world.user("ann", "lamp");
+  const client = world.client("ann");
+  for (let i = 0; i < 50; i++) world.user("ann", `a${i}`);
+  const peers = Array.from({ length: 50 }, (_, i) => world.agent(`a${i}`));
+  const lamp = world.agent("lamp");
+  lamp.stalled = true;
+  client.say({ type: "relay", payload: "x", agent_id: "lamp" });
+  let visits = 0;
+  for (const { connection } of [client, ...peers, lamp]) {
+    for (const [name, value] of Object.entries(connection)) {
+      const get = () => {
+        visits += 1;
+        return value;
+      };
+      Object.defineProperty(connection, name, { get });
+    }
+  }
+  const { lockout } = world;
+  const names = new UsernameLockout();
+  const registry = relayMetrics(() => world.hub.stats(), { lockout, names }, newTimings());
+  const text = await registry.metrics();
+  expect(text).toContain('blindrelay_connections{type="agent"} 51');
+  expect(text).toMatch(/blindrelay_queue_bytes [1-9]/);
+  expect(visits).toBeLessThanOrEqual(1);
+  expect(text).not.toContain("nodejs_active_"); // which list all sockets
+  if (process.platform === "linux") expect(text).toMatch(/process_open_fds [1-9]/);
 });
 
 test("what cannot be collected is a 500 and a line in the log, and the next try is free", async () => {

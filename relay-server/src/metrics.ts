@@ -1,7 +1,8 @@
 /**
- * `/metrics` on a port of its own (section 4), so that an operator's scraper needs no place among
- * the relay's guests. What the hub counts is read when somebody asks, never pushed.
+ * `/metrics` on its own port (section 4), so that a scraper needs no access to the public port. The
+ * hub's counters are read on request, never pushed.
  */
+import { statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { Logger } from "pino";
 import {
@@ -17,14 +18,57 @@ import { registerDurations, type Timings } from "./ops/durations.ts";
 
 const PATH = "/metrics";
 
+/** Of prom-client's own: each scrape would list all sockets for them. */
+const LISTS = ["handles", "requests", "resources"].flatMap((what) => [
+  `nodejs_active_${what}`,
+  `nodejs_active_${what}_total`,
+]);
+
+const OPEN_FILES = "/proc/self/fd";
+
+/**
+ * prom-client lists the folder of open files, which takes 10 ms for 10,000. Linux from 6.2 on says
+ * their number as the folder's size; where it does not, prom-client's way stays.
+ */
+const countOpenFiles = (registry: Registry): void => {
+  const count = () => statSync(OPEN_FILES, { throwIfNoEntry: false })?.size ?? 0;
+  if (count() === 0) return;
+  registry.removeSingleMetric("process_open_fds");
+  new Gauge({
+    name: "process_open_fds",
+    help: "Number of open file descriptors.",
+    registers: [registry],
+    collect() {
+      this.set(count());
+    },
+  });
+};
+
+/** The same figures for all who ask in one turn, as a scrape does. */
+const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
+  let figures: HubStats | null = null;
+  return () => {
+    if (figures === null) {
+      figures = read();
+      queueMicrotask(() => {
+        figures = null;
+      });
+    }
+    return figures;
+  };
+};
+
 /** The registry over a hub and the counters of failures that it shares with REST. */
 export const relayMetrics = (
-  stats: () => HubStats,
+  readStats: () => HubStats,
   { lockout, names }: Pick<ControlContext, "lockout" | "names">,
   timings: Timings,
 ): Registry => {
+  const stats = oncePerTurn(readStats);
   const registry = new Metrics();
   collectDefaultMetrics({ register: registry }); // process, heap and event-loop delay
+  for (const name of LISTS) registry.removeSingleMetric(name);
+  countOpenFiles(registry);
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
       name: `blindrelay_${name}`,
@@ -84,10 +128,10 @@ export const relayMetrics = (
   counter("auth_failures", "Failed auths on /wss.", () => stats().counters.authFailures);
   counter(
     "counted_failures",
-    "Failures that counted towards a lock-out, REST and /wss together.",
+    "Failures that counted towards a lockout, REST and /wss together.",
     () => lockout.failures,
   );
-  counter("lockouts", "Addresses shut out.", () => lockout.lockouts);
+  counter("lockouts", "Addresses locked out.", () => lockout.lockouts);
   counter(
     "name_lockouts",
     "User names shut to all addresses but those that they logged in from.",
@@ -115,7 +159,7 @@ export const relayMetrics = (
   registerDurations(
     registry,
     "blindrelay_routing_seconds",
-    "From a message that was read whole until it is queued or refused.",
+    "From bytes that were read until their messages are queued or refused, of one read in 16.",
     [{ labels: {}, durations: timings.routed }],
   );
   return registry;

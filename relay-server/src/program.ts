@@ -3,6 +3,7 @@
  * does is loaded when it runs, so that `--help` needs neither a database nor a web server.
  */
 import { readFileSync } from "node:fs";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import {
@@ -59,7 +60,7 @@ export const makeProgram = (): Command => {
     .exitOverride()
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a fault of ours.",
+      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay.",
     );
   addInit(program);
   addStart(program);
@@ -128,12 +129,12 @@ const addStart = (program: Command): void => {
       import("./server.ts"),
     ]);
     const log = createLog(config.logLevel);
-    // Before anybody learns that we run: a signal that comes early must drain too.
+    // Before the relay is announced: an early signal must drain too.
     const signalled = firstSignal(log);
     const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
     const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };
     process.on("SIGHUP", () => server.reloadTls());
-    process.stdout.on("error", () => undefined); // nobody reads it any more; the relay runs on
+    process.stdout.on("error", () => undefined); // its reader is gone; the relay keeps running
     process.stdout.write(`${JSON.stringify(listening)}\n`);
     const failure = await Promise.race([signalled, server.failed]);
     await server.stop();
@@ -143,7 +144,7 @@ const addStart = (program: Command): void => {
 
 const readFile = (path: string): Record<string, unknown> => {
   try {
-    const value: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const value = parseJson(readFileSync(path, "utf8"));
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       return value as Record<string, unknown>;
     }

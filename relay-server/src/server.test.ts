@@ -213,7 +213,7 @@ test("disabling a user by command ends the links of clients and agents of a rela
   await expect(setDisabled({ data }, "nobody", true)).rejects.toThrow("no user nobody");
 });
 
-test("the master key is not rotated under a relay that runs; agents live on by the grace", async () => {
+test("the master key is not rotated under a running relay; agents continue within the grace period", async () => {
   const account = (await logIn()).body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
   await expect(rekey({ data, graceDays: 1 })).rejects.toThrow("another relay runs");
@@ -337,7 +337,7 @@ test("an upgrade elsewhere than on /wss is an ordinary request", async () => {
   answer.resume();
 });
 
-test("a stop tells everybody to come back, closes with 1012, and remembers what was written", async () => {
+test("a stop sends RESTARTING to all links, closes with 1012, and keeps what was written", async () => {
   const account = (await logIn()).body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
   const device = await asAgent(agent);
@@ -399,7 +399,7 @@ test("a port that is taken is named with its fix", async () => {
   taken.close();
 });
 
-test("a request that has begun when the relay stops is answered, and who only listens is let go", async () => {
+test("a request in progress when the relay stops is answered, and idle connections are closed", async () => {
   const { hostname, port } = new URL(server.url);
   const silent = connectTcp(Number(port), hostname).resume();
   await once(silent, "connect");

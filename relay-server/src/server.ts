@@ -6,13 +6,17 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import pkg from "../package.json" with { type: "json" };
+import { type OpenBus, openBus } from "./bus/open.ts";
 import { type Clocks, clockWatch, systemClocks } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
-import { controlContext, type Links } from "./control/context.ts";
+import { controlContext } from "./control/context.ts";
 import { openAlone } from "./control/data-dir.ts";
 import { storeLookups } from "./control/hub-lookups.ts";
+import { NoticeBoard } from "./control/notice-board.ts";
+import type { UsernameLockout } from "./control/username-lockout.ts";
 import { storeWriteBehind } from "./control/write-behind.ts";
 import type { Hub } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
@@ -24,23 +28,24 @@ import type { Figures } from "./http/context.ts";
 import { createLog } from "./log.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
-import { openTls } from "./ops/tls.ts";
+import { openTls, type Tls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
-import { listNotices } from "./store/notices.ts";
-import type { Db } from "./store/open.ts";
+import type { Notice } from "./store/notices.ts";
 import { applyRetention } from "./store/retention.ts";
+import { reserveRequests } from "./store/sessions.ts";
 import { readSetting } from "./store/settings.ts";
-import type { NoticeRow } from "./store/tables.ts";
-import { disabledUsers } from "./store/users.ts";
 import { runHub } from "./ws/hub-driver.ts";
+import { writeLinks } from "./ws/link.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** How often what the hub left behind is written, and what commands did is noticed. */
 const FLUSH_MS = 1000;
-/** How often the store is looked through for what was kept long enough. */
+/** How often retention is applied to the store. */
 const FORGET_MS = 3_600_000;
 /** Long enough for 10,000 links at the hub's pace, short enough for a supervisor's patience. */
 const DRAIN_TIMEOUT_MS = 15_000;
+/** The same for a node of several, which holds each link until its peer has gone elsewhere. */
+const MOVE_TIMEOUT_MS = 27_000;
 
 export interface RunningServer {
   /** `http://host:port` of REST and `/wss`; `https://` with a certificate. */
@@ -48,12 +53,12 @@ export interface RunningServer {
   /** `http://host:port/metrics`. */
   readonly metricsUrl: string;
   readonly hub: Hub;
-  /** Settles where the relay cannot go on, and has begun to stop. */
+  /** Settles if the relay cannot continue, and has begun to stop. */
   readonly failed: Promise<Failure>;
   /** Reads the certificate's files again, where there are any. */
   reloadTls(): void;
   /**
-   * Drains: links are told to come back and closed with 1012, then everything ends. Once is enough.
+   * Drains: links get `RESTARTING` and are closed with 1012, then everything ends. Idempotent.
    */
   stop(): Promise<void>;
 }
@@ -78,61 +83,105 @@ export const startServer = async (
   const config = readConfig(settings);
   const log = ports.log ?? createLog(config.logLevel);
   const clocks = ports.clocks ?? systemClocks();
-  const { steadyMs, wallMs } = clocks;
   const addressOf = addresses(config, log);
   const keys = trustedKeys(config);
-  const { tlsCert, tlsKey } = config;
-  const tls =
-    tlsCert === undefined || tlsKey === undefined
-      ? null
-      : openTls({ cert: tlsCert, key: tlsKey }, log);
-  const data = await openAlone({ ...config, masterKey: ports.masterKey }).catch(
-    (error: unknown) => {
-      tls?.stop();
-      throw error;
-    },
-  );
-  const { store } = data;
-  for (const path of exposedPaths(config.data, config.store === "sqlite", ports.masterKey)) {
+  const tls = certificate(config, log);
+  const { masterKey } = ports;
+  const data = await openAlone({ ...config, masterKey }).catch((error: unknown) => {
+    tls?.stop();
+    throw error;
+  });
+  for (const path of exposedPaths(config.data, config.store === "sqlite", masterKey)) {
     log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
   }
+  const bus = await openBus(config, clocks.steadyMs, log).catch(async (error: unknown) => {
+    tls?.stop();
+    await data.store.close();
+    throw error;
+  });
+  const parts = await assemble({ config, log, clocks, addressOf, keys, tls, data, bus });
+  try {
+    await listening("", parts.app.listen({ host: config.host, port: config.port }));
+    parts.metrics.listen(config.metricsPort, config.metricsHost);
+    await listening("metrics-", once(parts.metrics, "listening"));
+  } catch (error) {
+    await parts.end();
+    throw error;
+  }
+  return run(parts);
+};
 
-  const writeBehind = storeWriteBehind(store);
+/** What a relay is assembled from. */
+interface Ground {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clocks: Clocks;
+  readonly addressOf: AddressReader;
+  readonly keys: ReleaseKeys;
+  readonly tls: Tls | null;
+  readonly data: Awaited<ReturnType<typeof openAlone>>;
+  readonly bus: OpenBus | null;
+}
+
+type Parts = Awaited<ReturnType<typeof assemble>>;
+
+/** Hub, REST and metrics over one store. Nothing listens yet. */
+const assemble = async (ground: Ground) => {
+  const { config, log, clocks, addressOf, tls, data, bus } = ground;
+  const { store } = data;
+  const { steadyMs } = clocks;
+  const writeBehind = storeWriteBehind(store, bus?.node ?? null);
   const lockout = new Lockout();
-  const { maxMessageBytes, outboxBytes, ratePerSecond, rateBurst } = config;
-  const { waitingPerAddress, clientsPerUser } = config;
+  const limits = {
+    maxMessageBytes: config.maxMessageBytes,
+    outboxBytes: config.outboxBytes,
+    ratePerSecond: config.ratePerSecond,
+    rateBurst: config.rateBurst,
+    waitingPerAddress: config.waitingPerAddress,
+    clientsPerUser: config.clientsPerUser,
+  };
   const running = runHub({
     lookups: storeLookups(store),
     writeBehind,
     lockout,
-    limits: {
-      maxMessageBytes,
-      outboxBytes,
-      ratePerSecond,
-      rateBurst,
-      waitingPerAddress,
-      clientsPerUser,
-    },
+    limits,
     clocks,
     log,
+    ...(bus === null
+      ? {}
+      : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
   });
   const { hub } = running;
+  const board = await NoticeBoard.open(
+    store.db,
+    (notice) => {
+      log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
+      actOn(hub, lockout, context.names, steadyMs)(notice);
+    },
+    steadyMs,
+  );
   const context = controlContext({
     ...data,
     lockout,
-    links: links(hub, steadyMs),
-    nowMs: wallMs,
+    links: {
+      isOnline: (agentId, node) =>
+        hub.isOnline(agentId) || (node !== null && (bus?.cluster.isLive(node) ?? false)),
+      act: (notices) => {
+        for (const notice of notices) board.take(notice);
+        bus?.cluster.post(notices);
+      },
+    },
+    nowMs: clocks.wallMs,
     steadyMs,
     quotas: config,
   });
+  bus?.cluster.attach(hub, { board, lockout, names: context.names });
   const startedAtMs = steadyMs();
   const loopDelay = monitorEventLoopDelay();
   loopDelay.enable();
-  let draining = false;
-  const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
+  const life = { draining: false };
   const settle = () =>
-    writeBehind.flush().catch(complain("cannot write request counts and last-seen times"));
-  const isReady = async () => !draining && (await store.isReady());
+    writeBehind.flush().catch(complaint(log, "cannot write request counts and last-seen times"));
   const app = buildApp(
     {
       ...context,
@@ -140,22 +189,22 @@ export const startServer = async (
       publicUrl: config.publicUrl ?? null,
       corsOrigins: config.corsOrigin,
       version: pkg.version,
-      releaseKeys: keys,
+      releaseKeys: ground.keys,
       maxReleaseBytes: config.maxReleaseBytes,
-      figures: () => figures(hub, startedAtMs, loopDelay),
+      figures: () => figures(hub, bus, startedAtMs, loopDelay),
+      writeLinks,
       settle,
-      isReady,
+      isReady: async () => !life.draining && (await store.isReady()),
     },
     log,
     tls?.serve,
   );
   await app.ready();
-  attachUpgrade(app.server, running, { addressOf, maxMessageBytes });
+  attachUpgrade(app.server, running, { addressOf, ...limits });
   const metrics = metricsServer(
     relayMetrics(() => hub.stats(), context, running.timings),
     log,
   );
-
   const end = async () => {
     tls?.stop();
     loopDelay.disable();
@@ -163,75 +212,76 @@ export const startServer = async (
     await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
+    bus?.cluster.leaveAll();
+    await bus?.close();
     await settle(); // or the log says what was lost
     await store.close();
   };
-  try {
-    await listening("", app.listen({ host: config.host, port: config.port }));
-    metrics.listen(config.metricsPort, config.metricsHost);
-    await listening("metrics-", once(metrics, "listening"));
-  } catch (error) {
-    await end();
-    throw error;
-  }
+  return { ...ground, running, hub, board, context, app, metrics, life, settle, end };
+};
 
-  let fail: (failure: Failure) => void = () => undefined;
-  const failed = new Promise<Failure>((resolve) => {
-    fail = resolve;
-  });
-  const watch = clockWatch(clocks);
-  const endThem = endDisabled(hub, store.db, steadyMs);
-  const readNotices = await noticeReader(store.db, (notice) => {
-    log.info({ kind: notice.kind, subject: notice.subject }, "a command asks");
-    if (notice.kind === "end_clients") hub.endClients(notice.subject, "REVOKED", steadyMs());
-    else {
-      lockout.forgive(notice.subject);
-      context.names.forgive(notice.subject);
-    }
-  });
-  const timers = [
-    setInterval(() => readNotices().catch(complain("cannot look for notices")), FLUSH_MS),
-    setInterval(() => endThem().catch(complain("cannot look for disabled users")), FLUSH_MS),
-    setInterval(() => watchKey().catch(complain("cannot look at the key's check")), FLUSH_MS),
-    setInterval(settle, FLUSH_MS),
-    setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
-    setInterval(
-      () =>
-        watch.isTrusted() &&
-        applyRetention(store.patient, wallMs()).catch(complain("cannot tidy the store")),
-      FORGET_MS,
-    ),
-  ];
-  const stop = async () => {
-    draining = true;
+/** Starts the timers of a relay that listens. */
+const run = async (parts: Parts): Promise<RunningServer> => {
+  const { log, life, tls, data, hub } = parts;
+  const { promise: failed, resolve: fail } = Promise.withResolvers<Failure>();
+  const watchKey = async () => {
+    if (life.draining) return;
+    if ((await readSetting(data.store.db, "master_key_check")) === data.secrets.check()) return;
+    log.fatal(KEY_ROTATED);
+    fail(new Failure("refused", KEY_ROTATED));
+    await stop();
+  };
+  const timers = startTimers(parts, watchKey);
+  const drainAndEnd = async () => {
+    life.draining = true;
     log.info("draining");
-    await running.drain(DRAIN_TIMEOUT_MS);
+    await sleep(parts.config.drainDelay * 1000);
+    await parts.running.drain(parts.bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS);
     for (const timer of timers) clearInterval(timer);
-    await end();
+    await parts.end();
     log.info("stopped");
   };
   let stopped: Promise<void> | null = null;
-  const watchKey = async () => {
-    if (draining || (await readSetting(store.db, "master_key_check")) === data.secrets.check()) {
-      return;
-    }
-    log.fatal(KEY_ROTATED);
-    fail(new Failure("refused", KEY_ROTATED));
-    stopped ??= stop();
-    await stopped;
+  const stop = () => {
+    stopped ??= drainAndEnd();
+    return stopped;
   };
   return {
-    url: urlOf(app.server, tls === null ? "http" : "https"),
-    metricsUrl: `${urlOf(metrics, "http")}/metrics`,
+    url: urlOf(parts.app.server, tls === null ? "http" : "https"),
+    metricsUrl: `${urlOf(parts.metrics, "http")}/metrics`,
     hub,
     failed,
     reloadTls: () => tls?.reload(),
-    stop: () => {
-      stopped ??= stop();
-      return stopped;
-    },
+    stop,
   };
 };
+
+/** What is looked after while the relay runs. */
+const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
+  const { log, clocks, data, bus, board, settle } = parts;
+  const { patient } = data.store;
+  const watch = clockWatch(clocks);
+  const every = (ms: number, what: string, work: () => Promise<unknown>) =>
+    setInterval(() => work().catch(complaint(log, what)), ms);
+  return [
+    every(FLUSH_MS, "cannot look for notices", () => board.look()),
+    ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
+    every(FLUSH_MS, "cannot look at the key's check", watchKey),
+    setInterval(settle, FLUSH_MS),
+    setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
+    every(FORGET_MS, "cannot tidy the store", async () => {
+      if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
+    }),
+  ];
+};
+
+const complaint = (log: Logger, what: string) => (error: unknown) =>
+  log.error({ err: error }, what);
+
+const certificate = ({ tlsCert, tlsKey }: Config, log: Logger): Tls | null =>
+  tlsCert === undefined || tlsKey === undefined
+    ? null
+    : openTls({ cert: tlsCert, key: tlsKey }, log);
 
 const addresses = (config: Config, log: Logger): AddressReader => {
   try {
@@ -254,9 +304,10 @@ const trustedKeys = (config: Config): ReleaseKeys => {
   }
 };
 
-/** The histogram is in nanoseconds, and begins anew with each reading. */
+/** The histogram is in nanoseconds, and restarts with each reading. */
 const figures = (
   hub: Hub,
+  bus: OpenBus | null,
   startedAtMs: number,
   delay: ReturnType<typeof monitorEventLoopDelay>,
 ): Figures => {
@@ -268,46 +319,34 @@ const figures = (
     maxMs: ms(delay.max),
   };
   delay.reset();
-  return { hub: hub.stats(), startedAtMs, eventLoopDelay };
+  return { hub: hub.stats(), others: bus?.cluster.figures() ?? [], startedAtMs, eventLoopDelay };
 };
 
-/** Why a relay cannot go on: what it would derive now is not what the next one derives. */
+/** A relay cannot continue then: it would derive other tokens than the next one. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
 const CLOCK_JUMPED = "the machine's clock jumped: nothing is forgotten by it for a day";
 
-/** Ends the links of users that a command disabled while the relay runs. */
-const endDisabled = (hub: Hub, db: Db, nowMs: () => number): (() => Promise<void>) => {
-  let known = new Set<string>();
-  return async () => {
-    const disabled = new Set(await disabledUsers(db));
-    for (const userId of disabled) if (!known.has(userId)) hub.endUser(userId, "REVOKED", nowMs());
-    known = disabled;
+/** What a notice asks of this relay. */
+const actOn = (
+  hub: Hub,
+  lockout: Lockout,
+  names: UsernameLockout,
+  nowMs: () => number,
+): ((notice: Notice) => void) => {
+  const acts: { readonly [kind in Notice["kind"]]: (subject: string) => void } = {
+    unlock: (subject) => {
+      lockout.forgive(subject);
+      names.forgive(subject);
+    },
+    end_agent: (agentId) => hub.endAgent(agentId, "REVOKED", nowMs()),
+    forget_agent: (agentId) => hub.forgetAgent(agentId, "REVOKED", nowMs()),
+    end_clients: (userId) => hub.endClients(userId, "REVOKED", nowMs()),
+    end_user: (userId) => hub.endUser(userId, "REVOKED", nowMs()),
+    end_session: (sessionHash) => hub.endSession(sessionHash, "REVOKED", nowMs()),
   };
+  return ({ kind, subject }) => acts[kind](subject);
 };
-
-/** Hands each notice that was posted since the start to `act`, once. */
-const noticeReader = async (
-  db: Db,
-  act: (notice: NoticeRow) => void,
-): Promise<() => Promise<void>> => {
-  let known = new Set((await listNotices(db)).map(({ id }) => id));
-  return async () => {
-    const notices = await listNotices(db);
-    for (const notice of notices) if (!known.has(notice.id)) act(notice);
-    known = new Set(notices.map(({ id }) => id));
-  };
-};
-
-/** The hub's commands as the control plane knows them. */
-const links = (hub: Hub, nowMs: () => number): Links => ({
-  isOnline: (agentId) => hub.isOnline(agentId),
-  endAgent: (agentId) => hub.endAgent(agentId, "REVOKED", nowMs()),
-  forgetAgent: (agentId) => hub.forgetAgent(agentId, "REVOKED", nowMs()),
-  endClients: (userId) => hub.endClients(userId, "REVOKED", nowMs()),
-  endUser: (userId) => hub.endUser(userId, "REVOKED", nowMs()),
-  endSession: (sessionHash) => hub.endSession(sessionHash, "REVOKED", nowMs()),
-});
 
 /**
  * What node says where it is the address that cannot be listened on, and no other port would help.

@@ -13,8 +13,8 @@ export interface SignalSource {
 
 /**
  * Resolves with the first SIGTERM or SIGINT. A second one is ignored, because npm and a terminal's
- * Ctrl-C send two; whoever asks a third time, that late, does not want to wait any longer, and gets
- * the exit code of a process that the signal ended.
+ * Ctrl-C send two; a third one that late means that the user does not want to wait any longer, and
+ * gets the exit code of a process that the signal ended.
  */
 export const firstSignal = (
   log: Pick<Logger, "warn">,

@@ -10,7 +10,7 @@ import { RULES } from "./rules.ts";
 const packageJson = (name: string, exports: Record<string, string>): string =>
   JSON.stringify({ name: `@blindrelay/${name}`, exports });
 
-const DOORS = {
+const PACKAGES = {
   "protocol/package.json": packageJson("protocol", {
     ".": "./src/index.ts",
     "./schema": "./src/schema/index.ts",
@@ -35,16 +35,16 @@ const check = (files: Record<string, string>): string[] =>
   violationsOf(files).map(({ path, line, what }) => `${path}:${line} ${what}`);
 
 const violationsOf = (files: Record<string, string>) =>
-  checkBoundaries(new Map(Object.entries({ ...DOORS, ...files })));
+  checkBoundaries(new Map(Object.entries({ ...PACKAGES, ...files })));
 
 test("the small workspace itself breaks nothing", () => {
   expect(check({})).toEqual([]);
 });
 
 describe("the relay is blind", () => {
-  test.each(["crypto", "session", "suites/node"])("it may not load protocol/%s", (door) => {
+  test.each(["crypto", "session", "suites/node"])("it may not load protocol/%s", (entry) => {
     const found = violationsOf({
-      "relay-server/src/ws/connection.ts": `\nimport "@blindrelay/protocol/${door}";`,
+      "relay-server/src/ws/connection.ts": `\nimport "@blindrelay/protocol/${entry}";`,
     });
     expect(found[0]).toMatchObject({
       rule: "the relay is blind",
@@ -53,7 +53,7 @@ describe("the relay is blind", () => {
     });
   });
 
-  test("nor through other files and packages, and the chain is told", () => {
+  test("nor through other files and packages, and the chain is reported", () => {
     const [found, ...others] = violationsOf({
       "relay-server/src/main.ts": `import "./ws/connection.ts";`,
       "relay-server/src/ws/connection.ts": `import { A } from "@blindrelay/protocol/schema";`,
@@ -89,7 +89,7 @@ describe("the relay is blind", () => {
 
   test.each([
     ["a computed name", "import(name);", "the name is computed"],
-    ["a missing door", `import "@blindrelay/protocol/keys";`, "has no door ./keys"],
+    ["a missing entry point", `import "@blindrelay/protocol/keys";`, "has no entry point ./keys"],
     ["a missing file", `import "./gone.ts";`, "relay-server/src/gone.ts is not there"],
   ])("%s could lead anywhere and is refused", (_, text, why) => {
     expect(check({ "relay-server/src/main.ts": text })).toEqual([expect.stringContaining(why)]);
@@ -290,13 +290,13 @@ describe("the proof knows the specification only", () => {
     expect(inProof(text, "test/src/contract/a.ts").length).toBeGreaterThan(0);
   });
 
-  test("Node, vitest, its own files and the relay's door are allowed", () => {
+  test("Node, vitest, its own files and the relay's entry point are allowed", () => {
     const text = `import "node:net"; import "vitest"; import "@blindrelay/relay-server";`;
     expect(inProof(`${text} import "../specification/raw-http.ts";`)).toEqual([]);
   });
 });
 
-describe("the arrows between packages", () => {
+describe("imports between packages", () => {
   test.each([
     ["protocol", "agent-sdk"],
     ["agent-sdk", "client-sdk"],
@@ -306,7 +306,7 @@ describe("the arrows between packages", () => {
     ["client-sdk", "simulator"],
     ["simulator", "tools"],
   ])("%s may not import %s", (from, to) => {
-    const rules = RULES.filter((rule) => rule.kind === "arrows");
+    const rules = RULES.filter((rule) => rule.kind === "packages");
     const files = new Map([[`${from}/src/a.ts`, `\nimport "@blindrelay/${to}";`]]);
     expect(checkBoundaries(files, rules)).toMatchObject([
       { path: `${from}/src/a.ts`, line: 2, what: expect.stringContaining(`imports ${to}`) },
@@ -338,18 +338,18 @@ describe("the arrows between packages", () => {
   });
 });
 
-describe("no circles", () => {
+describe("no cycles", () => {
   test("two files that import each other, if only for a type", () => {
     const found = check({
       "tools/src/serial/a.ts": `import { b } from "./b.ts"; export type A = number;`,
       "tools/src/serial/b.ts": `import type { A } from "./a.ts"; export const b: A = 1;`,
     });
     expect(found).toEqual([
-      "tools/src/serial/a.ts:1 a circle: tools/src/serial/a.ts -> tools/src/serial/b.ts -> tools/src/serial/a.ts",
+      "tools/src/serial/a.ts:1 a cycle: tools/src/serial/a.ts -> tools/src/serial/b.ts -> tools/src/serial/a.ts",
     ]);
   });
 
-  test("two rooms that import each other, though no two files do", () => {
+  test("two folders that import each other, though no two files do", () => {
     const [found, ...others] = violationsOf({
       "tools/src/serial/a.ts": `import "../flash/a.ts";`,
       "tools/src/serial/b.ts": "",
@@ -358,8 +358,8 @@ describe("no circles", () => {
     });
     expect(others).toEqual([]);
     expect(found).toMatchObject({
-      rule: "no circles of rooms",
-      what: "a circle: tools/src/flash -> tools/src/serial -> tools/src/flash",
+      rule: "no cycles of folders",
+      what: "a cycle: tools/src/flash -> tools/src/serial -> tools/src/flash",
     });
     expect(found?.chain).toContain("tools/src/flash/b.ts:2");
   });
@@ -374,7 +374,7 @@ describe("no circles", () => {
     expect(found).toEqual([]);
   });
 
-  test("one room may use another, down the house", () => {
+  test("one folder may import another that does not import it", () => {
     const found = check({
       "tools/src/serial/a.ts": `import "../flash/a.ts"; import "./b.ts";`,
       "tools/src/serial/b.ts": `import "../flash/a.ts";`,
@@ -392,7 +392,7 @@ describe("the program", () => {
   const run = (files: Record<string, string>) => {
     const root = mkdtempSync(join(tmpdir(), "boundaries-"));
     onTestFinished(() => rmSync(root, { recursive: true }));
-    for (const [path, text] of Object.entries({ ...DOORS, ...files })) {
+    for (const [path, text] of Object.entries({ ...PACKAGES, ...files })) {
       mkdirSync(dirname(join(root, path)), { recursive: true });
       writeFileSync(join(root, path), text);
     }

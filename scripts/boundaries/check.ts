@@ -5,7 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { matchesGlob, resolve } from "node:path";
-import { fileCircles, roomCircles } from "./circles.ts";
+import { fileCycles, folderCycles } from "./cycles.ts";
 import {
   buildGraph,
   type Edge,
@@ -17,11 +17,11 @@ import {
 } from "./graph.ts";
 import { findImpurities } from "./purity.ts";
 import {
-  type ArrowsRule,
-  type CirclesRule,
   type ConfinedRule,
+  type CyclesRule,
   IMPURE_GLOBALS,
   type ImportersRule,
+  type PackagesRule,
   type PureRule,
   type ReachRule,
   RULES,
@@ -55,8 +55,8 @@ export function checkBoundaries(files: Files, rules: readonly Rule[] = RULES): V
     if (rule.kind === "reach") violations.push(...checkReach(graph, rule));
     else if (rule.kind === "pure") violations.push(...checkPure(graph, rule));
     else if (rule.kind === "confined") violations.push(...checkConfined(graph, rule));
-    else if (rule.kind === "arrows") violations.push(...checkArrows(graph, rule));
-    else if (rule.kind === "circles") violations.push(...checkCircles(graph, rule));
+    else if (rule.kind === "packages") violations.push(...checkPackages(graph, rule));
+    else if (rule.kind === "cycles") violations.push(...checkCycles(graph, rule));
     else violations.push(...checkImporters(graph, rule));
   }
   return violations;
@@ -85,7 +85,7 @@ function checkPure(graph: Graph, rule: PureRule): Violation[] {
     const { target } = edge;
     if (target.kind === "file" && !matches(target.path, TEST_FILES)) {
       if (inside(target.path)) return true;
-      if (matches(target.path, rule.doors)) return false;
+      if (matches(target.path, rule.notFollowed)) return false;
     }
     violations.push(found(rule, chain, `loads ${describe(target)}`));
     return false;
@@ -112,10 +112,10 @@ function checkConfined(graph: Graph, rule: ConfinedRule): Violation[] {
     .map((edge) => found(rule, [edge], `loads ${describe(edge.target)}`));
 }
 
-function checkArrows(graph: Graph, rule: ArrowsRule): Violation[] {
+function checkPackages(graph: Graph, rule: PackagesRule): Violation[] {
   const violations: Violation[] = [];
   for (const edge of crossings(graph)) {
-    const allowed = rule.arrows[edge.fromPackage];
+    const allowed = rule.mayImport[edge.fromPackage];
     if (!allowed) continue;
     if (!allowed.includes(edge.toPackage)) {
       const list = allowed.length > 0 ? allowed.join(", ") : "no other package";
@@ -135,16 +135,16 @@ function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
     .map((edge) => found(rule, [edge], `${edge.fromPackage} imports ${rule.target}`));
 }
 
-function checkCircles(graph: Graph, rule: CirclesRule): Violation[] {
+function checkCycles(graph: Graph, rule: CyclesRule): Violation[] {
   const keep = (path: string) => !matches(path, TEST_FILES);
-  const found = rule.of === "files" ? fileCircles(graph, keep) : roomCircles(graph, keep);
+  const found = rule.of === "files" ? fileCycles(graph, keep) : folderCycles(graph, keep);
   return found.map(({ names, edges }) => {
     const [first] = edges as [Edge, ...Edge[]];
     return {
       rule: rule.name,
       path: first.from,
       line: first.line,
-      what: `a circle: ${names.join(" -> ")}`,
+      what: `a cycle: ${names.join(" -> ")}`,
       chain: [...edges.map(placeOf), describe((edges.at(-1) as Edge).target)],
       reason: rule.reason,
     };
@@ -174,7 +174,7 @@ const startOf = (graph: Graph, globs: string[]): string[] =>
 /**
  * Breadth first from all of `start` at once, so a chain is the shortest one and begins at the last
  * file of `start` on it. `enter` sees every import with the chain that leads up to it, and says
- * whether to go on. Returns every file entered with its chain.
+ * whether to continue. Returns every file entered with its chain.
  */
 function walk(
   graph: Graph,
@@ -248,7 +248,7 @@ export function readWorkspace(root: string, folders: readonly string[]): Map<str
 if (import.meta.main) {
   const root = resolve(process.argv[2] ?? resolve(import.meta.dirname, "../.."));
   const packages = RULES.flatMap((rule) =>
-    rule.kind === "arrows" ? Object.keys(rule.arrows) : [],
+    rule.kind === "packages" ? Object.keys(rule.mayImport) : [],
   );
   const files = readWorkspace(root, packages);
   const violations = checkBoundaries(files);

@@ -20,7 +20,7 @@ export type Target =
   /** Something that is not a source: JSON, a WebAssembly file, a page. */
   | { kind: "asset"; path: string }
   /**
-   * Nothing can be said about where this leads: a missing file, an unknown door, a computed name.
+   * It is not known what this loads: a missing file, an unknown entry point, a computed name.
    */
   | { kind: "unknown"; why: string };
 
@@ -54,19 +54,19 @@ const BUILTINS = new Set(builtinModules);
 
 export const isSource = (path: string): boolean => SOURCE.test(path) && !path.endsWith(".d.ts");
 
-/** The package (top folder) a path lies in. */
+/** The package (top folder) of a path. */
 export const packageOf = (path: string): string => path.slice(0, path.indexOf("/"));
 
 export function buildGraph(files: Files): Graph {
   const graph: Graph = { modules: new Map(), broken: [] };
-  const doors = readDoors(files);
+  const entryPoints = readEntryPoints(files);
   for (const [path, text] of files) {
     if (!isSource(path)) continue;
     try {
       const program = parseSource(path, text);
       const edges = [...valueEdges(path, program), ...typeEdges(path, text)].map((edge) => ({
         ...edge,
-        target: resolve(edge, files, doors),
+        target: resolve(edge, files, entryPoints),
       }));
       graph.modules.set(path, { path, program, edges });
     } catch (error) {
@@ -160,27 +160,27 @@ function literal(node: Node): string | undefined {
 export const lineOf = (node: Node): number => node.loc?.start.line ?? 1;
 
 /** Package name -> its `exports`, as the workspace sees them. */
-type Doors = Map<string, { folder: string; exports: Record<string, unknown> }>;
+type EntryPoints = Map<string, { folder: string; exports: Record<string, unknown> }>;
 
-function readDoors(files: Files): Doors {
-  const doors: Doors = new Map();
+function readEntryPoints(files: Files): EntryPoints {
+  const entryPoints: EntryPoints = new Map();
   for (const [path, text] of files) {
     if (!/^[^/]+\/package\.json$/.test(path)) continue;
     const { name, exports } = JSON.parse(text) as { name: string; exports?: unknown };
     const table = typeof exports === "string" ? { ".": exports } : (exports ?? {});
-    doors.set(name, { folder: packageOf(path), exports: table as Record<string, unknown> });
+    entryPoints.set(name, { folder: packageOf(path), exports: table as Record<string, unknown> });
   }
-  return doors;
+  return entryPoints;
 }
 
-function resolve(edge: Found, files: Files, doors: Doors): Target {
+function resolve(edge: Found, files: Files, entryPoints: EntryPoints): Target {
   const { specifier } = edge;
   if (specifier === "") return { kind: "unknown", why: "the name is computed" };
   if (specifier.startsWith("node:")) return { kind: "node", name: specifier };
   if (specifier.startsWith(".")) {
     return resolveFile(posix.join(posix.dirname(edge.from), specifier), files);
   }
-  if (specifier.startsWith(SCOPE)) return resolveDoor(specifier, files, doors);
+  if (specifier.startsWith(SCOPE)) return resolvePackage(specifier, files, entryPoints);
   const [first = "", second = ""] = specifier.split("/");
   if (BUILTINS.has(specifier) || BUILTINS.has(first)) {
     return { kind: "node", name: `node:${specifier}` };
@@ -196,21 +196,21 @@ function resolveFile(path: string, files: Files): Target {
   return { kind: "unknown", why: `${path} is not there` };
 }
 
-function resolveDoor(specifier: string, files: Files, doors: Doors): Target {
+function resolvePackage(specifier: string, files: Files, entryPoints: EntryPoints): Target {
   const [scope = "", name = "", ...rest] = specifier.split("/");
-  const door = doors.get(`${scope}/${name}`);
-  if (!door) return { kind: "unknown", why: `there is no package ${scope}/${name}` };
+  const entry = entryPoints.get(`${scope}/${name}`);
+  if (!entry) return { kind: "unknown", why: `there is no package ${scope}/${name}` };
   const wanted = rest.length > 0 ? `./${rest.join("/")}` : ".";
-  for (const [key, value] of Object.entries(door.exports)) {
+  for (const [key, value] of Object.entries(entry.exports)) {
     const [head = "", tail] = key.split("*");
     const matches =
       tail === undefined ? key === wanted : wanted.startsWith(head) && wanted.endsWith(tail);
     if (!matches) continue;
     const star = tail === undefined ? "" : wanted.slice(head.length, wanted.length - tail.length);
     const file = firstPath(value)?.replace("*", star);
-    if (file) return resolveFile(posix.join(door.folder, file), files);
+    if (file) return resolveFile(posix.join(entry.folder, file), files);
   }
-  return { kind: "unknown", why: `${scope}/${name} has no door ${wanted}` };
+  return { kind: "unknown", why: `${scope}/${name} has no entry point ${wanted}` };
 }
 
 /** Of a conditional export the first path; the workspace itself has only plain ones. */

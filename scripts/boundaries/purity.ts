@@ -1,5 +1,5 @@
 /**
- * Where a program leaves its own room: every use of a global that reads a clock, randomness or the
+ * Where a program is impure: every use of a global that reads a clock, randomness or the
  * environment, and everything that waits. A local name that happens to be called the same is no
  * use.
  */

@@ -1,7 +1,7 @@
 /**
- * What may know what: the arrows of the house and its pure rooms, as one table.
+ * Which code may import or load which: between packages, and into pure code, as one table.
  * `check.ts` enforces it. Paths are relative to the root; `**` is any depth, `*` one name.
- * An `import type` is erased before anything runs, so only arrows and circles look at it.
+ * An `import type` is erased before anything runs, so only rules that say "types included" see it.
  */
 
 /** Files from which nothing in `mayNotReach` may be loaded, not even through other files. */
@@ -21,19 +21,19 @@ export interface PureRule {
   kind: "pure";
   name: string;
   files: string[];
-  /** Allowed and held to this same rule, because whoever loads `files` loads these too. */
+  /** Allowed and subject to this same rule, because code that loads `files` loads these too. */
   mayReach: string[];
-  /** Allowed, and not looked into: what lies behind is that folder's own affair. */
-  doors: string[];
+  /** Allowed, but not followed: what these load in turn is not checked by this rule. */
+  notFollowed: string[];
   reason: string;
 }
 
 /** For each package the packages it may import, types included. */
-export interface ArrowsRule {
-  kind: "arrows";
+export interface PackagesRule {
+  kind: "packages";
   name: string;
-  arrows: Record<string, string[]>;
-  /** Files that may import another package's inside by a path; all others by its doors, by name. */
+  mayImport: Record<string, string[]>;
+  /** Files that may import another package's files by path; all others use its entry points. */
   byPath: string[];
   reason: string;
 }
@@ -59,25 +59,26 @@ export interface ConfinedRule {
 }
 
 /**
- * No two files, or no two rooms, that import each other, directly or through others; types
+ * No two files, or no two folders, that import each other, directly or through others; types
  * included.
  */
-export interface CirclesRule {
-  kind: "circles";
+export interface CyclesRule {
+  kind: "cycles";
   name: string;
-  of: "files" | "rooms";
+  of: "files" | "folders";
   reason: string;
 }
 
-export type Rule = ReachRule | PureRule | ArrowsRule | ImportersRule | CirclesRule | ConfinedRule;
+export type Rule = ReachRule | PureRule | PackagesRule | ImportersRule | CyclesRule | ConfinedRule;
 
-/** Tests may use whatever they need, except that the arrows between packages hold for them too. */
+/** Tests may use whatever they need, but what a package may import holds for them too. */
 export const TEST_FILES = ["**/*.test.ts"];
 
 const SHARED_BASICS = [
   "protocol/src/index.ts",
   "protocol/src/spec.ts",
   "protocol/src/errors.ts",
+  "protocol/src/link-states.ts",
   "protocol/src/ports.ts",
   "protocol/src/tokens.ts",
 ];
@@ -111,7 +112,7 @@ export const RULES: Rule[] = [
     name: "portable code is pure",
     files: PORTABLE,
     mayReach: SHARED_BASICS,
-    doors: [],
+    notFollowed: [],
     reason:
       "the same text runs on Node, Espruino and Moddable; time, randomness and I/O come in through ports",
   },
@@ -120,7 +121,7 @@ export const RULES: Rule[] = [
     name: "the relay's core is pure",
     files: ["relay-server/src/core/**"],
     mayReach: [...SHARED_BASICS, ENCODING, WIRE],
-    doors: ["protocol/src/schema/**"],
+    notFollowed: ["protocol/src/schema/**"],
     reason:
       "the simulator runs it under a virtual clock and a seed; events and a time go in, effects come out",
   },
@@ -140,9 +141,9 @@ export const RULES: Rule[] = [
       "what tests a wire with its own codec proves that both ends agree, not that they are right",
   },
   {
-    kind: "arrows",
-    name: "the arrows between packages",
-    arrows: {
+    kind: "packages",
+    name: "imports between packages",
+    mayImport: {
       protocol: [],
       "agent-sdk": ["protocol"],
       "client-sdk": ["protocol"],
@@ -153,24 +154,22 @@ export const RULES: Rule[] = [
       test: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],
       bench: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator"],
     },
-    // Instruments stand in for single files of other packages; the others start the programs.
+    // Instruments replace single files of other packages; the others start the programs.
     byPath: ["test/src/instruments/**", "test/src/cli/processes.ts", "test/src/recipes/reader.ts"],
-    reason:
-      "arrows point inward, so that each package can be read, tested and published without its users",
+    reason: "each package can be read, tested and published without those that use it",
   },
   {
-    kind: "circles",
-    name: "no circles of files",
+    kind: "cycles",
+    name: "no cycles of files",
     of: "files",
     reason:
-      "files in a circle can only be read, tested and moved together; put what they share below both",
+      "files in a cycle can only be read, tested and moved together; put what they share below both",
   },
   {
-    kind: "circles",
-    name: "no circles of rooms",
-    of: "rooms",
-    reason:
-      "of two folders one is above the other; move what points back up to where both can reach it",
+    kind: "cycles",
+    name: "no cycles of folders",
+    of: "folders",
+    reason: "of two folders only one may import the other; move what both need below both",
   },
 ];
 

@@ -117,7 +117,7 @@ describe("blindrelay-sim", () => {
     expect((await sim("replay", "elsewhere/report.json")).code).toBe(1);
   });
 
-  test("runs one's own program without a scenario", async () => {
+  test("runs a device program without a scenario", async () => {
     const ran = await sim(
       "run",
       "--program",
@@ -155,10 +155,21 @@ describe("blindrelay-sim", () => {
   test.each([
     [["run"], "give a scenario"],
     [["run", "nothing-of-that-name"], 'the library has no scenario "nothing-of-that-name"'],
-    [["run", "missing.yaml"], "missing.yaml:1:1: there is no such file"],
+    [["run", "missing.yaml"], "missing.yaml:1:1: file not found"],
     [["run", "bad.yaml"], "bad.yaml:2:11: duration must be a duration"],
     [["run", "--program", "reaches.js", "--call", "x"], "reaches.js:2:9: process reaches"],
-    [["run", "--program", "pump.js", "--call", "pump.set:{x"], "--call pump.set: "],
+    [["run", "--program", "nofile"], "--program nofile: file not found"],
+    [["run", "--program", "broken.js", "--call", "x"], "broken.js:3:1: Unexpected token"],
+    [
+      ["run", "--program", "broken.js", "--call", "x", "--world", "live"],
+      "broken.js:3:1: Unexpected token",
+    ],
+    [["run", "--program", "pump.js", "--world", "live"], "needs a call to make"],
+    [["run", "rooms.yaml", "--world", "live"], "rooms.yaml:7:5: the live world runs one group"],
+    [
+      ["run", "--program", "pump.js", "--call", "pump.set:{x"],
+      "--call pump.set: invalid JSON (line 1, column 2)",
+    ],
     [["run", "rooms.yaml", "--call", "pump.state"], "--call goes with --program"],
     [["run", "rooms.yaml", "--seeds", "8..1"], "--seeds"],
     [["run", "rooms.yaml", "--world", "moon"], "one of virtual, live"],
@@ -169,6 +180,10 @@ describe("blindrelay-sim", () => {
     await writeFile(
       join(folder, "bad.yaml"),
       "name: x\nduration: 5\ndevices: [{ group: a, count: 1, kind: echo }]\n",
+    );
+    await writeFile(
+      join(folder, "broken.js"),
+      "export default (agent) => {\n  agent.handle(\n};\n",
     );
     await writeFile(
       join(folder, "reaches.js"),

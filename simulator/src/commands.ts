@@ -1,11 +1,13 @@
 /** The commands of `blindrelay-sim`, their flags and help. */
-import { readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { dirname, extname, join, resolve } from "node:path";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { EXIT, Failure } from "./failure.ts";
 import { describePlan, makePlan } from "./plan.ts";
+import { makeFolder } from "./report/folder.ts";
 import { renderHtml } from "./report/html.ts";
 import type { Report } from "./report/report.ts";
 import { renderTable } from "./report/table.ts";
@@ -24,6 +26,7 @@ interface RunFlags {
   world?: "virtual" | "live";
   live?: string;
   report?: string;
+  compare?: string;
   junit?: string;
   json?: boolean;
   program?: string;
@@ -51,12 +54,12 @@ Examples:
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml
   blindrelay-sim replay report/report.json
 
-Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a fault of ours.`,
+Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a bug in blindrelay.`,
     );
 
   program
     .command("run")
-    .description("run a scenario, or one's own program without one")
+    .description("run a scenario, or a device program without one")
     .argument("[scenario]", "a .yaml, .ts or .js file, or a name from the library")
     .option("--program <file>", "a device program; with a scenario, in place of its own")
     .option(
@@ -78,6 +81,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     )
     .option("--live <url>", "live, against this relay (not available yet)")
     .option("--report <dir>", "report.json and report.html go here")
+    .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")
     .option("--json", "the report on standard output, one document a line and run")
     .option("--no-shrink", "do not look for the smallest scenario after a violation")
@@ -162,7 +166,9 @@ export function exitCodeOf(error: unknown): number {
     process.stderr.write(`blindrelay-sim: ${error.message}\n`);
     return error.exitCode;
   }
-  process.stderr.write(`blindrelay-sim: a fault of ours: ${(error as Error)?.stack ?? error}\n`);
+  process.stderr.write(
+    `blindrelay-sim: a bug in blindrelay: ${(error as Error)?.stack ?? error}\n`,
+  );
   return EXIT.fault;
 }
 
@@ -174,8 +180,11 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     }
     const folder = process.cwd();
     const calls = call.map(usableCall);
-    const made = quickScenario(relativeTo(folder, program), agents, calls);
+    const made = quickScenario(namedProgram(folder, program), agents, calls);
     if (flags.world === "live" || flags.live !== undefined) made.world = "live";
+    if (made.world === "live" && calls.length === 0) {
+      throw new Failure(EXIT.usage, "the live world needs a call to make: --call METHOD[:JSON]");
+    }
     return checkScenario(made, folder, "--program");
   }
   if (flags.call.length > 0) {
@@ -184,13 +193,18 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
       "--call goes with --program alone; a scenario names its own calls",
     );
   }
-  const loaded = await loadScenario(what);
-  const world = flags.live !== undefined ? "live" : (flags.world ?? loaded.scenario.world);
-  const program =
-    flags.program === undefined ? undefined : relativeTo(loaded.folder, flags.program);
-  const scenario = override(loaded.scenario, program, flags.agents);
-  if (world !== undefined) scenario.world = world;
-  return checkScenario(scenario, loaded.folder, loaded.file);
+  return loadScenario(what, (scenario, folder) => {
+    const { program, agents } = flags;
+    const own = program === undefined ? undefined : namedProgram(folder, program);
+    const world = flags.live !== undefined ? "live" : (flags.world ?? scenario.world);
+    return { ...override(scenario, own, agents), ...(world === undefined ? {} : { world }) };
+  });
+}
+
+/** The `--program` as a scenario under `folder` names it. Throws a Failure where there is none. */
+function namedProgram(folder: string, program: string): string {
+  if (existsSync(program)) return relativeTo(folder, program);
+  throw new Failure(EXIT.usage, `--program ${program}: file not found`);
 }
 
 function usableCall(text: string) {
@@ -205,20 +219,23 @@ async function run(what: string | undefined, flags: RunFlags): Promise<number> {
   if (flags.seed !== undefined && flags.seeds !== undefined) {
     throw new Failure(EXIT.usage, "give either --seed or --seeds");
   }
+  if (flags.compare !== undefined && flags.report === undefined) {
+    throw new Failure(EXIT.usage, "--compare is for report.html: give --report DIR too");
+  }
+  const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
   const loaded = await loadAsked(what, flags);
   // First of all, so that nobody learns after a long run that its report has no place.
-  if (flags.report !== undefined) await makeFolder(flags.report, "--report");
-  if (flags.junit !== undefined) await makeFolder(dirname(flags.junit), "--junit");
+  if (flags.report !== undefined) await reserveFolder(flags.report, "--report");
+  if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
   const first = flags.seed ?? loaded.scenario.seed ?? 1;
   const [from, to] = flags.seeds ?? [first, first];
-  return interruptible((signal) => runSeeds(loaded, flags, from, to, signal));
+  return interruptible((signal) => runSeeds(loaded, flags, { from, to, earlier }, signal));
 }
 
 async function runSeeds(
   loaded: LoadedScenario,
   flags: RunFlags,
-  from: number,
-  to: number,
+  { from, to, earlier }: { from: number; to: number; earlier: Report | undefined },
   signal: AbortSignal,
 ): Promise<number> {
   const reports: Report[] = [];
@@ -235,7 +252,7 @@ async function runSeeds(
     if (signal.aborted) break;
     reports.push(report);
     const folder = flags.report === undefined ? null : folderOf(flags.report, flags.seeds, seed);
-    if (folder !== null) await writeReport(folder, report);
+    if (folder !== null) await writeReport(folder, report, earlier);
     print(
       flags.json
         ? JSON.stringify(report)
@@ -309,7 +326,7 @@ function broken({ oracles }: Report): string {
 function readReport(path: string): Report {
   const file = extname(path) === ".json" ? path : join(path, "report.json");
   try {
-    const report = JSON.parse(readFileSync(file, "utf8")) as Report;
+    const report = parseJson(readFileSync(file, "utf8")) as Report;
     if (typeof report.scenario?.name !== "string" || typeof report.trace !== "string") {
       throw new Error("it is not a report of blindrelay-sim run");
     }
@@ -319,11 +336,11 @@ function readReport(path: string): Report {
   }
 }
 
-export async function writeReport(folder: string, report: Report, again?: string): Promise<void> {
-  await mkdir(folder, { recursive: true });
+async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
+  await makeFolder(folder);
   await writeFile(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
-  const command = again ?? `blindrelay-sim replay ${join(folder, "report.json")}`;
-  await writeFile(join(folder, "report.html"), renderHtml(report, command));
+  const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
+  await writeFile(join(folder, "report.html"), renderHtml(report, command, earlier));
 }
 
 /** With several seeds each has a folder of its own. */
@@ -331,9 +348,9 @@ function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): strin
   return seeds === undefined ? folder : join(folder, `seed-${seed}`);
 }
 
-async function makeFolder(folder: string, flag: string): Promise<void> {
+async function reserveFolder(folder: string, flag: string): Promise<void> {
   try {
-    await mkdir(resolve(folder), { recursive: true });
+    await makeFolder(folder);
   } catch (error) {
     throw new Failure(EXIT.usage, `${flag} ${folder}: ${(error as Error).message}`);
   }

@@ -10,7 +10,7 @@ enableCompileCache();
 process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./commands.ts");
-// A reader that went away (`… | head`) ends the command as it would any other.
+// A closed reader (`… | head`) ends the command, as usual.
 process.stdout.on("error", (error: NodeJS.ErrnoException) =>
   process.exit(error.code === "EPIPE" ? 0 : 70),
 );

@@ -176,25 +176,33 @@ const planFaults = (
   seed: number,
   devices: readonly PlannedDevice[],
   loads: readonly PlannedLoad[],
-): PlannedFault[] => {
-  const clients = loads.flatMap(({ name, clients: all }) => all.map((_, k) => ({ name, k })));
-  const faults = (scenario.faults ?? []).map((spec, i): PlannedFault => {
-    const atUs = us(spec.at);
-    const share = spec.share === undefined ? 1 : shareOf(spec.share);
-    const fault = { atUs, endUs: atUs + us(spec.for ?? lengthOf(spec)), spec };
-    if (spec.clients !== undefined) {
-      const names = clients.flatMap(({ name }, n) => (name === spec.clients ? [n] : []));
-      const lot = (n: number): string => `${seed}/${i}/client ${n}/fault`;
-      return { ...fault, devices: [], clients: choose(names, share, lot) };
-    }
-    if (!aimsAtDevices(spec)) return { ...fault, devices: [], clients: [] };
-    const members = devices.flatMap(({ group }, n) =>
-      spec.devices === undefined || group === spec.devices ? [n] : [],
-    );
-    const lot = (n: number): string => `${seed}/${i}/${(devices[n] as PlannedDevice).id}/fault`;
-    return { ...fault, devices: choose(members, share, lot), clients: [] };
-  });
-  return faults.sort((a, b) => a.atUs - b.atUs);
+): PlannedFault[] =>
+  (scenario.faults ?? [])
+    .map((spec, i) => planFault(spec, `${seed}/${i}`, devices, loads))
+    .sort((a, b) => a.atUs - b.atUs);
+
+/** One fault with its targets. `lots`: the name of the stream that they are drawn from. */
+export const planFault = (
+  spec: Fault,
+  lots: string,
+  devices: readonly PlannedDevice[],
+  loads: readonly PlannedLoad[],
+): PlannedFault => {
+  const atUs = us(spec.at);
+  const share = spec.share === undefined ? 1 : shareOf(spec.share);
+  const fault = { atUs, endUs: atUs + us(spec.for ?? lengthOf(spec)), spec };
+  if (spec.clients !== undefined) {
+    const names = loads.flatMap(({ name, clients }) => clients.map(() => name));
+    const members = names.flatMap((name, n) => (name === spec.clients ? [n] : []));
+    const lot = (n: number): string => `${lots}/client ${n}/fault`;
+    return { ...fault, devices: [], clients: choose(members, share, lot) };
+  }
+  if (!aimsAtDevices(spec)) return { ...fault, devices: [], clients: [] };
+  const members = devices.flatMap(({ group }, n) =>
+    spec.devices === undefined || group === spec.devices ? [n] : [],
+  );
+  const lot = (n: number): string => `${lots}/${(devices[n] as PlannedDevice).id}/fault`;
+  return { ...fault, devices: choose(members, share, lot), clients: [] };
 };
 
 const latest = (times: readonly number[]): number =>

@@ -1,5 +1,5 @@
 /**
- * Numbers from a seed: the same on every machine, so that a run can be told by its seed. Not for
+ * Numbers from a seed: the same on every machine, so that a seed reproduces a run. Not for
  * secrets.
  */
 

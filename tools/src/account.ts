@@ -1,6 +1,6 @@
 /**
- * The agents of one's account, as several commands need them: over REST, with their secrets in the
- * keyring.
+ * The agents of the user's account, as several commands need them: over REST, with their secrets in
+ * the keyring.
  */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
@@ -26,7 +26,7 @@ export const makeKey = (version: Version): Key => ({
 });
 
 /**
- * Keeps an agent's secret in the keyring, or forgets it (null); without a profile nothing is kept.
+ * Stores an agent's secret in the keyring, or removes it (null); without a profile it does nothing.
  */
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
   if (settings.profile === null) return;

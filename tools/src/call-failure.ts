@@ -23,7 +23,7 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
 const messageOf = ({ code, message }: CallError): string =>
   code === "UNREACHABLE" ? plainReason(message) + networkFix(message) : message;
 
-/** The failure to end with. An agent's own error is told as its JSON-RPC error object. */
+/** The failure to end with. An agent's own error is printed as its JSON-RPC error object. */
 export const callFailure = (error: CallError): Failure =>
   new Failure(
     KINDS[error.code],

@@ -2,7 +2,7 @@
 import { tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "./failure.ts";
 
-/** Throws a Failure (refused) that names what is wrong. `name`: of the place where it stands. */
+/** Throws a Failure (refused) with the reason. `name`: the setting that contains the token. */
 export const checkToken = (
   token: string,
   kind: "account" | "agent" | "e2e",

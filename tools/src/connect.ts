@@ -1,5 +1,5 @@
 /** A client for one command: connected within a limit, its failures told as exit codes. */
-import { CallError, type Client } from "@blindrelay/client-sdk";
+import type { Client } from "@blindrelay/client-sdk";
 import { callFailure } from "./call-failure.ts";
 import { checkToken } from "./check-token.ts";
 import type { Settings } from "./config/settings.ts";
@@ -15,7 +15,7 @@ export const connectClient = async (
   const accountToken = settings.accountToken();
   checkToken(accountToken, "account", "account token");
   // Here, because most commands never connect.
-  const { connect } = await import("@blindrelay/client-sdk/node");
+  const { CallError, connect } = await import("@blindrelay/client-sdk/node");
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     const text = `no connection to ${url} in ${limitMs / 1000} s`;

@@ -12,7 +12,7 @@ process.removeAllListeners("warning");
 
 const { exitCodeOf, makeProgram } = await import("./program.ts");
 const { isClaimed } = await import("./uncaught.ts");
-// A reader that went away (`… | head`) ends the command as it would any other; a full disk does
+// A closed reader (`… | head`) ends the command, as usual; a full disk does
 // not.
 const endUnwritten = (error: NodeJS.ErrnoException): never =>
   process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
@@ -24,11 +24,11 @@ process.on("uncaughtException", (error) => {
 });
 let exitCode = 0;
 try {
-  await makeProgram(process.env).parseAsync();
+  await (await makeProgram(process.env, process.argv.slice(2))).parseAsync();
 } catch (error) {
   exitCode = exitCodeOf(error);
 }
-// Device programs may hold timers of their own; what was written goes out first.
+// Device programs may hold timers; pending output is flushed first.
 process.stdout.write("", () => {
   const { errored } = process.stdout;
   if (errored !== null) endUnwritten(errored);

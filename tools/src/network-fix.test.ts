@@ -27,10 +27,10 @@ const failuresAt = async (base: string): Promise<string[]> => {
   return [link, rest];
 };
 
-it("https to a relay that speaks http", async () => {
+it("https to a relay that uses http", async () => {
   const port = await listen(createHttpServer((_request, response) => response.end()));
   for (const message of await failuresAt(`https://127.0.0.1:${port}`)) {
-    expect(message).toContain("fix: this address speaks no TLS: use http://");
+    expect(message).toContain("fix: this address does not use TLS: use http://");
     expect(message).not.toContain("openssl");
   }
 });

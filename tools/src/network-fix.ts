@@ -6,7 +6,7 @@
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [
     /wrong.version.number|packet length too long|EPROTO|record layer/i,
-    "this address speaks no TLS: use http:// (or ws://)",
+    "this address does not use TLS: use http:// (or ws://)",
   ],
   [
     /self.signed|unable to (verify|get)|certificate|UNABLE_TO_|ERR_TLS/i,

@@ -1,4 +1,4 @@
-/** Standard output is for answers, standard error for all else (docs/commands.md). */
+/** Standard output is for results, standard error for everything else (docs/commands.md). */
 
 /**
  * What agents and relays say must not steer the terminal it is printed on, nor turn the order of
@@ -10,7 +10,7 @@ const STEERING =
 
 const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
 
-/** For names that somebody else chose: they must not begin a line of their own. */
+/** For names from outside: they must not start a new line. */
 export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
 
 /** JSON.stringify leaves some of them as they are; escaped, they mean the same. */

@@ -48,8 +48,8 @@ const helpOf = (command: Command): string => {
   return page;
 };
 
-it("shows an example for every command, takes no secret as a flag, and --json everywhere", () => {
-  const commands = everyCommand(makeProgram({}));
+it("shows an example for every command, takes no secret as a flag, and --json everywhere", async () => {
+  const commands = everyCommand(await makeProgram({}));
   expect(commands.map((command) => command.name())).toEqual(
     expect.arrayContaining(["login", "call", "events", "run", "add", "export"]),
   );
@@ -90,7 +90,8 @@ it.each([
   [["--profile", "../x", "call", "pump-7", "echo"]],
 ])("ends with 2 for %j", async (args) => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
-  const run = makeProgram(ENV).parseAsync(["node", "blindrelay", ...args]);
+  const program = await makeProgram(ENV, args);
+  const run = program.parseAsync(["node", "blindrelay", ...args]);
   const code = await run.then(() => 0, exitCodeOf);
   expect(code).toBe(2);
 });
@@ -159,7 +160,7 @@ it("takes an empty variable for none, as CI systems set them", () => {
   );
 });
 
-it("prints no secret that stands in the wrong place, and sends none", () => {
+it("prints no misplaced secret, and sends none", () => {
   const secret = makeToken("e2e", new Uint8Array(32).fill(7));
   const mistyped = `${secret.slice(0, -3)}x`;
   for (const text of [secret, ` ${secret}\n`, mistyped]) {

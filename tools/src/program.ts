@@ -3,33 +3,76 @@
  */
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
-import { addAgentRun } from "./commands/agent-run.ts";
-import { addAgents } from "./commands/agents.ts";
-import { addBridge } from "./commands/bridge.ts";
-import { addCall } from "./commands/call.ts";
-import { addCheck } from "./commands/check.ts";
-import { addCompletion } from "./commands/completion.ts";
 import type { Context } from "./commands/context.ts";
-import { addDevices } from "./commands/devices.ts";
-import { addDoctor } from "./commands/doctor.ts";
-import { addEvents } from "./commands/events.ts";
-import { addFlash } from "./commands/flash.ts";
-import { addInspect } from "./commands/inspect.ts";
-import { addLogin } from "./commands/login.ts";
-import { addMonitor } from "./commands/monitor.ts";
-import { addProfile } from "./commands/profile.ts";
-import { addProvision } from "./commands/provision.ts";
-import { addRelease } from "./commands/release.ts";
-import { addShell } from "./commands/shell.ts";
-import { addToken } from "./commands/token.ts";
 import { type Environment, Settings } from "./config/settings.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";
 
-/** The whole command. `env`: what the commands read their settings from. */
-export const makeProgram = (env: Environment): Command => {
+type Add = (program: Command, context: Context) => void;
+
+/**
+ * The commands in the order of the help. Each loads what it needs when it is asked for: that is
+ * most of a start.
+ */
+const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
+  login: async () => (await import("./commands/login.ts")).addLogin,
+  agent: async () => {
+    const { addAgents } = await import("./commands/agents.ts");
+    const { addAgentRun } = await import("./commands/agent-run.ts");
+    return (program, context) => {
+      const agent = program
+        .command("agent")
+        .description("the agents of your account, and running one")
+        .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
+      addAgents(agent, context);
+      addAgentRun(agent, context);
+    };
+  },
+  bridge: async () => (await import("./commands/bridge.ts")).addBridge,
+  call: async () => (await import("./commands/call.ts")).addCall,
+  events: async () => (await import("./commands/events.ts")).addEvents,
+  check: async () => (await import("./commands/check.ts")).addCheck,
+  provision: async () => (await import("./commands/provision.ts")).addProvision,
+  flash: async () => {
+    const { addFlash } = await import("./commands/flash.ts");
+    return (program, context) => addFlash(program, context, exitCodeOf);
+  },
+  monitor: async () => (await import("./commands/monitor.ts")).addMonitor,
+  devices: async () => (await import("./commands/devices.ts")).addDevices,
+  release: async () => (await import("./commands/release.ts")).addRelease,
+  profile: async () => (await import("./commands/profile.ts")).addProfile,
+  shell: async () => (await import("./commands/shell.ts")).addShell,
+  inspect: async () => (await import("./commands/inspect.ts")).addInspect,
+  token: async () => (await import("./commands/token.ts")).addToken,
+  doctor: async () => (await import("./commands/doctor.ts")).addDoctor,
+  completion: async () => (await import("./commands/completion.ts")).addCompletion,
+};
+
+/** Those that only all the others can answer for: the help, a wrong name, the completion. */
+const ALL = Object.keys(COMMANDS);
+
+/** The commands that a command line may mean. */
+const commandsIn = (words: readonly string[]): readonly string[] => {
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] as string;
+    if (word === "--profile") i++;
+    else if (!word.startsWith("--profile=")) {
+      return word !== "completion" && Object.hasOwn(COMMANDS, word) ? [word] : ALL;
+    }
+  }
+  return ALL;
+};
+
+/**
+ * The whole command, or as much of it as `words`, a command line, need. `env`: what the commands
+ * read their settings from.
+ */
+export const makeProgram = async (
+  env: Environment,
+  words: readonly string[] = [],
+): Promise<Command> => {
   const program = new Command("blindrelay")
     .description("Calls agents through a relay that cannot read what it carries, and runs agents.")
     .version(pkg.version)
@@ -45,7 +88,7 @@ Example:
 
 Environment, before the profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLINDRELAY_AGENT_ID,
 BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLINDRELAY_STATE_DIR.
-BLINDRELAY_PASSPHRASE opens a profile that is under one.
+BLINDRELAY_PASSPHRASE opens a profile that is encrypted with one.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
 agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay.`,
@@ -58,28 +101,8 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
     },
   };
 
-  addLogin(program, context);
-  const agent = program
-    .command("agent")
-    .description("the agents of your account, and running one")
-    .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
-  addAgents(agent, context);
-  addAgentRun(agent, context);
-  addBridge(program, context);
-  addCall(program, context);
-  addEvents(program, context);
-  addCheck(program);
-  addProvision(program, context);
-  addFlash(program, context, exitCodeOf);
-  addMonitor(program, context);
-  addDevices(program, context);
-  addRelease(program, context);
-  addProfile(program, context);
-  addShell(program, context);
-  addInspect(program, context);
-  addToken(program, context);
-  addDoctor(program, context);
-  addCompletion(program, context);
+  const adds = commandsIn(words).map((name) => (COMMANDS[name] as () => Promise<Add>)());
+  for (const add of await Promise.all(adds)) add(program, context);
   return program;
 };
 

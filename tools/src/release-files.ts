@@ -87,7 +87,7 @@ const readFile = (path: string, read: (text: Buffer) => KeyObject): KeyObject =>
     return read(readFileSync(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "there is no such file" : "it holds no key as PEM";
+    const why = code === "ENOENT" ? "file not found" : "it contains no PEM key";
     throw new Failure("usage", `cannot take a key from ${path}: ${why}`, error);
   }
 };

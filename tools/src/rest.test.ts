@@ -48,7 +48,7 @@ const failureOf = async (asked: Promise<unknown>): Promise<Failure> => {
 const ask = (token: string | null = TOKEN, base = BASE) =>
   failureOf(new Rest(base, token).ask("GET", "/agents"));
 
-it("a fault of the relay is told with what its operator finds it by", async () => {
+it("an internal error of the relay is reported with its request_id", async () => {
   answered(() =>
     problem(500, { code: "INTERNAL", detail: "Something failed here.", request_id: "req-9" }),
   );
@@ -70,7 +70,7 @@ it.each([
   ],
   ["an answer that broke off", 200, '{"items":[{"agent_id":"pu', "application/json"],
   ["nothing at all", 200, "", "application/json"],
-])("%s is told as no relay's", async (_what, status, body, type) => {
+])("%s is reported as not from a relay", async (_what, status, body, type) => {
   answered(() => new HttpResponse(body, { status, headers: { "content-type": type } }));
   const failure = await ask();
   expect(failure.exitCode).toBe(EXIT.unreachable);
@@ -78,7 +78,7 @@ it.each([
   expect(failure.message).toContain("is the address right");
 });
 
-it("an expired token is told with its fix, a wrong password without that", async () => {
+it("an expired token is reported with its fix, a wrong password without", async () => {
   answered(() => problem(401, { code: "INVALID_TOKEN", detail: "This token has expired." }));
   const failure = await ask();
   expect([failure.exitCode, (failure as RestFailure).code]).toEqual([
@@ -100,7 +100,7 @@ it.each([
   expect([failure.exitCode, failure.message]).toEqual([EXIT.refused, message]);
 });
 
-it("what was wrong in a body is told by its place", async () => {
+it("a problem in a body is reported with its place", async () => {
   const errors = [{ path: "/name", in: "body", message: "must not be empty" }];
   answered(() => problem(422, { code: "VALIDATION_FAILED", detail: "Wrong shape.", errors }));
   const failure = await failureOf(new Rest(BASE, TOKEN).ask("POST", "/agents", { name: "" }));
@@ -115,7 +115,7 @@ it("a signature that the relay does not take is a refusal, not a matter of usage
   expect((await failureOf(new Rest(BASE, TOKEN).ask("POST", "/x"))).exitCode).toBe(EXIT.refused);
 });
 
-it("a redirection is told, and the token does not follow it", async () => {
+it("a redirection is reported, and the token is not sent along", async () => {
   const followed: string[] = [];
   server.use(
     http.all("https://elsewhere.example/*", ({ request }) => {
@@ -156,7 +156,7 @@ it("an answer that begins and never ends is given up at its deadline too", async
   begun.close();
 });
 
-it("a relay that is not there is told by address and reason, one with two addresses too", async () => {
+it("an unreachable relay is reported with address and reason, one with two addresses too", async () => {
   const closed = createServer();
   const port = await listen(closed);
   closed.close();

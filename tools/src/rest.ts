@@ -58,7 +58,7 @@ export class Rest {
       response = await fetch(`${this.base}/api/v1${path}`, {
         ...init,
         method,
-        // A token must not follow where somebody else points.
+        // A token must not follow a redirection.
         redirect: "manual",
         signal: AbortSignal.timeout(limitMs),
         headers: {
@@ -80,7 +80,7 @@ export class Rest {
     const problem = asProblem(value);
     if (problem === null) throw this.strangeFailure(response);
     const failure = problemFailure(response, problem);
-    // Credentials that are wrong stand in the body: the token is another thing.
+    // The wrong credentials are those in the body, not the token.
     const isToken = this.token !== null && failure.code !== "INVALID_CREDENTIALS";
     if (response.status !== 401 || !isToken) throw failure;
     const fix = "blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
@@ -99,7 +99,7 @@ export class Rest {
     return new Failure("unreachable", text + networkFix(`${why} ${cause?.code}`), error);
   }
 
-  /** Whoever answered so is no relay. */
+  /** The answering server is no relay. */
   private strangeFailure({ status, headers }: Response): Failure {
     const location = headers.get("location");
     if (location !== null) {
@@ -143,7 +143,7 @@ export class RestFailure extends Failure {
   }
 }
 
-/** A problem document, of which nothing is believed that another server may have written. */
+/** A problem document, not trusted: another server may have written it. */
 const asProblem = (value: unknown): Partial<Problem> | null => {
   if (typeof value !== "object" || value === null) return null;
   const { code, title, detail, errors, request_id } = value as Record<string, unknown>;

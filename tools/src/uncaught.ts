@@ -53,7 +53,7 @@ const stackOf = (error: unknown): string =>
   error instanceof Error && typeof error.stack === "string" ? error.stack : "";
 
 /**
- * Whether a device program threw this: its code is on the stack, or nobody's is, as with a
+ * Whether a device program threw this: its code is on the stack, or none is, as with a
  * rejection that holds a text.
  */
 export const isOfProgram = (error: unknown): boolean => {
@@ -62,19 +62,14 @@ export const isOfProgram = (error: unknown): boolean => {
 };
 
 /**
- * `reason`, preceded by the place in the program and followed by the stack, where there are any.
+ * `reason`, preceded by the place in the program and followed by its frames, where there are any;
+ * else with the whole stack.
  */
 export const describeThrown = (error: unknown): string => {
   const stack = stackOf(error);
-  const own = framesOf(stack).find((frame) => !isOurs(frame) && !isForeign(frame));
-  const reason = stack === "" ? String(error) : stack;
-  return own === undefined ? reason : `${own.place}: ${reason}`;
+  const isOwn = (frame: Frame): boolean => !isOurs(frame) && !isForeign(frame);
+  const own = framesOf(stack).find(isOwn);
+  if (own === undefined) return stack === "" ? String(error) : stack;
+  const isShown = (line: string): boolean => !/^\s+at /.test(line) || framesOf(line).some(isOwn);
+  return `${own.place}: ${stack.split("\n").filter(isShown).join("\n")}`;
 };
-
-/** The stack alone, to follow a line that holds the reason; "" where there is none. */
-export const stackLines = (error: unknown): string =>
-  stackOf(error)
-    .split("\n")
-    .filter((line) => /^\s+at /.test(line))
-    .map((line) => `\n${line}`)
-    .join("");

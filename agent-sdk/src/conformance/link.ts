@@ -15,11 +15,11 @@ export interface RelaySide {
 export interface LinksUnderTest {
   readonly port: LinkPort;
   readonly url: string;
-  /** An address where nobody answers. */
+  /** An address that refuses connections. */
   readonly deadUrl: string;
   /** Links that reached the relay, in order. */
   readonly relays: readonly RelaySide[];
-  /** Lets the world go on until `done` is true. */
+  /** Advances the world until `done` is true. */
   until(done: () => boolean): Promise<void>;
   end(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export const storageConformance = (
   open: () => StorageUnderTest,
 ): void => {
   describe(`storage conformance: ${name}`, () => {
-    it("says null for what was never written", () => {
+    it("returns null for what was never written", () => {
       expect(open().storage.read("boot.0")).toBe(null);
     });
 

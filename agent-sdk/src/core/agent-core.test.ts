@@ -22,7 +22,7 @@ describe("login", () => {
         firmware_version: "1.2.3",
       },
     ]);
-    expect(world.core.state).toBe("authenticating");
+    expect(world.core.link.state).toBe("authenticating");
     world.accept();
     expect(world.statuses.map(({ state }) => state)).toEqual([
       "connecting",
@@ -58,7 +58,7 @@ describe("login", () => {
       world.fail(code);
       expect(world.link().messages[1]).toMatchObject({ type: "auth", api_token: RELAY_TOKEN });
       world.accept();
-      expect(world.core.state).toBe("online");
+      expect(world.core.link.state).toBe("online");
       expect(world.links).toHaveLength(2);
     },
   );
@@ -69,7 +69,7 @@ describe("login", () => {
     world.untilConnected();
     world.fail("INVALID_TOKEN");
     world.fail("INVALID_TOKEN");
-    expect(world.core.state).toBe("waiting");
+    expect(world.core.link.state).toBe("waiting");
     expect(world.untilConnected()).toBeGreaterThanOrEqual(120000);
     expect(world.link().messages).toHaveLength(1);
     expect(world.link().messages[0]).toHaveProperty("api_token");
@@ -81,14 +81,14 @@ describe("login", () => {
     world.settle();
     for (const least of [120, 240, 480, 960, 1920, 3600, 3600]) {
       world.fail("INVALID_TOKEN");
-      expect(world.core.state).toBe("waiting");
-      expect(world.core.currentStatus()).toMatchObject({ code: "INVALID_TOKEN" });
+      expect(world.core.link.state).toBe("waiting");
+      expect(world.core.link.status).toMatchObject({ code: "INVALID_TOKEN" });
       const waited = world.untilConnected() / 1000;
       expect(waited).toBeGreaterThanOrEqual(least);
       expect(waited).toBeLessThanOrEqual(least * 1.25);
     }
     world.accept();
-    expect(world.core.state).toBe("online");
+    expect(world.core.link.state).toBe("online");
   });
 
   it("treats a failure without a code as a refusal", () => {
@@ -125,8 +125,8 @@ describe("login", () => {
     world.core.start();
     world.settle();
     world.fail("WRONG_TOKEN_KIND");
-    expect(world.core.state).toBe("refused");
-    expect(world.core.currentStatus().advice).toContain("agt_");
+    expect(world.core.link.state).toBe("refused");
+    expect(world.core.link.status.advice).toContain("agt_");
     expect(world.link().closedWith).toBe(4000);
     world.timer.advance(86400000);
     expect(world.links).toHaveLength(1);
@@ -138,18 +138,18 @@ describe("login", () => {
     world.core.start();
     world.settle();
     world.timer.advance(29999);
-    expect(world.core.state).toBe("authenticating");
+    expect(world.core.link.state).toBe("authenticating");
     world.timer.advance(1);
-    expect(world.core.state).toBe("waiting");
+    expect(world.core.link.state).toBe("waiting");
     expect(world.link().closedWith).toBe(4000);
   });
 
-  it("hears no packet and no nonsense before it is logged in", () => {
+  it("ignores packets and garbage before it is logged in", () => {
     const world = new World();
     world.core.start();
     world.settle();
     for (const text of ["{}", "[]", "nonsense"]) world.say(text);
-    expect(world.core.state).toBe("authenticating");
+    expect(world.core.link.state).toBe("authenticating");
     expect(world.link().messages).toHaveLength(1);
   });
 });
@@ -188,7 +188,7 @@ describe("a link that breaks", () => {
     world.relayIsUp = false;
     world.core.start();
     const delays: number[] = [];
-    world.core.onState(({ waitMs }) => {
+    world.core.link.onState(({ waitMs }) => {
       if (waitMs !== null) delays.push(waitMs);
     });
     world.timer.advance(1200000);
@@ -204,7 +204,7 @@ describe("a link that breaks", () => {
 
   it("does so though a listener to the state throws, which is logged", () => {
     const world = new World();
-    world.core.onState(() => {
+    world.core.link.onState(() => {
       throw new Error("no");
     });
     world.relayIsUp = false;
@@ -213,7 +213,7 @@ describe("a link that breaks", () => {
     world.relayIsUp = true;
     world.untilConnected();
     world.accept();
-    expect(world.core.currentStatus().state).toBe("online");
+    expect(world.core.link.status.state).toBe("online");
     expect(world.logs).toContain("error: a listener to the state failed");
   });
 
@@ -228,13 +228,13 @@ describe("a link that breaks", () => {
     world.timer.advance(59000);
     world.link().end.close(1006, "");
     world.settle();
-    expect(world.core.currentStatus().waitMs).toBeGreaterThan(20000);
+    expect(world.core.link.status.waitMs).toBeGreaterThan(20000);
     world.untilConnected();
     world.accept();
     world.timer.advance(60000);
     world.link().end.close(1006, "");
     world.settle();
-    expect(world.core.currentStatus().waitMs).toBeLessThanOrEqual(1000);
+    expect(world.core.link.status.waitMs).toBeLessThanOrEqual(1000);
   });
 
   it("spreads devices whose randomness is the same", () => {
@@ -243,7 +243,7 @@ describe("a link that breaks", () => {
       world.relayIsUp = false;
       world.core.start();
       world.settle();
-      return world.core.currentStatus().waitMs;
+      return world.core.link.status.waitMs;
     });
     expect(new Set(delays).size).toBe(3);
   });
@@ -254,9 +254,9 @@ describe("a link that breaks", () => {
     world.say({ type: "ping" });
     expect(world.link().last()).toEqual({ type: "pong" });
     world.timer.advance(74999);
-    expect(world.core.state).toBe("online");
+    expect(world.core.link.state).toBe("online");
     world.timer.advance(1);
-    expect(world.core.state).toBe("waiting");
+    expect(world.core.link.state).toBe("waiting");
     world.untilConnected();
     expect(world.links).toHaveLength(2);
   });
@@ -274,9 +274,9 @@ describe("a link that breaks", () => {
     const { core } = new World({ core: { ports } });
     core.start();
     timer.advance(29999);
-    expect(core.state).toBe("connecting");
+    expect(core.link.state).toBe("connecting");
     timer.advance(1);
-    expect(core.state).toBe("waiting");
+    expect(core.link.state).toBe("waiting");
     timer.advance(1000);
     expect(connects).toBe(2);
   });
@@ -291,22 +291,22 @@ describe("a link that breaks", () => {
     const ports = { link, timer, random: seededRandom(1), suite: nodeSuite(), log: () => {} };
     const { core } = new World({ core: { ports } });
     core.start();
-    expect(core.state).toBe("waiting");
+    expect(core.link.state).toBe("waiting");
   });
 
   it("obeys RESTARTING to the second, once", () => {
     const world = new World().online();
     world.say({ type: "error", error: "", code: "RESTARTING", reconnect_in: 17.5 });
-    expect(world.core.state).toBe("online");
+    expect(world.core.link.state).toBe("online");
     world.timer.advance(3000);
     world.link().end.close(1012, "restart");
     world.settle();
-    expect(world.core.currentStatus()).toMatchObject({ code: "RESTARTING", waitMs: 17500 });
-    expect(world.untilConnected()).toBe(17500);
+    expect(world.core.link.status).toMatchObject({ code: "RESTARTING", waitMs: 14500 });
+    expect(world.untilConnected()).toBe(14500);
     world.accept();
     world.link().end.close(1006, "");
     world.settle();
-    expect(world.core.currentStatus().waitMs).toBeLessThanOrEqual(1000);
+    expect(world.core.link.status.waitMs).toBeLessThanOrEqual(1000);
   });
 
   it("waits a minute, then longer, when another device replaces it", () => {
@@ -314,7 +314,7 @@ describe("a link that breaks", () => {
     for (const least of [60, 120, 240]) {
       world.timer.advance(61000);
       world.say({ type: "error", error: "", code: "REPLACED" });
-      expect(world.core.currentStatus().advice).toContain("another device");
+      expect(world.core.link.status.advice).toContain("another device");
       const waited = world.untilConnected() / 1000;
       expect(waited).toBeGreaterThanOrEqual(least);
       expect(waited).toBeLessThanOrEqual(least * 1.25);
@@ -337,12 +337,27 @@ describe("a link that breaks", () => {
     (code) => {
       const world = new World().online();
       world.say(`{"type":"error","error":"","code":"${code}","sid":"x"}`);
-      expect(world.core.state).toBe("online");
-      expect(world.core.counters.relayErrors).toBe(1);
+      expect(world.core.link.state).toBe("online");
+      expect(world.core.link.counters.relayErrors).toBe(1);
     },
   );
 
-  it("does not hear a link that it gave up", () => {
+  it("drops what it has no memory for, pings excepted, and stays up", () => {
+    let hasRoom = true;
+    const world = new World({ core: { hasRoom: () => hasRoom } }).online();
+    hasRoom = false;
+    const long = `{"type":"error","code":"RATE_LIMITED","error":"${"x".repeat(99)}"}`;
+    world.say(long);
+    world.say({ type: "ping" });
+    expect(world.core.link.counters).toMatchObject({ dropped: 1, relayErrors: 0 });
+    expect(world.link().messages.at(-1)).toEqual({ type: "pong" });
+    hasRoom = true;
+    world.say(long);
+    expect(world.core.link.counters).toMatchObject({ dropped: 1, relayErrors: 1 });
+    expect(world.core.link.state).toBe("online");
+  });
+
+  it("ignores a link that it gave up", () => {
     const timer = new ManualTimer();
     const links: LinkEvents[] = [];
     const sent: string[] = [];
@@ -359,16 +374,16 @@ describe("a link that breaks", () => {
     expect(links.length).toBeGreaterThan(1);
     const [old, current] = [links[0] as LinkEvents, links.at(-1) as LinkEvents];
     old.opened();
-    expect(core.state).toBe("connecting");
+    expect(core.link.state).toBe("connecting");
     current.opened();
     old.received('{"type":"auth_response","status":"authenticated"}');
-    expect(core.state).toBe("authenticating");
+    expect(core.link.state).toBe("authenticating");
     current.received('{"type":"auth_response","status":"authenticated"}');
     const before = sent.length;
     old.received('{"type":"ping"}');
     old.received('{"type":"error","code":"REPLACED"}');
     old.closed(1006, "");
-    expect(core.state).toBe("online");
+    expect(core.link.state).toBe("online");
     expect(sent).toHaveLength(before);
   });
 });
@@ -385,7 +400,7 @@ describe("messages", () => {
   ])("that are %s are counted and not answered", (text) => {
     const world = new World().online();
     world.say(text);
-    expect(world.core.counters.unreadable).toBe(1);
+    expect(world.core.link.counters.unreadable).toBe(1);
     expect(world.link().messages).toHaveLength(1);
   });
 
@@ -395,7 +410,7 @@ describe("messages", () => {
     world.say({ type: "pong" });
     world.say({ type: "auth_response", status: "failed", code: "INVALID_TOKEN" });
     expect(world.link().messages).toHaveLength(1);
-    expect(world.core.state).toBe("online");
+    expect(world.core.link.state).toBe("online");
   });
 
   it("are read by own properties only, where JSON.parse lets __proto__ through", () => {
@@ -477,7 +492,7 @@ describe("a call", () => {
       world.say(client.wrap(packet, { signature: wrong === signature ? "B" : wrong }));
     }
     expect(world.link().messages).toHaveLength(before);
-    expect(world.core.counters.badSignatures + world.core.counters.unreadable).toBe(5);
+    expect(world.core.counters.badSignatures + world.core.link.counters.unreadable).toBe(5);
     world.say(client.wrap(packet, { signature }));
     expect(world.link().messages).toHaveLength(before + 1);
   });
@@ -497,7 +512,7 @@ describe("a call", () => {
     expect(world.core.sessions.counters.replay).toBe(2);
   });
 
-  it("survives the link: the session goes on over the next one", () => {
+  it("survives the link: the session continues on the next one", () => {
     const world = new World().online();
     const client = new Client(world).open();
     world.link().end.close(1006, "");
@@ -540,7 +555,7 @@ describe("a call", () => {
     expect(world.core.dispatcher.inFlight()).toBe(0);
   });
 
-  it("whose session made room hears so in its own form, before the other is answered", () => {
+  it("whose session was evicted is notified in its own form, before the other is answered", () => {
     const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
     const world = new World({ core: { limits } }).online();
     const first = new Client(world, "envelope").open();
@@ -746,16 +761,25 @@ describe("stopping", () => {
     new Client(handled).open().call("off");
     for (const world of [connecting, waiting, handled, new World()]) {
       world.core.stop();
-      expect(world.core.state).toBe("stopped");
+      expect(world.core.link.state).toBe("stopped");
       world.timer.advance(100000);
       expect(world.timer.count()).toBe(0);
     }
   });
 
+  it("works from a listener to the state, which then opens no connection", () => {
+    const world = new World();
+    world.core.link.onState(({ state }) => state === "connecting" && world.core.stop());
+    world.core.start();
+    world.settle();
+    expect(world.links).toHaveLength(0);
+    expect(world.timer.count()).toBe(0);
+  });
+
   it("is not starting twice", () => {
     const world = new World().online();
     expect(() => world.core.start()).toThrow();
-    expect(world.core.state).toBe("online");
+    expect(world.core.link.state).toBe("online");
   });
 });
 

@@ -50,7 +50,7 @@ export class Agent {
   declare readonly id: string;
   /** For people; the `agent_id` where none was given. */
   declare readonly name: string;
-  /** A line for whoever runs the device. */
+  /** Writes a line to the device's log. */
   declare readonly log: Log;
   /** Random bytes, as good as the board's; the same for a seed in the simulator. */
   declare readonly random: Random;
@@ -73,8 +73,8 @@ export class Agent {
 
   /**
    * Sends a notification to every session held, and returns to how many. `data`: an object, an
-   * array, or absent. Throws for other data and for what does not fit one packet. Who has no
-   * session now never hears of it.
+   * array, or absent. Throws for other data and for events that do not fit one packet. Clients
+   * without a session now do not receive it.
    */
   emit(event: string, data?: object): number {
     return this.parts.emit(event, data);

@@ -2,7 +2,7 @@
  * How long to wait before the next connect. Two counters, because a flaky network and a wrong token
  * want different patience: `attempts` doubles from a second to a minute and starts over after a
  * stable link, `refusals` doubles to an hour and starts over only when a link ended for neither of
- * the reasons that a person must mend.
+ * the reasons that need a person.
  *
  * [portable]
  */
@@ -55,7 +55,7 @@ export class Backoff {
       return wait + Math.floor((wait / 4) * this.fraction());
     }
     if (failure.course === "asked") {
-      // The relay spreads what it asks for; adding to it would only make it untrue.
+      // The relay has spread these waits over its peers already: no jitter of our own.
       return asked > 0 ? asked : failure.waitMs;
     }
     const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);

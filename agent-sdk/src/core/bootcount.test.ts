@@ -29,7 +29,7 @@ describe("boot count", () => {
     expect([start(storage), start(storage), start(storage)]).toEqual([2, 3, 4]);
   });
 
-  it("stands in two readable slots on the medium", () => {
+  it("is stored in two readable slots on the medium", () => {
     const storage = provisioned();
     start(storage);
     expect(storage.read("boot.0")).toMatch(/^blindrelay-boot 1 1 [0-9a-f]{64} [0-9a-f]{8}\n$/);

@@ -7,9 +7,9 @@
  *
  * Invariant: the two slots are never more than one apart. So where one slot is not readable, it can
  * have held at most one more than the other, and one count is skipped: first the broken slot is
- * brought up to `count + 1`, which nobody uses, then the other to `count + 2`. Writing `count + 2`
- * straight over the broken slot would break the invariant: were it to fail in turn, the other would
- * lead to `count + 2` again.
+ * brought up to `count + 1`, which is never used, then the other to `count + 2`. Writing `count +
+ * 2` straight over the broken slot would break the invariant: were it to fail in turn, the other
+ * would lead to `count + 2` again.
  *
  * [portable]
  */
@@ -26,7 +26,7 @@ const MAX_COUNT = 4294967295;
 /**
  * Why an agent may not start. `missing`: never provisioned; `unreadable`: what is there holds no
  * valid count; `otherToken`: it belongs to another agent_token; `medium`: the storage failed, or
- * what was written did not come back; `usedToken`: provisioning was asked for with the old token.
+ * reading back gave something else; `usedToken`: provisioning was called with the old token.
  */
 export type BootCountProblem = "missing" | "unreadable" | "otherToken" | "medium" | "usedToken";
 

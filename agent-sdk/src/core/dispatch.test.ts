@@ -63,7 +63,7 @@ describe("what is no JSON-RPC", () => {
     expect(bench.dispatcher.counters.calls).toBe(0);
   });
 
-  it("is also what is not UTF-8", () => {
+  it("is also a text that is not UTF-8", () => {
     const bench = new Bench({ m: () => 1 });
     bench.bytes(Uint8Array.of(...jsonBytes({ jsonrpc: "2.0", id: 1, method: "m" }), 0xff));
     expect(bench.answers).toEqual([]);
@@ -308,7 +308,7 @@ describe("calls in flight", () => {
     expect(finish).toHaveLength(33);
   });
 
-  it("are let go with their session", async () => {
+  it("are dropped with their session", async () => {
     const finish: (() => void)[] = [];
     const bench = new Bench({ slow: () => new Promise<void>((resolve) => finish.push(resolve)) });
     bench.send({ jsonrpc: "2.0", id: 1, method: "slow" }, "one");

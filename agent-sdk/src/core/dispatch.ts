@@ -6,7 +6,7 @@
  *   a response                                            counted, not answered (agents make no
  *   calls)
  *   `method` no string, `params` no object or array,
- *   `id` no string, number or null                        -32600, `id` null where it cannot be told
+ *   `id` no string, number or null                        -32600, `id` null where it is unknown
  *   unknown method                                        -32601, a notification: nothing
  *   the handler throws, rejects, or returns what
  *   JSON cannot say or one packet cannot hold             -32000 with the reason
@@ -72,7 +72,7 @@ export type Handler = (params: any, context: CallContext) => unknown;
 /** Takes the plaintext of an answer away, or drops it where the session is gone. Must not throw. */
 export type Answer = (plaintext: Uint8Array) => void;
 
-/** Hears of every handler that failed, with what it threw. */
+/** Called for every handler that failed, with the value that it threw. */
 type Failed = (method: string, reason: string, thrown: unknown) => void;
 
 export interface DispatchCounters {
@@ -144,7 +144,7 @@ export class Dispatcher {
   /** Handlers begin only after what called `receive` has returned; see AgentCoreOptions. */
   declare freshStack: boolean;
 
-  /** `maxPlaintext`: bytes. `failed` hears of every handler that threw. */
+  /** `maxPlaintext`: bytes. `failed` is called for every handler that threw. */
   constructor(maxPlaintext: number, failed: Failed) {
     this.names = [];
     this.handlers = [];
@@ -242,7 +242,7 @@ export class Dispatcher {
     this.refuse(call, HANDLER_FAILED, text, "");
   }
 
-  /** Lets go of calls whose session was forgotten; their handlers run on, answered to nobody. */
+  /** Drops calls of a forgotten session; their handlers keep running, but nothing is sent. */
   forget(sid: string): void {
     for (const call of this.calls) if (call.sid === sid) call.open = false;
     this.calls = this.calls.filter((call) => call.open);
@@ -280,7 +280,7 @@ export class Dispatcher {
 
   private succeed(call: Call, result: unknown): void {
     if (call.id === null) return;
-    // In two steps, so that a board has let go of the texts when it seals the bytes.
+    // In two steps, so that a board has freed the texts when it seals the bytes.
     const plaintext = this.encodeResult(call, result);
     if (plaintext !== null) call.answer(plaintext);
   }
@@ -291,7 +291,8 @@ export class Dispatcher {
     try {
       text = encodeJson(result === undefined ? null : result);
     } catch {
-      // A circle. Each engine says so in its own words, by which a client could tell them apart.
+      // A circular reference. Each engine words this error differently, which would reveal the
+      // engine.
     }
     if (text === undefined) {
       this.fail(call, "the result is not a JSON value");

@@ -8,9 +8,9 @@ import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protoc
 import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
 
 /**
- * How to go on: `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs` doubling
- * to an hour, for what a person has to mend; `asked`: as long as the relay said, else `waitMs`;
- * `never`: not with this configuration.
+ * How to continue: `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
+ * doubling to an hour, where a person is needed; `asked`: as long as the relay asked, else
+ * `waitMs`; `never`: not with this configuration.
  */
 export type Course = "backoff" | "slow" | "asked" | "never";
 
@@ -24,7 +24,7 @@ export interface Failure {
   readonly advice: string;
 }
 
-/** The link broke, or the relay said nothing that we know. */
+/** The link broke, or the relay gave no known reason. */
 export const LOST: Failure = {
   course: "backoff",
   waitMs: 0,
@@ -104,7 +104,7 @@ const FAILURES: { readonly [code: string]: Failure } = {
     course: "backoff",
     waitMs: 0,
     dropsSession: false,
-    advice: "a part of the relay is away: see its log",
+    advice: "the relay's store is not available: see the relay's log",
   },
 };
 
@@ -135,6 +135,6 @@ const ENDING = [
   "AUTH_TIMEOUT",
 ];
 
-/** What an `error` message says about the link's end; null where the link goes on. */
+/** How an `error` message ends the link; null if the link continues. */
 export const linkFailure = (code: string): Failure | null =>
   ENDING.indexOf(code) >= 0 ? known(code) : null;

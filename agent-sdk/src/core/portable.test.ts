@@ -3,6 +3,9 @@ import { expect, it } from "vitest";
 import { bundle } from "../../build/bundle.ts";
 import { checkDialect } from "../../build/dialect.ts";
 
+/** Looked for before it is used; the boards' file has natives in its place. */
+const OPTIONAL = ["Uint8Array.fromBase64"];
+
 it.each([
   "agent-core.ts",
   "bootcount.ts",
@@ -11,5 +14,5 @@ it.each([
   "../serial/espruino.ts",
 ])("%s and all it loads share one scope and stay within what Espruino runs", (entry) => {
   const { code } = bundle(fileURLToPath(new URL(entry, import.meta.url)));
-  expect(checkDialect(code)).toEqual([]);
+  expect(checkDialect(code, OPTIONAL)).toEqual([]);
 });

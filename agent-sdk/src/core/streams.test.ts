@@ -137,7 +137,7 @@ describe("a stream of an agent", () => {
     expect(seen.ended).toContain("stopped");
   });
 
-  it("ends with an error where the link is away", () => {
+  it("ends with an error while the link is down", () => {
     const opened = open();
     const { seen, stream } = outgoing(opened);
     const incoming = opened.table.incoming(1, { data() {}, ended() {} });
@@ -149,7 +149,7 @@ describe("a stream of an agent", () => {
     expect(seen.ended).toContain("does not carry");
   });
 
-  it("is heard also while as many calls run as may", () => {
+  it("is received even while the maximum of calls is running", () => {
     const opened = open();
     const { seen } = outgoing(opened);
     opened.world.core.agent.handle("never", () => new Promise(() => {}));
@@ -161,7 +161,7 @@ describe("a stream of an agent", () => {
   });
 });
 
-it("what is away for now is told apart from what failed", () => {
+it("an unavailable device is distinguished from a failure", () => {
   const { world, client } = open();
   world.core.agent.handle("move", () => {
     throw Object.assign(new Error("the port is gone"), { unavailable: true, sent: true });

@@ -73,7 +73,7 @@ export class Streams {
 
   /** For the core: see SessionPart. */
   lost(sid: string | null, reason: string): void {
-    // What hears of an end may open the next stream.
+    // The callback may open the next stream.
     const sids = this.sids;
     const tables = this.tables;
     for (let i = 0; i < sids.length; i++) {

@@ -1,6 +1,6 @@
 /**
  * An agent on Espruino, whatever carries its messages: main.ts gives it WebSockets, serial.ts a
- * UART. The configuration that `blindrelay provision` wrote lies in Storage under
+ * UART. The configuration that `blindrelay provision` wrote is in Storage under
  * "blindrelay.json".
  *
  * A start raises the boot count in Storage before anything is sent. `save()` keeps RAM: so before
@@ -9,9 +9,9 @@
  * [portable]
  */
 import type { Program } from "../core/agent.ts";
-import type { AgentStatus } from "../core/agent-core.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import type { AgentStatus } from "../core/link.ts";
 import type { LinkPort } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
@@ -29,9 +29,9 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 const BOARD_MAX_SESSIONS = 8;
-/**
- * Free before another session is held: it takes some 60 itself, and a call some 300 at its peak.
- */
+/** What a message of 384 bytes takes until it is answered. */
+const MESSAGE_VARIABLES = 320;
+/** Free before another session is held: it takes some 60 itself, and messages wait. */
 const SESSION_VARIABLES = 400;
 /** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
 const ROOMY_VARIABLES = 4000;
@@ -41,7 +41,11 @@ const TIGHT_VARIABLES = 800;
 const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
-/** A board that is nearly full has its free variables strewn about. */
+/** Whether so many are free, once what nobody uses is collected; that takes a large board long. */
+const hasFree = (variables: number): boolean =>
+  process.memory(false).free > 2 * variables || process.memory(true).free > variables;
+
+/** On a nearly full board free memory is fragmented. */
 const makeRoom = (): void => {
   if (process.memory(false).free < TIGHT_VARIABLES) E.defrag();
 };
@@ -57,6 +61,8 @@ export type BoardLinks = (config: BoardConfig, bootCount: number, maxMessage: nu
 
 const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): AgentCore => {
   const config = readConfig(boardStorage);
+  // Throws where board or file does not know that packet version, before a start is counted.
+  boardSuite.aeadKey(config.v, new Uint8Array(32));
   const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
   if (!count.ok) throw new Error(count.advice);
   const roomy = process.memory().total > ROOMY_VARIABLES;
@@ -74,11 +80,12 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     deviceRandom: boardRandom(16),
     serialNumber: getSerial(),
     freeMemory: freeBytes,
+    hasRoom: () => hasFree(MESSAGE_VARIABLES),
     freshStack: true,
     maxPlaintext: roomy ? 2048 : 384,
     limits: {
       maxSessions: BOARD_MAX_SESSIONS,
-      hasRoom: () => process.memory().free > SESSION_VARIABLES,
+      hasRoom: () => hasFree(SESSION_VARIABLES),
       unheldPerSecond: 2,
       unheldBurst: 8,
     },
@@ -94,7 +101,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
 
 /**
  * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; the relay
- * is told at every login. Throws where the board is not provisioned.
+ * receives it at every login. Throws where the board is not provisioned.
  */
 export const startOver = (
   links: BoardLinks,
@@ -114,7 +121,7 @@ export const stopAgent = (): void => {
 };
 
 /** How the agent is; null while none runs. */
-export const agentStatus = (): AgentStatus | null => (core === null ? null : core.currentStatus());
+export const agentStatus = (): AgentStatus | null => (core === null ? null : core.link.status);
 
 /** Writes the boot count of a new agent_token; `blindrelay provision` calls it once. */
 export const provisionAgent = (): void => {

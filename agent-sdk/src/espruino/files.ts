@@ -7,7 +7,7 @@ import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
 import type { EspruinoStorage } from "./board.ts";
 
-/** What lies in Storage under "blindrelay.json". Written by `blindrelay provision`. */
+/** The file "blindrelay.json" in Storage. Written by `blindrelay provision`. */
 export interface BoardConfig {
   /** ws:// or wss:// of the relay, with its path. */
   readonly url: string;

@@ -53,7 +53,7 @@ const headerOf = (head: string, name: string): string => {
   return "";
 };
 
-/** What is wrong with the head of the server's answer; null where it accepts `key`. */
+/** Why the head of the server's response is invalid; null where it accepts `key`. */
 export const handshakeProblem = (
   head: string,
   key: string,

@@ -72,7 +72,7 @@ describe("natives", () => {
     );
   });
 
-  it("writes JSON as JavaScript does, over a writer that rounds numbers and knows no circles", () => {
+  it("writes JSON as JavaScript does, over a writer that rounds numbers and ignores circular references", () => {
     const written = JSON.stringify;
     const number = fc.double({ noDefaultInfinity: true, noNaN: true });
     const values = [fc.string(), number, fc.boolean(), fc.constant(null)];

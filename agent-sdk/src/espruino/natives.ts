@@ -22,7 +22,7 @@ declare const atob: (text: string) => string;
 /** What the strict parser takes at its peak; without them the program's turn would end in it. */
 const STRICT_VARIABLES = 280;
 
-/** ASCII text to bytes. The caller vouches that every character is below 128. */
+/** ASCII text to bytes. The caller ensures that every character is below 128. */
 export const asciiBytes = E.toUint8Array;
 
 /** ASCII bytes to text. `E.toString` wants its memory in one piece, which a board may not have. */

@@ -35,7 +35,7 @@ const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
   if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
   const port = global[serial.port];
   if (port === undefined) throw new Error(`this board has no ${serial.port}`);
-  // Forced: where USB or Bluetooth goes away, Espruino moves it to a UART otherwise.
+  // Forced: otherwise Espruino moves it to a UART when USB or Bluetooth disconnects.
   E.setConsole(consoleFor(serial.port), { force: true });
   port.setup(serial.baud, serial.options === undefined ? {} : serial.options);
   return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);

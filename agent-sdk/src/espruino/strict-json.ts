@@ -1,9 +1,9 @@
 /**
- * JSON (RFC 8259), strictly, where Espruino's own parser cannot be believed: that one takes texts
- * that go on after their value, trailing commas, single quotes and hexadecimal numbers, keeps the
- * first of two members of one name, drops `constructor`, and lets `__proto__` set the prototype.
- * Natives.ts asks here only for texts that Espruino would not have written itself, or that hold a
- * number which is not whole.
+ * JSON (RFC 8259), strictly, because Espruino's own parser is too lenient: it accepts texts
+ * that continue after their value, trailing commas, single quotes and hexadecimal numbers, keeps
+ * the first of two members of one name, drops `constructor`, and lets `__proto__` set the
+ * prototype. Natives.ts asks here only for texts that Espruino would not have written itself, or
+ * that hold a number which is not whole.
  *
  * [portable]
  */

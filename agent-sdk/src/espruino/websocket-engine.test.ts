@@ -149,14 +149,14 @@ describe.skipIf(binary === undefined)(
       expect(await hear(serving)).toEqual(["closed 1006"]);
     });
 
-    it.each(CUT)("hears of %s", async (_what, cut) => {
+    it.each(CUT)("reports %s", async (_what, cut) => {
       const log = await hear((socket, accept) => {
         socket.write(`${head(accept)}\x81\x05ab`, "latin1", () => cut(socket));
       });
       expect(log.at(-1)).toBe("closed 1006");
     });
 
-    it("hears that nobody listens", async () => {
+    it("reports that nothing listens", async () => {
       const dead = createServer().listen(0, "127.0.0.1");
       await once(dead, "listening");
       const { port } = dead.address() as AddressInfo;

@@ -145,7 +145,7 @@ const closeCodeIn = (sent: Buffer): number => {
   );
 };
 
-it("hears messages in the segment of the 101", async () => {
+it("receives messages in the segment of the 101", async () => {
   const { log } = await hear(frame(TEXT, "one") + frame(TEXT, "two") + frame(TEXT, "end"));
   expect(log).toEqual(["opened", "one", "two", "end"]);
 });
@@ -279,7 +279,7 @@ it("says that there is no TLS", async () => {
   expect(log).toEqual(["this board has no TLS"]);
 });
 
-it("hears the same however the bytes are cut", async () => {
+it("receives the same however the bytes are split", async () => {
   const texts = fc.array(fc.string({ unit: "grapheme-ascii", maxLength: 300 }), { maxLength: 5 });
   const pieces = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 5 });
   await fc.assert(

@@ -1,5 +1,5 @@
 /**
- * JSON as JavaScript writes it, where Espruino's own JSON.stringify cannot be believed: that one
+ * JSON as JavaScript writes it, because Espruino's own JSON.stringify is inexact: it
  * rounds numbers to 11 digits, and writes `undefined` for a function and ` ... ` for a circle.
  * Natives.ts asks here only for values whose text looks like one of these.
  *

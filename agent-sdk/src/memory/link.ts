@@ -53,7 +53,7 @@ class Pipe {
     });
   }
 
-  /** What was sent before still arrives; what is on its way in the other direction does not. */
+  /** Messages sent before still arrive; those in flight in the other direction do not. */
   end(code: number, reason: string): void {
     this.later(() => {
       this.open = false;

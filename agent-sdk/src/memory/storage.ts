@@ -34,7 +34,7 @@ export class PowerCut extends Error {
 }
 
 /**
- * What is on the medium after each byte of a write:
+ * The medium's content after each byte of a write:
  * `overwrite`: the new bytes replace the old from the front, the old tail stays until the end;
  * `truncate`: the file is emptied, then grows; `erase`: flash turns to 0xff, then is programmed;
  * `unflushed`: a file of the new length full of zeros until the last step; `rename`: the old text
@@ -91,7 +91,7 @@ export class CuttableStorage implements StoragePort {
       this.step();
     }
     this.put(name, text);
-    // The power may also go after the data is safe and before anybody learns of it.
+    // The power may also fail after the data is safe and before `write` returns.
     this.step();
   }
 

@@ -1,4 +1,4 @@
-/** A timer port whose time moves only when told to: for tests and virtual time. */
+/** A timer port whose time advances only by `advance`: for tests and virtual time. */
 import type { TimerPort } from "../ports.ts";
 
 interface Pending {
@@ -54,7 +54,7 @@ export class ManualTimer implements TimerPort {
     return this.active;
   }
 
-  /** Moves time by `ms`, firing what falls due on the way, in order, each at its own time. */
+  /** Advances time by `ms`, firing due timers in order, each at its own time. */
   advance(ms: number): void {
     const end = this.time + ms;
     for (let at = this.nextAt(); at !== null && at <= end; at = this.nextAt()) {

@@ -1,5 +1,5 @@
 /**
- * The part that a project may preload, so that it lies in flash and takes no RAM: nothing in here,
+ * The part that a project may preload, so that it stays in flash and takes no RAM: nothing in here,
  * and nothing that it loads, writes to what it made at load time. @noble does, so it stays outside.
  */
 export { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";

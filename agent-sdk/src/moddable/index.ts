@@ -10,7 +10,8 @@ import type { ModdableCrypt } from "./sdk.ts";
 import { provisionOn, type StartOptions, startOn } from "./start.ts";
 
 export type { Program } from "../core/agent.ts";
-export type { AgentCore, AgentStatus } from "../core/agent-core.ts";
+export type { AgentCore } from "../core/agent-core.ts";
+export type { AgentStatus } from "../core/link.ts";
 export type { EcmaNetwork, ModdableCrypt } from "./sdk.ts";
 export type { StartOptions } from "./start.ts";
 
@@ -19,6 +20,6 @@ const sdk = { Timer, Time, Preference, trace };
 /** Starts a device program as an agent; see StartOptions. Throws where it must not start. */
 export const startAgent = (options: StartOptions): AgentCore => startOn(sdk, options);
 
-/** Once for every new agent_token, before its first start; see provisionOn. */
+/** Call it once for every new agent_token, before its first start; see provisionOn. */
 export const provisionAgent = (agentToken: string, crypt?: ModdableCrypt): void =>
   provisionOn(sdk, agentToken, crypt ?? {});

@@ -87,7 +87,7 @@ it("leaves binary messages unheard, in parts too", () => {
   expect(log).toEqual(["opened", "text"]);
 });
 
-it("closes with 1009 on a message over the limit, before it holds it, and hears no more", () => {
+it("closes with 1009 on a message over the limit, before buffering it, and receives no more", () => {
   const { log, client, timer } = open();
   client.hear("x".repeat(MAX_MESSAGE), true);
   client.hear("x", true);
@@ -111,7 +111,7 @@ it("sends a long message in parts, as the socket takes them, and in order", () =
   expect(link.queuedBytes?.()).toBe(0);
 });
 
-it("says goodbye between the parts of a message, and waits for no one longer than its grace", () => {
+it("closes between the parts of a message, and waits at most for its grace period", () => {
   const { link, log, client, timer } = open();
   client.allow(2);
   link.send("abcdef");

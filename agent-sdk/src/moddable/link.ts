@@ -107,7 +107,7 @@ class EcmaLink implements Link {
     this.state = "closing";
     this.closeCode = code;
     this.closeReason = reason;
-    // Control frames may stand between the fragments of a message (RFC 6455 section 5.4).
+    // Control frames may come between the fragments of a message (RFC 6455 section 5.4).
     this.queue = [];
     this.queued = 0;
     const text = asciiBytes(reason.substring(0, 100));
@@ -152,7 +152,7 @@ class EcmaLink implements Link {
         this.writable = client.write(frame, { opcode: OP_CLOSE });
       }
     } catch (error) {
-      // It throws where the socket has gone and nobody was told yet.
+      // It throws if the socket is gone and that was not reported yet.
       this.drop();
       this.timer.set(0, () => this.finish(ABNORMAL, String(error)));
     }
@@ -174,7 +174,7 @@ class EcmaLink implements Link {
     if (!binary) this.events.received(text);
   }
 
-  /** The client answers by itself, and ends a second later; nobody here waits for that. */
+  /** The client answers by itself, and ends a second later; nothing here waits for that. */
   private peerCloses(payload: Uint8Array): void {
     if (this.state === "closing") return;
     const code =

@@ -47,7 +47,7 @@ export interface ModdableCrypt {
 
 /** A WebSocket client as ECMA-419 has it (`embedded:network/websocket/client`). */
 export interface EcmaWebSocket {
-  /** Up to `count` bytes of the message that onReadable told of; nothing where it has none. */
+  /** Up to `count` bytes of the message that onReadable announced; nothing where it has none. */
   read(count: number): ArrayBuffer | undefined;
   /** Returns how many bytes the next write may have. Throws where it does not fit. */
   write(
@@ -61,7 +61,7 @@ export interface EcmaWebSocketOptions {
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** Part of a message; `more` says that it goes on, in this frame or another. */
+  /** Part of a message; `more`: it continues, in this frame or another. */
   onReadable(count: number, options: { readonly more: boolean; readonly binary?: boolean }): void;
   /** The connection is open, or takes more; `count` bytes may be written. */
   onWritable(count: number): void;

@@ -1,5 +1,5 @@
 /**
- * A socket whose format nobody has to remember. Moddable's WebSocket client (SDK 8.2.3) reads frame
+ * A socket whose format need not be remembered. Moddable's WebSocket client (SDK 8.2.3) reads frame
  * heads byte by byte in the format "number", and sets "buffer" at every write: a write between two
  * segments that split a head makes it take all that came for one byte, and it never hears again.
  * Here a read without a count gives a byte, and one with a count gives a buffer, as that client

@@ -1,6 +1,6 @@
 /**
  * An agent on Moddable, from preferences to a running link. The SDK's modules are handed in;
- * index.ts is the door that takes them from the SDK.
+ * index.ts takes them from the SDK.
  *
  * A start raises the boot count before the core is made. The count is never made here: an erased
  * flash looks like a new one, so only `provision` writes a first count, and only for a new
@@ -46,7 +46,7 @@ export interface StartOptions {
   readonly packetVersion?: Version;
   /** For people; the agentId where absent. */
   readonly name?: string;
-  /** Of the program that runs now, as SemVer; the relay is told at every login. */
+  /** Of the running program, as SemVer; the relay receives it at every login. */
   readonly firmwareVersion?: string;
   readonly program: Program;
   /** How to open ws:// and wss:// addresses; what the address needs must be there. */
@@ -103,7 +103,11 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
   const suite: Suite = moddableSuite(options.crypt ?? {});
   const storage = preferenceStorage(sdk.Preference);
   const count = raiseBootCount(storage, suite, options.agentToken);
-  if (!count.ok) throw new Error(count.advice);
+  if (!count.ok) {
+    // A release build aborts at the error without a word of it.
+    sdk.trace(`blindrelay error: ${count.advice}\n`);
+    throw new Error(count.advice);
+  }
   const timer = moddableTimer(sdk.Timer, sdk.Time);
   const core = new AgentCore({
     url,

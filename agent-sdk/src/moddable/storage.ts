@@ -5,8 +5,8 @@
  * (docs/runtimes.md).
  *
  * So a text is kept in parts of at most 48 bytes, each a buffer that begins with the number of
- * parts after it. Parts of two writes may stand side by side after a power cut: what they spell is
- * no text of ours, and the boot count's checksum says so.
+ * parts after it. After a power cut, parts of two writes may be mixed: the result is
+ * not a valid text, which the boot count's checksum detects.
  */
 import type { StoragePort } from "../ports.ts";
 import { asciiBytes, crc32 } from "./core.ts";

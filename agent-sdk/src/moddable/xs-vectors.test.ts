@@ -59,7 +59,7 @@ describe.skipIf(found.kind === "missing")(
         "const a = []; for (;;) a.push(new ArrayBuffer(1e6));",
         XS_NOT_ENOUGH_MEMORY,
       ],
-    ])("ends a script that %s, and says so", async (_what, script, code) => {
+    ])("ends a script that %s, and reports it", async (_what, script, code) => {
       const other = new XsWorker({ engine, maxCompute: 1e8, maxMemoryKiB: 131072 });
       expect(() => other.evaluate(script)).toThrow("XS has ended");
       expect(await other.ended).toBe(code);

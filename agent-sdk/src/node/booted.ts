@@ -1,6 +1,6 @@
 /**
- * A firmware version has booted once the relay has let it in: only that proves that the new program
- * starts, finds its state and reaches the network. The state folder remembers the last one that
+ * A firmware version has booted once it has logged in: only that proves that the new program
+ * starts, finds its state and reaches the network. The state folder records the last one that
  * did.
  */
 import type { AgentCore } from "../core/agent-core.ts";
@@ -25,7 +25,7 @@ export const watchBoot = (
   const listeners: BootConfirmedListener[] = [];
   let event: BootConfirmed | null = null;
   let seen = version === undefined;
-  core.onState(({ state }) => {
+  core.link.onState(({ state }) => {
     if (state !== "online" || seen || version === undefined) return;
     seen = true;
     const previous = storage.read(NAME);

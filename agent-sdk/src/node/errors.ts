@@ -31,7 +31,7 @@ export class ConfigError extends Error {
 
 /**
  * `unreachable`: try later; `refused`: the relay says no; `untrusted`: no pinned key signed it;
- * `downgrade`: not above what runs; `corrupt`: not what was signed.
+ * `downgrade`: not above the running version; `corrupt`: not the signed bytes.
  */
 export type ReleaseProblem = "unreachable" | "refused" | "untrusted" | "downgrade" | "corrupt";
 

@@ -1,7 +1,7 @@
 export type { Program } from "../core/agent.ts";
 export { Agent } from "../core/agent.ts";
-export type { AgentStatus } from "../core/agent-core.ts";
 export type { CallContext, Handler } from "../core/dispatch.ts";
+export type { AgentStatus } from "../core/link.ts";
 export { SDK_VERSION } from "../version.ts";
 export type { BootConfirmed, BootConfirmedListener } from "./booted.ts";
 export type { ReleaseProblem, StateProblem } from "./errors.ts";
@@ -9,6 +9,7 @@ export { ConfigError, ReleaseError, StateError } from "./errors.ts";
 export { relayUrl, webSocketLinks } from "./link.ts";
 export type { StateLock } from "./lock.ts";
 export { lockState } from "./lock.ts";
+export { programFrames } from "./log.ts";
 export type { ReleaseSource, Update } from "./releases.ts";
 export { checkRelease, downloadRelease } from "./releases.ts";
 export type { RunningAgent, StartOptions } from "./start.ts";

@@ -1,36 +1,10 @@
 /** The LinkPort on Node: one `ws` connection. It decides nothing; the core times out and closes. */
-import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
-import { type ClientOptions, WebSocket } from "ws";
+import { CLOSE_GRACE_MS, WS_OPTIONS } from "@blindrelay/protocol/ws-options";
+import { WebSocket } from "ws";
 import type { LinkEvents, LinkPort } from "../ports.ts";
 import type { PausableLink } from "../serial/carrier.ts";
 
 export { relayUrl } from "@blindrelay/protocol/relay-url";
-
-/** How long the relay may take over the closing handshake before the socket is torn down. */
-const CLOSE_GRACE_MS = 2000;
-
-/**
- * Pieces of one frame that ws keeps until it is whole; each costs more than its bytes. A message of
- * 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
- */
-const MAX_CHUNKS = 512;
-
-/**
- * `closeTimeout` is also for what ws closes itself: a message over the limit, a protocol error. The
- * core gives up a link on which no message was completed for LINK_SILENCE_MS.
- */
-const OPTIONS: ClientOptions & {
-  closeTimeout: number;
-  maxFragments: number;
-  maxBufferedChunks: number;
-} = {
-  maxPayload: MAX_MESSAGE_BYTES,
-  maxFragments: MAX_FRAGMENTS,
-  maxBufferedChunks: MAX_CHUNKS,
-  perMessageDeflate: false,
-  followRedirects: false,
-  closeTimeout: CLOSE_GRACE_MS,
-};
 
 /** A LinkPort whose links can be kept from reading. */
 export interface WebSocketLinks extends LinkPort {
@@ -39,7 +13,7 @@ export interface WebSocketLinks extends LinkPort {
 
 export const webSocketLinks = (): WebSocketLinks => ({
   connect(url: string, events: LinkEvents): PausableLink {
-    const socket = new WebSocket(url, OPTIONS);
+    const socket = new WebSocket(url, WS_OPTIONS);
     // ws reports the reason of a failure before it closes, and closes in any case.
     let failure = "";
     let grace: NodeJS.Timeout | undefined;

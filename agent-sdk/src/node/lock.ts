@@ -6,10 +6,11 @@
  * at once, a reused pid or another container's pid namespace cannot fake it, and a process that is
  * merely busy still counts as alive, because the kernel completes the connection.
  *
- * Taking it is "announce, then look": bind and listen under a name nobody ever used, then look at
- * all others. Of two that start together at least one sees the other; who sees a living one lets go
- * and tries again a little later, so that one of them remains. Dead ones are removed before that.
- * Last, the own name must still be there: somebody may have met it between bind and listen.
+ * Taking it is "announce, then look": bind and listen under a unique name, then look at
+ * all others. Of two that start together at least one sees the other; one that sees a live lock
+ * releases its own and retries a little later, so that one of them remains. Stale ones are removed
+ * before. Last, its own name must still be there: another process may have removed it between bind
+ * and listen.
  *
  * Not for folders shared by several machines (NFS): the socket of another kernel looks dead.
  */
@@ -26,7 +27,7 @@ const TRIES = 6;
 const MAX_SOCKET_PATH = 103;
 
 export interface StateLock {
-  /** Lets go; harmless when repeated. */
+  /** Releases the lock; harmless when repeated. */
   release(): Promise<void>;
 }
 
@@ -62,7 +63,7 @@ const listen = (path: string): Promise<Server> =>
     });
   });
 
-/** Whether somebody listens. Only a clear "nobody" counts as dead. */
+/** Whether a process listens. Only a clear "no" counts as stale. */
 const isAlive = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = createConnection(path);
@@ -80,7 +81,7 @@ const close = (server: Server): Promise<void> =>
     server.close(() => resolve());
   });
 
-/** One try: the lock, or null where somebody else lives here. */
+/** One attempt: the lock, or null where another process holds it. */
 const tryLock = async (folder: string): Promise<StateLock | null> => {
   const name = PREFIX + randomBytes(6).toString("hex");
   return withShortPath(folder, async (short) => {

@@ -10,9 +10,9 @@ import { ConfigError, ReleaseError } from "./errors.ts";
 import { relayUrl } from "./link.ts";
 
 const CHECK_LIMIT_MS = 30_000;
-/** Without a byte for so long a download counts as broken. */
+/** A download without a byte for this long counts as broken. */
 const SILENCE_LIMIT_MS = 30_000;
-/** A download that broke goes on where it was, so many times in all. */
+/** How often an interrupted download is resumed. */
 const ATTEMPTS = 5;
 const PART_SUFFIX = ".part";
 
@@ -74,7 +74,7 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
 
 /**
  * Fetches an update to `path`, which is there only once all of it is, checked and on the medium.
- * Rejects with a ReleaseError; what was there before then still is.
+ * Rejects with a ReleaseError; an existing file is then kept.
  */
 export const downloadRelease = async (update: Update, path: string): Promise<void> => {
   const part = path + PART_SUFFIX;

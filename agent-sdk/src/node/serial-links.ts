@@ -12,7 +12,7 @@ import { FrameReader } from "../serial/reader.ts";
 import { maxBody } from "../serial/wire.ts";
 import { systemTimer } from "./timer.ts";
 
-/** Two of the longest messages, so that one is under way while another is being handled. */
+/** Two of the longest messages, so that one is in transit while another is being handled. */
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
 
 /**

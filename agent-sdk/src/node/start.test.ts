@@ -103,7 +103,7 @@ const start = async (byte: number): Promise<{ options: StartOptions; connection:
   return { options, connection };
 };
 
-it("logs in at /wss, answers sealed calls and pings, and comes back after a lost link", async () => {
+it("logs in at /wss, answers sealed calls and pings, and reconnects after a lost link", async () => {
   const { options, connection } = await start(1);
   expect(connection.path).toBe("/wss");
 
@@ -164,14 +164,14 @@ it("is closed with 1000 when stopped", async () => {
   expect(await closed).toBe(1000);
 });
 
-it("rejects online() where the relay will never let it in", async () => {
+it("rejects online() if the relay will never accept it", async () => {
   const agent = await startAgent(optionsFor(makeToken("e2e", new Uint8Array(32).fill(3))));
   running.push(agent);
   const connection = await connections.next();
   await connection.messages.next();
   connection.link.refuse("WRONG_TOKEN_KIND");
   await expect(agent.online()).rejects.toThrow("agt_");
-  expect(agent.core.state).toBe("refused");
+  expect(agent.core.link.state).toBe("refused");
 });
 
 it("outlives a relay that refuses it at length", async () => {
@@ -183,7 +183,7 @@ it("outlives a relay that refuses it at length", async () => {
   const code = "X".repeat(200); // a close reason holds 123 bytes
   connection.link.refuse(code);
   expect(await closed).toBe(4000);
-  expect(agent.core.currentStatus()).toMatchObject({ state: "waiting", code });
+  expect(agent.core.link.status).toMatchObject({ state: "waiting", code });
 });
 
 it.each([

@@ -7,15 +7,17 @@ import { freemem } from "node:os";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
-import { AgentCore, type AgentStatus } from "../core/agent-core.ts";
+import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
+import type { AgentStatus } from "../core/link.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import { type BootConfirmedListener, watchBoot } from "./booted.ts";
 import { ConfigError, StateError } from "./errors.ts";
 import { relayUrl, webSocketLinks } from "./link.ts";
 import { lockState, type StateLock } from "./lock.ts";
+import { logToStderr } from "./log.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 import { systemTimer } from "./timer.ts";
@@ -41,7 +43,7 @@ export interface StartOptions {
   readonly program: Program | ((agent: Agent) => Promise<void>);
   /** For people; the agentId where absent. */
   readonly name?: string;
-  /** Of the program that runs now, as SemVer; the relay is told at every login. */
+  /** Of the running program, as SemVer; the relay receives it at every login. */
   readonly firmwareVersion?: string;
   /** Where absent, warnings and errors go to standard error. */
   readonly log?: Log;
@@ -57,10 +59,10 @@ export interface RunningAgent {
   readonly core: AgentCore;
   /** Settles with the first login; rejects where the agent gives up or is stopped before. */
   online(): Promise<void>;
-  /** `fn` hears of every change of the link's state. */
+  /** Calls `fn` at every change of the link's state. */
   onState(fn: (status: AgentStatus) => void): void;
   /**
-   * `fn` hears once when the relay has let in a `firmwareVersion` that had not run on this state
+   * Calls `fn` once, when a `firmwareVersion` logs in that had not run on this state
    * folder before: the moment to keep a new image for good.
    */
   onBootConfirmed(fn: BootConfirmedListener): void;
@@ -69,19 +71,12 @@ export interface RunningAgent {
    * is nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
    */
   checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
-  /** Closes the link and lets go of the state folder. Harmless when repeated. */
+  /** Closes the link and releases the state folder. Harmless when repeated. */
   stop(): Promise<void>;
 }
 
-const logToStderr: Log = (level, message, fields, thrown) => {
-  if (level === "debug" || level === "info") return;
-  const more = fields ? ` ${JSON.stringify(fields)}` : "";
-  const stack = thrown instanceof Error && thrown.stack ? `\n${thrown.stack}` : "";
-  process.stderr.write(`${level}: ${message}${more}${stack}\n`);
-};
-
 const NEW_STATE =
-  "the state folder was new or empty, so boot counts begin again at 1. If this agent_token has run before, its state was lost: keep the folder where it survives (a volume, not a container's own disk) and give the agent a new agent_token";
+  "first start with this state folder, so boot counts begin at 1. Keep the folder: if it replaces one that was lost, give the agent a new agent_token";
 
 const countOf = (result: BootCountResult): number => {
   if (result.ok) return result.count;
@@ -143,18 +138,18 @@ const running = (core: AgentCore, lock: StateLock, options: StartOptions): Runni
   const { url, relayToken: token, firmwareVersion: version, stateDir } = options;
   const onBootConfirmed = watchBoot(core, folderStorage(stateDir), version);
   const online = new Promise<void>((resolve, reject) => {
-    core.onState((status) => {
+    core.link.onState((status) => {
       if (status.state === "online") resolve();
       if (status.state === "refused") reject(new Error(status.advice ?? "the agent gave up"));
       if (status.state === "stopped") reject(new Error("the agent was stopped"));
     });
   });
-  // Who never asks must not be killed by an unhandled rejection.
+  // A program that never awaits it must not end by an unhandled rejection.
   online.catch(() => {});
   return {
     core,
     online: () => online,
-    onState: (fn) => core.onState(fn),
+    onState: (fn) => core.link.onState(fn),
     onBootConfirmed,
     async checkRelease({ channel, publicKeys }) {
       if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
@@ -170,7 +165,7 @@ const running = (core: AgentCore, lock: StateLock, options: StartOptions): Runni
 /**
  * Starts a device program as an agent. Throws a ConfigError for values that cannot be right and a
  * StateError where the folder does not let this agent start; both before anything is sent. A relay
- * that is away or refuses is no error: the agent keeps trying, and says so through onState.
+ * that is unreachable or refuses is no error: the agent retries, and reports it through onState.
  */
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);

@@ -122,7 +122,7 @@ describe("a state folder", () => {
     expect(await problemOf(startAgent(options(path)))).toBe("medium");
   });
 
-  it("is let go where the program throws, and the start stays counted", async () => {
+  it("is released if the program throws, and the start stays counted", async () => {
     const folder = freshFolder();
     const failing = {
       ...options(folder),
@@ -202,7 +202,7 @@ describe("the lock", () => {
       child.kill(signal);
     });
 
-  it("is held against other processes, also stopped ones, and dies with its owner", async () => {
+  it("is held against other processes, also stopped ones, and ends with its owner", async () => {
     const folder = freshFolder();
     const child = await holder(folder);
     expect(await problemOf(lockState(folder))).toBe("locked");

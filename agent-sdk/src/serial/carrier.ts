@@ -77,7 +77,7 @@ export interface CarrierCounters {
   /** Texts carried. */
   toRelay: number;
   toDevice: number;
-  /** Texts for the device that it said it cannot take. */
+  /** Texts longer than the device accepts. */
   tooLong: number;
   /** Bytes of the device's texts that the line lost. */
   lostBytes: number;
@@ -225,7 +225,7 @@ export class SerialCarrier {
     if (hello.version !== SERIAL_VERSION) {
       if (hello.wantsAnswer) this.greet(false);
       if (!this.versionTold) {
-        this.options.log("error", "the device speaks another version of the serial framing", {
+        this.options.log("error", "the device uses another version of the serial framing", {
           version: hello.version,
           ours: SERIAL_VERSION,
         });
@@ -247,7 +247,7 @@ export class SerialCarrier {
       if (known.opened) this.put(FRAME_OPENED, encodeLink(id));
       return;
     }
-    if (known !== null) this.drop(known, CLOSE_GIVEN_UP, "the device connects anew");
+    if (known !== null) this.drop(known, CLOSE_GIVEN_UP, "the device reconnected");
     const carried: Carried = {
       id,
       incoming: new ReceiveWindow(this.options.window),
@@ -284,7 +284,7 @@ export class SerialCarrier {
     const { link, over } = carried;
     this.forget(carried);
     if (!over && link !== null) {
-      // A paused socket would not hear its own closing handshake.
+      // A paused socket would not receive its closing handshake.
       if (carried.paused) link.resume();
       link.close(code, reason);
     }

@@ -118,7 +118,7 @@ it("keeps no more of noise than the longest frame takes, and reads the next", ()
   expect(heard).toEqual(["opened", "after"]);
 });
 
-it("listens anew at every connect, and once", () => {
+it("adds one listener at every connect", () => {
   const { uart, heard, text, connect } = linked(64);
   uart.removeAllListeners(); // as Espruino, out of memory
   connect();

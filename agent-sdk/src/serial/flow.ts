@@ -50,7 +50,7 @@ export class ReceiveWindow {
     this.told = size >>> 0;
   }
 
-  /** A text came. False: a double of an older one, or beyond what was let come. */
+  /** A text arrived. False: a duplicate of an older one, or beyond the granted credit. */
   accept(offset: number, length: number): boolean {
     const missing = distance(offset, this.end);
     if (missing < 0 || distance((offset + length) >>> 0, this.told) > 0) return false;

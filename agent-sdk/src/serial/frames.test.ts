@@ -39,7 +39,7 @@ it("on the line: border, blocks led by their lengths, checksum, border", () => {
   expect(hex).toBe(`0003041106${"22"}${crc}00`);
 });
 
-it("is none where a block is led by 0, which stands between frames only", () => {
+it("is invalid if a block begins with 0, which only separates frames", () => {
   expect(decodeFrame(new Uint8Array([0, 1, 1, 1, 1, 1, 1]), plainChecksum)).toBeNull();
 });
 

@@ -192,7 +192,7 @@ describe("a device behind a serial line", () => {
     expect(log).toEqual(["opened"]);
   });
 
-  it("goes on after lost texts, and the credit they had is not lost with them", () => {
+  it("continues after lost texts, and recovers their credit", () => {
     const line = new Line(2000);
     const { log, link } = line.connect();
     line.timer.advance(100);
@@ -209,7 +209,7 @@ describe("a device behind a serial line", () => {
     expect(line.carrier.counters.lostBytes).toBeGreaterThan(90 * 1500);
   });
 
-  it("is told by the relay's end that its link is over", () => {
+  it("learns from the relay's end that its link is closed", () => {
     const line = new Line();
     const { log } = line.connect();
     line.timer.advance(100);
@@ -264,7 +264,7 @@ describe("a device behind a serial line", () => {
     expect(line.relays.map(({ closedWith }) => closedWith === null)).toEqual([false, true]);
   });
 
-  it("does not connect to a bridge of another version, which is told", () => {
+  it("does not connect to a bridge of another version, and reports it", () => {
     const line = new Line();
     line.carrier.end("replaced");
     const { log } = line.connect();
@@ -284,13 +284,13 @@ describe("a device behind a serial line", () => {
     line.reader.receive(encodeFrame(FRAME_HELLO, encodeHello(hello), plainChecksum));
     line.timer.advance(10);
     expect(sent.length).toBeGreaterThan(0);
-    expect(log).toEqual(["closed 1008 the bridge speaks version 9"]);
+    expect(log).toEqual(["closed 1008 the bridge uses version 9"]);
     const device = { ...hello, role: 1 };
     const fresh = new Line();
     for (let i = 0; i < 3; i++) {
       fresh.carrier.receive(encodeFrame(FRAME_HELLO, encodeHello(device), plainChecksum));
     }
-    expect(fresh.logs).toEqual(["error: the device speaks another version of the serial framing"]);
+    expect(fresh.logs).toEqual(["error: the device uses another version of the serial framing"]);
   });
 
   it("gets no more than its window, and the bridge stops reading the relay", () => {

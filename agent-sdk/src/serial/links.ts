@@ -1,9 +1,9 @@
 /**
  * The device's LinkPort over a serial line: a bridge at its other end holds the WebSocket. The
- * bridge connects where *it* was told to, so the url of `connect` is not sent. See wire.ts.
+ * bridge connects to its own configured relay, so the url of `connect` is not sent. See wire.ts.
  *
  * A lost OPEN or its answer is made up for by asking again, a lost CREDIT by a PROBE; a bridge that
- * falls silent is noticed by the core, which hears no pings of the relay.
+ * falls silent is noticed by the core, which then receives no pings of the relay.
  *
  * [portable]
  */
@@ -35,7 +35,7 @@ import {
   TEXT_HEAD_BYTES,
 } from "./wire.ts";
 
-/** How often what was not answered is asked again. */
+/** How often an unanswered request is repeated. */
 const ASK_MS = 1000;
 const CLOSED_BY_LOSS = 1006;
 /** RFC 6455 section 7.4.1: a policy of ours, here that the version does not fit. */
@@ -55,7 +55,7 @@ export interface SerialLinksOptions {
   readonly checksum: Checksum;
   /** Bytes of the longest message that this device takes. */
   readonly maxMessage: number;
-  /** Bytes of messages under way to this device at once; at least maxMessage. */
+  /** Bytes of messages in transit to this device at once; at least maxMessage. */
   readonly window: number;
 }
 
@@ -79,11 +79,11 @@ export class SerialLinks implements LinkPort {
 
   constructor(options: SerialLinksOptions) {
     this.options = options;
-    // A bridge that outlived us may still speak of our last links: each start has 256 of its own.
+    // A bridge that outlived us may still refer to our last links: each start has 256 of its own.
     this.lastId = (options.life << 8) & 65535;
   }
 
-  /** One link at a time, as the core does it; an earlier one is dropped in silence. */
+  /** One link at a time, as the core does it; an earlier one is dropped without notice. */
   connect(_url: string, events: LinkEvents): Link {
     this.lastId = (this.lastId + 1) & 65535;
     const link: SerialLink = {
@@ -121,7 +121,7 @@ export class SerialLinks implements LinkPort {
     this.put(FRAME_HELLO, encodeHello(hello));
   }
 
-  /** Asks for whatever is still missing, and comes back until nothing is. */
+  /** Requests what is still missing, and repeats until nothing is. */
   private ask(): void {
     const link = this.link;
     if (link === null || link.over) return;
@@ -168,7 +168,7 @@ export class SerialLinks implements LinkPort {
     this.end(link, code, reason);
   }
 
-  /** `closed` is never told from inside a call of the core. */
+  /** `closed` is never reported from inside a call of the core. */
   private end(link: SerialLink, code: number, reason: string): void {
     if (link.over) return;
     link.over = true;
@@ -204,7 +204,7 @@ export class SerialLinks implements LinkPort {
     if (hello.version !== SERIAL_VERSION) {
       if (hello.wantsAnswer) this.greet(false);
       if (link !== null) {
-        this.end(link, CLOSED_BY_POLICY, `the bridge speaks version ${hello.version}`);
+        this.end(link, CLOSED_BY_POLICY, `the bridge uses version ${hello.version}`);
       }
       return;
     }

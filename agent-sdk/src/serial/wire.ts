@@ -14,7 +14,7 @@
  * window of the peer's HELLO. Because a TEXT names its offset, a lost one takes no credit with it.
  * `life` is another one whenever an end starts, so that each notices the other's restart. A version
  * that an end does not know is answered with its own HELLO and nothing else. Fields added later
- * stand at the end and are skipped by those who do not know them.
+ * are at the end, and readers that do not know them skip them.
  *
  * [portable]
  */

@@ -18,6 +18,7 @@ import {
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { WebSocketServer } from "ws";
+import { LOAD } from "../../build/boot.ts";
 import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildEspruino } from "../../build/espruino.ts";
 import { Engine, type EngineProcess } from "./espruino-engine.ts";
@@ -25,7 +26,7 @@ import { Engine, type EngineProcess } from "./espruino-engine.ts";
 export interface EspruinoSizes {
   /** Of the interpreter alone, with this measurement in it. */
   readonly empty: number;
-  /** After `require("blindrelay")`. */
+  /** With the file loaded, as at power-up. */
   readonly loaded: number;
   readonly online: number;
   readonly twoSessions: number;
@@ -53,6 +54,7 @@ const SCRIPT = `
   global.btoa = (x) => { sample(); return encode(x); };
   global.atob = (x) => { sample(); return decode(x); };
   var report = [usage()];
+  ${LOAD}
   var br = require("blindrelay");
   report.push(usage());
   br.start((agent) => { agent.handle("echo", (params) => params); });
@@ -145,8 +147,7 @@ export const measureEspruino = async (
   const rig = new Rig();
   try {
     await once(rig.server, "listening");
-    const { code } = buildEspruino();
-    await engine.install("blindrelay", code);
+    await engine.install("blindrelay", buildEspruino(version).stored);
     const config = {
       url: `ws://127.0.0.1:${(rig.server.address() as AddressInfo).port}/wss`,
       agent_id: AGENT_ID,

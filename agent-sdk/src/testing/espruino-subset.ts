@@ -6,6 +6,7 @@
  * dialect.ts and the tests on the real engine see to it.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
+import { untokenise } from "../../build/tokens.ts";
 import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 import type { EspruinoSerial } from "../serial/espruino.ts";
@@ -45,8 +46,6 @@ const IMITATE = `
   const bytes = E.toUint8Array;
   E.toUint8Array = (text) => new Uint8Array(bytes(text));
 `;
-
-type Exports = Record<string, (...given: never[]) => unknown>;
 
 /** What lies around a board. */
 export interface Surroundings {
@@ -116,6 +115,8 @@ export class SubsetBoard {
         setTimeout: (fn: () => void, ms: number) => this.setTimer(fn, ms),
         clearTimeout: (handle: unknown) => this.clearTimer(handle),
         require: (name: string) => this.require(name),
+        eval: (code: string) => this.evaluate(untokenise(code)),
+        Modules: { addCached: (name: string, code: string) => this.addModule(name, code) },
       },
       // Promise jobs run when the board's turn ends, as on Espruino, and not when Node's does.
       { microtaskMode: "afterEvaluate" },
@@ -165,10 +166,16 @@ export class SubsetBoard {
     if (name === "net") return this.net();
     const code = this.surroundings.storage.read(name);
     if (code === undefined) throw new Error(`Module "${name}" not found`);
-    const exports: Exports = {};
-    const run = runInContext(`(function (exports, module) {${code}\n})`, this.context);
-    (run as (exports: Exports, module: object) => void)(exports, {});
-    return exports;
+    return this.addModule(name, code);
+  }
+
+  private addModule(name: string, code: string): unknown {
+    const module: { exports: unknown } = { exports: {} };
+    const text = `(function (exports, module) {${untokenise(code)}\n})`;
+    const run = runInContext(text, this.context) as (exports: unknown, module: object) => void;
+    run(module.exports, module);
+    this.loaded.set(name, module.exports);
+    return module.exports;
   }
 
   private serial(uart: SubsetUart): EspruinoSerial {

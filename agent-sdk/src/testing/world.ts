@@ -12,7 +12,8 @@ import {
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { decodeForAgent, encodeEnvelope } from "@blindrelay/protocol/wire";
-import { AgentCore, type AgentCoreOptions, type AgentStatus } from "../core/agent-core.ts";
+import { AgentCore, type AgentCoreOptions } from "../core/agent-core.ts";
+import type { AgentStatus } from "../core/link.ts";
 import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
 import type { LinkPort } from "../ports.ts";
 
@@ -110,7 +111,7 @@ export class World {
       },
       ...options.core,
     });
-    this.core.onState((status) => this.statuses.push(status));
+    this.core.link.onState((status) => this.statuses.push(status));
   }
 
   /** Lets everything that is under way arrive; no measurable time passes. */

@@ -3,7 +3,7 @@
  * and its flash are handed in, so it runs on real sockets as under a virtual clock.
  */
 import { type Meter, XsWorker } from "../../build/xs-worker.ts";
-import type { AgentStatus } from "../core/agent-core.ts";
+import type { AgentStatus } from "../core/link.ts";
 import type { Log, TimerPort } from "../ports.ts";
 import type { ConnectWire, Wire } from "./ecma-websocket.ts";
 import type { FakePreference } from "./moddable-sdk.ts";

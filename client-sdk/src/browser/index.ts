@@ -32,7 +32,7 @@ const random: Random = (length) => crypto.getRandomValues(new Uint8Array(length)
 
 const silent: Log = () => undefined;
 
-/** As on Node: connects, authenticates, and comes back by itself until `close`. */
+/** As on Node: connects, authenticates, and reconnects by itself until `close`. */
 export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const ports = { link, timer, random, suite: nobleSuite(), log };

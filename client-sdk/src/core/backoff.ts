@@ -1,5 +1,5 @@
 /**
- * Waiting times with jitter, so that a thousand clients of one restarted relay come back spread
+ * Waiting times with jitter, so that a thousand clients of one restarted relay reconnect spread
  * out, and numbers drawn from the random port.
  */
 import type { Random } from "../ports.ts";

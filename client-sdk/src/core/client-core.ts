@@ -20,10 +20,10 @@ import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
 import { failed } from "./call.ts";
 import {
-  HANDOVER_RETRY_MS,
   KNOWN_BINDINGS,
   MAX_IN_FLIGHT,
   MAX_QUEUED,
+  MIGRATION_RETRY_MS,
   PACE_BURST,
   PACE_PER_SECOND,
   STREAM_QUIET_MS,
@@ -65,7 +65,7 @@ export interface ClientCoreEvents {
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
-  /** A subscriber's session was opened anew: events between the two are missing. */
+  /** A subscriber's session was reopened: events between the two are missing. */
   reopened(peer: Peer, reason: string): void;
 }
 
@@ -103,7 +103,7 @@ export class ClientCore {
   private drainTimer: unknown = null;
   /** Runs while streams are held. */
   private quietTimer: unknown = null;
-  private nextHandoverAt = 0;
+  private nextMigrationAt = 0;
   private pumping = false;
   private streamNumbers = 0;
   private ended: CallError | null = null;
@@ -115,6 +115,9 @@ export class ClientCore {
     this.link = new RelayLink(options, {
       online: (fresh) => this.linkOnline(fresh),
       offline: (reason) => this.linkOffline(reason),
+      // The new node knows none of the old one's bindings.
+      moving: () => this.bindings.clear(),
+      moved: () => this.linkMoved(),
       refused: (reason) => this.linkRefused(reason),
       received: (message) => this.receive(message),
     });
@@ -148,7 +151,7 @@ export class ClientCore {
 
   /** Ends the link for good; every call ends with CLOSED. */
   close(): void {
-    if (this.ended !== null && this.link.state === "closed") return;
+    if (this.ended !== null && this.link.state === "stopped") return;
     this.end(new CallError("CLOSED", "the client was closed"));
     this.link.stop();
   }
@@ -246,7 +249,7 @@ export class ClientCore {
     call.done(outcome);
   }
 
-  /** Sends what may be sent, one call of each agent in turn, so that none starves another. */
+  /** Sends waiting calls, one of each agent in turn, so that none starves another. */
   private pump(): void {
     if (this.pumping || this.ended !== null) return;
     this.pumping = true;
@@ -280,13 +283,13 @@ export class ClientCore {
 
   /**
    * Fetches a fresh session token where one is due: between two calls if there is such a moment,
-   * else by letting those in flight end while others wait, but not for ever. True: send nothing.
+   * else by letting those in flight end while others wait, for a limited time. True: send nothing.
    */
   private renewToken(): boolean {
     const due = this.link.renewal();
     if (due === "no") return false;
     if (this.streaming()) {
-      this.handOver(due);
+      this.migrateLink(due);
       return due === "now";
     }
     if (due === "soon" && this.inFlight.size > 0) return false;
@@ -303,11 +306,11 @@ export class ClientCore {
 
   /**
    * A fresh session token means another link, and a packet that is lost between the two ends a
-   * stream. So streams are held, and the links change once both sides of them have fallen quiet.
+   * stream. So streams are held, and the links change once both sides have drained.
    */
-  private handOver(due: "soon" | "now"): void {
+  private migrateLink(due: "soon" | "now"): void {
     const now = this.ports.timer.now();
-    if (this.quietTimer !== null || (due === "soon" && now < this.nextHandoverAt)) return;
+    if (this.quietTimer !== null || (due === "soon" && now < this.nextMigrationAt)) return;
     this.awaitQuiet(now);
   }
 
@@ -323,7 +326,7 @@ export class ClientCore {
       if (quiet || (late && this.link.renewal() === "now")) this.link.renew();
       else if (!late) this.awaitQuiet(sinceMs);
       else {
-        this.nextHandoverAt = now + HANDOVER_RETRY_MS;
+        this.nextMigrationAt = now + MIGRATION_RETRY_MS;
         for (const peer of this.peers) peer.release();
       }
     });
@@ -342,7 +345,7 @@ export class ClientCore {
     }
     // Streams need no turn of the pump, and keep-alives at least come by here.
     const due = this.link.renewal();
-    if (due !== "no" && this.streaming()) this.handOver(due);
+    if (due !== "no" && this.streaming()) this.migrateLink(due);
   }
 
   private receive(message: MessageForClient): void {
@@ -387,6 +390,13 @@ export class ClientCore {
     this.stopDraining();
     for (const peer of this.peers) peer.linkOnline(fresh);
     this.events.link({ state: "online" });
+    this.pump();
+  }
+
+  /** Sessions and calls go on; the relay learns of their new way by what is sent next. */
+  private linkMoved(): void {
+    this.bindings.clear();
+    for (const peer of this.peers) peer.linkMoved();
     this.pump();
   }
 

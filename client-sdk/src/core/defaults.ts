@@ -1,6 +1,6 @@
 /**
  * Local tuning of the client. What the contract fixes is in protocol's spec.ts; these numbers may
- * change without anybody on the wire noticing.
+ * change without a change on the wire.
  */
 
 /** A call's deadline unless the caller says otherwise. */
@@ -23,7 +23,7 @@ export const MAX_QUEUED = 10_000;
 export const PACE_PER_SECOND = 900;
 export const PACE_BURST = 1_500;
 
-/** Bindings we believe the relay to hold: below its 1,024, so that ours are forgotten first. */
+/** Bindings we assume the relay holds: below its 1,024, so that ours are dropped first. */
 export const KNOWN_BINDINGS = 1_000;
 
 /** TCP, TLS and upgrade together. */
@@ -35,6 +35,13 @@ export const BACKOFF_BASE_MS = 1_000;
 export const BACKOFF_CEILING_MS = 60_000;
 /** What a relay may at most ask us to wait; a timer of more than 24.8 days would fire at once. */
 export const MAX_ASKED_WAIT_MS = 3_600_000;
+/** From the first failed try to open a second link to the next; doubled after each, so often. */
+export const BESIDE_RETRY_MS = 500;
+export const BESIDE_DOUBLINGS = 6;
+/** What was sent on one link has reached its agent before anything is sent on the next one. */
+export const SETTLE_MS = 100;
+/** Answers to what was asked before come by the link that was left for so long. */
+export const LEFT_LINK_MS = 5_000;
 /** A link that lived this long was no failed attempt. */
 export const STABLE_LINK_MS = 10_000;
 
@@ -49,10 +56,10 @@ export const TOKEN_DRAIN_MS = 10_000;
 /** Streams change links once nothing of them came for this long: longer than a round trip. */
 export const STREAM_QUIET_MS = 500;
 /**
- * Where they did not fall quiet within the time of a drain, and the token still has some: again
+ * If they did not drain in time and the token is still valid, the next attempt comes
  * after this.
  */
-export const HANDOVER_RETRY_MS = 60_000;
+export const MIGRATION_RETRY_MS = 60_000;
 
 /** Well before the agent forgets an idle session (120 s), whatever the clocks do. */
 export const SESSION_LAPSE_MS = 90_000;

@@ -12,7 +12,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { CallError, type RemoteError } from "../errors.ts";
 
-/** An agent's answer where what it speaks for (a serial device) is away. */
+/** An agent's answer while the device behind it (on a serial port) is unavailable. */
 const DEVICE_UNAVAILABLE = -32002;
 
 /** How a call ended. */
@@ -70,7 +70,7 @@ export const readSaid = (plaintext: Uint8Array): Said => {
   const event = ownString(message, "method");
   const id = own(message, "id");
   if (event !== undefined) {
-    // An agent sends notifications only; a request from it has nobody to answer it.
+    // An agent sends notifications only; a request from it cannot be answered.
     return id === undefined
       ? { kind: "event", event, data: own(message, "params") }
       : { kind: "noise" };
@@ -99,7 +99,7 @@ const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
 };
 
 /**
- * The device behind the agent is away for now; making the call again is safe where it was not sent
+ * The device behind the agent is unavailable; repeating the call is safe where it was not sent
  * on, or may run twice.
  */
 export const isUnavailable = (remote: RemoteError, idempotent: boolean): boolean =>

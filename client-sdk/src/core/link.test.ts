@@ -1,4 +1,5 @@
 /** The link of section 3: credentials, refusals, coming back, and silence. */
+import { encodeRestarting } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
 import type { LinkReport } from "./client-core.ts";
@@ -11,7 +12,7 @@ const authsOf = (world: World) =>
 const lockedOut = { code: "LOCKED_OUT", error: "Locked out", retryAfter: 600 };
 
 describe("credentials", () => {
-  it("begin with the account token and come back with the session token", async () => {
+  it("begin with the account token and reconnect with the session token", async () => {
     const world = new World();
     await world.connected();
     world.relay.cutAll();
@@ -70,7 +71,7 @@ describe("credentials", () => {
     expect(world.clock.pending).toBe(0);
   });
 
-  it("wait out a lock-out, and 120 s at least", async () => {
+  it("wait out a lockout, and 120 s at least", async () => {
     for (const [retryAfterS, leastS] of [
       [600, 600],
       [3, 120],
@@ -184,7 +185,7 @@ describe("connect", () => {
     expect(world.clock.pending).toBe(0);
   });
 
-  it("asks for presence only when told to", async () => {
+  it("asks for presence only if configured", async () => {
     const world = new World();
     world.agent();
     const client = world.client({ presence: true });
@@ -230,7 +231,7 @@ describe("a lost link", () => {
     expect(waits[0]).not.toEqual(waits[1]);
   });
 
-  it("comes back when a restarting relay said so, not before", async () => {
+  it("reconnects at the time that a restarting relay set, not before", async () => {
     const world = new World();
     await world.connected();
     world.relay.restart(40);
@@ -277,5 +278,65 @@ describe("a lost link", () => {
     const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
     await world.run(200);
     expect(call.result).toEqual([1]);
+  });
+});
+
+describe("a relay that restarts and keeps its links for a while", () => {
+  const restarting = (seconds: number) => encodeRestarting("The relay restarts", seconds);
+
+  it.each([
+    ["", false],
+    [" that asked for presence", true],
+  ])("loses no call of a client%s", async (_, presence) => {
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected({ presence });
+    const pump = client.agent("pump-7", SECRET);
+    const calls = [world.follow(pump.call("echo", ["warm"]))];
+    await world.run(200);
+    world.relay.sayToAll(restarting(1));
+    for (let n = 0; n < 200; n++) {
+      calls.push(world.follow(pump.call("echo", [n], { timeoutMs: 10_000 })));
+      if (presence) world.relay.setPresence("pump-7", true);
+      await world.run(20);
+    }
+    await world.run(40_000);
+    expect(calls.filter(({ error, times }) => error !== undefined || times !== 1)).toEqual([]);
+    expect(new Set(agent.executed).size).toBe(201);
+    expect(agent.executed).toHaveLength(201);
+    expect([authsOf(world).length, world.relay.connectionCount]).toEqual([2, 1]);
+  });
+
+  it("gets two more links at most, however often it announces it", async () => {
+    const world = new World();
+    await world.connected();
+    let most = 0;
+    for (let n = 0; n < 500; n++) {
+      world.relay.sayToOldest(restarting(0));
+      await world.run(20);
+      most = Math.max(most, world.relay.connectionCount);
+    }
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it("is asked once where it refuses the second link, and less and less where that fails", async () => {
+    const world = new World();
+    await world.connected();
+    world.relay.refuseAuth = () => lockedOut;
+    world.relay.sayToAll(restarting(0));
+    await world.run(60_000);
+    expect(authsOf(world)).toHaveLength(2);
+
+    world.relay.refuseAuth = () => null;
+    world.relay.reachable = false;
+    const { connect } = world.relay;
+    let dials = 0;
+    world.relay.connect = (...given) => {
+      dials += 1;
+      return connect.apply(world.relay, given);
+    };
+    world.relay.sayToAll(restarting(0));
+    await world.run(60_000);
+    expect([dials > 3, dials < 12]).toEqual([true, true]);
   });
 });

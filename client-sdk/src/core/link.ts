@@ -1,21 +1,16 @@
 /**
- * The client's link to the relay (section 3): connect, authenticate, stay, come back.
+ * The client's link to the relay (section 3): connect, authenticate, stay, reconnect.
+ * Its states are those of the agent's link: protocol/src/link-states.ts.
  *
- *            start             opened                accepted
- *   idle ----------> connecting -----> authenticating -------> online
- *                     ^      |           |        |              |
- *              elapsed|      |lost       |lost    |refused       |lost (or refused)
- *                     |      v           v        v              |
- *                    waiting <-----------+     refused           |
- *                     ^                                          |
- *                     +------------------------------------------+
- *
- * A refusal is final when only a person can mend it (a wrong or revoked token); lock-outs are
- * waited out, at least 120 s, so that one stale client does not lock out its household.
+ * A refusal is final when only a person can fix it (a wrong or revoked token); lockouts are
+ * waited out, at least 120 s, so that one stale client does not lock out its whole address.
  */
 import {
   AUTH_TIMEOUT_MS,
   CLOSE_NORMAL,
+  type LinkEvent,
+  type LinkState,
+  nextLinkState,
   REFUSED_WAIT_MS,
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
@@ -34,36 +29,19 @@ import { backoffMs, randomFraction } from "./backoff.ts";
 import {
   BACKOFF_BASE_MS,
   BACKOFF_CEILING_MS,
+  BESIDE_DOUBLINGS,
+  BESIDE_RETRY_MS,
   CONNECT_TIMEOUT_MS,
   DEAD_RELAY_MS,
+  LEFT_LINK_MS,
   MAX_ASKED_WAIT_MS,
+  SETTLE_MS,
   STABLE_LINK_MS,
   TOKEN_LAST_MS,
   TOKEN_LAST_REQUESTS,
   TOKEN_RESERVE_MS,
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
-
-export type LinkState =
-  | "idle"
-  | "connecting"
-  | "authenticating"
-  | "online"
-  | "waiting"
-  | "refused"
-  | "closed";
-type LinkEvent = "start" | "opened" | "accepted" | "refused" | "lost" | "elapsed" | "stop";
-
-/** What is not in the table cannot happen or means nothing (a stale timer, a late frame). */
-const TABLE: { readonly [state in LinkState]: { readonly [event in LinkEvent]?: LinkState } } = {
-  idle: { start: "connecting", stop: "closed" },
-  connecting: { opened: "authenticating", lost: "waiting", stop: "closed" },
-  authenticating: { accepted: "online", refused: "refused", lost: "waiting", stop: "closed" },
-  online: { refused: "refused", lost: "waiting", stop: "closed" },
-  waiting: { elapsed: "connecting", stop: "closed" },
-  refused: { stop: "closed" },
-  closed: {},
-};
 
 /** Codes after which an account token is worth a try, where a session token was refused. */
 const SESSION_TOKEN_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN", "REVOKED"];
@@ -84,9 +62,13 @@ export interface RelayLinkEvents {
    * `fresh`: under another session token than before, so no binding of before is ours to take over.
    */
   online(fresh: boolean): void;
-  /** The link is down; it comes back by itself. Also after a failed attempt. */
+  /** The link is down and will reconnect by itself. Also after a failed attempt. */
   offline(reason: CallError): void;
-  /** It will not come back. */
+  /** The link is about to be another one: what is sent from now on goes there. */
+  moving(): void;
+  /** It is another one, under the same session token, and was never down. */
+  moved(): void;
+  /** It will not reconnect. */
   refused(reason: CallError): void;
   received(message: MessageForClient): void;
 }
@@ -112,12 +94,23 @@ export class RelayLink {
   private triedSession = false;
 
   private link: Link | null = null;
+  /** While the relay restarts: the link to the node that takes over, until it is online. */
+  private beside: Link | null = null;
+  private besideTimer: unknown = null;
+  /** The link before that one, for what is still answered there. */
+  private left: Link | null = null;
+  /** What waits for the change of links, to overtake nothing; the calls in flight bound it. */
+  private held: string[] | null = null;
+  /** Failed attempts at it since the relay asked for one. */
+  private besideTries = 0;
+  /** When the relay that restarts asked us to come back. */
+  private movesAt: number | null = null;
   private timer: unknown = null;
   private heardAt = 0;
   private onlineAt = 0;
   /** Attempts since the link was last stable. */
   private attempt = 0;
-  /** Set by what the relay said, for the one reconnection that follows. */
+  /** Set by a message of the relay, for the next reconnection only. */
   private nextDelayMs: number | null = null;
 
   constructor(options: RelayLinkOptions, events: RelayLinkEvents) {
@@ -141,7 +134,9 @@ export class RelayLink {
 
   /** Sends a text that the relay does not count. */
   send(text: string): void {
-    if (this.state === "online") this.link?.send(text);
+    if (this.state !== "online") return;
+    if (this.held !== null) this.held.push(text);
+    else this.link?.send(text);
   }
 
   /** Sends a packet, bare or enveloped: one request of the session token's 10,000. */
@@ -155,7 +150,7 @@ export class RelayLink {
     if (this.state !== "online" || this.accountToken === null) return "no";
     const requestsLeft = SESSION_MAX_REQUESTS - this.tokenRequests;
     const msLeft = this.tokenExpiresAt - this.ports.timer.now();
-    // Of a short-lived token less is kept in reserve, or a new one would be due at once, for ever.
+    // A short-lived token has a smaller reserve, or a new one would be due again and again.
     const lastMs = Math.min(TOKEN_LAST_MS, this.tokenLifeMs / 4);
     const reserveMs = Math.min(TOKEN_RESERVE_MS, this.tokenLifeMs / 2);
     if (requestsLeft <= TOKEN_LAST_REQUESTS || msLeft <= lastMs) return "now";
@@ -170,8 +165,8 @@ export class RelayLink {
   }
 
   private move(event: LinkEvent): boolean {
-    const next = TABLE[this.state][event];
-    if (next === undefined) return false;
+    const next = nextLinkState(this.state, event);
+    if (next === null) return false;
     this.state = next;
     return true;
   }
@@ -185,14 +180,23 @@ export class RelayLink {
       },
       received: (text) => {
         if (this.link === link) this.receive(text);
+        else if (this.left === link) this.receiveLeft(link, text);
       },
       closed: (code, reason) => {
-        if (this.link !== link) return;
-        this.link = null;
-        this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
+        if (this.link === link) this.closed(code, reason);
+        else if (this.left === link) this.left = null;
       },
     });
     this.link = link;
+  }
+
+  private closed(code: number, reason: string): void {
+    this.link = null;
+    if (this.movesAt !== null && this.nextDelayMs === null) {
+      const waitMs = Math.max(0, this.movesAt - this.ports.timer.now());
+      this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
+    }
+    this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
   }
 
   private authenticate(): void {
@@ -277,7 +281,10 @@ export class RelayLink {
     const { code } = message;
     if (code === "RESTARTING") {
       const waitMs = askedMs(message.reconnectIn ?? 0);
-      this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
+      this.movesAt = this.ports.timer.now() + waitMs;
+      this.nextDelayMs = null;
+      // A relay that repeats itself gets no second attempt beside the one under way.
+      if (this.beside === null) this.armBeside(waitMs, () => this.dialBeside());
       return true;
     }
     if (code === "LIMIT_EXCEEDED" || code === "SESSION_EXPIRED" || code === "REVOKED") {
@@ -287,14 +294,125 @@ export class RelayLink {
         this.refuse(new CallError("REFUSED", text, { relayCode: code }));
         return true;
       }
-      // A relay that says so on every new token must not be asked in a tight circle.
+      // A relay that refuses every new token must not be asked in a tight loop.
       if (this.stable()) this.nextDelayMs = 0;
       return true;
     }
     return false;
   }
 
-  /** The relay's pings are the link's pulse; one timer follows the last message. */
+  /** Make before break: a relay of several keeps the link until we have another one. */
+  private dialBeside(): void {
+    const token = this.sessionToken;
+    if (this.state !== "online" || token === null) return;
+    const next: Link = this.ports.link.connect(this.url, {
+      opened: () => {
+        if (this.beside === next) next.send(encodeClientAuth(token, true, this.presence));
+      },
+      received: (text) => {
+        if (this.link === next) this.receive(text);
+        else if (this.beside === next) this.receiveBeside(next, text);
+        else if (this.left === next) this.receiveLeft(next, text);
+      },
+      closed: (code, reason) => {
+        if (this.link === next) this.closed(code, reason);
+        else if (this.beside === next) this.retryBeside();
+        else if (this.left === next) this.left = null;
+      },
+    });
+    this.beside = next;
+    this.armBeside(AUTH_TIMEOUT_MS, () => this.retryBeside());
+  }
+
+  /**
+   * Without a welcome the old link goes on until the relay closes it. A refusal is not tried again
+   * beside it: the reconnection that follows knows how long to wait.
+   */
+  private receiveBeside(next: Link, text: string): void {
+    const message = decodeForClient(text);
+    if (message.kind === "ping") {
+      next.send(PONG_TEXT);
+      return;
+    }
+    if (this.held !== null) {
+      if (message.kind === "agentStatus") this.events.received(message);
+      return;
+    }
+    if (message.kind === "authFailed") {
+      this.dropBeside();
+      return;
+    }
+    if (message.kind !== "authenticated" || this.state !== "online") {
+      this.retryBeside();
+      return;
+    }
+    this.events.moving();
+    this.held = [];
+    this.armBeside(SETTLE_MS, () => this.moveTo(next));
+  }
+
+  private moveTo(next: Link): void {
+    const now = this.ports.timer.now();
+    const old = this.link;
+    this.link = next;
+    this.beside = null;
+    this.besideTries = 0;
+    this.movesAt = null;
+    this.heardAt = now;
+    this.onlineAt = now;
+    if (old !== null) this.leaveLater(old);
+    this.ports.log("info", "moved to another link", {});
+    this.events.moved();
+    this.sendHeld();
+  }
+
+  private sendHeld(): void {
+    const held = this.held ?? [];
+    this.held = null;
+    for (const text of held) this.send(text);
+  }
+
+  /** What was asked on the old link may be answered there. */
+  private leaveLater(old: Link): void {
+    this.left?.close(CLOSE_NORMAL, "moved");
+    this.left = old;
+    this.armBeside(LEFT_LINK_MS, () => this.dropBeside());
+  }
+
+  private receiveLeft(old: Link, text: string): void {
+    const message = decodeForClient(text);
+    if (message.kind === "ping") old.send(PONG_TEXT);
+    else if (message.kind === "packet" && this.state === "online") this.events.received(message);
+  }
+
+  private dropBeside(): void {
+    const { beside, left } = this;
+    this.beside = null;
+    this.left = null;
+    if (this.besideTimer !== null) this.ports.timer.clear(this.besideTimer);
+    this.besideTimer = null;
+    this.sendHeld();
+    beside?.close(CLOSE_NORMAL, "not needed");
+    left?.close(CLOSE_NORMAL, "moved");
+  }
+
+  /** The load balancer may know a better node soon; the relay keeps this link for a while. */
+  private retryBeside(): void {
+    this.dropBeside();
+    if (this.state !== "online") return;
+    const waitMs = BESIDE_RETRY_MS * 2 ** Math.min(this.besideTries++, BESIDE_DOUBLINGS);
+    this.armBeside(waitMs, () => this.dialBeside());
+  }
+
+  private armBeside(ms: number, fn: () => void): void {
+    if (this.besideTimer !== null) this.ports.timer.clear(this.besideTimer);
+    this.besideTimer = this.ports.timer.set(ms, () => {
+      this.besideTimer = null;
+      fn();
+    });
+  }
+
+  /** The relay's pings show that the link works; one timer follows the last message. */
   private watch(): void {
     const quietMs = this.ports.timer.now() - this.heardAt;
     if (quietMs >= DEAD_RELAY_MS) {
@@ -336,12 +454,15 @@ export class RelayLink {
     this.events.refused(failure);
   }
 
-  /** Lets go of the connection and the timer; later events of that connection mean nothing. */
+  /** Drops the connection and the timer; later events of that connection are ignored. */
   private drop(reason: string): void {
     if (this.timer !== null) this.ports.timer.clear(this.timer);
     this.timer = null;
     const link = this.link;
     this.link = null;
+    this.movesAt = null;
+    this.besideTries = 0;
+    this.dropBeside();
     link?.close(CLOSE_NORMAL, reason);
   }
 

@@ -38,7 +38,7 @@ const talking = async (options = {}) => {
 };
 
 describe("an agent that restarted", () => {
-  it("fails what is in flight as OUTCOME_UNKNOWN, makes idempotent calls again, goes on", async () => {
+  it("fails calls in flight with OUTCOME_UNKNOWN, repeats idempotent ones, and continues", async () => {
     const { world, agent, pump } = await talking();
     const once = world.follow(pump.call("never"));
     const twice = world.follow(pump.call("never", [], { idempotent: true }));
@@ -84,7 +84,7 @@ describe("an agent that restarted", () => {
     expect(call.result).toEqual([1]);
   });
 
-  it("costs an idle client nothing where its presence was told", async () => {
+  it("costs an idle client nothing if presence reported it", async () => {
     const { world, agent, pump } = await talking();
     agent.goOffline();
     agent.restart();
@@ -202,7 +202,7 @@ describe("lost packets", () => {
   });
 
   // The effect that opens a session carried the gap, and nobody looked at it.
-  it("of an agent that speaks before it answers the first ping are reported as a gap", async () => {
+  it("of an agent that sends before it answers the first ping are reported as a gap", async () => {
     const world = new World();
     const agent = world.agent();
     const pump = (await world.connected()).agent("pump-7", SECRET);
@@ -224,7 +224,7 @@ describe("lost packets", () => {
 });
 
 describe("a lost link", () => {
-  it("fails what is in flight, makes idempotent calls again, keeps an idle session", async () => {
+  it("fails calls in flight, repeats idempotent ones, keeps an idle session", async () => {
     const { world, agent, pump } = await talking();
     world.relay.cutAll();
     await world.run(2_000);
@@ -247,7 +247,7 @@ describe("a lost link", () => {
 });
 
 describe("a link under another session token", () => {
-  it("opens anew, because the old link may still hold the sid", async () => {
+  it("opens a new session, because the old link may still hold the sid", async () => {
     const { world, pump } = await talking();
     world.relay.forgetSessions();
     world.relay.loseClients();
@@ -274,7 +274,7 @@ describe("what the relay says of a packet", () => {
     );
   });
 
-  it("SID_IN_USE: a fresh sid, the sent call is unknown, waiting ones go on", async () => {
+  it("SID_IN_USE: a fresh sid, the sent call is unknown, waiting ones proceed", async () => {
     const { world, pump } = await talking();
     let refused = 0;
     world.relay.refuse = () => (refused++ === 0 ? "SID_IN_USE" : null);
@@ -301,7 +301,7 @@ describe("what the relay says of a packet", () => {
     expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
   });
 
-  it("RATE_LIMITED for ever: a bounded number of times", async () => {
+  it("RATE_LIMITED again and again: a bounded number of retries", async () => {
     const { world, pump } = await talking();
     world.relay.refuse = () => "RATE_LIMITED";
     const call = world.follow(pump.call("echo", [1], { timeoutMs: 30_000 }));
@@ -362,7 +362,7 @@ describe("what the relay says of a packet", () => {
 });
 
 describe("an idle session", () => {
-  it("lapses after 90 s and is opened anew by the next call", async () => {
+  it("lapses after 90 s and is reopened by the next call", async () => {
     const { world, agent, pump } = await talking();
     await world.run(89_000);
     const kept = world.follow(pump.call("echo", [1]));
@@ -408,7 +408,7 @@ describe("an idle session", () => {
     expect(call.result).toBe("done");
   });
 
-  it("whose pings stay unanswered is opened anew for a subscriber", async () => {
+  it("whose pings stay unanswered is reopened for a subscriber", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
     pump.on("event", (event) => events.push(event));
@@ -455,7 +455,7 @@ describe("a session that is no longer needed", () => {
 });
 
 describe("a session that the agent closes", () => {
-  it("fails what is in flight, and the next call opens anew", async () => {
+  it("fails calls in flight, and the next call opens a new session", async () => {
     const { world, agent, pump } = await talking();
     const once = world.follow(pump.call("never"));
     const twice = world.follow(pump.call("never", [], { idempotent: true }));
@@ -468,7 +468,7 @@ describe("a session that the agent closes", () => {
     expect(openings(world)).toBe(2);
   });
 
-  it("is opened anew at once for a subscriber, who is told that events may be missing", async () => {
+  it("is reopened at once for a subscriber, who learns that events may be missing", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
     const reasons: string[] = [];
@@ -506,7 +506,7 @@ describe("a session that the agent closes", () => {
 });
 
 describe("a subscriber", () => {
-  it("needs no call to be connected, and comes back by itself", async () => {
+  it("needs no call to be connected, and reconnects by itself", async () => {
     const world = new World();
     const agent = world.agent();
     agent.goOffline();
@@ -572,7 +572,7 @@ describe("renewal", () => {
 });
 
 describe("many agents", () => {
-  it("go on where the relay holds fewer bindings than we believe", async () => {
+  it("continue if the relay holds fewer bindings than assumed", async () => {
     const world = new World();
     world.relay.maxBindings = 3;
     const ids = ["a", "b", "c", "d", "e"];
@@ -585,7 +585,7 @@ describe("many agents", () => {
     }
   });
 
-  it("do not hear each other, and one agent may be called under two secrets", async () => {
+  it("are independent, and one agent may be called under two secrets", async () => {
     const world = new World();
     world.agent("a");
     const b = world.agent("b", testToken("e2e", 5));

@@ -43,7 +43,7 @@ export interface PeerHost {
   streamsOver(): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
-  /** A subscriber's session ended and was opened anew: events between the two are missing. */
+  /** A subscriber's session ended and was reopened: events between the two are missing. */
   reopened(peer: Peer, reason: string): void;
 }
 
@@ -67,7 +67,7 @@ export class Peer {
   private linkUp = false;
   /** Why events may be missing since a subscriber's session ended; null: they are not. */
   private interrupted: string | null = null;
-  /** When the session was opened that a subscriber hears by; null: there is none. */
+  /** When the subscriber's session was opened; null: there is none. */
   private hearingSince: number | null = null;
   /** Failed attempts of a subscriber in a row, and the wait before the next. */
   private failures = 0;
@@ -91,7 +91,7 @@ export class Peer {
         if (this.retiring.has(session)) this.dismiss(session);
         host.ready(this);
       },
-      quiet: (session) => {
+      drained: (session) => {
         host.streamsOver();
         if (this.retiring.has(session)) this.dismiss(session);
       },
@@ -168,27 +168,34 @@ export class Peer {
 
   /**
    * `fresh`: under another session token, so bindings of before are not ours to take over; those of
-   * movable sessions ended with the link that we left ourselves.
+   * migrating sessions ended with the link that we left ourselves.
    */
   linkOnline(fresh: boolean): void {
     this.linkUp = true;
-    if (fresh && !this.current.movable) this.current.giveUp("the link is a new one");
+    if (fresh && !this.current.canMigrate) this.current.giveUp("the link is a new one");
     for (const session of this.sessions()) {
       session.setLink(true);
       // It binds the sid, and its answer tells whether a packet was lost.
-      if (session.movable) session.ping();
+      if (session.canMigrate) session.ping();
       session.release();
     }
     this.wakeSubscriber();
     this.host.ready(this);
   }
 
+  /** Another link, without a gap: a ping shows the relay where answers and events go now. */
+  linkMoved(): void {
+    for (const session of this.sessions()) {
+      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping();
+    }
+  }
+
   linkOffline(): void {
     this.linkUp = false;
     for (const session of this.sessions()) {
       session.setLink(false);
-      if (session.movable) continue;
-      // The keys stay good over a lost link; what was in flight is answered to nobody.
+      if (session.canMigrate) continue;
+      // The keys stay good over a lost link; calls in flight get no answer.
       if (session.state !== "open" || session.engaged > 0) session.giveUp("the link was lost");
     }
   }
@@ -199,14 +206,14 @@ export class Peer {
     this.wakeSubscriber();
     if (this.current.state === "open") {
       if (this.current.engaged > 0 || this.subscribed) this.current.ping();
-      else this.current.giveUp("the agent connected anew");
+      else this.current.giveUp("the agent reconnected");
     }
     this.host.ready(this);
   }
 
   /**
-   * The relay's word that the agent's link is gone. Where it stays away, what is in flight is asked
-   * after by a ping, which the relay then refuses; the agent may have died with the calls.
+   * The relay reports that the agent's link is gone. If it stays offline, a ping asks after calls
+   * in flight, which the relay then refuses; the agent may have crashed with the calls.
    */
   agentOffline(): void {
     if (this.awayTimer !== null) return;
@@ -231,7 +238,7 @@ export class Peer {
     }
   }
 
-  /** Lets go of everything; the core has settled the calls. */
+  /** Releases everything; the core has settled the calls. */
   close(): void {
     this.subscribed = false;
     this.linkUp = false;
@@ -252,12 +259,12 @@ export class Peer {
     for (const session of this.streaming()) session.hold();
   }
 
-  /** Lets it go where the link did not change after all. */
+  /** Releases it if the link did not change after all. */
   release(): void {
     for (const session of this.sessions()) session.release();
   }
 
-  /** Whether nothing of its streams is on its way, as far as one can know. */
+  /** Whether, as far as is known, none of its streams' packets is in flight. */
   quietSince(ms: number): boolean {
     return this.streaming().every((session) => session.quietSince(ms));
   }
@@ -349,7 +356,7 @@ export class Peer {
     if (!needed && this.current.state === "opening") this.current.giveUp("nobody waits for it");
   }
 
-  /** Offline or not ours: fail what waits at once, let a subscriber try again later. */
+  /** Offline or not ours: fail waiting calls at once, let a subscriber try again later. */
   private unreachable(
     session: PeerSession,
     code: "AGENT_OFFLINE" | "AGENT_NOT_FOUND",
@@ -364,8 +371,8 @@ export class Peer {
     const waiting = this.queue;
     this.queue = [];
     for (const call of waiting) this.host.settle(call, failed(error(true)));
-    // One packet on its way: the error is about it. With several, some may have been delivered.
-    const only = session.sole();
+    // One packet in flight: the error is about it. With several, some may have been delivered.
+    const only = session.onlyCall();
     if (only !== null) this.host.settle(only, failed(error(only.idempotent)));
     session.giveUp(`the relay says ${code}`);
   }

@@ -35,7 +35,7 @@ export interface Call {
   readonly tail: string;
   /** May be executed twice; only such calls are made again by the SDK. */
   readonly idempotent: boolean;
-  /** Told of the session that it was sent in, at once. */
+  /** Called at once with the session that it was sent in. */
   readonly sent: ((session: PeerSession) => void) | null;
   /** Where it is in flight; null while it waits. */
   session: PeerSession | null;
@@ -56,7 +56,7 @@ export interface PeerSessionEvents {
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
   /** Its last stream is over. */
-  quiet(session: PeerSession): void;
+  drained(session: PeerSession): void;
   event(event: string, data: unknown): void;
   /** So many packets of the agent never arrived. */
   gap(packets: number): void;
@@ -90,7 +90,7 @@ export class PeerSession {
   private subscribed = false;
   private linkUp = true;
   /**
-   * Of streams, kept back while the link changes; null: they go out. The agent's credit bounds
+   * Packets of streams, held while the link changes; null: they are sent. The agent's credit bounds
    * them.
    */
   private held: string[] | null = null;
@@ -110,9 +110,9 @@ export class PeerSession {
     this.events = events;
     this.streams = new SessionStreams({
       notify: (text) => this.notify(text),
-      quiet: () => {
+      drained: () => {
         this.follow();
-        events.quiet(this);
+        events.drained(this);
       },
     });
     this.session = new ClientSession({
@@ -173,7 +173,7 @@ export class PeerSession {
 
   /**
    * The same, and tells the agent, so that it need not hold the session any longer: for a session
-   * that we are done with while the agent may well hear us.
+   * that is no longer needed while the agent can still receive.
    */
   leave(reason: string): void {
     // An agent that has forgotten it would take the notice for an opening.
@@ -196,8 +196,8 @@ export class PeerSession {
     return false;
   }
 
-  /** The call in flight, where its packet is the only one on its way. */
-  sole(): Call | null {
+  /** The call in flight, if its packet is the only one. */
+  onlyCall(): Call | null {
     if (this.outstanding.size !== 1) return null;
     for (const { call } of this.outstanding.values()) return call;
     return null;
@@ -213,12 +213,12 @@ export class PeerSession {
     return this.pinging;
   }
 
-  /** Keeps back what streams send, so that both sides fall quiet. */
+  /** Holds back what streams send, so that both sides drain. */
   hold(): void {
     this.held ??= [];
   }
 
-  /** Sends what was kept back. */
+  /** Sends what was held back. */
   release(): void {
     const { held } = this;
     if (held === null) return;
@@ -229,15 +229,15 @@ export class PeerSession {
   }
 
   /**
-   * Whether it may go over to another link: nothing of it is on its way, as far as one can know.
+   * Whether it may migrate to another link: as far as is known, none of its packets is in flight.
    */
-  get movable(): boolean {
+  get canMigrate(): boolean {
     return this.held !== null && this.state === "open" && this.outstanding.size === 0;
   }
 
   /** The same, and nothing came since. */
   quietSince(ms: number): boolean {
-    return this.movable && this.heardAt <= ms;
+    return this.canMigrate && this.heardAt <= ms;
   }
 
   /** Whether the session is to be kept alive while it is idle. */
@@ -278,7 +278,7 @@ export class PeerSession {
     this.afterHold(waitMs, () => {
       this.resending = false;
       this.resend();
-      // The relay may refuse again; it would have said so after this long.
+      // The relay may refuse again; after this long it would have.
       this.afterHold(waitMs, () => {
         this.holding = false;
         this.events.opened(this);
@@ -313,7 +313,7 @@ export class PeerSession {
     return true;
   }
 
-  /** A notification: nobody answers it, and it is not sent again. */
+  /** A notification: it has no answer and is not sent again. */
   private notify(text: string): boolean {
     if (this.held !== null) {
       this.held.push(text);
@@ -453,7 +453,7 @@ export class PeerSession {
   }
 }
 
-/** An answer that the call may be made again after, where the caller said that it may run twice. */
+/** An answer after which the call may be repeated, if it is marked idempotent. */
 const judged = (outcome: Outcome, call: Call): Outcome => {
   if (outcome.ok || !call.idempotent) return outcome;
   const { remote, message } = outcome.error;

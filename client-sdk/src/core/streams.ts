@@ -17,7 +17,7 @@ export interface StreamHost {
   /** Seals and sends a notification's text; false where the session cannot. */
   notify(text: string): boolean;
   /** The last stream is over. */
-  quiet(): void;
+  drained(): void;
 }
 
 const PREFIX = "stream.";
@@ -74,6 +74,6 @@ export class SessionStreams {
 
   /** To be called where a stream may have been the last. */
   settle(): void {
-    if (this.count === 0) this.host.quiet();
+    if (this.count === 0) this.host.drained();
   }
 }

@@ -18,7 +18,7 @@ const silent: Log = () => undefined;
 
 /**
  * Connects to a relay and authenticates. Rejects with a CallError at the first failure
- * (UNREACHABLE, REFUSED); once connected, the client comes back by itself until `close`.
+ * (UNREACHABLE, REFUSED); once connected, the client reconnects by itself until `close`.
  *
  *     const client = await connect({ url: "https://relay.example", accountToken });
  *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });

@@ -1,33 +1,10 @@
 /** The link port over `ws`. */
-import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
-import { type ClientOptions, WebSocket } from "ws";
+import { CLOSE_GRACE_MS, WS_OPTIONS } from "@blindrelay/protocol/ws-options";
+import { WebSocket } from "ws";
 import type { LinkPort } from "../ports.ts";
 
-/** A relay that does not answer a close is left after this long. */
-const CLOSE_GRACE_MS = 1_000;
-
-/**
- * Pieces of one frame that ws keeps until it is whole; each costs more than its bytes. A message of
- * 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
- */
-const MAX_CHUNKS = 512;
-
-/**
- * `closeTimeout` is also for what ws closes itself: a message over the limit, a protocol error. The
- * core gives up a link on which no message was completed for DEAD_RELAY_MS.
- */
-const OPTIONS: ClientOptions & {
-  closeTimeout: number;
-  maxFragments: number;
-  maxBufferedChunks: number;
-} = {
-  perMessageDeflate: false,
-  maxPayload: MAX_MESSAGE_BYTES,
-  maxFragments: MAX_FRAGMENTS,
-  maxBufferedChunks: MAX_CHUNKS,
-  skipUTF8Validation: true, // All is ASCII JSON, and the packet's own seal checks the rest.
-  closeTimeout: CLOSE_GRACE_MS,
-};
+/** All is ASCII JSON, and the packet's own seal checks the rest. */
+const OPTIONS = { ...WS_OPTIONS, skipUTF8Validation: true };
 
 export const wsLinkPort: LinkPort = {
   connect: (url, events) => {

@@ -28,7 +28,7 @@ export class VirtualClock implements TimerPort {
     }
   }
 
-  /** How many timers are set; 0 when everything has let go. */
+  /** How many timers are set; 0 when everything was released. */
   get pending(): number {
     return this.alarms.length;
   }

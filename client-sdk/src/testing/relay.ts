@@ -174,6 +174,14 @@ export class MemoryRelay implements LinkPort {
     for (const { link } of this.connections) link.say(text);
   }
 
+  /** Says any text on the connection that has been open longest. */
+  sayToOldest(text: string): void {
+    for (const { link } of this.connections) {
+      link.say(text);
+      return;
+    }
+  }
+
   private connectionOf(link: FakeLink): Connection {
     const found = [...this.connections].find((connection) => connection.link === link);
     if (found === undefined) throw new Error("a message on a link that is closed");

@@ -20,7 +20,7 @@ export {
   ownString,
   readJson,
 } from "../encoding/json.ts";
-export { numberLiteral } from "../encoding/literal.ts";
+export { rawMember } from "../encoding/raw-member.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";

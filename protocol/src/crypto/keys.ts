@@ -3,8 +3,9 @@
  * each session. What is derived once is in secret-keys.ts: a board makes either only while it is
  * used.
  *
- * Wiping: the suite's key handles and derived arrays live as long as their session object; neither
- * V8 nor a board's interpreter lets us overwrite strings, so the secret itself is not wiped.
+ * Wiping: the suite's key handles and derived arrays live as long as their session object (on the
+ * agent also from the answer to an opening until its first packet, or the next opening); neither V8
+ * nor a board's interpreter lets us overwrite strings, so the secret itself is not wiped.
  *
  * [portable]
  */

@@ -4,7 +4,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
-import { numberLiteral } from "../encoding/literal.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
 import { deriveSessionKeys } from "./keys.ts";
@@ -276,75 +275,6 @@ describe("reading a packet", () => {
     for (const seq of ["4294967296", "4294967297", "9999999999", "10000000000"]) {
       expect(at(seq)).toBeNull();
     }
-  });
-});
-
-describe("the literal of a number", () => {
-  it.each([
-    ['{"seq":1}', "1"],
-    ['{"seq" : 1.50 }', "1.50"],
-    ['{"seq":-0}', "-0"],
-    ['{"a":"seq","seq":2}', "2"],
-    ['{"a":{"seq":1}}', null],
-    ['[{"seq":1}]', null],
-    ['{"seq":1,"seq":"x"}', null],
-    ['{"seq":"1"}', null],
-    ['{"a":"\\\\","seq":3}', "3"],
-    ['{"a":"\\"","seq":3}', "3"],
-    ['{"seq":[1,2],"seq":1.0,"x":{"seq":1}}', "1.0"],
-    ["", null],
-  ])("in %s is %s", (text, literal) => {
-    expect(numberLiteral(text, "seq")).toBe(literal);
-  });
-
-  /**
-   * A text that counts the characters looked at, so that linear is a number and not a stopwatch.
-   */
-  class CountingText {
-    readonly text: string;
-    looks = 0;
-    constructor(text: string) {
-      this.text = text;
-    }
-    get length() {
-      return this.text.length;
-    }
-    charAt(at: number) {
-      this.looks++;
-      return this.text.charAt(at);
-    }
-    charCodeAt(at: number) {
-      this.looks++;
-      return this.text.charCodeAt(at);
-    }
-    indexOf(what: string, from: number) {
-      const found = this.text.indexOf(what, from);
-      this.looks += (found < 0 ? this.text.length : found) - from + 1;
-      return found;
-    }
-    substring(from: number, to: number) {
-      this.looks += to - from;
-      return this.text.substring(from, to);
-    }
-  }
-
-  const size = 20000;
-  it.each([
-    ["one long string of backslashes", `{"x":"${"\\\\".repeat(size)}","seq":1}`],
-    ["escaped quotes", `{"x":"${'\\"'.repeat(size)}","seq":1}`],
-    ["escaped backslashes and quotes", `{"x":"${'\\\\\\"'.repeat(size)}","seq":1}`],
-    ["a key of backslashes", `{"${"\\\\".repeat(size)}":1,"seq":1}`],
-    ["many keys", `{${'"a":1,'.repeat(size)}"seq":1}`],
-    ["many escaped keys", `{${'"\\\\":1,'.repeat(size)}"seq":1}`],
-    ["many seqs", `{${'"seq":1,'.repeat(size)}"seq":1}`],
-    ["deep arrays", `{"x":${"[".repeat(size)}${"]".repeat(size)},"seq":1}`],
-    ["blanks", `{"seq"${" ".repeat(size)}:${" ".repeat(size)}1}`],
-    ["a long number", `{"seq":${"1".repeat(size)},"seq":1}`],
-  ])("is found in linear time among %s", (_what, text) => {
-    expect(JSON.parse(text)).toHaveProperty("seq", 1);
-    const counting = new CountingText(text);
-    expect(numberLiteral(counting as unknown as string, "seq")).toBe("1");
-    expect(counting.looks / text.length).toBeLessThan(6);
   });
 });
 

@@ -11,7 +11,7 @@
 import { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { decodeJson, isObject } from "../encoding/json.ts";
-import { numberLiteral } from "../encoding/literal.ts";
+import { rawMember } from "../encoding/raw-member.ts";
 import {
   EMPTY_P_LENGTH,
   MAX_MESSAGE_BYTES,
@@ -74,7 +74,7 @@ export const parsePacket = (text: string): Packet | null => {
   if (sealed === null) return null;
   // Canonical decimal only: what String() gives for an integer up to 2^32 - 1. A text just as we
   // would write it has that; only others are looked through.
-  if (encodePacket(v, sid, seq, p) !== text && numberLiteral(text, FIELD_SEQ) !== String(seq))
+  if (encodePacket(v, sid, seq, p) !== text && rawMember(text, FIELD_SEQ) !== String(seq))
     return null;
   return { v: v, sid: sid, seq: seq, sealed: sealed, first: first, second: second };
 };
@@ -95,7 +95,7 @@ const makeAad = (v: Version, sid: string, seq: number): Uint8Array =>
 
 /**
  * Seals a plaintext into a packet's text. `seq`: an integer from 0 to 2^32 - 1 that was never used
- * with these keys; the session vouches for that.
+ * with these keys; the session ensures that.
  */
 export const sealPacket = (
   suite: Suite,

@@ -1,6 +1,9 @@
-/** Against Buffer, which is lenient, by writing back what it read. */
+/**
+ * Against Buffer, which is lenient, by writing back what it read; with the engine's own methods and
+ * without them, as on older engines.
+ */
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromBase64url, isBase64urlText, toBase64url } from "./base64url.ts";
 
 /** Strict by construction: the only text for these bytes is what Buffer writes. */
@@ -18,7 +21,22 @@ const almost = fc.string({
   maxLength: 40,
 });
 
-describe("base64url", () => {
+const NATIVE = [
+  [Uint8Array.prototype, "toBase64"],
+  [Uint8Array, "fromBase64"],
+] as const;
+
+describe.each(["the engine's methods", "loops"])("base64url by %s", (way) => {
+  const kept = NATIVE.map(([owner, name]) => Object.getOwnPropertyDescriptor(owner, name) ?? {});
+  beforeAll(() => {
+    for (const [owner, name] of NATIVE)
+      if (way === "loops") Object.defineProperty(owner, name, { value: undefined });
+  });
+  afterAll(() => {
+    for (const [i, [owner, name]] of NATIVE.entries())
+      Object.defineProperty(owner, name, kept[i] as PropertyDescriptor);
+  });
+
   it("writes what Buffer writes, and reads it back", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {

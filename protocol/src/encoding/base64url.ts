@@ -3,6 +3,10 @@
  * input (Espruino turns it into zero bytes), so the alphabet, the length and the unused low bits
  * are checked here. `p` that is not canonical is refused (section 2).
  *
+ * ES2026's `toBase64` and `fromBase64` do the work where the engine has them, 4 to 40 times as fast
+ * as the loops. They read leniently too (blanks, padding, spare bits), so what was read is written
+ * again and compared.
+ *
  * [portable]
  */
 
@@ -17,24 +21,15 @@ const makeValues = (): Uint8Array => {
   return values;
 };
 
+const IN_URLS = { alphabet: "base64url", omitPadding: true } as const;
+
 /** 255 marks what is outside the alphabet. */
 const VALUES = /* @__PURE__ */ makeValues();
 
 /** Whether every character is of the alphabet; says nothing of length or low bits. */
-export const isBase64urlText = (text: string): boolean => {
-  const length = text.length;
-  for (let start = 0; start < length; start += PIECE_LENGTH) {
-    const piece = text.substring(start, start + PIECE_LENGTH);
-    const end = Math.min(PIECE_LENGTH, length - start);
-    for (let i = 0; i < end; i++) {
-      const code = piece.charCodeAt(i);
-      if (code > 127 || VALUES[code] === 255) return false;
-    }
-  }
-  return true;
-};
+export const isBase64urlText = (text: string): boolean => !/[^A-Za-z0-9_-]/.test(text);
 
-export const toBase64url = (bytes: Uint8Array): string => {
+const encodeInLoop = (bytes: Uint8Array): string => {
   let text = "";
   let piece = "";
   for (let i = 0; i < bytes.length; i += 3) {
@@ -53,8 +48,7 @@ export const toBase64url = (bytes: Uint8Array): string => {
   return text + piece;
 };
 
-/** The bytes, or null where the text is padded, not canonical, or outside the alphabet. */
-export const fromBase64url = (text: string): Uint8Array | null => {
+const decodeInLoop = (text: string): Uint8Array | null => {
   const length = text.length;
   if ((length & 3) === 1 || !isBase64urlText(text)) return null;
   const bytes = new Uint8Array(Math.floor((length * 3) / 4));
@@ -76,4 +70,18 @@ export const fromBase64url = (text: string): Uint8Array | null => {
   }
   // What is left over (2 or 4 bits) must be zero, or two texts would name the same bytes.
   return (held & ((1 << bits) - 1)) === 0 ? bytes : null;
+};
+
+export const toBase64url = (bytes: Uint8Array): string =>
+  bytes.toBase64 === undefined ? encodeInLoop(bytes) : bytes.toBase64(IN_URLS);
+
+/** The bytes, or null where the text is padded, not canonical, or outside the alphabet. */
+export const fromBase64url = (text: string): Uint8Array | null => {
+  if (Uint8Array.fromBase64 === undefined) return decodeInLoop(text);
+  try {
+    const bytes = Uint8Array.fromBase64(text, IN_URLS);
+    return toBase64url(bytes) === text ? bytes : null;
+  } catch {
+    return null; // a character outside the alphabet, or an impossible length
+  }
 };

@@ -14,7 +14,7 @@ export const NO_BYTES: Uint8Array = new Uint8Array(0);
  */
 export const PIECE_LENGTH = 64;
 
-/** ASCII text to bytes. The caller vouches that every character is below 128. */
+/** ASCII text to bytes. The caller ensures that every character is below 128. */
 export const asciiBytes = (text: string): Uint8Array => {
   const length = text.length;
   const bytes = new Uint8Array(length);

@@ -51,7 +51,7 @@ describe("reading a plaintext", () => {
     );
   });
 
-  it("does not mend an invalid escape by escaping what follows it", () => {
+  it("does not repair an invalid escape by escaping the next character", () => {
     const bytes = new TextEncoder().encode('"\\é"');
     expect(oracle(bytes)).toBeUndefined();
     expect(readJson(bytes)).toBeUndefined();

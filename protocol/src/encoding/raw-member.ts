@@ -1,15 +1,31 @@
 /**
- * The text of one member of a JSON object, as it stands there. An envelope may carry its packet as
- * an object instead of a text, and the packet's rules count its literals (`"seq":1.0` is refused),
- * which JSON.parse hides.
+ * The text of one member of a JSON object, exactly as received. JSON.parse hides it (1.0 and 1e0
+ * read as 1), and the contract counts the literal of `seq`, also in a packet that an envelope
+ * carries as an object. A packet in our own form never needs it.
  *
  * [portable]
  */
-import { stringEnd } from "./literal.ts";
+import { decodeJson } from "./json.ts";
+
+/** Index of the quote that ends the JSON string starting at `start` (a quote), or -1. */
+const stringEnd = (text: string, start: number): number => {
+  let end = text.indexOf('"', start + 1);
+  while (end > 0) {
+    let slashes = 0;
+    while (text.charAt(end - 1 - slashes) === "\\") slashes++;
+    if ((slashes & 1) === 0) return end;
+    end = text.indexOf('"', end + 1);
+  }
+  return -1;
+};
+
+/** Whether the inside of a JSON string (without its quotes) reads `key`, escapes included. */
+const readsAs = (raw: string, key: string): boolean =>
+  raw === key || (raw.indexOf("\\") >= 0 && decodeJson(`"${raw}"`) === key);
 
 /**
- * The trimmed text of the last top-level member named `key` (as JSON.parse, the last one counts),
- * or null. `text` is known to parse as an object. A key written with escapes is not found.
+ * The trimmed text of the last top-level member named `key` (the one that JSON.parse takes), or
+ * null. `text` has been accepted by JSON.parse. Linear in its length.
  */
 export const rawMember = (text: string, key: string): string | null => {
   let depth = 0;
@@ -23,7 +39,7 @@ export const rawMember = (text: string, key: string): string | null => {
     if (char === '"') {
       const end = stringEnd(text, i);
       if (end < 0) return null;
-      if (depth === 1 && !inValue) isKey = text.substring(i + 1, end) === key;
+      if (depth === 1 && !inValue) isKey = readsAs(text.substring(i + 1, end), key);
       i = end;
     } else if (depth === 1 && char === ":") {
       inValue = true;

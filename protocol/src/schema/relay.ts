@@ -1,4 +1,4 @@
-/** Everything typed that is said on a link after `auth` (section 3). */
+/** All messages with a `type` on a link after `auth` (section 3). */
 import { type Static, Type } from "typebox";
 import { ERRORS } from "../errors.ts";
 import { AGENT_ID_PATTERN, MAX_REQUEST_ID_LENGTH } from "../spec.ts";

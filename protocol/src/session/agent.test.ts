@@ -3,7 +3,7 @@
  * conversations over a link that loses, doubles, delays and reorders.
  */
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
@@ -52,12 +52,54 @@ const hold = (agent: AgentSessions, number: number, now = 0): string => {
 };
 
 describe("the agent's sessions", () => {
+  it("derive the keys of a session once: what an answer used serves its first packet", () => {
+    const made = vi.spyOn(suite, "aeadKey");
+    const agent = newAgent();
+    const spent = (text: string): [string, number] => {
+      made.mockClear();
+      return [agent.receive(text, 0).kind, made.mock.calls.length];
+    };
+    const opening = sealAsClient(partOf(1), 0);
+    expect(spent(opening)).toEqual(["answer", 4]); // two keys of C, two of C.A
+    expect(spent(opening)).toEqual(["answer", 2]);
+    const first = sealAsClient(agent.answered?.sid as string, 1, "ping");
+    expect(spent(first)).toEqual(["message", 0]);
+    expect(spent(opening)).toEqual(["answer", 2]); // those of the held session
+  });
+
+  it("let go of what was answered before they look for room for another opening", () => {
+    const seen: unknown[] = [];
+    const agent: AgentSessions = newAgent({
+      hasRoom: () => {
+        seen.push(agent.answered);
+        return true;
+      },
+    });
+    hold(agent, 9);
+    seen.length = 0;
+    agent.receive(sealAsClient(partOf(1), 0), 0);
+    const first = agent.answered;
+    agent.receive(sealAsClient(partOf(1), 0), 0);
+    agent.receive(sealAsClient(partOf(2), 0), 0);
+    expect(seen).toEqual([null, first, null]);
+  });
+
+  it("store one session in an epoch, not also the one answered last in it", () => {
+    const agent = newAgent();
+    const first = sidFor(agent, partOf(1));
+    const last = sidFor(agent, partOf(2));
+    agent.receive(sealAsClient(first, 1, "ping"), 0);
+    expect(agent.receive(sealAsClient(last, 1, "ping"), 0).kind).toBe("answer");
+    expect(agent.held()).toEqual([first]);
+  });
+
   it("end for good: nothing is held, known or answered any more", () => {
     const agent = newAgent();
     const sid = hold(agent, 1);
     agent.end();
     expect(agent.held()).toEqual([]);
     expect([...agent.epochSecret]).toEqual(Array(32).fill(0));
+    expect(agent.answered).toBeNull();
     expect(agent.seal(sid, asciiBytes("x"))).toBeNull();
     for (const late of [sealAsClient(sid, 2, "x"), sealAsClient(partOf(2), 0)])
       expect(agent.receive(late, 3_600_000)).toEqual({ kind: "refused", reason: "rate" });
@@ -107,7 +149,7 @@ describe("the agent's sessions", () => {
     ]);
   });
 
-  it("never hold more than fit, whoever opens in whatever order", () => {
+  it("never exceed their bound, whatever the order of openings", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.integer({ min: 1, max: 5 }), fc.boolean())), (steps) => {
         const agent = newAgent({ maxSessions: 2 });
@@ -123,7 +165,7 @@ describe("the agent's sessions", () => {
     );
   });
 
-  it("make room before an opening is answered, and say so on the one idle for longest", () => {
+  it("make room before an opening is answered, and notify the one idle for longest", () => {
     const agent = newAgent({ maxSessions: 2 });
     const first = hold(agent, 1, 0);
     const second = hold(agent, 2, 1000);

@@ -90,7 +90,7 @@ interface HeldSession {
   readonly sid: string;
   readonly first: string;
   readonly keys: SessionKeys;
-  /** Last seq accepted from the client. */
+  /** Last seq accepted from the client; 0 where the session is answered and not stored yet. */
   received: number;
   /** Last seq sealed to the client. */
   sent: number;
@@ -105,6 +105,8 @@ export class AgentSessions {
   declare prk: HmacKey;
   declare epochSecret: Uint8Array;
   declare sessions: HeldSession[];
+  /** Answered last in this epoch and not stored: its first packet follows at once. */
+  declare answered: HeldSession | null;
   declare lapsed: string[];
   declare unheldTokens: number;
   declare unheldAt: number;
@@ -133,6 +135,7 @@ export class AgentSessions {
       options.serialNumber,
     );
     this.sessions = [];
+    this.answered = null;
     this.lapsed = [];
     this.unheldTokens = options.limits.unheldBurst;
     this.unheldAt = 0;
@@ -153,9 +156,9 @@ export class AgentSessions {
     const packet = parsePacket(text);
     if (packet === null) return this.refuse("malformed");
     if (packet.v !== this.version) return this.refuse("version");
-    if (packet.second === null) return this.receiveOpening(packet, now);
+    const second = packet.second;
     // An agent's own parts have one length, and seq 0 of a `C.A` is what an agent sends.
-    if (packet.second.length !== SID_PART_LENGTH || packet.seq === 0) {
+    if (second !== null && (second.length !== SID_PART_LENGTH || packet.seq === 0)) {
       return this.refuse("malformed");
     }
     this.forgetIdle(now);
@@ -204,11 +207,12 @@ export class AgentSessions {
   }
 
   /**
-   * For good: forgets every session and the epoch, so that no image of the memory holds them, and
-   * refuses what comes (as `rate`) without any cryptography.
+   * Final: forgets every session and the epoch, so that no image of the memory holds them, and
+   * refuses all packets (as `rate`) without any cryptography.
    */
   end(): void {
     this.sessions = [];
+    this.answered = null;
     this.epochSecret.fill(0);
     this.limits = { maxSessions: 0, unheldPerSecond: 0, unheldBurst: 0 };
     this.unheldTokens = 0;
@@ -222,14 +226,7 @@ export class AgentSessions {
     return this.sessions.map((session) => session.sid);
   }
 
-  receiveOpening(packet: Packet, now: number): AgentVerdict {
-    if (!this.admit(now)) return this.refuse("rate");
-    if (!this.verifies(packet)) return this.refuse("forged");
-    this.forgetIdle(now);
-    return this.answer(packet.first);
-  }
-
-  /** Apart, so that a board has let go of these keys when it derives those of the answer. */
+  /** Apart, so that a board has freed these keys when it derives those of the answer. */
   verifies(packet: Packet): boolean {
     const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
     return openPacket(this.suite, keys.c2a, packet) !== null;
@@ -241,37 +238,33 @@ export class AgentSessions {
     const plaintext = openPacket(this.suite, held.keys.c2a, packet);
     if (plaintext === null) return this.refuse("forged");
     const gap = packet.seq - held.received - 1;
+    const fresh = held.received === 0;
+    if (fresh) {
+      // One epoch, one session: what was answered in this epoch can never be stored again.
+      this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
+      this.answered = null;
+      // There is a place: it was made when this epoch's `A` was answered, and nothing was stored
+      // since.
+      this.sessions.push(held);
+    }
     held.received = packet.seq;
     held.acceptedAt = now;
-    return this.accept(packet.sid, plaintext, gap, false);
+    this.counters.accepted++;
+    this.counters.gaps += gap;
+    // The session's own text of the sid, so that a board holds it once.
+    return { kind: "message", sid: held.sid, plaintext: plaintext, gap: gap, fresh: fresh };
   }
 
+  /** An opening, or a packet of a session not held. */
   receiveUnheld(packet: Packet, now: number): AgentVerdict {
     if (!this.admit(now)) return this.refuse("rate");
+    const first = packet.first;
     // A second session for a held C is never stored.
-    const ours =
-      this.findFirst(packet.first) === null &&
-      equalTexts(
-        packet.second as string,
-        deriveAgentPart(this.suite, this.epochSecret, this.version, packet.first),
-      );
-    if (!ours) return this.verifies(packet) ? this.answer(packet.first) : this.refuse("forged");
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
-    const plaintext = openPacket(this.suite, keys.c2a, packet);
-    if (plaintext === null) return this.refuse("forged");
-    // One epoch, one session: what was answered in this epoch can never be stored again.
-    this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
-    // There is a place: it was made when this epoch's `A` was answered, and nothing was stored
-    // since.
-    this.sessions.push({
-      sid: packet.sid,
-      first: packet.first,
-      keys: keys,
-      received: packet.seq,
-      sent: 0,
-      acceptedAt: now,
-    });
-    return this.accept(packet.sid, plaintext, packet.seq - 1, true);
+    const storable = packet.second !== null && this.findFirst(first) === null;
+    if (storable && equalTexts(packet.sid, this.nextSid(first))) {
+      return this.receiveHeld(packet, this.unstored(first, packet.sid), now);
+    }
+    return this.verifies(packet) ? this.answer(first) : this.refuse("forged");
   }
 
   /**
@@ -279,24 +272,33 @@ export class AgentSessions {
    */
   answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
+    // Before room is looked for: a board has none for two that are answered and not stored.
+    if (held === null && this.answered !== null && this.answered.first !== first)
+      this.answered = null;
     const farewell = held === null ? this.makePlace() : null;
-    const sid =
-      held !== null
-        ? held.sid
-        : `${first}.${deriveAgentPart(this.suite, this.epochSecret, this.version, first)}`;
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    const session = held === null ? this.unstored(first, this.nextSid(first)) : held;
+    if (held === null) this.answered = session;
     this.counters.answered++;
     return {
       kind: "answer",
-      text: sealPacket(this.suite, keys.a2c, this.version, sid, 0, NO_BYTES),
+      text: sealPacket(this.suite, session.keys.a2c, this.version, session.sid, 0, NO_BYTES),
       farewell: farewell,
     };
   }
 
-  accept(sid: string, plaintext: Uint8Array, gap: number, fresh: boolean): AgentVerdict {
-    this.counters.accepted++;
-    this.counters.gaps += gap;
-    return { kind: "message", sid: sid, plaintext: plaintext, gap: gap, fresh: fresh };
+  /** The `C.A` that this epoch has for a C. */
+  nextSid(first: string): string {
+    const answered = this.answered;
+    return answered !== null && answered.first === first
+      ? answered.sid
+      : `${first}.${deriveAgentPart(this.suite, this.epochSecret, this.version, first)}`;
+  }
+
+  unstored(first: string, sid: string): HeldSession {
+    const answered = this.answered;
+    if (answered !== null && answered.sid === sid) return answered;
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0 };
   }
 
   refuse(reason: RefusalReason): AgentVerdict {
@@ -304,7 +306,7 @@ export class AgentSessions {
     return { kind: "refused", reason: reason };
   }
 
-  /** A token bucket, so that sids nobody holds cannot buy unbounded cryptography. */
+  /** A token bucket, so that packets with unknown sids cannot cause unbounded cryptography. */
   admit(now: number): boolean {
     const gained = ((now - this.unheldAt) * this.limits.unheldPerSecond) / 1000;
     this.unheldTokens = Math.min(this.limits.unheldBurst, this.unheldTokens + Math.max(0, gained));

@@ -107,7 +107,7 @@ describe("the first ping", () => {
     ]);
   });
 
-  it("counts a pong whose seq shows a loss, and says so", () => {
+  it("accepts a pong whose seq shows a loss, and reports the loss", () => {
     const client = newClient();
     client.open(0);
     const sid = `${client.first()}.${A1}`;

@@ -159,7 +159,7 @@ describe("a stream", () => {
     expect(pair.outcome).toContain("session");
   });
 
-  it("does not hear a confirmation before its own end, nor a wrong one after it", () => {
+  it("ignores a confirmation before its own end, and a wrong one after it", () => {
     const early = new Pair().open();
     early.sender.receive("stream.end", { stream: 1, bytes: 0 });
     expect(early.outcome).toContain("counted");

@@ -171,7 +171,7 @@ export class IncomingStream {
     this.events = events;
   }
 
-  /** Lets so many more bytes come. */
+  /** Grants this many more bytes. */
   grant(bytes: number): void {
     if (this.over || this.complete || bytes <= 0) return;
     this.credit += bytes;
@@ -212,7 +212,7 @@ export class IncomingStream {
     if (this.over) return;
     this.over = true;
     this.table.drop(this.id);
-    // Complete streams have said so; that the confirmation got lost is the sender's to hear.
+    // Complete streams are confirmed; a lost confirmation is the sender's error.
     if (!this.complete) this.events.ended(error);
   }
 
@@ -280,8 +280,8 @@ export class StreamTable {
   }
 
   /**
-   * Ends every stream: packets are missing, or the session is over. The other side is told where it
-   * can be.
+   * Ends every stream: packets are missing, or the session is over. The other side is notified
+   * where it can be.
    */
   fail(error: string): void {
     const failed = this.streams;

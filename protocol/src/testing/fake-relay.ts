@@ -41,7 +41,7 @@ export interface CarriedPacket {
 }
 
 export interface FakeRelayEvents {
-  /** An `auth` came. Without this everybody is let in. */
+  /** An `auth` came. Without this every login succeeds. */
   auth?(link: FakeLink, credentials: Credentials): void;
   packet?(link: FakeLink, packet: CarriedPacket): void;
   /** Any message, before it is answered. */
@@ -67,7 +67,7 @@ export class FakeRelay {
 
 /** The relay's end of one link. */
 export class FakeLink {
-  /** What came, oldest first: as it came, and read. */
+  /** Received messages, oldest first: as texts, and decoded. */
   readonly texts: string[] = [];
   readonly messages: MessageForRelay[] = [];
   /** Of the last `auth`. */

@@ -1,5 +1,5 @@
 /**
- * What stands in the files of protocol/vectors. Bytes are lower-case hex unless a field is text.
+ * The format of the files in protocol/vectors. Bytes are lower-case hex unless a field is text.
  * `valid` must come out as written, `invalid` must be refused; each case says in `comment` what it
  * is for.
  *
@@ -181,7 +181,7 @@ export interface ClientStep extends Case {
   /** The present C is given up for good, for this reason. */
   readonly abandoned?: string;
   readonly refused?: string;
-  /** Where the client stands afterwards: idle, opening, confirming, open, waiting. */
+  /** The client's state afterwards: idle, opening, confirming, open, waiting. */
   readonly state: string;
 }
 export interface ClientTrace extends Case {

@@ -33,7 +33,7 @@ export const VECTOR_FILE_NAMES: { readonly [field in keyof VectorFiles]-?: strin
   sessions: "sessions.json",
 };
 
-/** Runs whatever files are given; returns a sentence for everything that is not as it should be. */
+/** Runs whatever files are given; returns a sentence for each failure. */
 export const checkVectors = (suite: Suite, files: VectorFiles): string[] => {
   const failures: string[] = [];
   if (files.contract !== undefined) checkContract(suite, files.contract, failures);

@@ -15,7 +15,7 @@ export const expectSame = (
   if (got !== want) failures.push(`${where}: got ${got}, expected ${want}`);
 };
 
-/** Hex that a vector file vouches for. */
+/** Hex of a vector file, known to be valid. */
 export const hex = (text: string): Uint8Array => {
   const bytes = fromHex(text);
   if (bytes === null) throw new Error(`not hex: ${text}`);

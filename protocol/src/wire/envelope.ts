@@ -19,7 +19,7 @@ import { decodePacket, firstPart, isWhole } from "./packet.ts";
 
 /**
  * An envelope as a text. `payload`: a JSON value's text, so a packet's text is encoded once more,
- * unless the packet itself stands there. `agentId` has the contract's form.
+ * unless the packet is included as an object. `agentId` has the contract's form.
  */
 export const encodeEnvelope = (
   payload: string,
@@ -68,7 +68,7 @@ export const decodeEnvelopeForAgent = (text: string, fields: object): AgentsPack
   const signature = own(fields, FIELD_SIGNATURE);
   const requestId = ownString(fields, FIELD_REQUEST_ID);
   const asObject = isObject(payload);
-  // As it stands in the text: parsing and writing it again would hide what section 2 refuses.
+  // Exactly as received: parsing and writing it again would hide what section 2 refuses.
   const packet = asObject ? rawMember(text, FIELD_PAYLOAD) : payload;
   if (typeof packet !== "string") return null;
   // A client that writes out absent fields as null did not sign.

@@ -44,7 +44,7 @@ export const encodeError = (code: string, error: string, subject: Subject | null
   return `${head}${requestId}${sid}}`;
 };
 
-/** RESTARTING: the relay goes away; `reconnectIn`: seconds until this peer may come back. */
+/** RESTARTING: the relay shuts down; `reconnectIn`: seconds until this peer may reconnect. */
 export const encodeRestarting = (error: string, reconnectIn: number): string =>
   `${errorHead("RESTARTING", error)},"${FIELD_RECONNECT_IN}":${reconnectIn}}`;
 

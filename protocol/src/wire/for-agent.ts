@@ -11,6 +11,7 @@ import { BARE, decodeEnvelopeForAgent } from "./envelope.ts";
 import type { RelayError } from "./error.ts";
 import { decodeError } from "./error.ts";
 import { FIELD_TYPE, TYPE_AUTH_RESPONSE, TYPE_ERROR, TYPE_PING, TYPE_RELAY } from "./names.ts";
+import { PING_TEXT } from "./ping.ts";
 import type { Unknown, Unreadable } from "./unreadable.ts";
 
 export type MessageForAgent =
@@ -24,6 +25,7 @@ export type MessageForAgent =
 
 /** Reads one text message; never throws. */
 export const decodeForAgent = (text: string): MessageForAgent => {
+  if (text === PING_TEXT) return { kind: "ping" };
   const fields = decodeJson(text);
   if (!isObject(fields)) return { kind: "unreadable" };
   const type = ownString(fields, FIELD_TYPE);

@@ -21,6 +21,7 @@ import {
   TYPE_RELAY,
 } from "./names.ts";
 import { decodePacket, firstPart } from "./packet.ts";
+import { PING_TEXT } from "./ping.ts";
 import type { Unknown, Unreadable } from "./unreadable.ts";
 
 export type MessageForClient =
@@ -43,6 +44,7 @@ const decodeBare = (text: string, fields: object): ClientsPacket | null => {
 
 /** Reads one text message; never throws. */
 export const decodeForClient = (text: string): MessageForClient => {
+  if (text === PING_TEXT) return { kind: "ping" };
   const fields = decodeJson(text);
   if (!isObject(fields)) return { kind: "unreadable" };
   switch (ownString(fields, FIELD_TYPE)) {

@@ -11,7 +11,8 @@ import { decodeAuth } from "./auth.ts";
 import type { Envelope } from "./envelope.ts";
 import { decodeEnvelope } from "./envelope.ts";
 import { FIELD_TYPE, TYPE_AUTH, TYPE_PING, TYPE_PONG, TYPE_RELAY } from "./names.ts";
-import { decodePacket, isWhole } from "./packet.ts";
+import { bindablePart, decodePacket, isWhole } from "./packet.ts";
+import { PING_TEXT, PONG_TEXT } from "./ping.ts";
 import type { Unknown, Unreadable } from "./unreadable.ts";
 import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
 
@@ -19,6 +20,8 @@ import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
 export interface PacketHead {
   readonly kind: "packet";
   readonly sid: string;
+  /** The part of `sid` that the relay binds to; null where it cannot. */
+  readonly first: string | null;
   readonly requestId: null;
 }
 
@@ -39,13 +42,20 @@ const PONG: MessageForRelay = { kind: "pong" };
  * Never throws.
  */
 export const decodeForRelay = (text: string): MessageForRelay => {
+  if (text === PONG_TEXT) return PONG;
+  if (text === PING_TEXT) return PING;
   const fields = decodeJson(text);
   if (!isObject(fields)) return UNREADABLE;
   switch (ownString(fields, FIELD_TYPE)) {
     case undefined: {
       const packet = decodePacket(fields);
       return packet !== null && isWhole(packet.seq)
-        ? { kind: "packet", sid: packet.sid, requestId: null }
+        ? {
+            kind: "packet",
+            sid: packet.sid,
+            first: bindablePart(packet.sid),
+            requestId: null,
+          }
         : UNREADABLE;
     }
     case TYPE_RELAY:

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Value } from "typebox/value";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ERRORS, isErrorCode } from "../errors.ts";
 import {
   AgentStatus,
@@ -131,13 +131,17 @@ describe("what one side writes fits its schema, and the other side reads the sam
     );
   });
 
-  it("ping and pong", () => {
+  it("ping and pong, as we write them without any parsing", () => {
     fits(Ping, PING_TEXT);
     fits(Pong, PONG_TEXT);
+    const parse = vi.spyOn(JSON, "parse");
     expect(decodeForAgent(PING_TEXT)).toEqual({ kind: "ping" });
     expect(decodeForClient(PING_TEXT)).toEqual({ kind: "ping" });
     expect(decodeForRelay(PING_TEXT)).toEqual({ kind: "ping" });
     expect(decodeForRelay(PONG_TEXT)).toEqual({ kind: "pong" });
+    expect(parse).not.toHaveBeenCalled();
+    for (const decode of [decodeForAgent, decodeForClient, decodeForRelay])
+      expect(decode(' { "type": "ping" } ')).toEqual({ kind: "ping" });
   });
 
   it("agent_status", () => {
@@ -158,7 +162,8 @@ describe("what one side writes fits its schema, and the other side reads the sam
       fc.property(packet, (message) => {
         fits(PacketMessage, message);
         const sid = sidOf(message);
-        expect(decodeForRelay(message)).toEqual({ kind: "packet", sid, requestId: null });
+        const first = bindablePart(sid);
+        expect(decodeForRelay(message)).toEqual({ kind: "packet", sid, first, requestId: null });
         expect(decodeForClient(message)).toEqual({ kind: "packet", first: sid, text: message });
         expect(decodeForAgent(message)).toMatchObject({ kind: "packet", text: message });
       }),

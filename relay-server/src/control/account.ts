@@ -7,6 +7,7 @@ import {
   USERNAME_PATTERN,
 } from "@blindrelay/protocol/schema/rest";
 import { noteAct } from "../store/audit.ts";
+import { postNotice, postNotices } from "../store/notices.ts";
 import { endLogin, endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
 import {
@@ -40,7 +41,7 @@ export const userProblem = (username: string, password: string): string | null =
 export interface Login {
   readonly user: UserRow;
   readonly login: Issued;
-  /** Null where the login is good for enrolling TOTP only. */
+  /** Null where the login only permits enrolling TOTP. */
   readonly accountToken: string | null;
 }
 
@@ -55,7 +56,7 @@ export const logIn = async (
   code: string | undefined,
   known = false,
 ): Promise<Login | null> => {
-  // A name of another form can belong to nobody, and may hold what a database refuses.
+  // A name of another form cannot exist, and may contain characters that a database refuses.
   const user = USERNAME.test(username)
     ? await findUserByName(context.store.db, username)
     : undefined;
@@ -78,8 +79,12 @@ export const logIn = async (
 
 /** Ends an access token, and the session tokens and links that were made with it. */
 export const logOut = async (context: ControlContext, loginHash: string): Promise<void> => {
-  const made = await endLogin(context.store.db, loginHash, context.nowMs());
-  for (const hash of made) context.links.endSession(hash);
+  const nowMs = context.nowMs();
+  const notices = await context.store.write(async (tx) => {
+    const made = await endLogin(tx, loginHash, nowMs);
+    return postNotices(tx, "end_session", made, nowMs);
+  });
+  context.links.act(notices);
 };
 
 /**
@@ -91,19 +96,19 @@ export const rotateAccountToken = async (
   userId: string,
 ): Promise<{ token: string; rotatedAtMs: number }> => {
   const nowMs = context.nowMs();
-  const token = await context.store.write(async (tx) => {
-    const issued = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
+  const done = await context.store.write(async (tx) => {
+    const token = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["client"], null, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.rotate_token", subject: userId });
-    return issued;
+    return { token, notice: await postNotice(tx, "end_clients", userId, nowMs) };
   });
-  context.links.endClients(userId);
-  return { token, rotatedAtMs: nowMs };
+  context.links.act([done.notice]);
+  return { token: done.token, rotatedAtMs: nowMs };
 };
 
 /**
- * Sets a new password. Whoever knew the old one may hold everything a login gives, so the account
- * token is renewed and all logins and session tokens end, but for the login that asks.
+ * Sets a new password. Anyone who knew the old one may have every token that a login gives, so the
+ * account token is renewed and all logins and session tokens end, except the requesting login.
  */
 export const changePassword = async (
   context: ControlContext,
@@ -113,13 +118,14 @@ export const changePassword = async (
 ): Promise<void> => {
   const passwordHash = await context.hashing.run(true, () => hashPassword(password));
   const nowMs = context.nowMs();
-  await context.store.write(async (tx) => {
+  const notice = await context.store.write(async (tx) => {
     await setPassword(tx, userId, passwordHash);
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
+    return postNotice(tx, "end_clients", userId, nowMs);
   });
-  context.links.endClients(userId);
+  context.links.act([notice]);
 };
 
 /** Draws a TOTP secret that counts once a code confirms it. */

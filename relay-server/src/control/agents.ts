@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
 import { noteAct } from "../store/audit.ts";
+import { postNotice } from "../store/notices.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import type { ControlContext } from "./context.ts";
@@ -9,7 +10,7 @@ import { issuePersistent, repeatPersistent } from "./issue.ts";
 import { holdAgents, holdMetadata } from "./quotas.ts";
 
 const MAX_SLUG_LENGTH = 40;
-const RANDOM_LETTERS = 10; // 47 bits: two agents of one name do not meet
+const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not collide
 
 export interface NewAgent {
   readonly name: string;
@@ -57,14 +58,15 @@ export const rotateAgentToken = async (
   agentId: string,
 ): Promise<{ token: string; rotatedAtMs: number } | null> => {
   const nowMs = context.nowMs();
-  const token = await context.store.write(async (tx) => {
+  const done = await context.store.write(async (tx) => {
     if ((await findAgent(tx, userId, agentId)) === undefined) return null;
     await noteAct(tx, nowMs, { actorId: userId, action: "agent.rotate_token", subject: agentId });
-    return issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
+    const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
+    return { token, notice: await postNotice(tx, "end_agent", agentId, nowMs) };
   });
-  if (token === null) return null;
-  context.links.endAgent(agentId);
-  return { token, rotatedAtMs: nowMs };
+  if (done === null) return null;
+  context.links.act([done.notice]);
+  return { token: done.token, rotatedAtMs: nowMs };
 };
 
 /** Removes an agent, its tokens and its link; false where it is not this user's. */
@@ -74,18 +76,18 @@ export const deleteAgent = async (
   agentId: string,
 ): Promise<boolean> => {
   const nowMs = context.nowMs();
-  const removed = await context.store.write(async (tx) => {
-    if (!(await removeAgent(tx, userId, agentId))) return false;
+  const notice = await context.store.write(async (tx) => {
+    if (!(await removeAgent(tx, userId, agentId))) return null;
     await retireTokens(tx, userId, agentId, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "agent.delete", subject: agentId });
-    return true;
+    return postNotice(tx, "forget_agent", agentId, nowMs);
   });
-  if (!removed) return false;
-  context.links.forgetAgent(agentId);
+  if (notice === null) return false;
+  context.links.act([notice]);
   return true;
 };
 
-/** Says an agent's relay token again, and writes down who asked; null where there is none. */
+/** Returns an agent's relay token again, and audits who asked; null where there is none. */
 export const exportAgentToken = (
   context: ControlContext,
   userId: string,

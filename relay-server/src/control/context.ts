@@ -1,5 +1,6 @@
 /** What the control plane works with: one store, one set of secrets, one clock, one hub. */
 import type { Lockout } from "../core/lockout.ts";
+import type { Notice } from "../store/notices.ts";
 import type { Store } from "../store/open.ts";
 import { HashQueue } from "./hash-queue.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
@@ -19,7 +20,7 @@ export interface ControlContext {
   /** Unix milliseconds, as the machine's clock has them: for what is kept and compared later. */
   readonly nowMs: () => number;
   /**
-   * Milliseconds that no correction of that clock moves: for lock-outs and other waits (clock.ts).
+   * Milliseconds that no correction of that clock moves: for lockouts and other waits (clock.ts).
    */
   readonly steadyMs: () => number;
   /** Logins by address and by user, one at a time. */
@@ -29,22 +30,15 @@ export interface ControlContext {
   readonly quotas: Quotas;
 }
 
-/**
- * What the control plane asks of the hub: who is here, and to end what was revoked. Called after
- * the store knows; the hub itself sees to links whose admission was under way at that moment.
- */
+/** What the control plane asks of this relay and the others: who is here, and to end links. */
 export interface Links {
-  isOnline(agentId: string): boolean;
-  /** Ends the agent's link; it may come back. */
-  endAgent(agentId: string): void;
-  /** Ends the agent's link and everything that led to it. */
-  forgetAgent(agentId: string): void;
-  /** Ends every link of a user's clients. */
-  endClients(userId: string): void;
-  /** Ends every link of a user: clients and agents. */
-  endUser(userId: string): void;
-  /** Ends the links that one session token holds. */
-  endSession(sessionHash: string): void;
+  /** `node`: the one that the store names. */
+  isOnline(agentId: string, node: string | null): boolean;
+  /**
+   * Does at once, on every node that can be told, what the transaction has posted; call it after
+   * the commit. The hub itself handles links that were being admitted at that moment.
+   */
+  act(notices: readonly Notice[]): void;
 }
 
 type Made = "mutex" | "names" | "hashing" | "quotas";

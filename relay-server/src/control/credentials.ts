@@ -8,7 +8,7 @@ import { findSession } from "../store/sessions.ts";
 import { findToken } from "../store/tokens.ts";
 import { hashToken } from "./secrets.ts";
 
-/** Who holds a token: its kind, with the two kinds of session token told apart. */
+/** The kind of a token's holder, with the two kinds of session token distinguished. */
 export type Holder = "account" | "agent" | "login" | "client_session" | "agent_session";
 
 /** How each holder's token is called in a sentence for a person. */
@@ -31,11 +31,13 @@ export interface Credential {
   /** Unix milliseconds; null for persistent tokens. */
   readonly expiresAtMs: number | null;
   readonly requestsUsed: number;
+  /** Of an agent's login with it, should there be one (store/login-numbers.ts). */
+  readonly loginNumber: number;
 }
 
 export type Finding =
   | { readonly state: "live" | "expired" | "used_up"; readonly credential: Credential }
-  /** Rotated, deleted, logged out: it was valid once, so whoever has it is no guesser. */
+  /** Rotated, deleted, logged out: it was valid once, so its holder is not guessing. */
   | { readonly state: "ended" }
   | { readonly state: "unknown" };
 
@@ -73,6 +75,7 @@ const persistent = async (db: Db, hash: string, nowMs: number): Promise<Finding>
       limited: false,
       expiresAtMs: null,
       requestsUsed: 0,
+      loginNumber: row.login_number,
     },
   };
 };
@@ -89,6 +92,7 @@ const shortLived = async (db: Db, hash: string, nowMs: number): Promise<Finding>
     limited: row.limited === 1,
     expiresAtMs: row.expires_at,
     requestsUsed: row.requests_used,
+    loginNumber: row.login_number,
   };
   if (row.expires_at <= nowMs) return { state: "expired", credential };
   const usedUp = row.kind === "client" && row.requests_used >= SESSION_MAX_REQUESTS;

@@ -73,7 +73,7 @@ for (const [name, skipped, where] of [
   );
 }
 
-test("one that died half made is made by the next try, with the key that was left", async () => {
+test("a half-made one is completed by the next try, with the key that was left", async () => {
   await make();
   const { store, secrets } = await openData({ data });
   const check = secrets.check();

@@ -61,7 +61,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
   const store = await open(options, true);
   try {
-    // Again, now that nobody else can: two who make the same store at once.
+    // Again under the lock: two processes may create the same store at once.
     if ((await readSetting(store.db, "master_key_check")) !== null) throw storeExists(options);
     const id = randomUUID();
     const nowMs = Date.now();
@@ -89,7 +89,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
 };
 
 /**
- * Looked up before anything is written: a key that is made for a store of another key helps nobody.
+ * Looked up before anything is written: a new key is useless for a store of another key.
  */
 const alreadyMade = async (options: DataOptions): Promise<boolean> => {
   try {

@@ -18,7 +18,7 @@ const world = (workers: number, maxWaiting: number) => {
   return { queue, begun, run, end };
 };
 
-test("whoever is known goes first, and the others in the order in which they came", async () => {
+test("known callers go first, and the others in order of arrival", async () => {
   const { begun, run, end } = world(1, 10);
   const all = [run("a"), run("b"), run("c"), run("ada", true), run("eve", true)];
   await end("a");
@@ -30,7 +30,7 @@ test("whoever is known goes first, and the others in the order in which they cam
   expect(begun).toEqual(["a", "ada", "eve", "b", "c"]);
 });
 
-test("a full queue refuses who is unknown, and somebody known takes the last one's place", async () => {
+test("a full queue refuses unknown callers, and a known one displaces the last", async () => {
   const { queue, begun, run, end } = world(2, 2);
   const working = [run("a"), run("b")];
   const first = run("c");

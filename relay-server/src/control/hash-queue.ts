@@ -1,8 +1,7 @@
 /**
  * Password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that the
- * relay needs for messages. Whoever the relay knows (an address that this name logged in from, or
- * somebody already logged in) goes first, so that a flood of guesses from everywhere keeps nobody
- * waiting who has been here before.
+ * relay needs for messages. Known callers (an address that this name logged in from, or
+ * a user already logged in) go first, so that a distributed flood of guesses does not delay them.
  */
 import { availableParallelism } from "node:os";
 
@@ -37,8 +36,8 @@ export class HashQueue {
   }
 
   /**
-   * Runs `work` when its turn comes. Rejects with Overloaded where too many wait; somebody known
-   * takes the place of the last who is not.
+   * Runs `work` when its turn comes. Rejects with Overloaded where too many wait; a known caller
+   * replaces the last that is not.
    */
   async run<T>(known: boolean, work: () => Promise<T>): Promise<T> {
     if (this.#working >= this.#workers) await this.#turn(known);

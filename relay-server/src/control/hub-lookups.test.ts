@@ -61,7 +61,7 @@ describe("accepted", () => {
     expect(result).toMatchObject({ role: "agent", agentId: "pump-7" });
   });
 
-  test("a session token comes back the same, with what is left and what was used", async () => {
+  test("a session token is returned unchanged, with its remaining time and its use", async () => {
     const first = await accepted(asClient(account));
     await addRequestsUsed(rest.context.store.db, first.sessionHash, 41);
     rest.clock.nowMs += 5000;
@@ -90,28 +90,28 @@ describe("refused with both kinds named", () => {
       () => ask({ apiToken: relayToken }),
       "an account token (acct_)",
       "an agent relay token (agt_)",
-      false,
+      true,
     ],
     [
       "an account token as an agent",
       () => asAgent(account),
       "an agent relay token (agt_)",
       "an account token (acct_)",
-      false,
+      true,
     ],
     [
       "an access token as a client",
       () => ask({ apiToken: login }),
       "an account token (acct_)",
       "a login access token (login_)",
-      false,
+      true,
     ],
     [
       "an account token as a session",
       () => ask({ sessionToken: account }),
       "a client's session token (sess_)",
       "an account token (acct_)",
-      false,
+      true,
     ],
     [
       "an end-to-end secret",
@@ -179,7 +179,7 @@ describe("refused with exactly Invalid token", () => {
     });
   });
 
-  test("a valid agent token or session with another agent_id, or none", async () => {
+  test("a valid agent token or session with another agent_id, or none, counted", async () => {
     const body = { name: "other", agent_id: "pump-8" };
     await rest.call("POST", "/agents", { token: account, body });
     const { sessionToken } = await accepted(asAgent(relayToken));
@@ -190,7 +190,7 @@ describe("refused with exactly Invalid token", () => {
       ask({ apiToken: relayToken, clientType: "agent" }),
       ask({ sessionToken, agentId: "pump-8", clientType: "agent" }),
     ]) {
-      expect(await request).toMatchObject(INVALID);
+      expect(await request).toEqual({ ...INVALID, counted: true });
     }
   });
 
@@ -204,6 +204,7 @@ describe("refused with exactly Invalid token", () => {
       ...INVALID,
       counted: false,
     });
+    expect(await asClient(relayToken)).toMatchObject({ code: "WRONG_TOKEN_KIND", counted: false });
     const exported = await rest.call("GET", "/agents/pump-7/export", { token: login });
     const fresh = exported.json().api_token;
     await accepted(asAgent(fresh));
@@ -215,7 +216,7 @@ describe("refused with exactly Invalid token", () => {
   });
 });
 
-test("expired and used up session tokens say so, and are not counted", async () => {
+test("expired and used-up session tokens get their own codes, and are not counted", async () => {
   const { sessionToken, sessionHash } = await accepted(asClient(account));
   await addRequestsUsed(rest.context.store.db, sessionHash, SESSION_MAX_REQUESTS);
   expect(await ask({ sessionToken })).toEqual({

@@ -1,7 +1,7 @@
 /**
- * The hub's questions answered from the store (section 3): who is this, and whose agent is that.
- * Texts of failures are exact; only a known prefix with a good checksum in the wrong place is told
- * more.
+ * The hub's look-ups in the store (section 3): who holds this token, and who owns that agent.
+ * Texts of failures are exact; only a token with a valid checksum in the wrong place gets more
+ * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { AuthFailure, AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
@@ -30,10 +30,12 @@ const authenticate = async (store: Store, request: AuthRequest): Promise<AuthRes
   const misplaced = misplacement(text, finding, expected);
   if (misplaced !== null) return misplaced;
   if (finding.state === "unknown" || finding.state === "ended") {
-    return invalid(finding.state === "unknown");
+    return invalid(isCounted(finding));
   }
   const { credential } = finding;
-  if (side === "agent" && credential.agentId !== request.agentId) return invalid(false);
+  if (side === "agent" && credential.agentId !== request.agentId) {
+    return invalid(isCounted(finding));
+  }
   if (finding.state === "expired") return stale("SESSION_EXPIRED", "Session token expired");
   if (finding.state === "used_up") return stale("LIMIT_EXCEEDED", "Session token used up");
   return admit(store, credential, text, request.nowMs);
@@ -46,7 +48,7 @@ const EXPECTED: {
   agent: { persistent: "agent", session: "agent_session" },
 };
 
-/** The failure that names both kinds, or null where the kind is right or cannot be told. */
+/** The failure that names both kinds, or null where the kind is right or unknown. */
 const misplacement = (text: string, finding: Finding, expected: Holder): AuthFailure | null => {
   const reading = readToken(text);
   if (!reading.ok) return null;
@@ -60,13 +62,16 @@ const misplacement = (text: string, finding: Finding, expected: Holder): AuthFai
     ok: false,
     code: "WRONG_TOKEN_KIND",
     error: `Expected ${HOLDER_NAMES[expected]}, got ${got}`,
-    counted: finding.state === "unknown",
+    counted: isCounted(finding),
   };
 };
 
 /**
- * Somebody who shows what is or once was valid is no guesser, so only unknown texts are counted.
+ * Whether a refusal is a failure towards the lockout. The contract spares what was valid once; a
+ * live token in the wrong place, or with another agent's identifier, is a failure like any other.
  */
+const isCounted = ({ state }: Finding): boolean => state === "unknown" || state === "live";
+
 const invalid = (counted: boolean): AuthFailure => ({
   ok: false,
   code: "INVALID_TOKEN",
@@ -104,5 +109,10 @@ const admit = async (
         role: "client",
         requestsUsed: credential.expiresAtMs === null ? 0 : credential.requestsUsed,
       }
-    : { ...common, role: "agent", agentId: credential.agentId };
+    : {
+        ...common,
+        role: "agent",
+        agentId: credential.agentId,
+        loginNumber: credential.loginNumber,
+      };
 };

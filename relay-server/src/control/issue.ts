@@ -66,9 +66,9 @@ export interface Issued {
 }
 
 /**
- * How many session tokens of one credential are good at a time, and as many again are remembered as
+ * How many session tokens of one credential are valid at a time; as many again are remembered as
  * ended. A device needs one; a script that asks for a token at each run must neither fill the store
- * nor shut out the browsers of its owner.
+ * nor lock out the browsers of its owner.
  */
 const MAX_CLIENT_SESSIONS = 1000;
 const MAX_AGENT_SESSIONS = 16;

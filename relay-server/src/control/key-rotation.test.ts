@@ -127,7 +127,7 @@ test("the key file is the new one, 0600, and the old one is kept beside it", asy
   );
 });
 
-test("who has the old key and the new store, or the other way round, has no token", async () => {
+test("the old key with the new store, or the other way round, yields no token", async () => {
   const oldRows = await rest.context.store.db.selectFrom("tokens").selectAll().execute();
   await rotate();
   await opened(async ({ store, secrets }) => {

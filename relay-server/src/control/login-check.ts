@@ -18,7 +18,7 @@ const LONGEST_REST_MS = Math.max(...RESTS_MS);
 
 /**
  * Whether password and code are the user's. Takes as long for an unknown user. `known`: whether the
- * relay knows who asks, and lets them go before others. Rejects with Overloaded.
+ * relay knows the caller, who then has priority. Rejects with Overloaded.
  */
 export const provesFactors = async (
   context: ControlContext,

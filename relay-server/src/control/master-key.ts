@@ -43,7 +43,9 @@ export const readMasterKey = (dataDir: string, variable: string | undefined): Ui
   return key;
 };
 
-/** The key for a new store: the variable's, or one left by an `init` that died, or a fresh one. */
+/**
+ * The key for a new store: the variable's, or one left by an `init` that crashed, or a fresh one.
+ */
 export const makeMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
   const path = masterKeyPath(dataDir);
   if (variable !== undefined || existsSync(path)) return readMasterKey(dataDir, variable);
@@ -71,7 +73,7 @@ export const readNextKey = (dataDir: string): Uint8Array | null => {
 };
 
 /**
- * Puts the next key in the place of the one in use; answers where that is now, within the folder.
+ * Replaces the key in use by the next one; returns where the old one is now, within the folder.
  */
 export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   const kept = `${masterKeyPath(dataDir)}.${new Date(nowMs).toISOString().replaceAll(":", "")}.old`;

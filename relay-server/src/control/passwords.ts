@@ -1,33 +1,41 @@
 /**
  * Passwords as argon2id in PHC format (RFC 9106), with OWASP's parameters for servers: 19 MiB,
- * two passes. Parameters stand in each hash, so they can be raised without a migration.
+ * two passes. Each hash contains its parameters, so they can be raised without a migration.
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
+import { lowerPoolPriority } from "./pool-priority.ts";
 
-const MEMORY_KIB = 19456;
-const PASSES = 2;
+/** The cost of one hash, for us and for a guesser. */
+export interface HashCost {
+  readonly memoryKib: number;
+  readonly passes: number;
+}
+
+const SERVER_COST: HashCost = { memoryKib: 19456, passes: 2 };
 const PARALLELISM = 1;
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
 
 const argon2id = promisify(
-  (parameters: Argon2Parameters, done: (error: Error | null, tag: Buffer) => void) =>
-    argon2("argon2id", parameters, done),
+  (parameters: Argon2Parameters, done: (error: Error | null, tag: Buffer) => void) => {
+    argon2("argon2id", parameters, done);
+    lowerPoolPriority();
+  },
 );
 
 /** The hash to keep of a password. Off the main thread. */
-export const hashPassword = async (password: string): Promise<string> => {
+export const hashPassword = async (password: string, cost = SERVER_COST): Promise<string> => {
   const salt = randomBytes(SALT_BYTES);
   const tag = await argon2id({
     message: Buffer.from(password, "utf8"),
     nonce: salt,
-    memory: MEMORY_KIB,
-    passes: PASSES,
+    memory: cost.memoryKib,
+    passes: cost.passes,
     parallelism: PARALLELISM,
     tagLength: TAG_BYTES,
   });
-  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${PARALLELISM}$${base64(salt)}$${base64(tag)}`;
+  return phc(cost, base64(salt), base64(tag));
 };
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
@@ -49,11 +57,17 @@ export const verifyPassword = async (password: string, hash: string): Promise<bo
   return timingSafeEqual(given, expected);
 };
 
+const phc = ({ memoryKib, passes }: HashCost, salt: string, tag: string): string =>
+  `$argon2id$v=19$m=${memoryKib},t=${passes},p=${PARALLELISM}$${salt}$${tag}`;
+
+/** A hash that no password has. */
+export const dummyHash = (cost: HashCost): string => phc(cost, "A".repeat(22), "A".repeat(43));
+
 /**
- * A hash that no password has, to be verified where a user name is unknown: the answer then takes
- * as long as for a wrong password and does not tell who has an account.
+ * Verified where a user name is unknown, so that the answer takes as long as for a wrong password
+ * and does not reveal which accounts exist.
  */
-export const DUMMY_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${PARALLELISM}$${"A".repeat(22)}$${"A".repeat(43)}`;
+export const DUMMY_HASH = dummyHash(SERVER_COST);
 
 const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes).toString("base64").replace(/=+$/, "");

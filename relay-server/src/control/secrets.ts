@@ -112,7 +112,7 @@ const unseal = (key: KeyObject, name: string, sealed: string): string => {
 /** The hex of a fresh nonce, one for each issue of a persistent token. */
 export const drawNonce = (): string => randomBytes(TOKEN_NONCE_BYTES).toString("hex");
 
-/** A random token: sessions and logins are remembered by hash only and never said again. */
+/** A random token: sessions and logins are stored as a hash only and never shown again. */
 export const drawToken = (kind: "session" | "login"): string => makeToken(kind, randomBytes(32));
 
 /** The only form in which a token is stored: hex SHA-256 of its text. */

@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => rest.close());
 
-test("no secret stands in it, as text, base64 or hex", () => {
+test("it contains no secret, as text, base64 or hex", () => {
   expect(Object.keys(secrets).length).toBe(17);
   for (const [name, secret] of Object.entries(secrets)) {
     for (const form of ["utf8", "base64", "base64url", "hex"] as const) {
@@ -107,7 +107,7 @@ test("a thief who writes his own key's check gets neither tokens nor TOTP secret
   rmSync(den, { recursive: true });
 });
 
-test("the key lies outside the store, and a damaged key file is named", async () => {
+test("the key is outside the store, and a damaged key file is reported", async () => {
   expect(readdirSync(join(rest.dataDir, "store")).some((file) => file.includes("key"))).toBe(false);
   const path = join(rest.dataDir, "key", "master.key");
   const key = readFileSync(path);

@@ -1,5 +1,5 @@
 /**
- * One-time codes (RFC 6238: SHA-1, 6 digits, 30 s), and the recovery codes that stand in for them.
+ * One-time codes (RFC 6238: SHA-1, 6 digits, 30 s), and the recovery codes that replace them.
  */
 import { randomBytes } from "node:crypto";
 import { generateSecret, generateURI, verifySync } from "otplib";

@@ -1,8 +1,9 @@
 /**
- * What an administrator does with users. The last admin who may come in can be removed by nobody.
+ * What an administrator does with users. The last enabled admin cannot be removed.
  */
 import { randomUUID } from "node:crypto";
 import { type Act, noteAct } from "../store/audit.ts";
+import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
@@ -75,7 +76,7 @@ export const administer = async (
   const nowMs = context.nowMs();
   const passwordHash =
     change.password === undefined ? null : await hashed(context, change.password);
-  const row = await unlessLastAdmin(context, async (tx) => {
+  const changed = await unlessLastAdmin(context, async (tx) => {
     const user = await findUser(tx, id);
     if (user === undefined) return "unknown";
     const acts: Omit<Act, "actorId" | "subject">[] = [];
@@ -85,7 +86,7 @@ export const administer = async (
     }
     if (change.disabled !== undefined && change.disabled !== (user.disabled_at !== null)) {
       await changeUser(tx, id, { disabled_at: change.disabled ? nowMs : null });
-      // Persistent tokens come back with the user; what was made for hours does not.
+      // Persistent tokens are valid again with the user; short-lived ones are not.
       if (change.disabled) await endSessions(tx, id, ["login", "client"], null, nowMs);
       acts.push({ action: change.disabled ? "user.disable" : "user.enable" });
     }
@@ -100,13 +101,16 @@ export const administer = async (
       acts.push({ action: "user.totp_disable" });
     }
     for (const act of acts) await noteAct(tx, nowMs, { ...act, actorId, subject: id });
-    return (await findUser(tx, id)) as UserRow;
+    const kind = change.disabled === true ? "end_user" : "end_clients";
+    const ends = change.disabled === true || passwordHash !== null;
+    return {
+      user: (await findUser(tx, id)) as UserRow,
+      notices: ends ? [await postNotice(tx, kind, id, nowMs)] : [],
+    };
   });
-  if (typeof row !== "string") {
-    if (change.disabled === true) context.links?.endUser(id);
-    else if (passwordHash !== null) context.links?.endClients(id);
-  }
-  return row;
+  if (typeof changed === "string") return changed;
+  context.links?.act(changed.notices);
+  return changed.user;
 };
 
 /** Removes a user with all agents, tokens and links. */
@@ -116,23 +120,20 @@ export const deleteUser = async (
   id: string,
 ): Promise<"deleted" | Refusal> => {
   const nowMs = context.nowMs();
-  let agents: string[] = [];
-  const outcome = await unlessLastAdmin(context, async (tx) => {
+  const notice = await unlessLastAdmin(context, async (tx) => {
     const user = await findUser(tx, id);
     if (user === undefined) return "unknown" as const;
-    agents = await agentIdsOf(tx, id);
+    const agents = await agentIdsOf(tx, id);
     const detail = { username: user.username, agents: agents.length };
     await noteAct(tx, nowMs, { actorId, action: "user.delete", subject: id, detail });
     await retireAllTokens(tx, id, nowMs);
     await endSessions(tx, id, ["login", "client"], null, nowMs);
     await removeUser(tx, id);
-    return "deleted" as const;
+    return postNotice(tx, "end_user", id, nowMs);
   });
-  if (outcome === "deleted") {
-    context.links.endUser(id);
-    for (const agentId of agents) context.links.forgetAgent(agentId);
-  }
-  return outcome;
+  if (typeof notice === "string") return notice;
+  context.links.act([notice]);
+  return "deleted";
 };
 
 class LastAdmin extends Error {}

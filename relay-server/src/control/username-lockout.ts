@@ -1,16 +1,19 @@
 /**
  * Failed logins by user name, whatever the address (section 4): who guesses from many addresses is
- * stopped too. So that nobody can keep somebody else out by guessing badly, a name's lock-out does
+ * stopped too. So that nobody can keep somebody else out by guessing badly, a name's lockout does
  * not concern addresses from which that name has logged in.
  */
+import { createHash } from "node:crypto";
 import { LOCKOUT_S } from "@blindrelay/protocol";
 import { addressKey } from "../core/address.ts";
 import { Lockout } from "../core/lockout.ts";
 
-/** More than an address may fail, so that one address is shut out before it shuts a name. */
+/**
+ * Higher than the limit of an address, so that one address is locked out before it locks a name.
+ */
 const NAME_FAILURES = 10;
 const NAME_WINDOW_S = 600;
-/** Names are anybody's text; in memory, and gone with the process like the counts of addresses. */
+/** Names are untrusted text; kept in memory only, like the counts of addresses. */
 const MAX_KNOWN = 10_000;
 
 export class UsernameLockout {
@@ -19,6 +22,9 @@ export class UsernameLockout {
     windowS: NAME_WINDOW_S,
     durationS: LOCKOUT_S,
   });
+  /** Called, for the other nodes, for each counted failure and each new pair. */
+  onFailure: (name: string) => void = () => undefined;
+  onKnown: (pair: string) => void = () => undefined;
   /** Names with an address of theirs, the one used longest ago first. */
   readonly #known = new Set<string>();
 
@@ -41,11 +47,20 @@ export class UsernameLockout {
   /** Counts a failure; answers as Lockout.fail does. */
   fail(username: string, address: string, nowMs: number): number {
     if (this.isKnown(username, address)) return 0;
-    this.#lockout.expire(nowMs);
-    return this.#lockout.fail(nameKey(username), nowMs);
+    const { failures } = this.#lockout;
+    const name = nameKey(username);
+    const retryAfterS = this.failElsewhere(name, nowMs);
+    if (this.#lockout.failures > failures) this.onFailure(name);
+    return retryAfterS;
   }
 
-  /** Lifts a name's lock-out and forgets its failures; whether there was anything. */
+  /** Counts a failure that another node reported through `onFailure`. */
+  failElsewhere(name: string, nowMs: number): number {
+    this.#lockout.expire(nowMs);
+    return this.#lockout.fail(name, nowMs);
+  }
+
+  /** Lifts a name's lockout and clears its failures; returns whether there was anything. */
   forgive(username: string): boolean {
     return this.#lockout.forgive(nameKey(username));
   }
@@ -53,6 +68,12 @@ export class UsernameLockout {
   /** The name logged in from here. */
   succeed(username: string, address: string): void {
     const pair = pairKey(username, address);
+    if (!this.#known.has(pair)) this.onKnown(pair);
+    this.succeedElsewhere(pair);
+  }
+
+  /** Adds a pair that another node reported through `onKnown`. */
+  succeedElsewhere(pair: string): void {
     this.#known.delete(pair);
     this.#known.add(pair);
     if (this.#known.size <= MAX_KNOWN) return;
@@ -61,8 +82,12 @@ export class UsernameLockout {
   }
 }
 
-/** Hex, because a name may hold what the lock-out takes for an address. */
-const nameKey = (username: string): string => Buffer.from(username).toString("hex");
+/**
+ * A digest, because a name that is tried may be long, and may hold what the lockout takes for an
+ * address.
+ */
+const nameKey = (username: string): string =>
+  createHash("sha256").update(username, "utf8").digest("base64url");
 
 const pairKey = (username: string, address: string): string =>
   `${nameKey(username)}/${addressKey(address)}`;

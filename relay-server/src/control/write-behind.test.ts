@@ -12,10 +12,10 @@ test("counts and times are written at a flush, the newest of each, and only once
   const writeBehind = storeWriteBehind(rest.context.store);
   const seenAt = Date.UTC(2027, 0, 1);
   const report = { runtime: "node 26.10.0", firmwareVersion: "1.2.3" };
-  await writeBehind.agentSeen("x", seenAt - 2, { ...report, firmwareVersion: "1.2.2" });
-  await writeBehind.agentSeen("x", seenAt - 1, report);
-  await writeBehind.agentSeen("x", seenAt, null); // it went: what it said stays
-  await writeBehind.agentSeen("deleted meanwhile", seenAt, report);
+  await writeBehind.agentSeen("x", seenAt - 2, { ...report, firmwareVersion: "1.2.2" }, true);
+  await writeBehind.agentSeen("x", seenAt - 1, report, true);
+  await writeBehind.agentSeen("x", seenAt, null, false); // it went: what it said stays
+  await writeBehind.agentSeen("deleted meanwhile", seenAt, report, true);
   await writeBehind.saveRequestsUsed(hashToken(session), 9_999, 9_999);
   await writeBehind.saveRequestsUsed(hashToken(session), 10_000, 1);
   const agent = async () => (await rest.call("GET", "/agents/x", { token })).json();
@@ -28,14 +28,14 @@ test("counts and times are written at a flush, the newest of each, and only once
     "LIMIT_EXCEEDED",
   );
   await rest.context.store.db.updateTable("agents").set({ last_seen: null }).execute();
-  await writeBehind.agentSeen("x", seenAt, null);
+  await writeBehind.agentSeen("x", seenAt, null, false);
   void writeBehind.flush();
   await writeBehind.flush(); // nothing more is waiting, but that is still on its way
   expect(await shown()).not.toBeNull();
   await rest.context.store.db.updateTable("agents").set({ last_seen: null }).execute();
   await writeBehind.flush();
   expect(await shown()).toBeNull();
-  await writeBehind.agentSeen("x", seenAt, { runtime: null, firmwareVersion: null });
+  await writeBehind.agentSeen("x", seenAt, { runtime: null, firmwareVersion: null }, true);
   await writeBehind.flush();
   expect(await agent()).toMatchObject({ runtime: null, firmware_version: null });
   await rest.close();

@@ -1,8 +1,8 @@
 /**
  * What the hub leaves behind (core/ports.ts, WriteBehind), written once a second and in groups: a
- * fleet that comes back at once would otherwise ask for a flush of the disk per device. What cannot
- * be written is kept and tried again, however long the store is away. What a killed process loses
- * is a second of `last_seen` and of request counts, which nobody was promised.
+ * fleet that reconnects at once would otherwise need one disk flush per device. What cannot
+ * be written is kept and retried, however long the store is unavailable. A killed process loses a
+ * second of `last_seen` and of request counts, which are not guaranteed.
  */
 import type { AgentReport } from "../core/link.ts";
 import type { WriteBehind } from "../core/ports.ts";
@@ -13,27 +13,29 @@ import { addRequestsUsed } from "../store/sessions.ts";
 
 interface Sighting {
   readonly atMs: number;
-  /** What it said when it came; null where it only went. */
+  /** Its report at login; null where it only disconnected. */
   readonly report: AgentReport | null;
+  readonly online: boolean;
 }
 
-/** Entries of one transaction: others who write wait for no more than that. */
+/** Entries of one transaction: other writes wait at most for these. */
 const MAX_TOGETHER = 200;
 
 export interface StoreWriteBehind extends WriteBehind {
-  /** Writes what is waiting; resolves when that, and what was being written, is there to read. */
+  /** Writes all pending entries; resolves when they, and those being written, are readable. */
   flush(): Promise<void>;
 }
 
-export const storeWriteBehind = (store: Store): StoreWriteBehind => {
+/** `node`: this one of several; null where there is one. */
+export const storeWriteBehind = (store: Store, node: string | null = null): StoreWriteBehind => {
   /** Requests by session that the store does not know of. */
   const used = new Map<string, number>();
   const seen = new Map<string, Sighting>();
   const addUsed = (hash: string, requests: number) => {
     used.set(hash, (used.get(hash) ?? 0) + requests);
   };
-  const addSeen = (agentId: string, { atMs, report }: Sighting) => {
-    seen.set(agentId, { atMs, report: report ?? seen.get(agentId)?.report ?? null });
+  const addSeen = (agentId: string, { atMs, report, online }: Sighting) => {
+    seen.set(agentId, { atMs, report: report ?? seen.get(agentId)?.report ?? null, online });
   };
 
   const writeCounts = async (): Promise<void> => {
@@ -44,7 +46,8 @@ export const storeWriteBehind = (store: Store): StoreWriteBehind => {
       });
     } catch (error) {
       // A commit whose answer was lost is counted twice: a token may end early, and never late.
-      for (const [hash, requests] of counts) addUsed(hash, requests);
+      // What is given back is not: a token may not last longer for it.
+      for (const [hash, requests] of counts) if (requests > 0) addUsed(hash, requests);
       throw error;
     }
   };
@@ -52,8 +55,9 @@ export const storeWriteBehind = (store: Store): StoreWriteBehind => {
     const sightings = first(seen);
     try {
       await store.write(async (tx) => {
-        for (const [agentId, { atMs, report }] of sightings) {
-          await writeSighting(tx, agentId, atMs, report);
+        for (const [agentId, { atMs, report, online }] of sightings) {
+          const place = node === null ? null : { node, online };
+          await writeSighting(tx, agentId, atMs, report, place);
           const booted = report?.firmwareVersion ?? null;
           if (booted !== null) await confirmOffers(tx, agentId, booted, atMs);
         }
@@ -77,7 +81,7 @@ export const storeWriteBehind = (store: Store): StoreWriteBehind => {
   let writing: Promise<void> = Promise.resolve();
   return {
     saveRequestsUsed: async (sessionHash, _, added) => addUsed(sessionHash, added),
-    agentSeen: async (agentId, atMs, report) => addSeen(agentId, { atMs, report }),
+    agentSeen: async (agentId, atMs, report, online) => addSeen(agentId, { atMs, report, online }),
     flush: () => {
       // One at a time, so that what a failed one puts back is not overtaken.
       writing = writing.catch(() => undefined).then(writeAll);

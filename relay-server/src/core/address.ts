@@ -1,17 +1,17 @@
 /**
- * Which addresses share one failure counter (section 3, "lockout scope"): an IPv4 address stands
- * for itself, an IPv6 address for its /64, because one household or one attacker holds a whole /64.
+ * Which addresses share one failure counter (section 3, "lockout scope"): an IPv4 address counts
+ * by itself, an IPv6 address as its /64, because one site or one attacker holds a whole /64.
  */
 
 /** IPv4 addresses inside IPv6: mapped, and by NAT64 (RFC 6052), in the last 32 bits. */
 const IPV4_AT_THE_END = ["0:0:0:0:0:ffff", "64:ff9b:0:0:0:0"];
-/** 6to4 (RFC 3056): the IPv4 address of whoever holds the /48 follows. */
+/** 6to4 (RFC 3056): the IPv4 address of the /48's holder follows. */
 const SIX_TO_FOUR = "2002";
 
 /**
  * The key under which an address is counted: `203.0.113.7`, or `2001:db8:1:2::/64`. An IPv6 address
- * that stands for an IPv4 one (mapped, NAT64, 6to4) is that; a zone (`%eth0`) is dropped; other
- * text is its own key.
+ * that contains an IPv4 one (mapped, NAT64, 6to4) counts as that; a zone (`%eth0`) is dropped;
+ * other text is its own key.
  */
 export const addressKey = (address: string): string => {
   if (!address.includes(":")) {

@@ -79,7 +79,7 @@ describe("the first auth", () => {
     expect(peer.codes()).toEqual(["AUTH_TIMEOUT"]);
   });
 
-  it("is not timed out while the store thinks, but at once when it then fails late", () => {
+  it("does not time out during the look-up, but at once if that fails late", () => {
     const w = world();
     w.slowStore = true;
     const [slow, failing] = [w.connect(), w.connect()];
@@ -127,7 +127,7 @@ describe("the first auth", () => {
     expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
-  it("with a session token is answered with the same one and what is left, rounded up", () => {
+  it("with a session token returns the same one and its remaining time, rounded up", () => {
     const w = world();
     const { session } = w.client("ann");
     w.advance(1_500);
@@ -152,6 +152,25 @@ describe("the first auth", () => {
     expect(w.hub.stats().connections).toMatchObject({ agent: 0, firmware: 1 });
   });
 
+  it("of an agent that has come back on another node leaves the figures as they were", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(authOf("lamp"));
+    const before = w.hub.stats().connections;
+    const result = w.store.authenticate({
+      apiToken: "agt:lamp",
+      agentId: "lamp",
+      clientType: "agent",
+      address: "192.0.2.1",
+      nowMs: w.now,
+    });
+    w.hub.authenticated(peer.connection, result, w.now, { kind: "superseded" });
+    expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 1 });
+    peer.hangUp();
+    expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 0 });
+  });
+
   it("passes on the store's words for a token of the wrong kind", () => {
     const w = world();
     const peer = w.connect();
@@ -170,7 +189,7 @@ describe("the first auth", () => {
     expect(w.lockout.failures).toBe(0);
   });
 
-  it("is answered UNAVAILABLE and not counted while the store is away", () => {
+  it("is answered UNAVAILABLE and not counted while the store is unavailable", () => {
     const w = world();
     w.store.broken = true;
     const peer = w.connect();
@@ -243,6 +262,7 @@ describe("before auth", () => {
     for (let i = 0; i < 5; i++) peer.say(large);
     expect(peer.take()).toMatchObject([{ code: "RATE_LIMITED", sid: "C.A" }]);
     w.answer();
+    w.settle();
     peer.take();
     // The next look-up has all the room again.
     peer.say(envelope("x", { agent_id: "unknown" }));
@@ -343,7 +363,7 @@ describe("lockout", () => {
 });
 
 describe("the same agent twice", () => {
-  it("the newer wins, the older gets REPLACED and 1008, and nobody hears of it", () => {
+  it("the newer wins, the older gets REPLACED and 1008, and presence does not change", () => {
     const w = world();
     const client = w.client("ann");
     const older = w.agent("lamp");
@@ -358,7 +378,7 @@ describe("the same agent twice", () => {
     expect(newer.take()).toHaveLength(1);
   });
 
-  it("more than 5 takeovers a minute: the newcomer gets TAKEOVER_LOOP, 60 s, 1008, uncounted", () => {
+  it("more than 5 takeovers a minute: the new one gets TAKEOVER_LOOP, 60 s, 1008, uncounted", () => {
     const w = world();
     w.agent("lamp");
     for (let i = 0; i < 5; i++) w.agent("lamp");
@@ -427,7 +447,7 @@ describe("what an agent says of itself", () => {
   });
 
   it.each([1, null, "", "x".repeat(65), "1.0\u0000", "\u00fc"])(
-    "%j is no version, and is told so",
+    "%j is no version, and is refused with the reason",
     (firmware_version) => {
       const w = world();
       const peer = w.connect();
@@ -440,7 +460,7 @@ describe("what an agent says of itself", () => {
 });
 
 describe("a user's client connections", () => {
-  it("have a quota: one more is told so and closed; agents and other users have their own", () => {
+  it("have a quota: one more is refused and closed; agents and other users have their own", () => {
     const w = new World({ clientsPerUser: 2 });
     w.user("ann", "lamp");
     w.user("bob");

@@ -1,6 +1,6 @@
 /**
- * Authentication of a connection (section 3): what an `auth` is answered, before and after its
- * credentials were looked up, and the accepted peer's place among the others.
+ * Authentication of a connection (section 3): the checks before and after the look-up of its
+ * credentials, the `auth_response`, and the registration of the accepted peer.
  */
 import {
   CLOSE_POLICY,
@@ -10,7 +10,8 @@ import {
 } from "@blindrelay/protocol";
 import type { AuthFailureCode as AuthResponseCode } from "@blindrelay/protocol/schema";
 import { type AuthMessage, encodeAuthenticated, encodeAuthFailed } from "@blindrelay/protocol/wire";
-import type { AgentPeer, ClientPeer } from "./connection.ts";
+import { type Claim, FREE } from "./bus.ts";
+import type { AgentPeer, LocalClient } from "./connection.ts";
 import { advance, type Connection } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import type { Heartbeat } from "./heartbeat.ts";
@@ -35,18 +36,37 @@ export interface Refusal {
   final: boolean;
 }
 
+type State = Pick<
+  HubState,
+  | "port"
+  | "bus"
+  | "limits"
+  | "lockout"
+  | "census"
+  | "counters"
+  | "unauthenticated"
+  | "wheel"
+  | "peers"
+  | "ownerCache"
+  | "revocations"
+  | "sessions"
+  | "controlMessages"
+  | "remoteAgents"
+  | "presence"
+>;
+
 export class Authenticator {
-  readonly #state: HubState;
+  readonly #state: State;
   readonly #disconnector: Disconnector;
   readonly #heartbeat: Heartbeat;
 
-  constructor(state: HubState, disconnector: Disconnector, heartbeat: Heartbeat) {
+  constructor(state: State, disconnector: Disconnector, heartbeat: Heartbeat) {
     this.#state = state;
     this.#disconnector = disconnector;
     this.#heartbeat = heartbeat;
   }
 
-  /** What to look up for an `auth`; null when it is refused without, and the peer has been told. */
+  /** What to look up for an `auth`; null when it was refused without a look-up. */
   ask(connection: Connection, message: AuthMessage, now: number): AuthRequest | null {
     const answer = this.#check(connection, message, now);
     if ("ok" in answer) {
@@ -54,7 +74,7 @@ export class Authenticator {
       return null;
     }
     advance(connection, "auth");
-    // While the store thinks, the 30 s do not run out; they are looked at when it has answered.
+    // The 30 s do not expire during the look-up; they are checked after it.
     this.#state.wheel.remove(connection);
     connection.clientType = answer.clientType;
     connection.wantsPresence = message.credentials?.presence === true;
@@ -62,9 +82,9 @@ export class Authenticator {
     return answer;
   }
 
-  /** The look-up's answer. */
-  finish(connection: Connection, result: AuthResult, now: number): void {
-    const verdict = this.#judge(connection, result, now);
+  /** The look-up's answer, and what the other nodes say of an agent. */
+  finish(connection: Connection, result: AuthResult, claim: Claim, now: number): void {
+    const verdict = this.#judge(connection, result, claim, now);
     if (!verdict.ok) {
       advance(connection, "refused");
       this.#sendRefusal(connection, verdict, now);
@@ -80,9 +100,9 @@ export class Authenticator {
     if (verdict.role === "client") {
       this.#seatClient(connection, verdict, now);
     } else {
-      this.#seatAgent(connection, verdict, now);
+      this.#seatAgent(connection, verdict, claim, now);
     }
-    this.#heartbeat.start(connection, now);
+    if (connection.state !== "closing") this.#heartbeat.start(connection, now);
   }
 
   #sendRefusal(connection: Connection, refusal: Refusal, now: number): void {
@@ -99,9 +119,9 @@ export class Authenticator {
   }
 
   #seatClient(connection: Connection, accepted: AcceptedClient, now: number): void {
-    const { peers, sessions, presence } = this.#state;
+    const { peers, sessions, presence, census } = this.#state;
     const { userId, sessionHash, requestsUsed, expiresAtMs } = accepted;
-    const peer: ClientPeer = {
+    const peer: LocalClient = {
       role: "client",
       clientType: connection.clientType,
       connection,
@@ -109,42 +129,89 @@ export class Authenticator {
       user: peers.user(userId),
       sessionHash,
       session: sessions.join(sessionHash, requestsUsed, expiresAtMs),
+      origin: null,
       bound: new Set(),
+      latest: null,
       requests: new Set(),
     };
     connection.peer = peer;
+    census.become(peer.clientType, "waiting");
     peers.add(peer);
+    if (peer.user.clients.size === 1) this.#state.bus.clientsCame(userId);
     if (connection.wantsPresence) {
       presence.startSnapshot(peer, now);
     }
   }
 
-  #seatAgent(connection: Connection, accepted: AcceptedAgent, now: number): void {
-    const { peers, ownerCache, presence, counters, port } = this.#state;
-    const { agentId, userId, sessionHash } = accepted;
+  #seatAgent(connection: Connection, accepted: AcceptedAgent, claim: Claim, now: number): void {
+    const { peers, ownerCache, presence, census, counters, port, bus } = this.#state;
+    const { agentId, userId, sessionHash, loginNumber } = accepted;
     const older = peers.agent(agentId);
+    if (claim.kind === "superseded" || (older !== undefined && older.loginNumber > loginNumber)) {
+      this.#disconnector.endWith(connection, "REPLACED", null, now);
+      return;
+    }
+    const user = peers.user(userId);
+    const abroad = user.abroad.get(agentId);
+    user.abroad.delete(agentId);
+    const earlier = older ?? yielded(claim, now);
     const peer: AgentPeer = {
       role: "agent",
       clientType: connection.clientType,
       connection,
       userId,
-      user: peers.user(userId),
+      user,
       sessionHash,
       agentId,
-      onlineSince: older?.onlineSince ?? now,
-      takeovers: older === undefined ? [] : [...recentTakeovers(older, now), now],
+      loginNumber,
+      onlineSince: earlier?.onlineSince ?? abroad?.onlineSince ?? now,
+      takeovers: earlier === null ? NONE : [...recentTakeovers(earlier, now), now],
     };
     connection.peer = peer;
-    // The newer takes the place before the older leaves, so nobody sees the agent offline.
+    census.become(peer.clientType, "waiting");
+    // The newer link is added before the older leaves, so the agent never appears offline.
     peers.add(peer);
     ownerCache.remember(agentId, userId);
-    port.agentSeen(agentId, now, connection.report);
-    if (older === undefined) {
-      presence.announce(peer, true, now);
-    } else {
+    port.agentSeen(agentId, now, connection.report, true);
+    connection.report = null; // not needed again; with 10,000 agents it would add up
+    const isNews = earlier === null && abroad === undefined;
+    bus.agentCame(userId, { agentId, loginNumber, onlineForMs: now - peer.onlineSince }, isNews);
+    if (isNews) {
+      presence.announce(user, agentId, true, now);
+    } else if (older !== undefined) {
       counters.takeovers += 1;
       this.#disconnector.endWith(older.connection, "REPLACED", null, now);
     }
+  }
+
+  /** A login on another node asks for an agent's place here; not too often. */
+  claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
+    const agent = this.#state.peers.agent(agentId);
+    const isLoop =
+      agent !== undefined &&
+      agent.loginNumber <= loginNumber &&
+      recentTakeovers(agent, now).length >= MAX_TAKEOVERS_PER_MINUTE;
+    return isLoop ? { kind: "loop" } : this.yieldAgent(agentId, node, loginNumber, now);
+  }
+
+  /** Another node has a login of the agent already: the older one ends, however often. */
+  yieldAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
+    const { peers, counters, remoteAgents, bus } = this.#state;
+    const agent = peers.agent(agentId);
+    if (agent === undefined) return FREE;
+    if (agent.loginNumber > loginNumber) return { kind: "superseded" };
+    const takeovers = recentTakeovers(agent, now);
+    counters.takeovers += 1;
+    peers.remove(agent); // so that its end is no "offline"
+    const { user, onlineSince } = agent;
+    remoteAgents.yielded(user, agentId, { node, loginNumber, onlineSince }, now);
+    bus.agentWent(user.id, agentId, agent.loginNumber, true);
+    this.#disconnector.endWith(agent.connection, "REPLACED", null, now);
+    return {
+      kind: "yielded",
+      onlineForMs: now - agent.onlineSince,
+      takeoverAgesMs: takeovers.map((at) => now - at),
+    };
   }
 
   /** An `auth` arrived: what to look up, or a refusal without any look-up. */
@@ -160,8 +227,13 @@ export class Authenticator {
     return { ...credentials, address: connection.address, nowMs: now };
   }
 
-  /** The look-up's answer came: let in, or not. */
-  #judge(connection: Connection, result: AuthResult, now: number): Accepted | Refusal {
+  /** Accepts or refuses, after the look-up. */
+  #judge(
+    connection: Connection,
+    result: AuthResult,
+    claim: Claim,
+    now: number,
+  ): Accepted | Refusal {
     // Guesses sent in parallel must not slip past a lockout that began while they were looked up.
     const shutOut = this.#shutOut(connection, now);
     if (shutOut !== null) {
@@ -176,7 +248,7 @@ export class Authenticator {
     }
     return result.role === "client"
       ? this.#judgeClient(connection, result, now)
-      : this.#judgeAgent(connection, result, now);
+      : this.#judgeAgent(connection, result, claim, now);
   }
 
   #judgeClient(connection: Connection, result: AcceptedClient, now: number): Accepted | Refusal {
@@ -202,11 +274,15 @@ export class Authenticator {
     return result;
   }
 
-  #judgeAgent(connection: Connection, result: AcceptedAgent, now: number): Accepted | Refusal {
+  #judgeAgent(
+    connection: Connection,
+    result: AcceptedAgent,
+    claim: Claim,
+    now: number,
+  ): Accepted | Refusal {
     const older = this.#state.peers.agent(result.agentId);
-    if (older === undefined || recentTakeovers(older, now).length < MAX_TAKEOVERS_PER_MINUTE) {
-      return result;
-    }
+    const takeovers = older === undefined ? 0 : recentTakeovers(older, now).length;
+    if (claim.kind !== "loop" && takeovers < MAX_TAKEOVERS_PER_MINUTE) return result;
     const error = "Two devices take this agent over from each other; one of them must stop";
     return { ...this.#refuse(connection, "TAKEOVER_LOOP", error, TAKEOVER_RETRY_S), final: true };
   }
@@ -229,6 +305,17 @@ export class Authenticator {
   }
 }
 
+const NONE: readonly number[] = [];
+
 /** The takeovers of an agent within the last minute, oldest first. */
-const recentTakeovers = (agent: AgentPeer, now: number): number[] =>
+const recentTakeovers = (agent: Pick<AgentPeer, "takeovers">, now: number): number[] =>
   agent.takeovers.filter((at) => at > now - MINUTE_MS);
+
+/** What an agent's link on another node has handed over. */
+const yielded = (claim: Claim, now: number): Pick<AgentPeer, "onlineSince" | "takeovers"> | null =>
+  claim.kind === "yielded"
+    ? {
+        onlineSince: now - claim.onlineForMs,
+        takeovers: claim.takeoverAgesMs.map((age) => now - age),
+      }
+    : null;

@@ -1,19 +1,22 @@
 /**
  * The bindings of one user (section 3, Routing): the first part of a sid to a client's connection
- * and the agent it speaks with there. The first binder wins while its connection lives; another
- * connection of the same session token takes over. A binding does not care whether its agent is
+ * and the agent at its other end. The first binder wins while its connection lives; another
+ * connection of the same session token takes over. A binding is independent of whether its agent is
  * connected, so it outlives the agent's reconnect.
  *
  * A connection that has too many loses the least recently used. A message counts as a use in either
- * direction, so the answer to a call finds its binding however long the client has had it.
+ * direction, so the answer to a call finds its binding, however old that is.
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
+import type { Census } from "./census.ts";
 
 /** One connection of a client, as far as bindings care. */
 export interface Binder {
   readonly sessionHash: string;
   /** First parts bound to this connection, least recently used first; kept by `Bindings` alone. */
   readonly bound: Set<string>;
+  /** The last of them, which most messages use again; kept by `Bindings` alone. */
+  latest: string | null;
 }
 
 interface Binding<B> {
@@ -23,12 +26,18 @@ interface Binding<B> {
 
 export class Bindings<B extends Binder> {
   readonly #byFirst = new Map<string, Binding<B>>();
+  readonly #census: Pick<Census, "bindings">;
+
+  constructor(census: Pick<Census, "bindings">) {
+    this.#census = census;
+  }
 
   /** What a client's envelope does. False when another connection or agent has the sid. */
   bind(first: string, client: B, agentId: string): boolean {
     const binding = this.#byFirst.get(first);
     if (binding === undefined) {
       this.#byFirst.set(first, { client, agentId });
+      this.#census.bindings += 1;
       this.#own(client, first);
       return true;
     }
@@ -54,26 +63,43 @@ export class Bindings<B extends Binder> {
     return binding.client;
   }
 
-  /** Disconnector every binding of a connection that ends. */
+  get isEmpty(): boolean {
+    return this.#byFirst.size === 0;
+  }
+
+  /** The same for what nobody has bound yet, as it is told by another node. */
+  bindIfFree(first: string, client: B, agentId: string): void {
+    if (!this.#byFirst.has(first)) this.bind(first, client, agentId);
+  }
+
+  /** Which connections are bound to an agent, and by which first parts. */
+  of(agentId: string): Map<B, string[]> {
+    const found = new Map<B, string[]>();
+    for (const [first, binding] of this.#byFirst) {
+      if (binding.agentId !== agentId) continue;
+      const firsts = found.get(binding.client);
+      if (firsts === undefined) found.set(binding.client, [first]);
+      else firsts.push(first);
+    }
+    return found;
+  }
+
+  /** Ends every binding of a connection that ends. */
   drop(client: B): void {
     for (const first of client.bound) {
-      this.#byFirst.delete(first);
+      this.#forget(first);
     }
     client.bound.clear();
   }
 
-  /** Disconnector every binding to an agent that was deleted. */
+  /** Ends every binding to an agent that was deleted. */
   dropAgent(agentId: string): void {
     for (const [first, binding] of this.#byFirst) {
       if (binding.agentId === agentId) {
         binding.client.bound.delete(first);
-        this.#byFirst.delete(first);
+        this.#forget(first);
       }
     }
-  }
-
-  get size(): number {
-    return this.#byFirst.size;
   }
 
   /** A client's message goes by a binding. False when that is another session's. */
@@ -93,16 +119,23 @@ export class Bindings<B extends Binder> {
 
   #own(client: B, first: string): void {
     client.bound.add(first);
+    client.latest = first;
     if (client.bound.size > MAX_BINDINGS_PER_CONNECTION) {
       const [leastUsed] = client.bound;
       client.bound.delete(leastUsed as string);
-      this.#byFirst.delete(leastUsed as string);
+      this.#forget(leastUsed as string);
     }
+  }
+
+  #forget(first: string): void {
+    if (this.#byFirst.delete(first)) this.#census.bindings -= 1;
   }
 }
 
 /** Makes a binding the most recently used of its connection. */
 const refresh = (client: Binder, first: string): void => {
+  if (client.latest === first) return;
+  client.latest = first;
   client.bound.delete(first);
   client.bound.add(first);
 };

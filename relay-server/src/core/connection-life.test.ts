@@ -67,6 +67,39 @@ describe("pings", () => {
     expect(agent.closed).toBeNull();
   });
 
+  it("unanswered twice end nobody whose pong may wait behind a look-up", () => {
+    const w = world();
+    const client = w.client("ann");
+    client.silent = true;
+    while (client.pings < 2) w.advance(100);
+    w.slowStore = true;
+    client.say(envelope("x", { agent_id: "elsewhere" }));
+    client.say({ type: "pong" });
+    w.advance(30_100);
+    expect(client.closed).toBeNull();
+    w.slowStore = false;
+    w.settle();
+    w.advance(30_000);
+    expect(client.closed).toBeNull();
+  });
+
+  it("are not counted against a client whose pongs wait behind a look-up", () => {
+    const w = world();
+    const client = w.client("ann");
+    client.silent = true;
+    while (client.pings < 1) w.advance(100);
+    w.slowStore = true;
+    client.say(envelope("x", { agent_id: "elsewhere" }));
+    w.advance(89_900); // two more pings, and just before the next the look-up is answered
+    expect([client.pings, client.closed]).toEqual([3, null]);
+    w.slowStore = false;
+    w.settle();
+    w.advance(200);
+    expect([client.pings, client.closed]).toEqual([4, null]);
+    w.advance(30_000);
+    expect(client.closed?.code).toBe(1008);
+  });
+
   it.each([
     ["a packet", JSON.stringify(packet("C.A"))],
     ["a ping", '{"type":"ping"}'],
@@ -82,7 +115,7 @@ describe("pings", () => {
     expect(agent.closed?.code).toBe(1008);
   });
 
-  it("of a crowd that came at once are spread over the interval", () => {
+  it("of connections accepted together are spread over the interval", () => {
     const w = world();
     const crowd = Array.from({ length: 1500 }, (_, i) => {
       w.user("ann", `a${i}`);
@@ -151,7 +184,7 @@ describe("presence", () => {
     w.agent("lamp");
     w.agent("bobs");
     w.agent("pump").hangUp();
-    const client = w.client("ann", { presence: true });
+    const client = w.client("ann", true);
     w.advance(5_000);
     expect(client.take()).toEqual([status("lamp", true)]);
   });
@@ -162,7 +195,7 @@ describe("presence", () => {
       w.user("ann", `a${i}`);
       return w.agent(`a${i}`);
     });
-    const client = w.client("ann", { presence: true });
+    const client = w.client("ann", true);
     const atOnce = client.take().length;
     expect(atOnce).toBeGreaterThan(0);
     expect(atOnce).toBeLessThan(100);
@@ -182,15 +215,15 @@ describe("presence", () => {
     const since = new Date(w.now).toISOString();
     w.advance(10_000);
     w.agent("lamp");
-    const client = w.client("ann", { presence: true });
+    const client = w.client("ann", true);
     expect(client.take()).toMatchObject([{ agent_id: "lamp", timestamp: since }]);
   });
 
-  it("tells of an agent once, although it went and came back during the snapshot", () => {
+  it("reports an agent once, even if it reconnects during the snapshot", () => {
     const w = world();
     for (let i = 0; i < 100; i++) w.user("ann", `a${i}`);
     const agents = Array.from({ length: 100 }, (_, i) => w.agent(`a${i}`));
-    const client = w.client("ann", { presence: true });
+    const client = w.client("ann", true);
     agents[99]?.hangUp();
     w.agent("a99");
     w.advance(5_000);
@@ -204,7 +237,7 @@ describe("presence", () => {
       w.user("ann", `a${i}`);
       w.agent(`a${i}`);
     }
-    const client = w.client("ann", { presence: true });
+    const client = w.client("ann", true);
     const told = client.take().length;
     client.hangUp();
     w.advance(5_000); // sending on a link that has ended would throw
@@ -245,7 +278,7 @@ describe("a slow receiver", () => {
     return { w, lamp, client };
   };
 
-  it("has 1 MiB; the message over it is dropped and its sender told SLOW_CONSUMER", () => {
+  it("has 1 MiB; a message beyond it is dropped and its sender gets SLOW_CONSUMER", () => {
     const { w, lamp, client } = stuck();
     expect(client.take()).toEqual([]);
     const delivered = lamp.take().length;
@@ -260,7 +293,7 @@ describe("a slow receiver", () => {
     expect(w.hub.stats().queueBytes).toBe(lamp.queued());
   });
 
-  it("works the other way round too: the agent is told", () => {
+  it("works the other way round too: the agent gets the error", () => {
     const w = world();
     const lamp = w.agent("lamp");
     const client = w.client("ann");
@@ -283,7 +316,7 @@ describe("a slow receiver", () => {
     expect(client.take()).toMatchObject([{ type: "agent_status", online: false }]);
   });
 
-  it("that reads again in time goes on", () => {
+  it("that reads again in time stays open", () => {
     const { w, lamp, client } = stuck();
     client.say(packet("C.A", 1, LARGE));
     w.advance(29_000);
@@ -328,7 +361,7 @@ describe("shutdown", () => {
     expect(w.hub.connectionCount).toBe(0);
   });
 
-  it("says goodbye a batch per tick, and to newcomers at once", () => {
+  it("closes a batch per tick, and new connections at once", () => {
     const w = world();
     const many = Array.from({ length: 500 }, () => w.connect());
     w.hub.drain();

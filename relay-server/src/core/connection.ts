@@ -6,15 +6,18 @@
  *           +-------refused--------+                         |
  *     any of them ------------------end------------------> closing
  *
- * `closing` is final: the hub has forgotten the connection, and only its socket still has to go.
+ * `closing` is final: the hub has dropped the connection, and only its socket still has to close.
  */
-import { AUTH_TIMEOUT_MS, MAX_RATE_REFUSALS } from "@blindrelay/protocol";
-import type { Envelope } from "@blindrelay/protocol/wire";
+import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
+import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
 import { Bindings } from "./bindings.ts";
+import type { Origin, RemotePresence } from "./bus.ts";
+import type { Census } from "./census.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, HubLink } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
 import type { SessionUse } from "./sessions.ts";
+import { Share } from "./share.ts";
 import type { Waiting } from "./timer-wheel.ts";
 
 export type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
@@ -29,16 +32,22 @@ const NEXT: {
   closing: {},
 };
 
-/** A message that waits until a look-up for an earlier one of its connection is answered. */
+/**
+ * What a message says: its text; the packet that was scanned in it (scan.ts); or null, when it is
+ * no text (binary, or not UTF-8), and perhaps when it is over the limit.
+ */
+export type Content = string | PacketHead | null;
+
+/** A message that waits for a look-up for an earlier one of its connection, or for its turn. */
 export interface HeldMessage {
-  text: string | null;
+  content: Content;
   frame: Uint8Array;
 }
 
 /** A client's envelope without fault always names its agent. */
 export type ClientEnvelope = Envelope & { agentId: string };
 
-/** Its fields belong to the hub; whoever owns the socket only keeps the object and hands it in. */
+/** Its fields belong to the hub; the owner of the socket only keeps the object and passes it in. */
 export class Connection implements Waiting {
   readonly link: HubLink;
   /** Of the peer, for the lockout; behind a trusted proxy the address that proxy saw. */
@@ -46,48 +55,52 @@ export class Connection implements Waiting {
   readonly rate: RateBucket;
 
   state: ConnectionState = "awaitingAuth";
-  /** Who this is, once online. */
+  /** The authenticated peer, once online. */
   peer: Peer | null = null;
 
   readonly authDeadline: number;
   authFailures = 0;
   unreadableInARow = 0;
-  /** Messages that were over the rate, as a bucket that such messages empty. */
-  readonly patience: RateBucket;
+  /** Messages over the rate, as a bucket that they empty; null before the first. */
+  patience: RateBucket | null = null;
 
-  /** The wheel's. */
+  /** Kept by the timer wheel (`timer-wheel.ts`). */
   wakeAt: number | null = null;
   wakeSlot = 0;
   nextPingAt = 0;
   pingsUnanswered = 0;
 
-  /** Messages behind a look-up; null while there is none under way. */
+  /** Messages behind a look-up, or until the user's next turn; null while nothing has to wait. */
   held: HeldMessage[] | null = null;
   heldBytes = 0;
   paused = false;
   /** The client's envelope whose agent is being looked up. */
   unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;
-  /** From `Revocations.mark`, taken when the look-up under way began. */
+  /** The client's message that waits until requests were reserved in the store. */
+  uncounted: { message: Envelope | PacketHead; frame: Uint8Array } | null = null;
+  /** From `Revocations.mark`, taken when the current look-up began. */
   askedAt = 0;
-  /** What its `auth` said beside the credentials. */
+  /** The other members of its `auth`, beside the credentials. */
   clientType: ClientType = "client";
   wantsPresence = false;
   report: AgentReport | null = null;
 
-  /** The outbox's: since when a message did not fit, and how long that message was. */
+  /** Kept by the outbox: since when messages have not fitted, and the last one's length. */
   overSince: number | null = null;
   refusedBytes = 0;
+
+  /** How other nodes know this client: null until it sends to an agent of one. */
+  travel: { readonly number: number; readonly nodes: Set<string> } | null = null;
 
   constructor(link: HubLink, address: string, limits: HubLimits, now: number) {
     this.link = link;
     this.address = address;
     this.rate = new RateBucket(limits.rateBurst, now);
-    this.patience = new RateBucket(MAX_RATE_REFUSALS, now);
     this.authDeadline = now + AUTH_TIMEOUT_MS;
   }
 }
 
-/** Moves a connection along the table. Throws where the table has no such step: a fault of ours. */
+/** Moves a connection along the table. Throws where the table has no such step, which is a bug. */
 export const advance = (connection: Connection, event: ConnectionEvent): void => {
   const next = NEXT[connection.state][event];
   if (next === undefined) {
@@ -96,19 +109,33 @@ export const advance = (connection: Connection, event: ConnectionEvent): void =>
   connection.state = next;
 };
 
-export interface ClientPeer {
+interface AnyClient {
   readonly role: "client";
   readonly clientType: ClientType;
   readonly connection: Connection;
   readonly userId: string;
   readonly user: User;
   readonly sessionHash: string;
-  readonly session: SessionUse;
-  /** First parts of sids bound to this connection, least recently used first. */
+  /** First parts of sids bound to this connection, least recently used first, and the last. */
   readonly bound: Set<string>;
+  latest: string | null;
   /** Keys in `RequestIds`, oldest first. */
   readonly requests: Set<string>;
 }
+
+/** A client of this node. */
+export interface LocalClient extends AnyClient {
+  readonly session: SessionUse;
+  readonly origin: null;
+}
+
+/** A client of another node that calls agents of this one (guests.ts). */
+export interface Guest extends AnyClient {
+  readonly session: null;
+  readonly origin: Origin;
+}
+
+export type ClientPeer = LocalClient | Guest;
 
 export interface AgentPeer {
   readonly role: "agent";
@@ -118,21 +145,29 @@ export interface AgentPeer {
   readonly user: User;
   readonly sessionHash: string;
   readonly agentId: string;
+  /** Of its login, over all nodes: the higher one has the place. 0 where there is one node. */
+  readonly loginNumber: number;
   /** When it came online; a takeover does not change that. */
   readonly onlineSince: number;
   /** When this agent was taken over lately; handed from connection to connection. */
-  readonly takeovers: number[];
+  readonly takeovers: readonly number[];
 }
 
 export type Peer = ClientPeer | AgentPeer;
 
 export class User {
   readonly id: string;
-  readonly clients = new Set<ClientPeer>();
+  readonly clients = new Set<LocalClient>();
+  /** While the user has agents here. */
+  readonly guests = new Set<Guest>();
   readonly agents = new Map<string, AgentPeer>();
-  readonly bindings = new Bindings<ClientPeer>();
+  readonly bindings: Bindings<ClientPeer>;
+  readonly share = new Share<Connection>();
+  /** Agents of other nodes, while the user has clients here (remote-agents.ts). */
+  readonly abroad = new Map<string, RemotePresence>();
 
-  constructor(id: string) {
+  constructor(id: string, census: Census) {
     this.id = id;
+    this.bindings = new Bindings(census);
   }
 }

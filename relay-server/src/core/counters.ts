@@ -1,6 +1,7 @@
 /**
  * What the hub counts, for `/metrics` and `/admin/stats`. Every message that asks to be forwarded
- * is counted once as received, and then once as forwarded or dropped (by reason).
+ * is counted once as received, and then once as forwarded or dropped (by reason). What goes to
+ * another node of a cluster is forwarded to the bus here, and forwarded or dropped once more there.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 
@@ -12,6 +13,10 @@ export class Counters {
   received = 0;
   forwardedToAgents = 0;
   forwardedToClients = 0;
+  /** Handed to the bus: to agents and clients of other nodes. */
+  forwardedToNodes = 0;
+  /** Messages of other nodes' clients, to agents of this one. */
+  receivedFromNodes = 0;
   forwardedBytes = 0;
   readonly dropped = new Map<DropReason, number>();
   /** `error` messages by code, whatever they were about. */

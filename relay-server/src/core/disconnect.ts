@@ -1,20 +1,39 @@
 /**
- * How a connection ends, whoever wants it: it leaves every table at once, is told why, and its
+ * How a connection ends, for any reason: it leaves every table at once, is sent the reason, and its
  * socket closes. What its peer sends afterwards is not read any more.
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";
-import { advance, type Connection } from "./connection.ts";
+import { advance, type Connection, type User } from "./connection.ts";
 import type { HubState } from "./state.ts";
 
-export class Disconnector {
-  readonly #state: HubState;
+type State = Pick<
+  HubState,
+  | "port"
+  | "bus"
+  | "departures"
+  | "remoteAgents"
+  | "moving"
+  | "census"
+  | "counters"
+  | "fragmented"
+  | "wheel"
+  | "peers"
+  | "requestIds"
+  | "sessions"
+  | "outbox"
+  | "controlMessages"
+  | "presence"
+>;
 
-  constructor(state: HubState) {
+export class Disconnector {
+  readonly #state: State;
+
+  constructor(state: State) {
     this.#state = state;
   }
 
-  /** Disconnector a connection with a close code and no message. */
+  /** Ends a connection with a close code and no message. */
   end(connection: Connection, closeCode: number, reason: string, now: number): void {
     this.detach(connection, now);
     connection.link.close(closeCode, reason);
@@ -28,30 +47,39 @@ export class Disconnector {
 
   /** The relay shuts down. Nothing happens to a connection that is ending already. */
   restart(connection: Connection, reconnectInS: number, now: number): void {
-    if (connection.state !== "closing") {
-      this.#state.counters.error("RESTARTING");
-      this.#state.controlMessages.send(
-        connection,
-        encodeRestarting(ERRORS.RESTARTING.meaning, reconnectInS),
-        now,
-      );
-      this.end(connection, ERRORS.RESTARTING.close as number, "RESTARTING", now);
-    }
+    this.tellRestart(connection, reconnectInS, now);
+    this.endRestart(connection, now);
+  }
+
+  tellRestart(connection: Connection, reconnectInS: number, now: number): void {
+    if (connection.state === "closing") return;
+    const text = encodeRestarting(ERRORS.RESTARTING.meaning, reconnectInS);
+    this.#state.counters.error("RESTARTING");
+    this.#state.controlMessages.send(connection, text, now);
+  }
+
+  endRestart(connection: Connection, now: number): void {
+    if (connection.state === "closing") return;
+    this.end(connection, ERRORS.RESTARTING.close as number, "RESTARTING", now);
   }
 
   /** Takes a connection out of every table: its socket is gone, or about to be closed. */
   detach(connection: Connection, now: number): void {
-    const { wheel, outbox, counters, peers, requestIds, presence, sessions, port } = this.#state;
+    const { wheel, outbox, census, counters, peers, requestIds, presence, sessions } = this.#state;
+    const { port, bus, departures, remoteAgents, moving } = this.#state;
     advance(connection, "end");
+    const { peer } = connection;
+    const isGuest = peer?.role === "client" && peer.origin !== null;
+    if (!isGuest) census.become("closing", peer?.clientType ?? "waiting");
     this.#state.fragmented.delete(connection);
     wheel.remove(connection);
     outbox.forget(connection);
     connection.held = null;
-    if (connection.unrouted !== null) {
+    if (connection.unrouted !== null || connection.uncounted !== null) {
       connection.unrouted = null;
+      connection.uncounted = null;
       counters.drop("SENDER_LEFT");
     }
-    const { peer } = connection;
     if (peer === null) {
       return;
     }
@@ -59,11 +87,30 @@ export class Disconnector {
     if (peer.role === "client") {
       peer.user.bindings.drop(peer);
       requestIds.drop(peer);
-      presence.forget(peer);
-      sessions.leave(peer.session, now);
-    } else if (hadItsPlace) {
-      presence.announce(peer, false, now);
-      port.agentSeen(peer.agentId, now, null);
+      if (peer.origin === null) {
+        presence.forget(peer);
+        sessions.leave(peer.session, now);
+        departures.leave(peer);
+        if (peer.user.clients.size === 0) this.#lastClientWent(peer.user);
+      }
+      return;
     }
+    if (hadItsPlace) {
+      port.agentSeen(peer.agentId, now, null, false);
+      bus.agentWent(peer.userId, peer.agentId, peer.loginNumber, moving);
+      if (moving) {
+        remoteAgents.yielded(peer.user, peer.agentId, { ...peer, node: "" }, now);
+      } else {
+        presence.announce(peer.user, peer.agentId, false, now);
+      }
+    }
+    if (peer.user.agents.size === 0) {
+      for (const guest of [...peer.user.guests]) this.detach(guest.connection, now);
+    }
+  }
+
+  #lastClientWent(user: User): void {
+    user.abroad.clear();
+    this.#state.bus.clientsWent(user.id);
   }
 }

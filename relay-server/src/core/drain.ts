@@ -1,20 +1,42 @@
 /**
- * Shutdown (section 3): everybody is told `RESTARTING` and when to come back, then closed with
- * 1012. A batch per tick, so that the goodbye does not block what is still under way; the moments
- * of return are spread, so that the next relay does not meet everybody at once.
+ * Shutdown (section 3): everybody is told `RESTARTING` and when to come back. A batch per tick, so
+ * that the goodbye does not block what is still under way; the moments of return are spread, so
+ * that the next relay does not meet everybody at once.
+ *
+ * A relay that is alone then closes with 1012. One of several goes on with each link until its peer
+ * has connected elsewhere and leaves it, or is overdue: make before break.
  */
 import type { Connection } from "./connection.ts";
-import { DRAIN_BATCH, MIN_RECONNECT_WINDOW_S, RECONNECTS_PER_SECOND } from "./limits.ts";
+import {
+  DRAIN_BATCH,
+  HELD_LINK_MS,
+  MIN_RECONNECT_WINDOW_S,
+  RECONNECTS_PER_SECOND,
+} from "./limits.ts";
 import { stagger } from "./stagger.ts";
+
+export interface Goodbyes {
+  /** Tells a peer; its link goes on. */
+  tell(connection: Connection, reconnectInS: number): void;
+  /** Tells a peer and closes its link. */
+  restart(connection: Connection, reconnectInS: number): void;
+  /** Closes the link of a peer that was told. */
+  close(connection: Connection): void;
+}
 
 export class Drain {
   readonly #left: Iterator<Connection>;
   readonly #windowS: number;
+  readonly #holds: boolean;
+  /** Links that go on, by when they are closed at the latest. */
+  readonly #held = new Map<Connection, number>();
   #count = 0;
 
-  constructor(connections: ReadonlySet<Connection>) {
+  /** `holds`: there are other nodes, to which the peers can go. */
+  constructor(connections: ReadonlySet<Connection>, holds: boolean) {
     this.#left = [...connections].values();
     this.#windowS = Math.max(MIN_RECONNECT_WINDOW_S, connections.size / RECONNECTS_PER_SECOND);
+    this.#holds = holds;
   }
 
   /** When the next one shall come back: whole seconds, at least 1. */
@@ -23,14 +45,26 @@ export class Drain {
     return 1 + Math.floor(stagger(this.#count) * this.#windowS);
   }
 
-  /** Says goodbye to the next batch. */
-  tick(restart: (connection: Connection, reconnectInS: number) => void): void {
+  /** Says goodbye to the next batch, and closes what is overdue. */
+  tick(now: number, goodbyes: Goodbyes): void {
+    for (const [connection, closeAt] of this.#held) {
+      if (connection.state !== "closing" && now < closeAt) continue;
+      this.#held.delete(connection);
+      goodbyes.close(connection);
+    }
     for (let i = 0; i < DRAIN_BATCH; i++) {
       const next = this.#left.next();
       if (next.done === true) {
         return;
       }
-      restart(next.value, this.nextReconnectInS());
+      const connection = next.value;
+      const reconnectInS = this.nextReconnectInS();
+      if (this.#holds && connection.peer !== null && connection.state === "online") {
+        goodbyes.tell(connection, reconnectInS);
+        this.#held.set(connection, now + reconnectInS * 1000 + HELD_LINK_MS);
+      } else {
+        goodbyes.restart(connection, reconnectInS);
+      }
     }
   }
 }

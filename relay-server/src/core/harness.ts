@@ -4,6 +4,7 @@
  * tokens, a link queues bytes when its peer does not read.
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
+import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection } from "./connection.ts";
 import { Hub } from "./hub.ts";
 import { type HubLimits, TICK_MS } from "./limits.ts";
@@ -18,10 +19,11 @@ const START_MS = 1_767_225_600_000; // 2026-01-01T00:00:00Z
 /** Answers as the store does: tokens read `acct:<user>`, `agt:<agent>`, `sess:<kind>:<who>:<n>`. */
 export class MemoryStore {
   readonly users = new Set<string>();
-  readonly ownerCache = new Map<string, string>();
+  /** User by agent. */
+  readonly owners = new Map<string, string>();
   readonly sessions = new Map<string, { who: string; expiresAtMs: number; used: number }>();
   readonly seen: { agentId: string; nowMs: number; report: AgentReport | null }[] = [];
-  /** While true, look-ups fail as they do when a database is away. */
+  /** While true, look-ups fail as they do when a database is unavailable. */
   broken = false;
   #issued = 0;
 
@@ -39,8 +41,7 @@ export class MemoryStore {
       const error = "Expected one kind of token, got the other";
       return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: true };
     }
-    const known =
-      side === "client" ? this.users.has(who) : this.ownerCache.has(who) && who === agentId;
+    const known = side === "client" ? this.users.has(who) : this.owners.has(who) && who === agentId;
     if (!known) {
       return INVALID;
     }
@@ -75,7 +76,7 @@ export class MemoryStore {
     };
     return side === "client"
       ? { ...common, role: "client", userId: who, requestsUsed: used }
-      : { ...common, role: "agent", userId: this.ownerCache.get(who)!, agentId: who };
+      : { ...common, role: "agent", userId: this.owners.get(who)!, agentId: who, loginNumber: 0 };
   }
 }
 
@@ -160,7 +161,10 @@ export class VirtualPeer implements HubLink {
   send(frame: Frame): void {
     if (this.closed !== null || this.hungUp) throw new Error("sent on a link that has ended");
     const text = typeof frame === "string" ? frame : new TextDecoder().decode(frame);
-    if (this.stalled) this.#queued += frame.length;
+    if (this.stalled) {
+      this.#queued += frame.length;
+      this.world.later(() => this.world.hub.queues(this.connection));
+    }
     const message = JSON.parse(text) as Fields;
     if (message.type === "ping") {
       this.pings += 1;
@@ -190,7 +194,7 @@ export class VirtualPeer implements HubLink {
   }
 
   #answerPing(): void {
-    if (this.closed === null && !this.hungUp) this.say({ type: "pong" });
+    if (this.closed === null && !this.hungUp) this.say(PONG_TEXT);
   }
 }
 
@@ -204,6 +208,8 @@ export class World {
   /** While true, look-ups wait for `answer`. */
   slowStore = false;
   readonly lookUps: (() => void)[] = [];
+  /** How the next turn of the event loop comes about. */
+  turn = (happen: () => void): void => this.later(happen);
   #later: (() => void)[] = [];
 
   constructor(limits: Partial<HubLimits> = {}) {
@@ -213,7 +219,7 @@ export class World {
         this.lookUps.push(() => this.hub.authenticated(connection, result, this.now));
       },
       findOwner: (connection, agentId) => {
-        const owner = this.store.ownerCache.get(agentId) ?? null;
+        const owner = this.store.owners.get(agentId) ?? null;
         const { broken } = this.store;
         this.lookUps.push(() =>
           broken
@@ -221,6 +227,7 @@ export class World {
             : this.hub.ownerFound(connection, owner, this.now),
         );
       },
+      nextTurn: () => this.turn(() => this.hub.turn(this.now)),
       saveRequestsUsed: (sessionHash, used) => {
         this.saved.push({ sessionHash, used });
         const session = this.store.sessions.get(sessionHash.slice(1));
@@ -235,10 +242,10 @@ export class World {
 
   user(userId: string, ...agentIds: string[]): void {
     this.store.users.add(userId);
-    for (const agentId of agentIds) this.store.ownerCache.set(agentId, userId);
+    for (const agentId of agentIds) this.store.owners.set(agentId, userId);
   }
 
-  /** A connection that has said nothing yet. */
+  /** A connection that has sent nothing yet. */
   connect(address = "192.0.2.1"): VirtualPeer {
     const peer = new VirtualPeer(this);
     peer.connection = this.hub.connect(peer, address, this.now);
@@ -248,16 +255,16 @@ export class World {
   }
 
   /** A client that is online, its `auth_response` taken. */
-  client(userId: string, more: Fields = {}): VirtualPeer & { session: string } {
+  client(userId: string, presence = false): VirtualPeer & { session: string } {
     const peer = this.connect();
-    peer.say({ type: "auth", api_token: `acct:${userId}`, client_type: "client", ...more });
+    peer.say(encodeClientAuth(`acct:${userId}`, false, presence));
     return Object.assign(peer, { session: this.#welcome(peer) });
   }
 
   /** The same, with a session token it has. */
   clientAgain(sessionToken: string): VirtualPeer {
     const peer = this.connect();
-    peer.say({ type: "auth", session_token: sessionToken, client_type: "client" });
+    peer.say(encodeClientAuth(sessionToken, true, false));
     this.#welcome(peer);
     return peer;
   }

@@ -9,11 +9,13 @@ import type { Disconnector } from "./disconnect.ts";
 import { stagger } from "./stagger.ts";
 import type { HubState } from "./state.ts";
 
+type State = Pick<HubState, "counters" | "wheel" | "controlMessages">;
+
 export class Heartbeat {
-  readonly #state: HubState;
+  readonly #state: State;
   readonly #disconnector: Disconnector;
 
-  constructor(state: HubState, disconnector: Disconnector) {
+  constructor(state: State, disconnector: Disconnector) {
     this.#state = state;
     this.#disconnector = disconnector;
   }
@@ -23,8 +25,8 @@ export class Heartbeat {
   }
 
   /**
-   * The first ping comes in the second half of the first interval, so that a crowd that came at
-   * once is pinged at different times ever after.
+   * The first ping comes in the second half of the first interval: jitter, so that connections
+   * accepted together are not pinged together.
    */
   start(connection: Connection, now: number): void {
     const fraction = 0.5 + stagger(this.#state.counters.authSuccesses) / 2;
@@ -38,7 +40,8 @@ export class Heartbeat {
 
   #setWake(connection: Connection): void {
     const { peer, nextPingAt } = connection;
-    const expiresAt = peer?.role === "client" ? peer.session.expiresAtMs : nextPingAt;
+    const expiresAt =
+      peer?.role === "client" ? (peer.session?.expiresAtMs ?? nextPingAt) : nextPingAt;
     this.#state.wheel.set(connection, Math.min(nextPingAt, expiresAt));
   }
 
@@ -46,9 +49,9 @@ export class Heartbeat {
     const { peer } = connection;
     if (peer === null) {
       this.#disconnector.endWith(connection, "AUTH_TIMEOUT", null, now);
-    } else if (peer.role === "client" && now >= peer.session.expiresAtMs) {
+    } else if (peer.role === "client" && peer.origin === null && now >= peer.session.expiresAtMs) {
       this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
-    } else if (connection.pingsUnanswered >= MISSED_PINGS) {
+    } else if (connection.held === null && connection.pingsUnanswered >= MISSED_PINGS) {
       this.#state.counters.closedForMissedPings += 1;
       this.#disconnector.end(connection, CLOSE_POLICY, "missed pings", now);
     } else {
@@ -57,7 +60,8 @@ export class Heartbeat {
   }
 
   #ping(connection: Connection, now: number): void {
-    connection.pingsUnanswered += 1;
+    // During a look-up no pong is read, so it does not count against the peer.
+    if (connection.held === null) connection.pingsUnanswered += 1;
     // After a pause of the whole process the next ping still leaves time for an answer.
     connection.nextPingAt = Math.max(connection.nextPingAt, now - PING_INTERVAL_MS / 2);
     connection.nextPingAt += PING_INTERVAL_MS;

@@ -1,9 +1,9 @@
 /**
- * While the hub waits for a look-up, what the same connection sends next waits too, so that each
- * connection's messages are handled in order. The link is asked to read no more meanwhile; what it
- * had read already is bounded here.
+ * While the hub waits for a look-up, or until the user's next turn, what the same connection sends
+ * next waits too, so that each connection's messages are handled in order. Where it takes long, or
+ * is much, the link is asked to read no more meanwhile; what it had read already is bounded here.
  */
-import type { Connection } from "./connection.ts";
+import type { Connection, Content, HeldMessage } from "./connection.ts";
 import { HELD_BYTES, HELD_OVERHEAD_BYTES } from "./limits.ts";
 
 /** From now on messages wait. */
@@ -11,34 +11,49 @@ export const startHolding = (connection: Connection): void => {
   connection.held = [];
 };
 
-/** Keeps a message for later; false when there is no room for it. */
-export const hold = (connection: Connection, text: string | null, frame: Uint8Array): boolean => {
+/**
+ * Keeps a message for later; false when there is no room for it. With more than `unpausedBytes` the
+ * link is paused.
+ */
+export const hold = (
+  connection: Connection,
+  content: Content,
+  frame: Uint8Array,
+  unpausedBytes: number,
+): boolean => {
   const bytes = frame.length + HELD_OVERHEAD_BYTES;
   if (connection.held === null || connection.heldBytes + bytes > HELD_BYTES) {
     return false;
   }
   connection.heldBytes += bytes;
-  connection.held.push({ text, frame });
-  if (!connection.paused) {
+  connection.held.push({ content, frame });
+  if (!connection.paused && connection.heldBytes > unpausedBytes) {
     connection.paused = true;
     connection.link.pause();
   }
   return true;
 };
 
-/** Hands in what waited, in order. Handling one may start another look-up; the rest waits again. */
+/** Hands in what waited, in order, until handling one makes the rest wait again. */
 export const release = (
   connection: Connection,
-  handle: (text: string | null, frame: Uint8Array) => void,
+  handle: (content: Content, frame: Uint8Array) => void,
 ): void => {
   const held = connection.held ?? [];
   connection.held = null;
-  connection.heldBytes = 0;
-  for (const { text, frame } of held) {
-    handle(text, frame);
+  for (const [at, { content, frame }] of held.entries()) {
+    connection.heldBytes -= frame.length + HELD_OVERHEAD_BYTES;
+    handle(content, frame);
+    if (waitsAgain(connection)) {
+      connection.held.push(...held.slice(at + 1));
+      return;
+    }
   }
   if (connection.paused && connection.held === null) {
     connection.paused = false;
     connection.link.resume();
   }
 };
+
+const waitsAgain = (connection: Connection): connection is Connection & { held: HeldMessage[] } =>
+  connection.held !== null;

@@ -233,6 +233,20 @@ class Game {
     expect(stats.bindings).toBeLessThanOrEqual(USERS.length * FIRSTS.length);
     expect(stats.requestIds).toBeLessThanOrEqual(AGENTS.length * REQUEST_IDS.length);
     expect(stats.agentsOnline).toBeLessThanOrEqual(AGENTS.length);
+    // Kept as things change, and the same as if it were counted now.
+    const there = this.world.peers.filter(({ hungUp }) => !hungUp);
+    const count = (wanted: string): number =>
+      there.filter(({ connection: { state, peer } }) =>
+        state === "closing" ? wanted === state : wanted === (peer?.clientType ?? "waiting"),
+      ).length;
+    const { client, agent, firmware, waiting, closing } = stats.connections;
+    expect([client, agent, firmware, waiting, closing]).toEqual(
+      ["client", "agent", "firmware", "waiting", "closing"].map(count),
+    );
+    const bound = there.flatMap(({ connection: { peer } }) =>
+      peer?.role === "client" ? [...peer.bound] : [],
+    );
+    expect(stats.bindings).toBe(bound.length);
     for (const { peer } of this.players) {
       expect(peer.queued()).toBeLessThanOrEqual(LIMITS.outboxBytes);
     }

@@ -15,14 +15,19 @@ import {
   FRAGMENTS_TIMEOUT_MS,
 } from "@blindrelay/protocol";
 import { Authenticator } from "./auth.ts";
-import { Connection } from "./connection.ts";
+import { ALONE, type Claim, FREE, type Sighted } from "./bus.ts";
+import type { ConnectionKind } from "./census.ts";
+import { Connection, type Content } from "./connection.ts";
 import type { Counters } from "./counters.ts";
+import type { Departures } from "./departures.ts";
 import { Disconnector } from "./disconnect.ts";
 import { Drain } from "./drain.ts";
+import { Guests } from "./guests.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { Inbound } from "./inbound.ts";
+import { guarded, Inbound, rethrow } from "./inbound.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
+import type { RemoteAgents } from "./remote-agents.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
@@ -36,6 +41,10 @@ export class Hub {
   readonly #authenticator: Authenticator;
   readonly #routing: Routing;
   readonly #inbound: Inbound;
+  /** What arrives from other nodes: for clients and for agents of this one. */
+  readonly departures: Departures;
+  readonly guests: Guests;
+  readonly remoteAgents: RemoteAgents;
   #drain: Drain | null = null;
 
   constructor(port: HubPort, options: HubOptions, now: number) {
@@ -44,6 +53,9 @@ export class Hub {
     this.#heartbeat = new Heartbeat(this.#state, this.#disconnector);
     this.#authenticator = new Authenticator(this.#state, this.#disconnector, this.#heartbeat);
     this.#routing = new Routing(this.#state);
+    this.departures = this.#state.departures;
+    this.remoteAgents = this.#state.remoteAgents;
+    this.guests = new Guests(this.#state, this.#disconnector, this.#routing);
     this.#inbound = new Inbound(
       this.#state,
       this.#disconnector,
@@ -59,11 +71,12 @@ export class Hub {
     return this.#state.unauthenticated.hasRoom(address);
   }
 
-  /** A WebSocket was upgraded. The answer is the handle for everything that happens on it. */
+  /** A WebSocket was upgraded. Returns the handle for all its later events. */
   connect(link: HubLink, address: string, now: number): Connection {
     const connection = new Connection(link, address, this.#state.limits, now);
     this.#state.counters.connectionsOpened += 1;
     this.#state.connections.add(connection);
+    this.#state.census.become("waiting", null);
     this.#state.unauthenticated.enter(connection);
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
@@ -73,12 +86,9 @@ export class Hub {
     return connection;
   }
 
-  /**
-   * A message arrived. `text` is null when it is no text (binary, or not UTF-8) and may be null
-   * when it is over the limit; `frame` is what is forwarded, its `length` the size in bytes.
-   */
-  receive(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
-    this.#inbound.take(connection, text, frame, now);
+  /** A message arrived; `frame` is what is forwarded, its `length` the size in bytes. */
+  receive(connection: Connection, content: Content, frame: Uint8Array, now: number): void {
+    this.#inbound.take(connection, content, frame, now);
   }
 
   /** Some fragments of a message have come and not its last one, or that came too. */
@@ -99,22 +109,54 @@ export class Hub {
     this.#disconnector.end(connection, close, detail ?? "no room", now);
   }
 
-  /** The socket is gone, whoever closed it. The last event of a connection. */
+  /** The socket was closed by either side. The last event of a connection. */
   closed(connection: Connection, now: number): void {
     this.#state.connections.delete(connection);
-    this.#state.unauthenticated.leave(connection);
-    if (connection.state !== "closing") {
-      this.#disconnector.detach(connection, now);
+    try {
+      this.#inbound.finish(connection, now);
+    } finally {
+      this.#state.unauthenticated.leave(connection);
+      if (connection.state !== "closing") {
+        this.#disconnector.detach(connection, now);
+      }
+      this.#state.census.gone();
+      this.#state.outbox.drop(connection);
     }
+  }
+
+  /** The operating system did not take all that the connection's link was to send. */
+  queues(connection: Connection): void {
+    if (this.#state.connections.has(connection)) this.#state.outbox.queues(connection);
   }
 
   // ---- answers to look-ups; those for connections that left meanwhile are ignored
 
-  authenticated(connection: Connection, result: AuthResult, now: number): void {
+  /** `claim`: what the other nodes said of an agent. */
+  authenticated(connection: Connection, result: AuthResult, now: number, claim = FREE): void {
     if (connection.state === "authenticating") {
-      this.#authenticator.finish(connection, result, now);
+      this.#authenticator.finish(connection, result, claim, now);
       this.#inbound.resume(connection, now);
     }
+  }
+
+  /** A login on another node asks for an agent. */
+  claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
+    return this.#authenticator.claimAgent(agentId, node, loginNumber, now);
+  }
+
+  /** Another node has a newer login of an agent. */
+  yieldAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
+    return this.#authenticator.yieldAgent(agentId, node, loginNumber, now);
+  }
+
+  /** The agents of a user that have a link here. */
+  agentsOf(userId: string, now: number): Sighted[] {
+    const agents = this.#state.peers.find(userId)?.agents.values() ?? [];
+    return [...agents].map(({ agentId, loginNumber, onlineSince }) => ({
+      agentId,
+      loginNumber,
+      onlineForMs: now - onlineSince,
+    }));
   }
 
   /** `owner` is null when there is no such agent. */
@@ -128,13 +170,20 @@ export class Hub {
     const { ownerCache, revocations } = this.#state;
     const deleted = revocations.since(
       connection.askedAt,
-      (revocation) => revocation.kind === "agent" && revocation.agentId === envelope.agentId,
+      (each) =>
+        (each.kind === "agent" && each.agentId === envelope.agentId) ||
+        (each.kind === "user" && each.userId === owner),
     );
     if (owner !== null && !deleted) {
       ownerCache.remember(envelope.agentId, owner);
     }
     this.#routing.envelopeFromClient(peer, envelope, deleted ? null : owner, frame, now);
     this.#inbound.resume(connection, now);
+  }
+
+  /** Requests that were reserved for a session; null where the store could not say. */
+  reserved(sessionHash: string, requests: number | null, now: number, fail = rethrow): void {
+    this.#inbound.reserved(sessionHash, requests, now, fail);
   }
 
   /** The store could not tell who owns the agent. */
@@ -149,6 +198,13 @@ export class Hub {
 
   // ---- time
 
+  /** Users whose messages had to wait have their next turn. */
+  turn(now: number, fail = rethrow): void {
+    this.#state.turns.next((connection) =>
+      guarded(connection, fail, () => this.#inbound.resume(connection, now)),
+    );
+  }
+
   tick(now: number): void {
     const { outbox, presence, requestIds, sessions, lockout, counters } = this.#state;
     this.#heartbeat.tick(now);
@@ -158,12 +214,16 @@ export class Hub {
     });
     this.#endFragmented(now);
     presence.tick(now);
+    this.departures.tick(now);
+    this.remoteAgents.tick(now);
     requestIds.expire(now);
     sessions.tick(now);
     lockout.expire(now);
-    this.#drain?.tick((connection, reconnectInS) =>
-      this.#disconnector.restart(connection, reconnectInS, now),
-    );
+    this.#drain?.tick(now, {
+      tell: (connection, inS) => this.#disconnector.tellRestart(connection, inS, now),
+      restart: (connection, inS) => this.#disconnector.restart(connection, inS, now),
+      close: (connection) => this.#disconnector.endRestart(connection, now),
+    });
   }
 
   /** In the order in which they began. */
@@ -174,15 +234,14 @@ export class Hub {
     }
   }
 
-  // ---- commands; `code` is what the peers concerned are told
+  // ---- commands; `code` is sent to the peers concerned
 
   isOnline(agentId: string): boolean {
     return this.#state.peers.agent(agentId) !== undefined;
   }
 
   /**
-   * Disconnector an agent's connection: its token was rotated, say. Its bindings wait for its
-   * return.
+   * Ends an agent's connection: its token was rotated, say. Its bindings stay for its next one.
    */
   endAgent(agentId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "agent", agentId }, code, now);
@@ -197,15 +256,14 @@ export class Hub {
     }
   }
 
-  /**
-   * Disconnector the connections of a user's clients: the account token or the password changed.
-   */
+  /** Ends the connections of a user's clients: the account token or the password changed. */
   endClients(userId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "clients", userId }, code, now);
   }
 
-  /** Disconnector all connections of a user, agents too: the user was disabled or deleted. */
+  /** Ends all connections of a user, agents too: the user was disabled or deleted. */
   endUser(userId: string, code: ErrorCode, now: number): void {
+    this.#state.ownerCache.forgetUser(userId);
     this.#revoke({ kind: "user", userId }, code, now);
   }
 
@@ -213,9 +271,11 @@ export class Hub {
     this.#revoke({ kind: "session", sessionHash }, code, now);
   }
 
-  /** Begins the shutdown: everybody is sent away over the next ticks, newcomers at once. */
+  /** Begins the shutdown: closes all connections over the next ticks, new ones at once. */
   drain(): void {
-    this.#drain ??= new Drain(this.#state.connections);
+    const { connections, bus } = this.#state;
+    this.#state.moving = bus !== ALONE;
+    this.#drain ??= new Drain(connections, this.#state.moving);
   }
 
   #revoke(revocation: Revocation, code: ErrorCode, now: number): void {
@@ -239,41 +299,26 @@ export class Hub {
     return this.#state.connections.size;
   }
 
-  /** Figures of this moment; costs a walk over all connections. */
+  /** Figures of this moment. No connection is visited for them but those with a queue. */
   stats(): HubStats {
-    const { connections, peers, requestIds, sessions, lockout, counters, outbox } = this.#state;
-    const stats: HubStats = {
-      connections: { client: 0, agent: 0, firmware: 0, waiting: 0, closing: 0 },
+    const { census, peers, requestIds, sessions, lockout, counters, outbox } = this.#state;
+    return {
+      connections: { ...census.connections },
       agentsOnline: peers.agentCount,
-      queueBytes: 0,
+      queueBytes: outbox.queuedBytes(),
       slowConnections: outbox.overCount,
-      bindings: 0,
+      bindings: census.bindings,
       requestIds: requestIds.size,
       sessions: sessions.size,
       lockouts: lockout.lockouts,
       countedAuthFailures: lockout.failures,
       counters,
     };
-    for (const { state, peer, link } of connections) {
-      stats.queueBytes += link.queued();
-      stats.connections[state === "closing" ? "closing" : (peer?.clientType ?? "waiting")] += 1;
-    }
-    for (const user of peers.users()) {
-      stats.bindings += user.bindings.size;
-    }
-    return stats;
   }
 }
 
 export interface HubStats {
-  /** By what they said they are; `waiting` have not authenticated, `closing` are ended. */
-  connections: {
-    client: number;
-    agent: number;
-    firmware: number;
-    waiting: number;
-    closing: number;
-  };
+  readonly connections: Readonly<Record<ConnectionKind, number>>;
   agentsOnline: number;
   /** Bytes that the operating system has not taken yet, over all connections. */
   queueBytes: number;
@@ -281,7 +326,7 @@ export interface HubStats {
   bindings: number;
   requestIds: number;
   sessions: number;
-  /** Addresses shut out and failures counted since the start, over REST and `/wss` together. */
+  /** Addresses locked out and failures counted since the start, over REST and `/wss` together. */
   lockouts: number;
   countedAuthFailures: number;
   counters: Counters;

@@ -257,7 +257,7 @@ describe("a client session older than 24 h", () => {
     expect(w.dropped()).toEqual({ SESSION_EXPIRED: 1 });
   });
 
-  it("an agent's connection goes on", () => {
+  it("an agent's connection stays open", () => {
     const { w, agent } = world();
     w.advance(86_500_000);
     expect(agent.closed).toBeNull();
@@ -294,7 +294,7 @@ describe("rate", () => {
     expect(client.take()).toEqual([{ type: "pong" }]);
   });
 
-  it("ends who goes on after 10,000 refusals; 100 a second are forgotten", () => {
+  it("closes after 10,000 refusals; the count decays by 100 a second", () => {
     const { w, agent, client } = world({ rateBurst: 10, ratePerSecond: 1 });
     const refuse = (count: number): void => {
       for (let i = 0; i < count; i++) client.say({ type: "ping" });
@@ -342,7 +342,7 @@ describe("a message in fragments", () => {
     expect(client.closed).toBeNull();
   });
 
-  it("that breaks a rule is told so, and 1013 where the relay has no room for it", () => {
+  it("that breaks a rule gets the error, and 1013 if the relay has no room for it", () => {
     const { w, client } = world();
     const other = w.connect();
     w.hub.brokeFraming(client.connection, "too many", w.now);

@@ -20,20 +20,56 @@ import {
   UNREADABLE,
 } from "@blindrelay/protocol/wire";
 import type { Authenticator } from "./auth.ts";
-import type { AgentPeer, ClientEnvelope, ClientPeer, Connection, Peer } from "./connection.ts";
+import type {
+  AgentPeer,
+  ClientEnvelope,
+  ClientPeer,
+  Connection,
+  Content,
+  HeldMessage,
+  LocalClient,
+  Peer,
+} from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { hold, release, startHolding } from "./hold-queue.ts";
+import { LOOK_UP_COST, UNPAUSED_BYTES } from "./limits.ts";
+import { RateBucket } from "./rate-limit.ts";
+import type { Counted } from "./reservations.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
 
+type State = Pick<
+  HubState,
+  "port" | "limits" | "counters" | "revocations" | "sessions" | "controlMessages" | "turns"
+>;
+
+/** Told of a fault of ours while a connection's held messages were handled; it has to end. */
+export type OnFault = (connection: Connection, error: unknown) => void;
+
+/** Where nobody else ends it, it is the caller's. */
+export const rethrow: OnFault = (_, error) => {
+  throw error;
+};
+
+/** Where one call works for several connections: a fault ends the one it was about. */
+export const guarded = (connection: Connection, fail: OnFault, work: () => void): void => {
+  try {
+    work();
+  } catch (error) {
+    fail(connection, error);
+  }
+};
+
 export class Inbound {
-  readonly #state: HubState;
+  readonly #state: State;
   readonly #disconnector: Disconnector;
   readonly #authenticator: Authenticator;
   readonly #routing: Routing;
+  /** Clients that wait until requests of their session were reserved. */
+  readonly #waiting = new Map<string, Set<Connection>>();
 
   constructor(
-    state: HubState,
+    state: State,
     disconnector: Disconnector,
     authenticator: Authenticator,
     routing: Routing,
@@ -44,30 +80,47 @@ export class Inbound {
     this.#routing = routing;
   }
 
-  /** One message, handled now or held until the look-up under way is answered. */
-  take(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
+  /** One message, handled now, or held for a current look-up or for its sender's next turn. */
+  take(connection: Connection, content: Content, frame: Uint8Array, now: number): void {
     if (connection.state === "closing") {
       return;
     }
     if (connection.held === null) {
-      this.#handle(connection, text, frame, now);
-    } else if (!hold(connection, text, frame)) {
-      this.#overRate(connection, text === null ? UNREADABLE : decodeForRelay(text), now);
+      if (this.#state.turns.take(connection, frame.length)) {
+        this.#handle(connection, content, frame, now);
+        return;
+      }
+      startHolding(connection);
+      this.#state.turns.wait(connection);
+    }
+    // Whoever is not known yet holds as little of the relay's memory as can be.
+    const mayGoOn = connection.peer !== null && this.#state.turns.awaits(connection);
+    const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
+    if (!hold(connection, content, frame, unpausedBytes)) {
+      this.#overRate(connection, decode(content), now);
     }
   }
 
-  /** A look-up was answered: what waited behind it goes on. */
+  /** A look-up was answered, or it is this connection's turn: handles what was held. */
   resume(connection: Connection, now: number): void {
-    release(connection, (text, frame) => this.take(connection, text, frame, now));
+    release(connection, (content, frame) => this.take(connection, content, frame, now));
   }
 
-  #handle(connection: Connection, text: string | null, frame: Uint8Array, now: number): void {
+  /** The socket is gone: its earlier messages are still handled, unless they wait for a look-up. */
+  finish(connection: Connection, now: number): void {
+    if (!this.#state.turns.leave(connection)) return;
+    release(connection, (content, frame) => {
+      if (connection.state !== "closing") this.#handle(connection, content, frame, now);
+    });
+  }
+
+  #handle(connection: Connection, content: Content, frame: Uint8Array, now: number): void {
     const { maxMessageBytes, ratePerSecond, rateBurst } = this.#state.limits;
     if (frame.length > maxMessageBytes) {
       this.#unreadable(connection, "TOO_LARGE", now);
       return;
     }
-    const message = text === null ? UNREADABLE : decodeForRelay(text);
+    const message = decode(content);
     if (message.kind === "unreadable") {
       this.#unreadable(connection, "BAD_MESSAGE", now);
       return;
@@ -89,9 +142,10 @@ export class Inbound {
     }
   }
 
-  /** Says so, and after too many that did not help closes. */
+  /** Refuses with the code, and closes after too many refusals. */
   #overRate(connection: Connection, message: MessageForRelay, now: number): void {
     this.#refuse(connection, "RATE_LIMITED", message, now);
+    connection.patience ??= new RateBucket(MAX_RATE_REFUSALS, now);
     if (!connection.patience.take(RATE_REFUSALS_FORGOTTEN_PER_SECOND, MAX_RATE_REFUSALS, now)) {
       this.#state.counters.closedForRate += 1;
       this.#disconnector.end(connection, CLOSE_POLICY, "RATE_LIMITED", now);
@@ -120,10 +174,10 @@ export class Inbound {
       case "relay":
       case "packet":
         counters.received += 1;
-        if (peer.role === "client") {
-          this.#fromClient(peer, message, frame, now);
-        } else {
+        if (peer.role === "agent") {
           this.#fromAgent(peer, message, frame, now);
+        } else if (peer.origin === null) {
+          this.#fromClient(peer, message, frame, now);
         }
         break;
       case "ping":
@@ -139,7 +193,7 @@ export class Inbound {
   }
 
   #fromClient(
-    client: ClientPeer,
+    client: LocalClient,
     message: Envelope | PacketHead,
     frame: Uint8Array,
     now: number,
@@ -152,14 +206,70 @@ export class Inbound {
     } else if (now >= session.expiresAtMs) {
       counters.drop("SESSION_EXPIRED");
       this.#disconnector.endWith(connection, "SESSION_EXPIRED", message, now);
-    } else if (!sessions.count(session)) {
-      counters.drop("LIMIT_EXCEEDED");
-      this.#disconnector.endWith(connection, "LIMIT_EXCEEDED", message, now);
-    } else if (message.kind === "packet") {
+    } else {
+      const counted = sessions.count(session, now);
+      if (counted === "counted") this.#routeFromClient(client, message, frame, now);
+      else this.#notCounted(client, counted, message, frame, now);
+    }
+  }
+
+  #routeFromClient(
+    client: LocalClient,
+    message: Envelope | PacketHead,
+    frame: Uint8Array,
+    now: number,
+  ): void {
+    if (message.kind === "packet") {
       this.#routing.packetFromClient(client, message, frame, now);
     } else {
       this.#envelopeFromClient(client, message as ClientEnvelope, frame, now);
     }
+  }
+
+  #notCounted(
+    client: LocalClient,
+    why: Exclude<Counted, "counted">,
+    message: Envelope | PacketHead,
+    frame: Uint8Array,
+    now: number,
+  ): void {
+    const { controlMessages, counters } = this.#state;
+    const { connection, sessionHash } = client;
+    if (why === "used up") {
+      counters.drop("LIMIT_EXCEEDED");
+      this.#disconnector.endWith(connection, "LIMIT_EXCEEDED", message, now);
+    } else if (why === "away") {
+      controlMessages.refuse(connection, "UNAVAILABLE", message, now);
+    } else {
+      connection.uncounted = { message, frame };
+      startHolding(connection);
+      const waiting = this.#waiting.get(sessionHash);
+      if (waiting === undefined) this.#waiting.set(sessionHash, new Set([connection]));
+      else waiting.add(connection);
+    }
+  }
+
+  /** Requests were reserved for a session, or not: what waited for that goes on. */
+  reserved(sessionHash: string, requests: number | null, now: number, fail: OnFault): void {
+    if (!this.#state.sessions.granted(sessionHash, requests, now)) return;
+    const waiting = this.#waiting.get(sessionHash) ?? [];
+    this.#waiting.delete(sessionHash);
+    for (const connection of waiting) {
+      guarded(connection, fail, () => this.#countAgain(connection, now));
+    }
+  }
+
+  #countAgain(connection: Connection, now: number): void {
+    const { uncounted, peer } = connection;
+    if (uncounted === null || peer?.role !== "client" || peer.origin !== null) return;
+    const held = connection.held ?? [];
+    connection.uncounted = null;
+    connection.held = null;
+    this.#fromClient(peer, uncounted.message, uncounted.frame, now);
+    // That may wait for something else now, and what came behind it with it.
+    const waitsAgain = connection.held as HeldMessage[] | null;
+    connection.held = waitsAgain === null ? held : [...waitsAgain, ...held];
+    if (waitsAgain === null) this.resume(connection, now);
   }
 
   #envelopeFromClient(
@@ -209,10 +319,16 @@ export class Inbound {
   }
 
   #startLookUp(connection: Connection): void {
+    this.#state.turns.charge(connection, LOOK_UP_COST);
     connection.askedAt = this.#state.revocations.mark();
     startHolding(connection);
   }
 }
+
+const decode = (content: Content): MessageForRelay => {
+  if (content === null) return UNREADABLE;
+  return typeof content === "string" ? decodeForRelay(content) : content;
+};
 
 const clientFault = (envelope: Envelope): string | null =>
   envelope.fault ?? (envelope.agentId === null ? "agent_id is missing" : null);

@@ -11,7 +11,7 @@ import {
 } from "@blindrelay/protocol";
 
 /**
- * A site of thousands of devices behind one address comes back at once, and waits for a slow store.
+ * Thousands of devices behind one address reconnect at once, and wait for a slow store.
  */
 export const WAITING_PER_ADDRESS = 1024;
 
@@ -51,10 +51,33 @@ export const HELD_BYTES = 262_144;
 /** Charged for a held message on top of its bytes, so that a flood of tiny ones is bounded too. */
 export const HELD_OVERHEAD_BYTES = 64;
 
+/**
+ * Of these, how many may wait for the next turn before the link is asked to read no more. A turn
+ * comes soon, and a socket that stops and starts costs as much as forwarding a message.
+ */
+export const UNPAUSED_BYTES = 65_536;
+
+/**
+ * Work for one user in one turn of the event loop, in messages: a millisecond or two. Smaller turns
+ * cost more system calls, larger ones delay all other connections.
+ */
+export const TURN_COST = 128;
+/** The same while nobody else is at work: a few milliseconds, which a newcomer may have to wait. */
+export const ALONE_TURN_COST = 4 * TURN_COST;
+/** Nobody else is, when nobody else sent anything in so many turns. */
+export const ALONE_AFTER_TURNS = 256;
+/** Bytes of a message that cost as much as one message more. */
+export const BYTES_PER_COST = 1024;
+/**
+ * What a look-up in the store costs, in messages. A login costs as much here: what it writes is
+ * written with others' in one commit, and with dearer look-ups too few would come together for it.
+ */
+export const LOOK_UP_COST = 4;
+
 /** Request ids remembered per connection; 68 a second for the whole 60 s. */
 export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 
-/** OwnerCache of agents remembered; 10,000 agents offline at once cost no look-up. */
+/** Owners of agents remembered; 10,000 agents offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
 /**
@@ -62,14 +85,16 @@ export const MAX_KNOWN_OWNERS = 65_536;
  */
 export const SNAPSHOT_BATCH = 32;
 
-/** Counts of requests reach the store this often; a crash forgets at most so much. */
+/** Counts of requests reach the store this often; a crash loses at most that. */
 export const SAVE_REQUESTS_MS = 5000;
-/** A session's count stays in memory this long after its last connection: a save is under way. */
+/** A session's count stays in memory this long after its last connection: a save is in progress. */
 export const KEEP_SESSION_MS = 60_000;
 
 /** Connections ended per tick of a drain: closing 10,000 in one tick blocks the loop for long. */
 export const DRAIN_BATCH = 200;
-/** The pace at which drained peers are told to come back. */
+/** The rate at which drained peers are to reconnect. */
 export const RECONNECTS_PER_SECOND = 500;
-/** Peers come back within at least this many seconds, however few they are. */
+/** How long a link outlives the moment at which its peer was told to connect elsewhere. */
+export const HELD_LINK_MS = 5000;
+/** Drained peers reconnect over at least this many seconds, however few they are. */
 export const MIN_RECONNECT_WINDOW_S = 5;

@@ -10,9 +10,9 @@ export interface HubLink {
   send(frame: Frame): void;
   /** Bytes handed to `send` that the operating system has not taken yet. */
   queued(): number;
-  /** Starts the closing handshake after what was sent; `hub.closed` follows, now or later. */
+  /** Starts the closing handshake after all queued messages; `hub.closed` follows, now or later. */
   close(code: number, reason: string): void;
-  /** Reads nothing more until `resume`; what was read already may still be handed in. */
+  /** Reads nothing more until `resume`; messages already read may still be delivered. */
   pause(): void;
   resume(): void;
 }

@@ -49,7 +49,7 @@ describe("Lockout", () => {
     expect(lockout.fail(A, 300_006)).toBe(600);
   });
 
-  it("starts anew after a lockout", () => {
+  it("starts over after a lockout", () => {
     const lockout = new Lockout();
     for (let i = 0; i < 5; i++) lockout.fail(A, i);
     expect(lockout.fail(A, 10)).toBe(600);

@@ -1,7 +1,7 @@
 /**
  * Failed authentications by address, over REST and `/wss` together (section 3, "lockout scope"):
- * the fifth failure within 300 s shuts the address out for 600 s, a valid token too.
- * What counts as a failure is decided by whoever checked the credential.
+ * the fifth failure within 300 s locks the address out for 600 s, valid tokens included.
+ * The code that checks a credential decides what counts as a failure.
  */
 import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
 import { addressKey } from "./address.ts";
@@ -18,7 +18,7 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   failures: LOCKOUT_FAILURES,
   windowS: LOCKOUT_WINDOW_S,
   durationS: LOCKOUT_S,
-  maxAddresses: 100_000, // about 20 MB; whoever fails from more addresses gains nothing by eviction
+  maxAddresses: 100_000, // about 20 MB; failing from more addresses gains nothing by eviction
 };
 
 /** `failedAt` is kept while the address may still try, `until` while it may not. */
@@ -27,10 +27,12 @@ type Entry = { failedAt: number[]; until: number | null };
 /** Pure: every call takes the time in milliseconds; one clock for all callers. */
 export class Lockout {
   readonly limits: LockoutLimits;
-  /** How often an address was shut out, since the start. */
+  /** How often an address was locked out, since the start. */
   lockouts = 0;
   /** Counted failures, since the start. */
   failures = 0;
+  /** Called for each counted failure, for the other nodes. */
+  onFailure: (address: string) => void = () => undefined;
   /** In order of the last failure, oldest first. */
   #entries = new Map<string, Entry>();
 
@@ -38,7 +40,7 @@ export class Lockout {
     this.limits = { ...LOCKOUT_LIMITS, ...limits };
   }
 
-  /** Whole seconds, rounded up, for which the address is still shut out; 0 when it is not. */
+  /** Whole seconds, rounded up, for which the address is still locked out; 0 when it is not. */
   secondsLeft(address: string, nowMs: number): number {
     const until = this.#entries.get(addressKey(address))?.until ?? null;
     return until === null || until <= nowMs ? 0 : Math.ceil((until - nowMs) / 1000);
@@ -46,9 +48,17 @@ export class Lockout {
 
   /**
    * Counts one failed authentication. Answers `retry_after`: 0 while tries are left, the whole
-   * duration with the failure that shuts the address out, what is left of it afterwards.
+   * duration with the failure that locks the address out, the rest of it afterwards.
    */
   fail(address: string, nowMs: number): number {
+    const failures = this.failures;
+    const retryAfterS = this.failElsewhere(address, nowMs);
+    if (this.failures > failures) this.onFailure(address);
+    return retryAfterS;
+  }
+
+  /** The same for a failure that another node has counted. */
+  failElsewhere(address: string, nowMs: number): number {
     const left = this.secondsLeft(address, nowMs);
     if (left > 0) {
       return left;
@@ -71,7 +81,7 @@ export class Lockout {
     return this.limits.durationS;
   }
 
-  /** Lifts a lock-out and forgets the failures of an address; whether there was anything. */
+  /** Lifts a lockout and clears the failures of an address; returns whether there was anything. */
   forgive(address: string): boolean {
     return this.#entries.delete(addressKey(address));
   }

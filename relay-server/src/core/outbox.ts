@@ -11,6 +11,8 @@ import type { Frame } from "./link.ts";
 export class Outbox {
   readonly #maxBytes: number;
   readonly #over = new Set<Connection>();
+  /** Connections with a queue, and perhaps some whose queue has emptied since. */
+  readonly #queueing = new Set<Connection>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -30,7 +32,7 @@ export class Outbox {
     return false;
   }
 
-  /** Whether at least half of the queue is free: room for what can wait as well as not. */
+  /** Whether at least half of the queue is free: room for messages that can also wait. */
   isRoomy(connection: Connection): boolean {
     return connection.link.queued() <= this.#maxBytes / 2;
   }
@@ -49,6 +51,27 @@ export class Outbox {
   forget(connection: Connection): void {
     connection.overSince = null;
     this.#over.delete(connection);
+  }
+
+  /** The operating system did not take all that a connection was to send. */
+  queues(connection: Connection): void {
+    this.#queueing.add(connection);
+  }
+
+  /** The socket is gone. */
+  drop(connection: Connection): void {
+    this.#queueing.delete(connection);
+  }
+
+  /** Bytes that the operating system has not taken, over all connections. */
+  queuedBytes(): number {
+    let bytes = 0;
+    for (const connection of this.#queueing) {
+      const queued = connection.link.queued();
+      if (queued === 0) this.#queueing.delete(connection);
+      bytes += queued;
+    }
+    return bytes;
   }
 
   get overCount(): number {

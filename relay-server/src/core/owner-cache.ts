@@ -2,27 +2,33 @@
 import { MAX_KNOWN_OWNERS } from "./limits.ts";
 
 export class OwnerCache {
-  readonly #ownerCache = new Map<string, string>();
+  readonly #owners = new Map<string, string>();
 
   get(agentId: string): string | undefined {
-    return this.#ownerCache.get(agentId);
+    return this.#owners.get(agentId);
   }
 
-  /** OwnerCache never change; an agent can only be deleted. */
+  /** Owners never change; an agent can only be deleted. */
   remember(agentId: string, userId: string): void {
-    this.#ownerCache.delete(agentId);
-    this.#ownerCache.set(agentId, userId);
-    if (this.#ownerCache.size > MAX_KNOWN_OWNERS) {
-      const [oldest] = this.#ownerCache.keys();
-      this.#ownerCache.delete(oldest as string);
+    this.#owners.delete(agentId);
+    this.#owners.set(agentId, userId);
+    if (this.#owners.size > MAX_KNOWN_OWNERS) {
+      const [oldest] = this.#owners.keys();
+      this.#owners.delete(oldest as string);
     }
   }
 
   forget(agentId: string): void {
-    this.#ownerCache.delete(agentId);
+    this.#owners.delete(agentId);
+  }
+
+  forgetUser(userId: string): void {
+    for (const [agentId, owner] of this.#owners) {
+      if (owner === userId) this.#owners.delete(agentId);
+    }
   }
 
   get size(): number {
-    return this.#ownerCache.size;
+    return this.#owners.size;
   }
 }

@@ -1,12 +1,20 @@
 /**
- * Who is online: clients and agents, by the user they belong to. All routing happens inside one
+ * The peers that are online: clients and agents, by user. All routing happens inside one
  * `User`, so that nothing can reach another's by a wrong key.
  */
-import { type AgentPeer, type Peer, User } from "./connection.ts";
+import type { Origin } from "./bus.ts";
+import type { Census } from "./census.ts";
+import { type AgentPeer, type Guest, type Peer, User } from "./connection.ts";
 
 export class Peers {
   readonly #users = new Map<string, User>();
   readonly #agents = new Map<string, AgentPeer>();
+  readonly #guests = new Map<string, Guest>();
+  readonly #census: Census;
+
+  constructor(census: Census) {
+    this.#census = census;
+  }
 
   /**
    * The user's record, made when there is none; it lives until the last peer of the user leaves.
@@ -14,10 +22,14 @@ export class Peers {
   user(userId: string): User {
     let user = this.#users.get(userId);
     if (user === undefined) {
-      user = new User(userId);
+      user = new User(userId, this.#census);
       this.#users.set(userId, user);
     }
     return user;
+  }
+
+  find(userId: string): User | undefined {
+    return this.#users.get(userId);
   }
 
   clientCount(userId: string): number {
@@ -32,9 +44,22 @@ export class Peers {
     return this.#agents.get(agentId);
   }
 
+  guest(origin: Pick<Origin, "node" | "connection">): Guest | undefined {
+    return this.#guests.get(guestKey(origin));
+  }
+
+  guests(): Iterable<Guest> {
+    return this.#guests.values();
+  }
+
   add(peer: Peer): void {
     if (peer.role === "client") {
-      peer.user.clients.add(peer);
+      if (peer.origin === null) {
+        peer.user.clients.add(peer);
+      } else {
+        peer.user.guests.add(peer);
+        this.#guests.set(guestKey(peer.origin), peer);
+      }
     } else {
       peer.user.agents.set(peer.agentId, peer);
       this.#agents.set(peer.agentId, peer);
@@ -44,14 +69,20 @@ export class Peers {
   /** Takes a peer out; false for an agent that was taken over, whose place is another's already. */
   remove(peer: Peer): boolean {
     if (peer.role === "client") {
-      peer.user.clients.delete(peer);
+      if (peer.origin === null) {
+        peer.user.clients.delete(peer);
+      } else {
+        peer.user.guests.delete(peer);
+        this.#guests.delete(guestKey(peer.origin));
+      }
     } else if (this.#agents.get(peer.agentId) === peer) {
       peer.user.agents.delete(peer.agentId);
       this.#agents.delete(peer.agentId);
     } else {
       return false;
     }
-    if (peer.user.clients.size === 0 && peer.user.agents.size === 0) {
+    const { clients, agents, guests } = peer.user;
+    if (clients.size === 0 && agents.size === 0 && guests.size === 0) {
       this.#users.delete(peer.user.id);
     }
     return true;
@@ -60,4 +91,11 @@ export class Peers {
   get agentCount(): number {
     return this.#agents.size;
   }
+
+  get guestCount(): number {
+    return this.#guests.size;
+  }
 }
+
+const guestKey = ({ node, connection }: Pick<Origin, "node" | "connection">): string =>
+  `${node}/${connection}`;

@@ -1,12 +1,11 @@
 /**
- * The seams of the hub (section 3 of protocol/README.md): everything it asks of the world and
- * everything it tells it. Two borders meet here:
+ * The hub's ports (section 3 of protocol/README.md): everything it asks of its environment and
+ * everything it reports. There are two kinds:
  *
  * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
- *   an answer that takes time comes back as an event (`hub.authenticated`, `hub.ownerFound`).
+ *   a slow answer returns as an event (`hub.authenticated`, `hub.ownerFound`).
  * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous;
- *   `ws/hub-driver.ts` stands
- *   between the two.
+ *   `ws/hub-driver.ts` connects the two.
  */
 import type { Connection } from "./connection.ts";
 import type { AgentReport, ClientType } from "./link.ts";
@@ -18,8 +17,10 @@ export interface HubPort extends RequestCountPort {
   authenticate(connection: Connection, request: AuthRequest): void;
   /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
   findOwner(connection: Connection, agentId: string): void;
-  /** An agent came, and said this of itself, or went (null). */
-  agentSeen(agentId: string, nowMs: number, report: AgentReport | null): void;
+  /** Answered by `hub.turn(now)`, once whatever else is due has had its turn. */
+  nextTurn(): void;
+  /** An agent connected, with this report, or disconnected (null). */
+  agentSeen(agentId: string, nowMs: number, report: AgentReport | null, online: boolean): void;
 }
 
 /** Exactly one of `apiToken` and `sessionToken` is there; neither has been checked in any way. */
@@ -52,6 +53,8 @@ export type AuthResult =
       sessionHash: string;
       sessionToken: string;
       expiresAtMs: number;
+      /** Above that of every login of this agent before, on any node; 0 where there is one node. */
+      loginNumber: number;
     }
   | AuthFailure;
 
@@ -82,5 +85,10 @@ export interface HubLookups {
 export interface WriteBehind {
   /** As RequestCountPort has it. */
   saveRequestsUsed(sessionHash: string, used: number, added: number): Promise<void>;
-  agentSeen(agentId: string, nowMs: number, report: AgentReport | null): Promise<void>;
+  agentSeen(
+    agentId: string,
+    nowMs: number,
+    report: AgentReport | null,
+    online: boolean,
+  ): Promise<void>;
 }

@@ -1,12 +1,12 @@
 /**
- * `agent_status` (section 3): every client of a user hears at once when one of the user's agents
- * comes or goes. A newly connected client hears of nothing unasked; one that said
+ * `agent_status` (section 3): every client of a user is notified at once when one of the user's
+ * agents connects or disconnects. A newly connected client gets nothing unasked; one that sent
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full
  * queue.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
-import type { AgentPeer, ClientPeer } from "./connection.ts";
+import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
 import { SNAPSHOT_BATCH } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
@@ -15,8 +15,8 @@ export class Presence {
   readonly #outbox: Outbox;
   readonly #controlMessages: ControlMessages;
   readonly #wallAt: (nowMs: number) => number;
-  /** What each snapshot under way has still to tell. */
-  readonly #snapshots = new Map<ClientPeer, Set<string>>();
+  /** What each unfinished snapshot still has to send. */
+  readonly #snapshots = new Map<LocalClient, Set<string>>();
 
   constructor(
     outbox: Outbox,
@@ -29,21 +29,32 @@ export class Presence {
   }
 
   /** Tells the user's clients that an agent came or went. */
-  announce(agent: AgentPeer, online: boolean, now: number): void {
-    if (agent.user.clients.size === 0) {
+  announce(user: User, agentId: string, online: boolean, now: number): void {
+    if (user.clients.size === 0) {
       return;
     }
-    const text = encodeAgentStatus(agent.agentId, online, timestamp(this.#wallAt(now)));
-    for (const client of agent.user.clients) {
+    const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    for (const client of user.clients) {
       // The news overtakes the snapshot, which then has nothing to add.
-      this.#snapshots.get(client)?.delete(agent.agentId);
+      this.#snapshots.get(client)?.delete(agentId);
       this.#controlMessages.send(client.connection, text, now);
     }
   }
 
-  startSnapshot(client: ClientPeer, now: number): void {
-    this.#snapshots.set(client, new Set(client.user.agents.keys()));
+  startSnapshot(client: LocalClient, now: number): void {
+    const { agents, abroad } = client.user;
+    this.#snapshots.set(client, new Set([...agents.keys(), ...abroad.keys()]));
     this.#continue(client, now);
+  }
+
+  /** An agent turns out to have been online: notifies clients that asked for a snapshot. */
+  addToSnapshots(user: User, agentId: string): void {
+    for (const client of user.clients) {
+      if (!client.connection.wantsPresence) continue;
+      const snapshot = this.#snapshots.get(client);
+      if (snapshot === undefined) this.#snapshots.set(client, new Set([agentId]));
+      else snapshot.add(agentId);
+    }
   }
 
   tick(now: number): void {
@@ -52,7 +63,7 @@ export class Presence {
     }
   }
 
-  forget(client: ClientPeer): void {
+  forget(client: LocalClient): void {
     this.#snapshots.delete(client);
   }
 
@@ -60,7 +71,7 @@ export class Presence {
     return this.#snapshots.size;
   }
 
-  #continue(client: ClientPeer, now: number): void {
+  #continue(client: LocalClient, now: number): void {
     const left = this.#snapshots.get(client) as Set<string>;
     let room = this.#outbox.isRoomy(client.connection) ? SNAPSHOT_BATCH : 0;
     for (const agentId of left) {
@@ -69,7 +80,7 @@ export class Presence {
       }
       room -= 1;
       left.delete(agentId);
-      const agent = client.user.agents.get(agentId);
+      const agent = client.user.agents.get(agentId) ?? client.user.abroad.get(agentId);
       if (agent !== undefined) {
         this.#controlMessages.send(
           client.connection,

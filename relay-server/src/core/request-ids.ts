@@ -22,7 +22,7 @@ export class RequestIds<R extends Requester> {
   /** In order of expiry, because all live equally long. */
   readonly #entries = new Map<string, Entry<R>>();
 
-  /** Remembers who asked. False when the id is live on another connection. */
+  /** Remembers the requester. False when the id is live on another connection. */
   remember(agentId: string, requestId: string, client: R, now: number): boolean {
     const key = keyOf(agentId, requestId);
     const entry = this.#live(key, now);
@@ -40,7 +40,7 @@ export class RequestIds<R extends Requester> {
     return true;
   }
 
-  /** Who asked this agent under this id within the last 60 s. */
+  /** The client that called this agent under this id within the last 60 s. */
   clientFor(agentId: string, requestId: string, now: number): R | null {
     return this.#live(keyOf(agentId, requestId), now)?.client ?? null;
   }

@@ -49,13 +49,13 @@ describe("an envelope from a client", () => {
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
   });
 
-  it("to one's own agent that is away: AGENT_OFFLINE", () => {
+  it("to the user's own offline agent: AGENT_OFFLINE", () => {
     const { ann } = world();
     ann.say(to("away", packet("C"), { request_id: "r" }));
     expect(ann.take()).toMatchObject([{ code: "AGENT_OFFLINE", sid: "C", request_id: "r" }]);
   });
 
-  it("binds even when its agent is away, so that a bare packet finds it later", () => {
+  it("binds even if its agent is offline, so that a bare packet reaches it later", () => {
     const { w, ann } = world();
     ann.say(to("away", packet("C")));
     const away = w.agent("away");
@@ -82,7 +82,7 @@ describe("an envelope from a client", () => {
     w.slowStore = true;
     ann.say(to("away", "x"));
     w.hub.forgetAgent("away", "REVOKED", w.now);
-    w.store.ownerCache.delete("away");
+    w.store.owners.delete("away");
     w.answer();
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
     w.slowStore = false;
@@ -94,12 +94,12 @@ describe("an envelope from a client", () => {
     const { w, ann } = world();
     ann.say(to("away", "x"));
     w.hub.forgetAgent("away", "REVOKED", w.now);
-    w.store.ownerCache.delete("away");
+    w.store.owners.delete("away");
     ann.say(to("away", "x"));
     expect(ann.codes()).toEqual(["AGENT_OFFLINE", "AGENT_NOT_FOUND"]);
   });
 
-  it("gets UNAVAILABLE while the store is away, and the connection goes on", () => {
+  it("gets UNAVAILABLE while the store is unavailable, and the connection stays open", () => {
     const { w, ann, lamp } = world();
     w.store.broken = true;
     ann.say(to("away", packet("C")));
@@ -182,7 +182,7 @@ describe("a bare packet from a client", () => {
     expect(bobs.take()).toHaveLength(2);
   });
 
-  it("to an agent that is away: AGENT_OFFLINE; the binding outlives the agent's reconnect", () => {
+  it("to an offline agent: AGENT_OFFLINE; the binding outlives the agent's reconnect", () => {
     const { w, ann, lamp } = world();
     ann.say(to("lamp", packet("C")));
     lamp.hangUp();

@@ -1,6 +1,6 @@
 /**
  * Where a message goes (section 3, "Routing"). Every function here forwards the message once, or
- * drops it once with a reason that its sender is told. Counting against a session, rates and
+ * drops it once and sends its sender the reason. Counting against a session, rates and
  * malformed messages are settled before.
  *
  * | from   | message          | goes to                                                        |
@@ -23,10 +23,22 @@ import type { HubState } from "./state.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
-export class Routing {
-  readonly #state: HubState;
+type State = Pick<
+  HubState,
+  | "limits"
+  | "counters"
+  | "peers"
+  | "ownerCache"
+  | "requestIds"
+  | "outbox"
+  | "controlMessages"
+  | "departures"
+>;
 
-  constructor(state: HubState) {
+export class Routing {
+  readonly #state: State;
+
+  constructor(state: State) {
     this.#state = state;
   }
 
@@ -60,8 +72,9 @@ export class Routing {
       controlMessages.refuse(client.connection, "SID_IN_USE", envelope, now);
       return;
     }
-    // A packet goes by its sid alone, so its request_id is neither remembered nor refused.
-    if (sid === null && requestId !== null) {
+    // A packet goes by its sid alone, so its request_id is neither remembered nor refused; that of
+    // an envelope to another node's agent is remembered there.
+    if (sid === null && requestId !== null && client.user.agents.has(agentId)) {
       if (!requestIds.remember(agentId, requestId, client, now)) {
         controlMessages.refuse(client.connection, "REQUEST_ID_IN_USE", envelope, now);
         return;
@@ -72,7 +85,7 @@ export class Routing {
 
   packetFromClient(client: ClientPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
     const { controlMessages } = this.#state;
-    const first = bindablePart(packet.sid);
+    const { first } = packet;
     const found = first === null ? "unbound" : client.user.bindings.agentFor(first, client);
     if (found === "unbound") {
       controlMessages.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
@@ -84,14 +97,14 @@ export class Routing {
   }
 
   packetFromAgent(agent: AgentPeer, packet: PacketHead, frame: Uint8Array, now: number): void {
-    this.#toClient(agent, this.#clientBySid(agent, packet.sid), frame, packet, now);
+    this.#toClient(agent, this.#clientByFirst(agent, packet.first), frame, packet, now);
   }
 
   envelopeFromAgent(agent: AgentPeer, envelope: Envelope, frame: Uint8Array, now: number): void {
     const client =
       envelope.sid === null
         ? this.#clientByRequestId(agent, envelope.requestId, now)
-        : this.#clientBySid(agent, envelope.sid);
+        : this.#clientByFirst(agent, bindablePart(envelope.sid));
     const whole = envelope.agentId === null ? withAgentId(frame, agent.agentId) : frame;
     if (whole.length > this.#state.limits.maxMessageBytes) {
       this.#state.controlMessages.refuse(agent.connection, "TOO_LARGE", envelope, now);
@@ -100,8 +113,7 @@ export class Routing {
     this.#toClient(agent, client, whole, envelope, now);
   }
 
-  #clientBySid(agent: AgentPeer, sid: string): ClientPeer | null {
-    const first = bindablePart(sid);
+  #clientByFirst(agent: AgentPeer, first: string | null): ClientPeer | null {
     return first === null ? null : agent.user.bindings.clientFor(first, agent.agentId);
   }
 
@@ -120,7 +132,8 @@ export class Routing {
   ): void {
     const agent = from.user.agents.get(agentId);
     if (agent === undefined) {
-      this.#state.controlMessages.refuse(from.connection, "AGENT_OFFLINE", subject, now);
+      if (from.origin === null) this.#state.departures.send(from, agentId, frame, subject, now);
+      else this.#state.controlMessages.refuse(from.connection, "AGENT_OFFLINE", subject, now);
     } else if (this.#forward(from, agent, frame, subject, now)) {
       this.#state.counters.forwardedToAgents += 1;
     }
@@ -136,7 +149,8 @@ export class Routing {
     if (client === null) {
       this.#state.controlMessages.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
     } else if (this.#forward(from, client, frame, subject, now)) {
-      this.#state.counters.forwardedToClients += 1;
+      if (client.origin === null) this.#state.counters.forwardedToClients += 1;
+      else this.#state.counters.forwardedToNodes += 1;
     }
   }
 

@@ -5,11 +5,17 @@
  */
 
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
+import { type Block, type Counted, Reservations } from "./reservations.ts";
 
 /** Where a count goes; the hub calls it seldom, not per request. */
 export interface RequestCountPort {
-  /** `used`: in all, as far as this hub knows; `added`: since it last said so. */
+  /** `used`: in total, as far as this hub knows; `added`: since the last save. */
   saveRequestsUsed(sessionHash: string, used: number, added: number): void;
+  /**
+   * Where several nodes count: reserves some; `hub.reserved` follows. `saveRequestsUsed` then gives
+   * back, by a negative `added`. Absent: this hub alone counts.
+   */
+  reserveRequests?(sessionHash: string): void;
 }
 
 export interface SessionUse {
@@ -21,6 +27,8 @@ export interface SessionUse {
   connections: number;
   /** Since when it has no connection; meaningless while it has one. */
   idleSince: number;
+  /** What is reserved for this node of several; null where one hub counts. */
+  readonly block: Block | null;
 }
 
 export class Sessions {
@@ -30,14 +38,16 @@ export class Sessions {
   readonly #unsaved = new Set<SessionUse>();
   readonly #maxRequests: number;
   readonly #port: RequestCountPort;
+  readonly #reservations: Reservations | null;
   #saveAt = 0;
 
   constructor(maxRequests: number, port: RequestCountPort) {
     this.#maxRequests = maxRequests;
     this.#port = port;
+    this.#reservations = port.reserveRequests === undefined ? null : new Reservations(port);
   }
 
-  /** Requests used as far as anybody knows: the store's count, or ours when that is ahead. */
+  /** Requests used as far as is known: the store's count, or ours if that is higher. */
   usedOf(hash: string, stored: number): number {
     return Math.max(stored, this.#sessions.get(hash)?.used ?? 0);
   }
@@ -46,7 +56,16 @@ export class Sessions {
   join(hash: string, stored: number, expiresAtMs: number): SessionUse {
     let session = this.#sessions.get(hash);
     if (session === undefined) {
-      session = { hash, expiresAtMs, used: stored, unsaved: 0, connections: 0, idleSince: 0 };
+      const block = this.#reservations?.open(hash) ?? null;
+      session = {
+        hash,
+        expiresAtMs,
+        used: stored,
+        unsaved: 0,
+        connections: 0,
+        idleSince: 0,
+        block,
+      };
       this.#sessions.set(hash, session);
     }
     session.used = Math.max(session.used, stored);
@@ -61,26 +80,41 @@ export class Sessions {
       session.idleSince = now;
       this.#idle.add(session);
       this.#saveOne(session);
+      if (session.block !== null) this.#reservations?.giveBack(session.block);
     }
   }
 
-  /** Counts one request; false when the session has none left. */
-  count(session: SessionUse): boolean {
+  /** Counts one request, where the session has one left. */
+  count(session: SessionUse, now: number): Counted {
+    if (session.block !== null && this.#reservations !== null) {
+      return this.#reservations.count(session.block, now);
+    }
     if (session.used >= this.#maxRequests) {
-      return false;
+      return "used up";
     }
     session.used += 1;
     session.unsaved += 1;
     this.#unsaved.add(session);
-    return true;
+    return "counted";
+  }
+
+  /** The store's answer to `reserveRequests`; true: whoever waits for it can go on. */
+  granted(hash: string, requests: number | null, now: number): boolean {
+    const block = this.#sessions.get(hash)?.block ?? null;
+    if (block !== null && this.#reservations !== null) {
+      return this.#reservations.granted(block, requests, now);
+    }
+    if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // nobody is here now
+    return false;
   }
 
   isUsedUp(used: number): boolean {
     return used >= this.#maxRequests;
   }
 
-  /** Saves what changed, every few seconds, and forgets sessions long without a connection. */
+  /** Saves what changed, every few seconds, and drops sessions long without a connection. */
   tick(now: number): void {
+    this.#reservations?.tick(now);
     if (now >= this.#saveAt) {
       this.#saveAt = now + SAVE_REQUESTS_MS;
       for (const session of this.#unsaved) {
@@ -88,7 +122,7 @@ export class Sessions {
       }
     }
     for (const session of this.#idle) {
-      if (session.idleSince + KEEP_SESSION_MS > now) {
+      if (now - session.idleSince < KEEP_SESSION_MS) {
         return;
       }
       this.#idle.delete(session);

@@ -1,7 +1,10 @@
-/** All that one hub knows and counts, made once and handed to each of its parts. */
+/** The state of one hub. Each part names what it uses of it: `Pick<HubState, …>`. */
+import { ALONE, type BusPort } from "./bus.ts";
+import { Census } from "./census.ts";
 import type { ClientPeer, Connection } from "./connection.ts";
 import { ControlMessages } from "./control-messages.ts";
 import { Counters } from "./counters.ts";
+import { Departures } from "./departures.ts";
 import { DEFAULT_LIMITS, type HubLimits } from "./limits.ts";
 import { Lockout } from "./lockout.ts";
 import { Outbox } from "./outbox.ts";
@@ -9,10 +12,12 @@ import { OwnerCache } from "./owner-cache.ts";
 import { Peers } from "./peers.ts";
 import type { HubPort } from "./ports.ts";
 import { Presence } from "./presence.ts";
+import { RemoteAgents } from "./remote-agents.ts";
 import { RequestIds } from "./request-ids.ts";
 import { Revocations } from "./revocations.ts";
 import { Sessions } from "./sessions.ts";
 import { TimerWheel } from "./timer-wheel.ts";
+import { Turns } from "./turns.ts";
 import { UnauthenticatedLimit } from "./unauthenticated-limit.ts";
 
 export interface HubOptions {
@@ -23,20 +28,24 @@ export interface HubOptions {
    * Unix milliseconds of an instant on the hub's clock, which may be off; the same where absent.
    */
   wallAt?: (nowMs: number) => number;
+  /** To the other nodes; absent: there are none. */
+  bus?: BusPort;
 }
 
 export class HubState {
   readonly port: HubPort;
+  readonly bus: BusPort;
   readonly limits: HubLimits;
   readonly lockout: Lockout;
   readonly counters = new Counters();
+  readonly census = new Census();
   /** Every connection whose socket is not gone yet, ended ones included. */
   readonly connections = new Set<Connection>();
   /** Connections with a message of which only some fragments have come, by when it began. */
   readonly fragmented = new Map<Connection, number>();
   readonly unauthenticated: UnauthenticatedLimit;
   readonly wheel: TimerWheel<Connection>;
-  readonly peers = new Peers();
+  readonly peers = new Peers(this.census);
   readonly ownerCache = new OwnerCache();
   readonly requestIds = new RequestIds<ClientPeer>();
   readonly revocations = new Revocations();
@@ -44,13 +53,20 @@ export class HubState {
   readonly outbox: Outbox;
   readonly controlMessages: ControlMessages;
   readonly presence: Presence;
+  readonly departures: Departures;
+  readonly turns: Turns;
+  readonly remoteAgents: RemoteAgents;
+  /** Whether agents that leave are expected on another node: this one of several ends. */
+  moving = false;
 
   constructor(port: HubPort, options: HubOptions, now: number) {
     this.port = port;
+    this.bus = options.bus ?? ALONE;
     this.limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.lockout = options.lockout ?? new Lockout();
     this.unauthenticated = new UnauthenticatedLimit(this.limits.waitingPerAddress);
     this.wheel = new TimerWheel(now);
+    this.turns = new Turns(port);
     this.sessions = new Sessions(this.limits.maxRequests, port);
     this.outbox = new Outbox(this.limits.outboxBytes);
     this.controlMessages = new ControlMessages(
@@ -59,5 +75,7 @@ export class HubState {
       this.limits.maxMessageBytes,
     );
     this.presence = new Presence(this.outbox, this.controlMessages, options.wallAt);
+    this.departures = new Departures(this);
+    this.remoteAgents = new RemoteAgents(this);
   }
 }

@@ -8,7 +8,7 @@ const SLOTS = 512; // 51.2 s round; a later deadline just stays in its slot for 
 
 /** What a wheel holds. The wheel alone writes these fields. */
 export interface Waiting {
-  /** Null while the item waits for nothing. */
+  /** Null while the item has no deadline. */
   wakeAt: number | null;
   wakeSlot: number;
 }

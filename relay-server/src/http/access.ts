@@ -6,6 +6,7 @@ import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   type Credential,
+  type Finding,
   findCredential,
   HOLDER_NAMES,
   type Holder,
@@ -62,7 +63,7 @@ export const requires = (context: HttpContext, access: Access) => {
   return hook;
 };
 
-/** Whose request it is; throws where that is nobody whom the route takes. */
+/** The caller; throws where the route does not accept them. */
 const identify = async (
   context: HttpContext,
   access: Access,
@@ -78,7 +79,7 @@ const identify = async (
     throw refused(context, request, text, finding.state === "unknown", access);
   }
   const { credential } = finding;
-  checkHolder(credential, access);
+  checkHolder(context, request, finding, access);
   if (finding.state === "expired") {
     throw new HttpProblem(
       "SESSION_EXPIRED",
@@ -103,7 +104,7 @@ export const accessOf = (hooks: unknown): Access | null =>
 export const isAdmin = async (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
   (await findUser(context.store.db, credentialOf(request).userId))?.role === "admin";
 
-/** Throws while the caller's address is shut out. */
+/** Throws while the caller's address is locked out. */
 export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {
   const address = context.addressOf(request.raw);
   const left = context.lockout.secondsLeft(address, context.steadyMs());
@@ -175,12 +176,22 @@ const refused = (
     : new HttpProblem(code, detail);
 };
 
-const checkHolder = (credential: Credential, access: Access): void => {
+/** A device's token is no authentication here, and counts as a failure while it is live. */
+const checkHolder = (
+  context: HttpContext,
+  request: FastifyRequest,
+  { state, credential }: Extract<Finding, { credential: Credential }>,
+  access: Access,
+): void => {
   const { holder } = credential;
   if (!access.holders.includes(holder)) {
-    const code =
-      holder === "agent" || holder === "agent_session" ? "WRONG_TOKEN_KIND" : "FORBIDDEN";
-    throw new HttpProblem(code, `Expected ${names(access)}, got ${HOLDER_NAMES[holder]}.`);
+    const detail = `Expected ${names(access)}, got ${HOLDER_NAMES[holder]}.`;
+    if (holder !== "agent" && holder !== "agent_session") {
+      throw new HttpProblem("FORBIDDEN", detail);
+    }
+    throw state === "live"
+      ? failedAuthentication(context, request, "WRONG_TOKEN_KIND", detail)
+      : new HttpProblem("WRONG_TOKEN_KIND", detail);
   }
   if (credential.limited && access.beforeTotp !== true) {
     throw new HttpProblem(

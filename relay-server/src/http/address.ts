@@ -34,7 +34,7 @@ export const addressReader = (
     }
     const hops = [header].flat().join(",").split(",").map(addressIn);
     const last = hops.findLast((hop) => !isProxy(hop)) ?? "";
-    // What stands before a hop that is no address was not written by a proxy of ours.
+    // Entries before a hop that is no address were not written by a trusted proxy.
     return isIP(last) === 0 ? nearest : last;
   };
 };

@@ -4,6 +4,8 @@ import { countAgents, countUsers } from "../store/users.ts";
 import { ADMINS, requires } from "./access.ts";
 import type { App, HttpContext } from "./context.ts";
 
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+
 export const adminStatsRoute = (app: App, context: HttpContext): void => {
   app.get(
     "/admin/stats",
@@ -12,14 +14,24 @@ export const adminStatsRoute = (app: App, context: HttpContext): void => {
       schema: { summary: "The relay at a glance", response: { 200: AdminStats } },
     },
     async (): Promise<AdminStats> => {
-      const { hub, startedAtMs, eventLoopDelay } = context.figures();
+      const { hub, others, startedAtMs, eventLoopDelay } = context.figures();
+      const nodes = [hub, ...others];
       const { db } = context.store;
       return {
         uptime_s: Math.floor((context.steadyMs() - startedAtMs) / 1000),
         versions: { relay: context.version, node: process.versions.node },
         users: await countUsers(db),
-        agents: { total: await countAgents(db), online: hub.agentsOnline },
-        connections: hub.connections,
+        agents: {
+          total: await countAgents(db),
+          online: sum(nodes.map((node) => node.agentsOnline)),
+        },
+        connections: {
+          client: sum(nodes.map(({ connections }) => connections.client)),
+          agent: sum(nodes.map(({ connections }) => connections.agent)),
+          firmware: sum(nodes.map(({ connections }) => connections.firmware)),
+          waiting: sum(nodes.map(({ connections }) => connections.waiting)),
+          closing: sum(nodes.map(({ connections }) => connections.closing)),
+        },
         messages: {
           forwarded: hub.counters.forwardedToAgents + hub.counters.forwardedToClients,
           dropped: Object.fromEntries(hub.counters.dropped),

@@ -2,6 +2,7 @@
 import { AdminStats, AdminUser, AdminUserPage, AuditPage } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { deleteUser } from "../control/user-admin.ts";
 import { PASSWORD, type Rest, startRest } from "./harness.ts";
 
 let rest: Rest;
@@ -80,7 +81,7 @@ describe("users", () => {
     ).json().api_token;
     const session = (await rest.call("POST", "/auth/session", { token: account })).json();
     expect((await change(id, { disabled: true })).json().disabled).toBe(true);
-    expect(rest.ended).toEqual([["endUser", id]]);
+    expect(rest.ended).toEqual([["end_user", id]]);
     for (const each of [account, access_token, session.session_token]) {
       expect((await rest.call("GET", "/agents", { token: each })).statusCode).toBe(401);
     }
@@ -105,10 +106,7 @@ describe("users", () => {
     const agent = (await rest.call("POST", "/agents", { token: user.api_token, body })).json();
     const answer = await rest.call("DELETE", `/admin/users/${id}`, { token });
     expect([answer.statusCode, answer.body]).toEqual([204, ""]);
-    expect(rest.ended).toEqual([
-      ["endUser", id],
-      ["forgetAgent", "x"],
-    ]);
+    expect(rest.ended).toEqual([["end_user", id]]);
     for (const each of [user.api_token, access_token, agent.api_token]) {
       const check = "/releases/check?channel=stable&version=1.0.0";
       const refused = await rest.call("GET", check, { token: each });
@@ -126,7 +124,7 @@ describe("users", () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "user" })).json();
     const { user } = (await login("grace")).json();
     await change(id, { password: "another long one" });
-    expect(rest.ended).toEqual([["endClients", id]]);
+    expect(rest.ended).toEqual([["end_clients", id]]);
     expect((await rest.call("GET", "/agents", { token: user.api_token })).statusCode).toBe(401);
     const again = (await login("grace", "another long one")).json();
     const as = { token: again.access_token };
@@ -167,7 +165,7 @@ describe("the last admin", () => {
     expect(await acts()).toEqual([]);
   });
 
-  test("is also whoever is left when the others are disabled", async () => {
+  test("is also the one that remains when the others are disabled", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "admin" })).json();
     expect((await change(id, { disabled: true })).statusCode).toBe(200);
     expect((await change(adminId, { role: "user" })).statusCode).toBe(409);
@@ -177,12 +175,12 @@ describe("the last admin", () => {
 
   test("two admins who remove each other at once leave one", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "admin" })).json();
-    const grace = (await login("grace")).json().user.api_token;
-    const answers = await Promise.all([
-      rest.call("DELETE", `/admin/users/${id}`, { token }),
-      rest.call("DELETE", `/admin/users/${adminId}`, { token: grace }),
+    // Past their credentials, which the removal of one of them ends.
+    const outcomes = await Promise.all([
+      deleteUser(rest.context, adminId, id),
+      deleteUser(rest.context, id, adminId),
     ]);
-    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 409]);
+    expect(outcomes.sort()).toEqual(["deleted", "last_admin"]);
   });
 });
 

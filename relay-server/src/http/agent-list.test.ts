@@ -35,7 +35,7 @@ test("by how name and runtime begin, to the letter and without wildcards", async
   expect(await ids("firmware_version=1.1")).toEqual([]);
 });
 
-test("by who is online, page by page, each once", async () => {
+test("by presence, page by page, each once", async () => {
   for (let i = 0; i < 7; i += 1) {
     rest.clock.nowMs += 1;
     await add(`a${i}`, "n");
@@ -54,7 +54,7 @@ test("by who is online, page by page, each once", async () => {
   expect(seen).toEqual(["a0", "a2", "a4", "a6"]);
 });
 
-test("a search for the few online among very many goes on by its cursor", async () => {
+test("a search for a few online agents among very many continues with its cursor", async () => {
   const { user } = await rest.login();
   await rest.context.store.write(async (tx) => {
     for (let i = 0; i < 2002; i += 1) {

@@ -10,10 +10,12 @@ import { readPosition, writePosition } from "./pagination.ts";
 
 /** How many agents one request looks at in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;
+/** Agents per turn of the relay's thread, which all requests share. */
+const LOOK_AT_ONCE = 256;
 /** Agents read at a time, each with its metadata. */
 const READ_AT_ONCE = 32;
-/** Metadata of one page: reading and writing a megabyte of JSON would keep everybody waiting. */
-const MAX_PAGE_BYTES = 262_144;
+/** Metadata of one page: reading and writing a megabyte of JSON would delay all other requests. */
+const MAX_PAGE_BYTES = 131_072;
 
 export interface AgentPageRows {
   readonly rows: AgentRow[];
@@ -21,34 +23,49 @@ export interface AgentPageRows {
 }
 
 /**
- * One page. It may end early, with a cursor to go on from: with `online` among many, and where the
- * agents have much metadata.
+ * One page. It may end early, with a cursor for the rest: with `online` among many, and where the
+ * agents have much metadata. A long search waits for `pause` now and then.
  */
 export const agentPage = async (
   context: HttpContext,
   userId: string,
   query: AgentQuery,
+  pause: () => Promise<void>,
 ): Promise<AgentPageRows> => {
-  const { online, name, runtime, firmware_version: firmwareVersion } = query;
+  const { places, next } = await choosePlaces(context, userId, query, pause);
+  const { rows, end } = await readRows(context, userId, places, pause);
+  return { rows, nextCursor: cursorAfter(end ?? next) };
+};
+
+/** The places of one page, and the last that was looked at, where more follow. */
+const choosePlaces = async (
+  context: HttpContext,
+  userId: string,
+  { online, name, runtime, firmware_version: firmwareVersion, cursor, ...query }: AgentQuery,
+  pause: () => Promise<void>,
+): Promise<{ places: AgentPlace[]; next: AgentPlace | null }> => {
   const limit = query.limit ?? PAGE_LIMIT_DEFAULT;
-  const after = readPosition(query.cursor);
   // One more than is shown tells whether more follow.
-  const wanted = online === undefined ? limit + 1 : MAX_LOOKED_AT + 1;
+  const atOnce = online === undefined ? limit + 1 : LOOK_AT_ONCE;
   const filter = { name, runtime, firmwareVersion };
-  const found = await listAgents(context.store.db, userId, after, wanted, filter);
   const places: AgentPlace[] = [];
+  let after = readPosition(cursor);
   let last: AgentPlace | null = null;
-  let more = false;
-  for (const [index, place] of found.entries()) {
-    more = places.length === limit || index === MAX_LOOKED_AT;
-    if (more) break;
-    last = place;
-    if (online === undefined || context.links.isOnline(place.agent_id) === online) {
-      places.push(place);
+  let lookedAt = 0;
+  for (;;) {
+    const found = await listAgents(context.store.db, userId, after, atOnce, filter);
+    for (const place of found) {
+      if (places.length === limit || lookedAt === MAX_LOOKED_AT) return { places, next: last };
+      last = place;
+      lookedAt += 1;
+      if (online === undefined || context.links.isOnline(place.agent_id, place.node) === online) {
+        places.push(place);
+      }
     }
+    if (last === null || found.length < atOnce) return { places, next: null };
+    after = { at: last.created_at, id: last.agent_id };
+    await pause();
   }
-  const { rows, end } = await readRows(context, userId, places);
-  return { rows, nextCursor: cursorAfter(end ?? (more ? last : null)) };
 };
 
 /**
@@ -58,10 +75,12 @@ const readRows = async (
   context: HttpContext,
   userId: string,
   places: readonly AgentPlace[],
+  pause: () => Promise<void>,
 ): Promise<{ rows: AgentRow[]; end: AgentPlace | null }> => {
   const rows: AgentRow[] = [];
   let bytes = 0;
   for (let at = 0; at < places.length; at += READ_AT_ONCE) {
+    if (at > 0) await pause();
     const some = places.slice(at, at + READ_AT_ONCE);
     const ids = some.map((place) => place.agent_id);
     const read = await findAgents(context.store.db, userId, ids);

@@ -133,7 +133,7 @@ test("DELETE ends link and tokens at once, and the identifier is free again", as
   const { agent_id, api_token } = await create({ name: "x" });
   const answer = await rest.call("DELETE", `/agents/${agent_id}`, { token });
   expect([answer.statusCode, answer.body]).toEqual([204, ""]);
-  expect(rest.ended).toEqual([["forgetAgent", agent_id]]);
+  expect(rest.ended).toEqual([["forget_agent", agent_id]]);
   expect((await rest.call("GET", `/agents/${agent_id}`, { token })).statusCode).toBe(404);
   const again = await create({ name: "x", agent_id });
   expect(again.agent_id).toBe(agent_id);
@@ -158,7 +158,7 @@ test("rotation ends exactly this agent's link and answers a new token, which exp
   expect(rotated.statusCode).toBe(200);
   expect(Object.keys(rotated.json())).toEqual(["agent_id", "api_token", "rotated_at"]);
   expect(rotated.json().api_token).not.toBe(api_token);
-  expect(rest.ended).toEqual([["endAgent", agent_id]]);
+  expect(rest.ended).toEqual([["end_agent", agent_id]]);
   const after = await rest.call("GET", `/agents/${agent_id}/export`, { token });
   expect(after.json().api_token).toBe(rotated.json().api_token);
 });
@@ -182,7 +182,7 @@ test.each([
   expect((await rest.call("GET", `/agents/${agent_id}`, { token })).json().name).toBe("x");
 });
 
-test("a list shows one's own agents only", async () => {
+test("a list shows only the user's own agents", async () => {
   await create({ name: "x" });
   const stranger = await rest.addUser("stranger");
   expect((await rest.call("GET", "/agents", { token: stranger })).json().items).toEqual([]);

@@ -81,7 +81,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     {
       onRequest: reading,
       schema: {
-        summary: "One's own agents, oldest first",
+        summary: "Your agents, oldest first",
         querystring: AgentQuery,
         response: { 200: AgentPage },
       },
@@ -89,7 +89,8 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     async (request) => {
       const { userId } = credentialOf(request);
       await context.settle();
-      const page = await agentPage(context, userId, request.query);
+      const { pause } = request.server.requestLimits;
+      const page = await agentPage(context, userId, request.query, pause);
       return { items: page.rows.map(answer), next_cursor: page.nextCursor };
     },
   );
@@ -255,7 +256,7 @@ const ownAgent = async (
 const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({
   agent_id: row.agent_id,
   name: row.name,
-  online: context.links.isOnline(row.agent_id),
+  online: context.links.isOnline(row.agent_id, row.node),
   last_seen: row.last_seen === null ? null : timestamp(row.last_seen),
   runtime: row.runtime,
   firmware_version: row.firmware_version,

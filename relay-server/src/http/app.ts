@@ -27,13 +27,15 @@ import { homeRoute } from "./describe/home.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
 import { healthRoutes } from "./health.ts";
-import { hasTwoHosts, twoHosts } from "./hosts.ts";
+import { hasTwoHosts, twoHosts } from "./host-header.ts";
 import { watchMethods } from "./methods.ts";
+import { limitPipelining } from "./pipelining.ts";
 import { answerProblems, malformedRequest } from "./problem.ts";
 import { releaseCheckRoute } from "./release-check.ts";
 import { releaseRoutes } from "./releases.ts";
 import { RequestLimits } from "./request-limits.ts";
-import { limitBodies, limitConnections } from "./slow-bodies.ts";
+import { buildSerializer } from "./serialization.ts";
+import { limitBodies, limitConnections, limitIdleness } from "./slow-bodies.ts";
 import { totpRoutes } from "./totp.ts";
 import { validatorCompiler } from "./validation.ts";
 import { upgradeRoute } from "./wss.ts";
@@ -44,15 +46,11 @@ const BODY_LIMIT_BYTES = 65536;
  * As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable.
  */
 const MAX_PARAM_LENGTH = 16384;
-/**
- * A connection on which nothing moves for so long is given up. Links have pings, and no such limit.
- */
-const IDLE_TIMEOUT_MS = 60_000;
 /** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
 
 /**
- * Builds the server without listening. `logger` must not be given to anybody who would log bodies;
+ * Builds the server without listening. `logger` must not be passed to code that logs bodies;
  * `serve` makes the server where it is not to be a plain http one.
  */
 export const buildApp = (
@@ -63,6 +61,7 @@ export const buildApp = (
   const app: App = Fastify({
     loggerInstance: logger,
     bodyLimit: BODY_LIMIT_BYTES,
+    schemaController: { compilersFactory: { buildSerializer } },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     genReqId: () => randomUUID(),
     logController: new LogController({
@@ -76,13 +75,14 @@ export const buildApp = (
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
     ...(serve === undefined ? {} : { serverFactory: serve }),
-    forceCloseConnections: "idle", // who has begun is answered; see close.ts
+    forceCloseConnections: "idle", // requests in progress are answered; see close.ts
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // Not by fastify's options, which a server of one's own does not get.
-  app.server.setTimeout(IDLE_TIMEOUT_MS);
+  // Not in fastify's options, which do not apply to a custom server.
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
+  limitIdleness(app.server);
   limitConnections(app.server);
+  limitPipelining(app.server);
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler(answerProblems);
   jsonBodies(app);

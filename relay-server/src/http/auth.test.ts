@@ -64,8 +64,8 @@ describe("login without TOTP", () => {
   });
 });
 
-describe("lock-out", () => {
-  test("the fifth failure says 600 with 401, later ones 429 with what is left, a valid token too", async () => {
+describe("lockout", () => {
+  test("the fifth failure is 401 with 600, later ones 429 with the remaining time, valid tokens included", async () => {
     rest = await startRest();
     const account = (await rest.login()).user.api_token;
     const waits: unknown[] = [];
@@ -102,16 +102,13 @@ describe("lock-out", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(7);
   });
 
-  test("unknown and mistyped tokens count; what is or once was valid does not", async () => {
+  test("unknown and mistyped tokens count; what was valid once does not", async () => {
     rest = await startRest();
     const { access_token, user } = await rest.login();
     const session = (await rest.call("POST", "/auth/session", { token: user.api_token })).json();
-    const agent = (
-      await rest.call("POST", "/agents", { token: user.api_token, body: { name: "x" } })
-    ).json();
     const rotated = await rest.call("POST", "/auth/token/rotate", { token: user.api_token });
     await rest.call("POST", "/auth/logout", { token: access_token });
-    for (const token of [user.api_token, access_token, session.session_token, agent.api_token]) {
+    for (const token of [user.api_token, access_token, session.session_token]) {
       for (let i = 0; i < 2; i += 1) {
         const answer = await rest.call("GET", "/account", { token });
         expect(answer.statusCode).toBe(401);
@@ -124,6 +121,17 @@ describe("lock-out", () => {
       expect((await rest.call("GET", "/account", { token })).json().detail).toBe("Invalid token");
     }
     expect((await rest.call("GET", "/account", { token: current })).statusCode).toBe(429);
+  });
+
+  test("a device's live token counts: it is no credential here", async () => {
+    rest = await startRest();
+    const { access_token: token } = await rest.login();
+    const agent = (await rest.call("POST", "/agents", { token, body: { name: "x" } })).json();
+    for (let i = 0; i < 5; i += 1) {
+      const answer = await rest.call("GET", "/account", { token: agent.api_token });
+      expect([answer.statusCode, answer.json().code]).toEqual([401, "WRONG_TOKEN_KIND"]);
+    }
+    expect((await rest.call("GET", "/account", { token })).statusCode).toBe(429);
   });
 
   test("no credentials at all are 401 and count as nothing", async () => {
@@ -262,7 +270,7 @@ describe("login with TOTP", () => {
 });
 
 describe("sessions", () => {
-  test("a session token reads one's own account and agents over REST; writing and secrets are 403", async () => {
+  test("a session token reads the user's own account and agents over REST; writing and secrets are 403", async () => {
     rest = await startRest();
     const { access_token, user } = await rest.login();
     await rest.call("POST", "/agents", { token: access_token, body: { name: "x", agent_id: "x" } });
@@ -312,7 +320,7 @@ describe("sessions", () => {
     }
   });
 
-  test("agents' tokens and sessions, and end-to-end secrets, are 401 and told what belongs here", async () => {
+  test("agents' tokens and sessions, and end-to-end secrets, are 401 with the kind that is expected", async () => {
     rest = await startRest();
     const account = (await rest.login()).user.api_token;
     const agent = (
@@ -371,8 +379,8 @@ describe("sessions", () => {
     const other = (await rest.call("POST", "/auth/session", { token: user.api_token })).json();
     const answer = await rest.call("POST", "/auth/logout", { token: access_token });
     expect([answer.statusCode, answer.body]).toEqual([204, ""]);
-    expect(rest.ended).toContainEqual(["endSession", hashToken(mine.session_token)]);
-    expect(rest.ended).not.toContainEqual(["endSession", hashToken(other.session_token)]);
+    expect(rest.ended).toContainEqual(["end_session", hashToken(mine.session_token)]);
+    expect(rest.ended).not.toContainEqual(["end_session", hashToken(other.session_token)]);
     const status = async (token: string) =>
       (await rest.call("GET", "/account", { token })).statusCode;
     expect(await status(access_token)).toBe(401);
@@ -387,7 +395,7 @@ describe("sessions", () => {
     const rotated = await rest.call("POST", "/auth/token/rotate", { token: user.api_token });
     expect(rotated.statusCode).toBe(200);
     expect(Object.keys(rotated.json())).toEqual(["api_token", "rotated_at"]);
-    expect(rest.ended).toEqual([["endClients", user.id]]);
+    expect(rest.ended).toEqual([["end_clients", user.id]]);
     const status = async (token: string) =>
       (await rest.call("GET", "/account", { token })).statusCode;
     expect(await status(user.api_token)).toBe(401);
@@ -421,7 +429,7 @@ describe("/account", () => {
     const body = { current_password: PASSWORD, totp_code: rest.code(), password };
     expect((await change({ ...body, password: "short" })).statusCode).toBe(422);
     expect((await change(body)).statusCode).toBe(200);
-    expect(rest.ended).toEqual([["endClients", user.id]]);
+    expect(rest.ended).toEqual([["end_clients", user.id]]);
     const status = async (text: string) =>
       (await rest.call("GET", "/account", { token: text })).statusCode;
     expect(await status(token)).toBe(200);

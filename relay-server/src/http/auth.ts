@@ -35,7 +35,7 @@ import { secondsUntil, timestamp } from "./time.ts";
 
 /** The same for a wrong name, password or code, and for an account that rests after wrong codes. */
 export const WRONG_CREDENTIALS =
-  "Wrong user name, password or one-time code. A code is good once; after several wrong ones wait a minute.";
+  "Wrong user name, password or one-time code. A code is good once; several failures lock you out for a while.";
 
 export const authRoutes = (app: App, context: HttpContext): void => {
   const config: AuthConfig = {

@@ -1,5 +1,5 @@
 /**
- * Ends the REST server: no new connections, and answers that are under way are waited for, not cut.
+ * Ends the REST server: no new connections; requests in progress are answered, not cut off.
  */
 import type { App } from "./context.ts";
 

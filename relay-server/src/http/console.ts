@@ -1,4 +1,4 @@
-/** `/console`: the live console, for people who would rather look than type. No part of the API. */
+/** `/console`: the live console, a web page for people. Not part of the API. */
 import { createHash } from "node:crypto";
 import { AssetParams } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import type { NodeFigures } from "../bus/cluster.ts";
 import type { ControlContext } from "../control/context.ts";
 import type { HubStats } from "../core/hub.ts";
 import type { ReleaseKeys } from "../releases/keys.ts";
@@ -28,6 +29,8 @@ export interface HttpContext extends ControlContext {
   /** Of one artifact. */
   readonly maxReleaseBytes: number;
   readonly figures: () => Figures;
+  /** Hands the operating system the messages that wait for the end of this turn. */
+  readonly writeLinks: () => void;
   /** Resolves when the store has what the hub left behind, as far as it can be written. */
   readonly settle: () => Promise<void>;
   /** Whether the relay takes new work; false while it drains. */
@@ -37,6 +40,8 @@ export interface HttpContext extends ControlContext {
 /** What the process around the control plane knows. */
 export interface Figures {
   readonly hub: HubStats;
+  /** Of the other nodes of a cluster. */
+  readonly others: readonly NodeFigures[];
   readonly startedAtMs: number;
   readonly eventLoopDelay: {
     readonly meanMs: number;

@@ -55,6 +55,7 @@ interface CallOptions {
 const NO_PORT: HubPort = {
   authenticate: () => undefined,
   findOwner: () => undefined,
+  nextTurn: () => undefined,
   saveRequestsUsed: () => undefined,
   agentSeen: () => undefined,
 };
@@ -78,20 +79,15 @@ export const startRest = async (
   const clock = { nowMs: Date.now() };
   const ended: [string, string][] = [];
   const online = new Set<string>();
-  const note = (what: string) => (who: string) => {
-    ended.push([what, who]);
-  };
   const context: HttpContext = {
     ...controlContext({
       ...data,
       lockout: new Lockout(),
       links: {
         isOnline: (agentId) => online.has(agentId),
-        endAgent: note("endAgent"),
-        forgetAgent: note("forgetAgent"),
-        endClients: note("endClients"),
-        endUser: note("endUser"),
-        endSession: note("endSession"),
+        act: (notices) => {
+          for (const { kind, subject } of notices) ended.push([kind, subject]);
+        },
       },
       nowMs: () => clock.nowMs,
       steadyMs: () => clock.nowMs,
@@ -105,9 +101,11 @@ export const startRest = async (
     maxReleaseBytes: 1_000_000,
     figures: () => ({
       hub: new Hub(NO_PORT, {}, clock.nowMs).stats(),
+      others: [],
       startedAtMs: clock.nowMs - 12_345,
       eventLoopDelay: { meanMs: 0.5, p99Ms: 2, maxMs: 9 },
     }),
+    writeLinks: () => undefined,
     settle: async () => undefined,
     isReady: async () => true,
   };

@@ -26,7 +26,7 @@ export const healthRoutes = (app: App, context: HttpContext): void => {
     { config: MAY_BE_AWAY, schema: schema("Whether to send it new work") },
     async () => {
       if (await context.isReady()) return OK;
-      throw new HttpProblem("UNAVAILABLE", "The relay is draining, or its store is away.");
+      throw new HttpProblem("UNAVAILABLE", "The relay is draining, or its store is unavailable.");
     },
   );
 };

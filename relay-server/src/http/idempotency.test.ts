@@ -58,7 +58,7 @@ test("a key is its account's own, and lapses after a day", async () => {
   expect(await count()).toBe(2);
 });
 
-test("a refused request may be mended under its key", async () => {
+test("a refused request may be corrected under its key", async () => {
   await create("k0", { name: "Pump", agent_id: "pump" });
   expect((await create("k1", { name: "x", agent_id: "pump" })).statusCode).toBe(409);
   expect((await create("k1", { name: "x", agent_id: "pump-2" })).statusCode).toBe(201);

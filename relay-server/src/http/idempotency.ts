@@ -1,7 +1,7 @@
 /**
  * `Idempotency-Key` on POST (section 4): a request that is sent again with the same key within a
  * day is answered as the first was and does nothing. The key is noted before the work begins, so
- * even a crash in the middle never lets it happen twice: the key then stays taken until it lapses.
+ * even a crash in between cannot execute it twice: the key then stays taken until it expires.
  *
  * Answers hold tokens, so they are kept sealed under the master key, and requests, which may hold
  * passwords, only as an HMAC.
@@ -108,7 +108,7 @@ const answerOnce = async <T>(
     await store.write((tx) => writeIdempotentAnswer(tx, userId, key, sealed));
     return body;
   } catch (error) {
-    // A refusal changed nothing. After a fault nobody knows, and the key stays taken.
+    // A refusal changed nothing. After an internal error that is unknown, and the key stays taken.
     const isRefusal = error instanceof HttpProblem || error instanceof QuotaExceeded;
     if (isRefusal) await dropIdempotent(store.db, userId, key);
     throw error;

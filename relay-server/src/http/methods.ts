@@ -19,7 +19,7 @@ export const watchMethods = (app: App): Methods => {
     known.set(route.url, methods);
   });
   app.setNotFoundHandler(() => {
-    throw new HttpProblem("NOT_FOUND", "There is no such path.");
+    throw new HttpProblem("NOT_FOUND", "This path does not exist.");
   });
   return {
     answerOthers: (rest) => {

@@ -32,7 +32,7 @@ export class HttpProblem extends Error {
 }
 
 export const notFound = (what: string): HttpProblem =>
-  new HttpProblem("NOT_FOUND", `There is no such ${what}, or it is not yours.`);
+  new HttpProblem("NOT_FOUND", `This ${what} does not exist, or is not yours.`);
 
 /** A 422 for what a schema cannot say. `path`: a JSON pointer into the body. */
 export const invalidBody = (path: string, message: string): HttpProblem =>
@@ -104,8 +104,11 @@ const problemBody = (problem: HttpProblem, requestId: string): Problem => {
 };
 
 /** For bytes that are no HTTP request: node's parser gave up. */
-export const malformedRequest = (_error: Error, socket: Socket): void => {
-  const detail = "This is not an HTTP request that the relay can read.";
+export const malformedRequest = (error: Error, socket: Socket): void => {
+  const late = (error as NodeJS.ErrnoException).code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const detail = late
+    ? "The request took too long to arrive."
+    : "This is not an HTTP request that the relay can read.";
   endWithProblem(socket, new HttpProblem("BAD_REQUEST", detail));
 };
 

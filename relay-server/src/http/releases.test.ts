@@ -76,7 +76,7 @@ const addAgent = async (agent_id: string, report?: { runtime: string; version: s
 /** An agent logs in and says what it runs. */
 const boots = async (agentId: string, runtime: string, firmwareVersion: string) => {
   const writeBehind = storeWriteBehind(rest.context.store);
-  await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion });
+  await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion }, true);
   await writeBehind.flush();
 };
 
@@ -158,7 +158,7 @@ describe("the life of a release", () => {
     expect(drafts.json().items).toHaveLength(1);
   });
 
-  test("pages are newest first and meet each once", async () => {
+  test("pages are newest first and contain each once", async () => {
     for (let i = 0; i < 5; i += 1) {
       rest.clock.nowMs += i % 2;
       await create({ ...DRAFT, version: `1.0.${i}` });
@@ -215,7 +215,7 @@ describe("an upload", () => {
     expect(await db.selectFrom("upload_parts").select("part").execute()).toEqual([]);
   });
 
-  test("of unknown length is refused at the limit and logged, and whoever leaves leaves nothing", async () => {
+  test("of unknown length is refused at the limit and logged, and an aborted upload leaves nothing", async () => {
     const id = await create();
     const logged: string[] = [];
     const app = buildApp(
@@ -262,6 +262,28 @@ describe("an upload", () => {
     const { db } = rest.context.store;
     expect(await db.selectFrom("upload_parts").select("part").execute()).toHaveLength(1);
   });
+});
+
+test("a draft can be deleted with its artifact, what was published cannot, and admins only may", async () => {
+  const id = await create();
+  const bytes = randomBytes(PART_BYTES + 1);
+  await upload(id, bytes, signatureOf(DRAFT, bytes));
+  const { db } = rest.context.store;
+  const parts = () => db.selectFrom("upload_parts").select("part").execute();
+  expect(await parts()).toHaveLength(2);
+  const agent = await addAgent("one");
+  expect((await rest.call("DELETE", `/releases/${id}`, { token: agent })).statusCode).toBe(401);
+  expect((await rest.call("DELETE", `/releases/${id}`, { token })).statusCode).toBe(204);
+  expect(await parts()).toEqual([]);
+  expect((await rest.call("DELETE", `/releases/${id}`, { token })).statusCode).toBe(404);
+  const published = await publish();
+  const refused = await rest.call("DELETE", `/releases/${published}`, { token });
+  expect(refused.json()).toMatchObject({
+    code: "CONFLICT",
+    detail: expect.stringContaining("yank"),
+  });
+  const audit = await db.selectFrom("audit").select("action").where("subject", "=", id).execute();
+  expect(audit.map(({ action }) => action)).toContain("release.delete");
 });
 
 describe("the artifact", () => {
@@ -348,7 +370,7 @@ describe("the artifact", () => {
 });
 
 describe("a check", () => {
-  test("offers the highest version above one's own, and never a lower or equal one", async () => {
+  test("offers the highest version above the device's own, and never a lower or equal one", async () => {
     for (const version of ["1.2.0", "1.10.0", "1.9.0", "1.10.0-rc.1"]) {
       await publish({ ...DRAFT, version });
     }
@@ -373,7 +395,7 @@ describe("a check", () => {
     expect(await offered(agent, "1.0.0", "&runtime=node")).toBe("6.0.0");
   });
 
-  test("is for all five tokens, and an agent's are good for nothing else", async () => {
+  test("is for all five tokens, and an agent's are valid for nothing else", async () => {
     await publish();
     const agent = await addAgent("a");
     const { access_token } = await rest.login();
@@ -434,7 +456,7 @@ describe("a rollout", () => {
     expect(await offered(agent, "1.3.0")).toBeNull();
   });
 
-  test("counts as confirmed who was offered it and came back as running it; a download is nothing", async () => {
+  test("counts devices that were offered it and logged in with it, not mere downloads", async () => {
     const id = await publish();
     const runtime = "espruino 2v25 ESP32";
     const [one, two] = [await addAgent("one"), await addAgent("two")];

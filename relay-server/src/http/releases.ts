@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import {
   type AuditAction,
   IdempotencyHeaders,
+  NoContent,
   PAGE_LIMIT_DEFAULT,
   type Release,
   ReleaseCreate,
@@ -22,6 +23,7 @@ import type { Db } from "../store/open.ts";
 import {
   addRelease,
   changeRelease,
+  dropDraft,
   findRelease,
   listReleases,
   type RolloutCounts,
@@ -150,9 +152,35 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       return shown(context, changed);
     },
   );
+
+  app.delete(
+    "/releases/:id",
+    {
+      onRequest: administering,
+      config: { problems: ["CONFLICT"] },
+      schema: {
+        summary: "Delete a draft",
+        description: "With its artifact. What was published stays: yank it instead.",
+        params: ReleaseParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const row = await existing(context, request.params.id);
+      const dropped = await store.write(async (tx) => {
+        const draft = await dropDraft(tx, row.id);
+        if (draft !== undefined) await note(context, request, tx, "release.delete", draft);
+        return draft;
+      });
+      if (dropped === undefined) {
+        throw new HttpProblem("CONFLICT", "Only a draft can be deleted: yank what was published.");
+      }
+      return reply.code(204).send(null);
+    },
+  );
 };
 
-/** Writes down what was done to a release. */
+/** Audits an action on a release. */
 export const note = (
   context: HttpContext,
   request: FastifyRequest,

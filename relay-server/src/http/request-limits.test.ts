@@ -87,7 +87,7 @@ test("agents of a user, and their metadata, have a quota; what is removed makes 
   expect((await rest.call("POST", "/agents", theirs)).statusCode).toBe(201);
 });
 
-test("a page of agents with much metadata ends early and goes on by its cursor", async () => {
+test("a page of agents with much metadata ends early and continues with its cursor", async () => {
   await start({});
   const { user } = await rest.login();
   const metadata = JSON.stringify({ x: "x".repeat(8000) });

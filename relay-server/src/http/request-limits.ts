@@ -8,6 +8,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Credential } from "../control/credentials.ts";
 import { addressKey } from "../core/address.ts";
 import type { App, HttpContext } from "./context.ts";
+import { Pace } from "./pace.ts";
 import { HttpProblem } from "./problem.ts";
 import { Turns } from "./turns.ts";
 
@@ -33,6 +34,7 @@ type Check = (request: FastifyRequest) => Promise<void>;
 
 export class RequestLimits {
   readonly #turns: Turns;
+  readonly #pace: Pace;
   readonly #holders = new WeakMap<FastifyRequest, string>();
   readonly #ends = new WeakMap<FastifyRequest, () => void>();
   #holder: Check = async () => undefined;
@@ -41,7 +43,11 @@ export class RequestLimits {
   /** Counts for `app`, whose routes are registered after this. */
   constructor(app: App, context: HttpContext) {
     const { quotas, addressOf } = context;
-    this.#turns = new Turns(quotas.requestsAtOnce, quotas.requestsPerMinute);
+    this.#pace = new Pace(context.writeLinks);
+    this.#turns = new Turns(quotas.requestsAtOnce, quotas.requestsPerMinute, this.#pace);
+    app.addHook("onRequest", async ({ routeOptions }: FastifyRequest) => {
+      if (routeOptions.config.unlimited !== true) await this.#pace.next();
+    });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
       const check = (max: number, keyGenerator: (request: FastifyRequest) => string): Check => {
@@ -71,6 +77,9 @@ export class RequestLimits {
     app.addHook("onResponse", end);
     app.addHook("onRequestAbort", end);
   }
+
+  /** Yields to other requests in the middle of a long one. */
+  readonly pause = (): Promise<void> => this.#pace.next();
 
   /** Counts a request that needs no credentials, or whose credentials are no good. */
   countAnonymous(request: FastifyRequest): Promise<void> {

@@ -1,16 +1,19 @@
 /**
- * How long a request's body may take, and how many connections may be open on which no link is.
- * Uploads take as long as their bytes do (`streams`); any other body is 64 KiB at the most.
+ * How long a request may be idle, how long its body may take, and how many connections may be
+ * open on which no link is. Uploads take as long as their bytes do (`streams`); any other body is
+ * 64 KiB at the most.
  */
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { endWithProblem, HttpProblem } from "./problem.ts";
 
+/** A connection that is idle for this long while a request is answered is closed. */
+const IDLE_TIMEOUT_MS = 60_000;
 /** 64 KiB at 2 KB/s. */
 const BODY_TIMEOUT_MS = 30_000;
 /**
- * About 65 MB of idle sockets; a fleet that comes back at once has links, which are not counted.
+ * About 65 MB of idle sockets; a fleet that reconnects at once has links, which are not counted.
  */
 const MAX_CONNECTIONS = 16_384;
 
@@ -35,11 +38,24 @@ const tooSlow = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "The body took too long to arrive.");
 
 /**
+ * From the first request on; before it, node's `headersTimeout` closes silent connections. A timer
+ * from the start of the connection would stay with a link, and cost time at each of its messages.
+ */
+export const limitIdleness = (server: Server): void => {
+  server.headersTimeout = IDLE_TIMEOUT_MS;
+  server.on("request", ({ socket }: IncomingMessage) => socket.setTimeout(IDLE_TIMEOUT_MS));
+};
+
+/**
  * Over the cap, the connection that has been open longest without becoming a link is closed, so one
- * host that holds silent connections keeps nobody else out. Links have limits of their own.
+ * host that holds silent connections does not lock out others. Links have their own limits.
  */
 export const limitConnections = (server: Server, max = MAX_CONNECTIONS): void => {
   const open = new Set<Socket>();
+  // One for all, and not of a link: a closure each would be kept ten thousand times.
+  function forget(this: Socket): void {
+    open.delete(this);
+  }
   const begins = "secureConnection" in server ? "secureConnection" : "connection";
   server.on(begins, (socket: Socket) => {
     if (open.size >= max) {
@@ -48,7 +64,10 @@ export const limitConnections = (server: Server, max = MAX_CONNECTIONS): void =>
       oldest?.destroy();
     }
     open.add(socket);
-    socket.once("close", () => open.delete(socket));
+    socket.on("close", forget);
   });
-  server.on("upgrade", (_request, socket: Socket) => open.delete(socket));
+  server.on("upgrade", (_request, socket: Socket) => {
+    open.delete(socket);
+    socket.off("close", forget);
+  });
 };

@@ -1,13 +1,14 @@
 /** Whoever opens connections and dawdles holds them for a bounded time, over https as over http. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLog } from "../log.ts";
 import { buildApp } from "./app.ts";
 import { type Rest, startRest } from "./harness.ts";
+import { limitPipelining } from "./pipelining.ts";
 import { limitBodies, limitConnections } from "./slow-bodies.ts";
 
 let rest: Rest;
@@ -63,6 +64,36 @@ test("so many connections may be open that are no links; one more closes the old
   server.close();
 });
 
+test("of one connection eight requests may wait; one more ends it, and nothing of it is worked on", async () => {
+  const held: ServerResponse[] = [];
+  const server = createServer((_request, response) => held.push(response));
+  limitPipelining(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  const refused = await hear(port, request.repeat(100));
+  expect(refused).toMatch(/^HTTP\/1.1 429 .*"RATE_LIMITED"/s);
+  expect(held).toHaveLength(8);
+  const kept = connect(port, "127.0.0.1");
+  for (let round = 0; round < 2; round++) {
+    held.length = 0;
+    kept.write(request.repeat(8));
+    await vi.waitFor(() => expect(held).toHaveLength(8));
+    for (const response of held) response.end("ok");
+    await vi.waitFor(() => expect(held.every(({ closed }) => closed)).toBe(true));
+  }
+  expect(kept.destroyed).toBe(false);
+  kept.destroy();
+  server.close();
+});
+
+test("a relay ends a connection that sends many requests at once", async () => {
+  await rest.app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = rest.app.addresses()[0] as { port: number };
+  const many = "GET /api/v1/auth/config HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+  expect(await hear(port, many)).toMatch(/^HTTP\/1.1 429 .*send the next when one is answered/s);
+});
+
 test("two Host headers are 400", async () => {
   await rest.app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = rest.app.addresses()[0] as { port: number };
@@ -73,11 +104,20 @@ test("two Host headers are 400", async () => {
   expect(answer).toMatch(/^HTTP\/1.1 400 .*one Host header/s);
 });
 
-test("a silent connection and a slow request have an end, on a server of one's own too", async () => {
+test("a silent connection and a slow request are ended, on a custom server too", async () => {
   const own = buildApp(rest.context, createLog("silent"), (listener) => createServer(listener));
   for (const { server } of [rest.app, own]) {
-    expect(server.timeout).toBe(60_000);
+    expect(server.headersTimeout).toBe(60_000);
+    expect(server.timeout).toBe(0); // or links would have a timer that they do not need
     expect(server.requestTimeout).toBe(3_600_000);
   }
+  let timeout: number | undefined;
+  own.server.on("request", ({ socket }) => {
+    timeout = socket.timeout;
+  });
+  await own.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = own.addresses()[0] as { port: number };
+  await hear(port, "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  expect(timeout).toBe(60_000);
   await own.close();
 });

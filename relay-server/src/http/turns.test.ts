@@ -1,11 +1,12 @@
 /** How many requests of one user are worked on at a time. */
 import { expect, test } from "vitest";
+import { Pace } from "./pace.ts";
 import { Turns } from "./turns.ts";
 
 const pass = () => new Promise((resolve) => setImmediate(resolve));
 
 test("so many at a time for each user, then one for each that ends", async () => {
-  const turns = new Turns(2, 10);
+  const turns = new Turns(2, 10, new Pace());
   const ends: (() => void)[] = [];
   const take = (user: string) => turns.take(user).then((end) => ends.push(end as () => void));
   for (let i = 0; i < 5; i++) take("ann");
@@ -24,7 +25,7 @@ test("so many at a time for each user, then one for each that ends", async () =>
 });
 
 test("a turn begins in a turn of the event loop of its own", async () => {
-  const turns = new Turns(1, 10);
+  const turns = new Turns(1, 10, new Pace());
   let other = false;
   setImmediate(() => {
     other = true;
@@ -35,7 +36,7 @@ test("a turn begins in a turn of the event loop of its own", async () => {
 });
 
 test("so many wait, and one more is refused", async () => {
-  const turns = new Turns(1, 1);
+  const turns = new Turns(1, 1, new Pace());
   const end = await turns.take("ann");
   const waiting = turns.take("ann");
   expect(await turns.take("ann")).toBeNull();

@@ -1,7 +1,5 @@
-/**
- * Requests of one user, a few at a time. Work on the store blocks the relay's thread, so each turn
- * begins in a turn of the event loop of its own: messages and other users come in between.
- */
+/** Requests of one user, a few at a time: the others wait for them, and other users do not. */
+import type { Pace } from "./pace.ts";
 
 interface Line {
   working: number;
@@ -11,9 +9,11 @@ interface Line {
 export class Turns {
   readonly #atOnce: number;
   readonly #maxWaiting: number;
+  readonly #pace: Pace;
   readonly #lines = new Map<string, Line>();
 
-  constructor(atOnce: number, maxWaiting: number) {
+  constructor(atOnce: number, maxWaiting: number, pace: Pace) {
+    this.#pace = pace;
     this.#atOnce = atOnce;
     this.#maxWaiting = maxWaiting;
   }
@@ -32,7 +32,7 @@ export class Turns {
       const { waiting } = line;
       await new Promise<void>((resolve) => waiting.push(resolve));
     }
-    await new Promise((resolve) => setImmediate(resolve));
+    await this.#pace.next();
     const taken = line;
     let over = false;
     return () => {

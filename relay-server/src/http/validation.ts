@@ -16,11 +16,13 @@ export class InvalidRequest extends Error {
 }
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const check = Compile(schema);
+  const compile = () => Compile(schema);
+  let check: ReturnType<typeof compile> | undefined;
   const part = httpPart ?? "body";
   return (given: unknown) => {
     // Only bodies have types of their own; everything else arrives as text.
     const value = part === "body" ? given : Value.Convert(schema, given);
+    check ??= compile(); // when it is first needed, as serialization.ts
     if (check.Check(value)) return { value };
     const errors = check.Errors(value).map((error) => ({
       path: error.instancePath,

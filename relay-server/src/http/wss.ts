@@ -14,7 +14,7 @@ export const upgradeRoute = (app: App): void => {
       config: { problems: ["UPGRADE_REQUIRED"] },
       schema: {
         summary: "The link of agents and clients: a WebSocket",
-        description: "What is said on it stands in /api/asyncapi.json.",
+        description: "The messages are described in /api/asyncapi.json.",
         response: { 101: Type.Null({ description: "To a request that asks for the upgrade." }) },
       },
     },

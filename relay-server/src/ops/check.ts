@@ -1,5 +1,5 @@
 /**
- * `check`: what could keep a relay from starting or from keeping what it is told, each with its
+ * `check`: everything that could keep a relay from starting or lose its data, each with its
  * fix.
  */
 import { X509Certificate } from "node:crypto";

@@ -164,7 +164,7 @@ const addResets = (user: Command): void => {
 
 const addUnlock = (program: Command): void => {
   withData(program.command("unlock"))
-    .description("lift the lock-out of an address or a user name, also of a relay that runs")
+    .description("lift the lockout of an address or a user name, also of a relay that runs")
     .argument("<address|name>", "as the refusal says it")
     .addHelpText(
       "after",

@@ -39,7 +39,7 @@ const logIn = async (address: string, username = "ada", password = PASSWORD) => 
   return { status: answer.status, body: await answer.json() };
 };
 
-test("a locked address is told what is locked, for how long and who can help, and is unlocked", async () => {
+test("a locked address learns what is locked, for how long and who can help, and is unlocked", async () => {
   for (let i = 0; i < 5; i += 1) await logIn("192.0.2.7", "nobody", "wrong password");
   const locked = await logIn("192.0.2.7");
   expect(locked.status).toBe(429);

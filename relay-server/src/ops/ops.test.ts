@@ -244,7 +244,7 @@ test("passwords and second factors are reset, and names unlocked, by command", a
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
 });
 
-test("a container is restarted where the relay does not answer, not where its store is away", () => {
+test("a container is restarted if the relay does not answer, but not if its store is unavailable", () => {
   const file = readFileSync(join(import.meta.dirname, "../../deploy/Containerfile"), "utf8");
   const check = /^HEALTHCHECK .*\n +CMD (.*)$/m.exec(file)?.[1];
   expect(check).toContain("/health/live'");

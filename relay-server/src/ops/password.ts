@@ -8,7 +8,7 @@ export interface PasswordStreams {
 }
 
 /**
- * Reads it to the end, one line end removed; a person at a terminal is told that it is waited for.
+ * Reads it to the end and removes one line end; at a terminal it prompts first.
  * Rejects with a Failure where `--password-stdin` was not given.
  */
 export const readPassword = async (

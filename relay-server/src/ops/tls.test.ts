@@ -80,7 +80,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     };
   };
 
-  test("a reload takes up the new pair for new connections, and open links live on", async () => {
+  test("a reload uses the new pair for new connections, and open links continue", async () => {
     expect(server.url).toMatch(/^https:/);
     const link = await openLink();
     expect(await met()).toBe("first");
@@ -91,7 +91,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     link.close();
   });
 
-  test("changed files are noticed without being told", async () => {
+  test("changed files are noticed without a signal", async () => {
     install("second");
     while ((await met()) !== "second") await new Promise((resolve) => setTimeout(resolve, 100));
   });

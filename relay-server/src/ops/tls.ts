@@ -20,14 +20,14 @@ export interface TlsFiles {
 }
 
 export interface Tls {
-  /** An https server with the certificate as it stands; it gets the later ones too. */
+  /** An https server with the current certificate; it gets later ones too. */
   serve(listener: RequestListener): Server;
-  /** Reads the files again; logs and keeps what it has where they do not fit each other. */
+  /** Reads the files again; if they do not match, logs that and keeps the old ones. */
   reload(): void;
   stop(): void;
 }
 
-/** Reads the files and watches them. Throws a Failure that says what is wrong with them. */
+/** Reads the files and watches them. Throws a Failure with the reason if they are unusable. */
 export const openTls = (files: TlsFiles, log: Pick<Logger, "info" | "error">): Tls => {
   let pair = readPair(files);
   const servers: Server[] = [];

@@ -1,4 +1,4 @@
-/** `user ...` and `unlock`: people, for whoever holds the data folder. */
+/** `user ...` and `unlock`: user management for the owner of the data folder. */
 import { isIP } from "node:net";
 import { userProblem } from "../control/account.ts";
 import { type DataOptions, openData } from "../control/data-dir.ts";
@@ -59,7 +59,7 @@ export const listUsers = async (options: DataOptions): Promise<ListedUser[]> => 
 
 /**
  * Disables a user, or enables one again. A relay that runs on the same store ends the user's links
- * within a second. Rejects with a Failure for a name that nobody has, and for the last admin.
+ * within a second. Rejects with a Failure for an unknown name, and for the last admin.
  */
 export const setDisabled = (options: DataOptions, username: string, disabled: boolean) =>
   changeByName(options, username, { disabled });
@@ -99,7 +99,7 @@ export const unlock = async (options: DataOptions, subject: string): Promise<Unl
     return await store.write(async (tx) => {
       const user = await findByName(tx, subject);
       if (address === null && user === undefined) {
-        throw new Failure("refused", `${subject} is no address, and there is no such user`);
+        throw new Failure("refused", `${subject} is neither an IP address nor a user name`);
       }
       const nowMs = Date.now();
       if (user !== undefined) {
@@ -126,12 +126,10 @@ const changeByName = async (
   try {
     const user = await findByName(store.db, username);
     if (user === undefined) throw new Failure("refused", `there is no user ${username}`);
+    // A relay that runs on the store reads the notice.
     const result = await administer({ store, secrets, nowMs: Date.now }, null, user.id, change);
     if (result === "last_admin") {
       throw new Failure("refused", `${username} is the last admin: make another one first`);
-    }
-    if (change.password !== undefined) {
-      await store.write((tx) => postNotice(tx, "end_clients", user.id, Date.now()));
     }
   } finally {
     await store.close();

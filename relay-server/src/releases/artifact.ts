@@ -1,4 +1,4 @@
-/** An artifact on its way out: which bytes a Range asks for, and those bytes part by part. */
+/** Sends an artifact: which bytes a Range asks for, and those bytes part by part. */
 import { Readable } from "node:stream";
 import type { Db } from "../store/open.ts";
 import { PART_BYTES, readPart } from "../store/uploads.ts";
@@ -11,7 +11,8 @@ export interface ByteRange {
 
 /**
  * What a Range header asks for (RFC 9110 section 14): one range; `null` where it asks for nothing
- * or for several, which is answered with the whole; "unsatisfiable" where it lies outside.
+ * or for several, which is answered with the whole; "unsatisfiable" where it is outside of the
+ * artifact.
  */
 export const readRange = (
   header: string | undefined,

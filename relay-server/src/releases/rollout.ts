@@ -13,8 +13,8 @@ const BUCKETS = 10_000;
 export const isOrderable = (text: string): boolean => isVersionText(text) && valid(text) !== null;
 
 /**
- * The release to offer, or null. `agentId` null is a person who asks: people see what is published,
- * however far it is rolled out.
+ * The release to offer, or null. `agentId` null: a user asks; users see every published
+ * release, whatever its rollout.
  */
 export const releaseFor = (
   published: readonly ReleaseRow[],

@@ -1,6 +1,6 @@
 /**
  * Takes an artifact as it streams in: parts go to the store, never the whole into memory. The
- * release names them only once size, hash and signature were seen to be right.
+ * release refers to them only once size, hash and signature are verified.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -21,8 +21,8 @@ interface Received {
 }
 
 /**
- * Reads `body` to its end and gives it to a draft; `note` then writes that down in the same
- * transaction. Rejects where the sender goes away.
+ * Reads `body` to its end and attaches it to a draft; `note` then records that in the same
+ * transaction. Rejects if the sender disconnects.
  */
 export const receiveArtifact = async (
   context: Pick<ControlContext, "store" | "nowMs">,

@@ -2,9 +2,10 @@
 import { sql } from "kysely";
 import type { Db } from "./open.ts";
 import type { Position } from "./position.ts";
+import { prepared } from "./prepared.ts";
 import type { AgentRow } from "./tables.ts";
 
-/** Adds an agent; false where the identifier is taken, whoever has it. */
+/** Adds an agent; false where the identifier is taken by any user. */
 export const addAgent = async (
   db: Db,
   agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at">,
@@ -18,7 +19,7 @@ export const addAgent = async (
   return added !== undefined;
 };
 
-/** An agent of this user; undefined also where it is somebody else's. */
+/** An agent of this user; undefined also where it belongs to another user. */
 export const findAgent = (db: Db, userId: string, agentId: string): Promise<AgentRow | undefined> =>
   db
     .selectFrom("agents")
@@ -48,15 +49,15 @@ export const agentBytes = async (db: Db, userId: string, exceptId: string): Prom
   return Number(bytes);
 };
 
-/** The user that an agent belongs to, or null where there is no such agent. */
+/** The user that an agent belongs to, or null where the agent does not exist. */
 export const ownerOf = async (db: Db, agentId: string): Promise<string | null> => {
-  const row = await db
-    .selectFrom("agents")
-    .select("user_id")
-    .where("agent_id", "=", agentId)
-    .executeTakeFirst();
+  const [row] = await ownerByAgent(db, { agentId });
   return row?.user_id ?? null;
 };
+
+const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom("agents").select("user_id").where("agent_id", "=", agentId),
+);
 
 /** Which agents; what is absent does not matter. */
 export interface AgentFilter {
@@ -68,7 +69,7 @@ export interface AgentFilter {
 }
 
 /** Where an agent stands in its owner's list. */
-export type AgentPlace = Pick<AgentRow, "agent_id" | "created_at">;
+export type AgentPlace = Pick<AgentRow, "agent_id" | "created_at" | "node">;
 
 /**
  * The places of up to `limit` agents of a user, oldest first; no more is read than the index has.
@@ -82,7 +83,7 @@ export const listAgents = (
 ): Promise<AgentPlace[]> => {
   let query = db
     .selectFrom("agents")
-    .select(["agent_id", "created_at"])
+    .select(["agent_id", "created_at", "node"])
     .where("user_id", "=", userId);
   for (const [column, prefix] of [
     ["name", filter.name],
@@ -107,7 +108,7 @@ export const listAgents = (
   return query.orderBy("created_at").orderBy("agent_id").limit(limit).execute();
 };
 
-/** These agents of a user, by identifier; whoever was removed meanwhile is missing. */
+/** These agents of a user, by identifier; agents removed meanwhile are missing. */
 export const findAgents = async (
   db: Db,
   userId: string,
@@ -149,22 +150,61 @@ export const removeAgent = async (db: Db, userId: string, agentId: string): Prom
   return removed !== undefined;
 };
 
-/** Writes when an agent came or went, and what it said of itself when it came. */
+/** Whether an agent has its link on this node of several. */
+export interface Place {
+  readonly node: string;
+  readonly online: boolean;
+}
+
+/** Writes when an agent connected or disconnected, and its report at login. */
 export const writeSighting = async (
   db: Db,
   agentId: string,
   atMs: number,
   report: { readonly runtime: string | null; readonly firmwareVersion: string | null } | null,
+  place: Place | null = null,
 ): Promise<void> => {
-  const said =
-    report === null ? {} : { runtime: report.runtime, firmware_version: report.firmwareVersion };
-  await db
+  if (report === null) await noteGone(db, { agentId, atMs });
+  else await noteSeen(db, { agentId, atMs, ...report });
+  if (place !== null) await (place.online ? noteCame : noteWent)(db, { agentId, node: place.node });
+};
+
+interface Gone {
+  readonly agentId: string;
+  readonly atMs: number;
+}
+interface Seen extends Gone {
+  readonly runtime: string | null;
+  readonly firmwareVersion: string | null;
+}
+
+const sighting = (db: Db, { agentId, atMs }: Gone) =>
+  db
     .updateTable("agents")
     .set((of) => ({
       // Another node may have seen it later already.
       last_seen: of.case().when("last_seen", ">", atMs).then(of.ref("last_seen")).else(atMs).end(),
-      ...said,
     }))
+    .where("agent_id", "=", agentId);
+
+const noteGone = prepared((db, gone: Gone) => sighting(db, gone));
+const noteSeen = prepared((db, seen: Seen) =>
+  sighting(db, seen).set({ runtime: seen.runtime, firmware_version: seen.firmwareVersion }),
+);
+
+interface Held {
+  readonly agentId: string;
+  readonly node: string;
+}
+
+const noteCame = prepared((db, { agentId, node }: Held) =>
+  db.updateTable("agents").set({ node }).where("agent_id", "=", agentId),
+);
+/** It may have come to another node before this is written. */
+const noteWent = prepared((db, { agentId, node }: Held) =>
+  db
+    .updateTable("agents")
+    .set({ node: null })
     .where("agent_id", "=", agentId)
-    .execute();
-};
+    .where("node", "=", node),
+);

@@ -9,7 +9,7 @@ import type { Position } from "./position.ts";
 import type { AuditRow } from "./tables.ts";
 
 export interface Act {
-  /** The user who did it; null: whoever holds the data folder, by command. */
+  /** The user who did it; null: a command run on the data folder. */
   readonly actorId: string | null;
   readonly action: AuditAction;
   /** The identifier of what it was done to: a user's, an agent's or a release's. */
@@ -27,7 +27,7 @@ export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> =>
       id: randomUUID(),
       at: nowMs,
       actor_id: actorId,
-      // The name as it is now: the user may be gone when somebody reads this.
+      // The name as it is now: the user may be deleted before this is read.
       actor:
         actorId === null
           ? null
@@ -68,7 +68,7 @@ export const listActs = (
  * Forgets entries from before `beforeMs`, and of each actor all that are older than the newest
  * `kept`.
  */
-export const trimActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
+export const forgetActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
   await db.deleteFrom("audit").where("at", "<", beforeMs).execute();
   const busy = await db
     .selectFrom("audit")

@@ -1,8 +1,8 @@
 /**
  * Group commit: work that arrives in one turn of the event loop, or while a transaction runs,
- * shares the next one, and so one flush of the disk. A fleet that comes back at once asks for a
- * session each; flushed one by one, 5,000 of them held the loop of a slow disk for a quarter of a
- * minute.
+ * shares the next one, and so one flush of the disk. When a fleet reconnects at once, each
+ * device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a slow
+ * disk.
  */
 import { type Kysely, sql } from "kysely";
 import type { Tables } from "./tables.ts";
@@ -29,7 +29,9 @@ interface Job {
 /** Commits some jobs in one transaction and settles them. Rejects where none of them could be. */
 type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<void>;
 
-const groupCommit = (db: Kysely<Tables>, max: number, commit: Commit): Write => {
+/** A Write over one engine. Work that throws undoes its own changes only. */
+export const groupCommit = (db: Kysely<Tables>, engine: keyof typeof MAX_TOGETHER): Write => {
+  const max = MAX_TOGETHER[engine];
   const waiting: Job[] = [];
   let running = false;
   const run = async (): Promise<void> => {
@@ -38,9 +40,9 @@ const groupCommit = (db: Kysely<Tables>, max: number, commit: Commit): Write => 
       await nextTurn(); // node:sqlite never lets the loop turn, so nothing else would gather
       const jobs = waiting.splice(0, max);
       try {
-        await commit(db, jobs);
+        await commitJobs(db, jobs);
       } catch (error) {
-        // Whoever came meanwhile would wait for the same answer as long again.
+        // Writes that arrived meanwhile would wait as long again for the same answer.
         const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
         for (const job of refused) job.reject(error);
       }
@@ -56,9 +58,22 @@ const groupCommit = (db: Kysely<Tables>, max: number, commit: Commit): Write => 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A Write over SQLite. Work that throws undoes its own changes only. */
-export const sqliteGroupCommit = (db: Kysely<Tables>): Write =>
-  groupCommit(db, MAX_TOGETHER.sqlite, commitApart);
+/**
+ * Savepoints would cost two statements a job, on PostgreSQL two round trips, and work seldom
+ * throws, so they come in where some did; where transactions met in a deadlock, each job gets one
+ * of its own.
+ */
+const commitJobs: Commit = async (db, jobs) => {
+  const ways = jobs.length === 1 ? [commitEach] : [commitTogether, commitApart, commitEach];
+  for (const commit of ways) {
+    try {
+      await commit(db, jobs);
+      return;
+    } catch (error) {
+      if (commit === commitEach || unavailability(error) !== null) throw error;
+    }
+  }
+};
 
 /** One transaction, with savepoints around each job. */
 const commitApart: Commit = async (db, jobs) => {
@@ -77,31 +92,13 @@ const attempt = async (tx: Kysely<Tables>, job: Job): Promise<() => void> => {
     await sql`release savepoint job`.execute(tx);
     return () => job.resolve(value as never);
   } catch (error) {
-    // After a full or broken disk SQLite has undone the whole transaction: nothing of it goes on.
+    // After a full or broken disk SQLite has rolled back the whole transaction.
     if (unavailability(error) !== null || mayRunAgain(error)) throw error;
     await sql`rollback to savepoint job`.execute(tx);
     await sql`release savepoint job`.execute(tx);
     return () => job.reject(error);
   }
 };
-
-/**
- * A Write over PostgreSQL. Savepoints would cost two round trips a job, and work seldom throws, so
- * they come in where some did; where transactions met in a deadlock, each job gets one of its own.
- */
-export const postgresGroupCommit = (db: Kysely<Tables>): Write =>
-  groupCommit(db, MAX_TOGETHER.postgres, async (_, jobs) => {
-    for (const commit of jobs.length === 1
-      ? [commitEach]
-      : [commitTogether, commitApart, commitEach]) {
-      try {
-        await commit(db, jobs);
-        return;
-      } catch (error) {
-        if (commit === commitEach || unavailability(error) !== null) throw error;
-      }
-    }
-  });
 
 const commitTogether: Commit = async (db, jobs) => {
   const values = await db.transaction().execute(async (tx) => {

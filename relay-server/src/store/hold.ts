@@ -1,12 +1,14 @@
 /** Locks by name, where rows alone cannot keep two transactions apart. */
-import { PostgresAdapter, sql } from "kysely";
+import { CompiledQuery, PostgresAdapter } from "kysely";
 import type { Db } from "./open.ts";
 
+const LOCK = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
+
 /**
- * Until the transaction ends, nobody else gets past this with the same name: neither here nor on
+ * Until the transaction ends, no other caller passes this with the same name: neither here nor on
  * another node. SQLite has one writer at a time, so there it has nothing to do.
  */
 export const hold = async (tx: Db, name: string): Promise<void> => {
   if (!(tx.getExecutor().adapter instanceof PostgresAdapter)) return;
-  await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx);
+  await tx.executeQuery(CompiledQuery.raw(LOCK, [name]));
 };

@@ -75,7 +75,7 @@ export const trimIdempotent = async (
     .execute();
 };
 
-/** Forgets everybody's keys from before `beforeMs`. */
+/** Deletes all keys from before `beforeMs`. */
 export const forgetIdempotent = async (db: Db, beforeMs: number): Promise<void> => {
   await db.deleteFrom("idempotency").where("created_at", "<", beforeMs).execute();
 };

@@ -1,4 +1,4 @@
-/** What in the store hangs on the master key, read and written anew inside one transaction. */
+/** Everything in the store that depends on the master key, rewritten in one transaction. */
 import type { Db } from "./open.ts";
 import type { TokenRow } from "./tables.ts";
 
@@ -32,7 +32,7 @@ export const dropUnreadable = async (tx: Db): Promise<number> => {
   return codes.length;
 };
 
-/** Replaces the check; false where it is no longer the old one: somebody else was quicker. */
+/** Replaces the check; false where it is no longer the old one: another rotation was faster. */
 export const replaceKeyCheck = async (tx: Db, old: string, fresh: string): Promise<boolean> => {
   const replaced = await tx
     .updateTable("settings")

@@ -1,17 +1,17 @@
 /**
- * One relay per embedded store: presence, lock-outs and takeovers live in one process, so a second
+ * One relay per embedded store: presence, lockouts and takeovers live in one process, so a second
  * one on the same store would split them. The lock is SQLite's own, held on an empty database
- * beside the store: the kernel lets go of it with the process, however that ends, so a crash leaves
- * none behind, and commands that work on the store itself do not meet it.
+ * beside the store: the kernel releases it with the process, however that ends, so a crash leaves
+ * none behind, and commands that work on the store itself are not affected by it.
  */
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** SQLite's result code where somebody else has the lock. */
+/** SQLite's result code where another process has the lock. */
 const SQLITE_BUSY = 5;
 
 export interface StoreLock {
-  /** Lets go. */
+  /** Releases the lock. */
   release(): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Brings a store to the newest migration, in one transaction: a start that dies in the middle
+ * Brings a store to the newest migration, in one transaction: a start that is interrupted
  * leaves the old shape. Kysely's own Migrator is not used because it looks for its table in every
  * schema of a PostgreSQL database, so that two relays in one database would disturb each other.
  */

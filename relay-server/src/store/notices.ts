@@ -1,25 +1,70 @@
 /**
- * What a command tells every relay that runs on this store, because it concerns what they hold in
- * memory: `unlock` lifts the lock-out of an address or a user name, `end_clients` ends the links of
- * a user's clients.
+ * What every relay that runs on this store has to do, because it concerns what they hold in memory:
+ * end links that a rotation, a deletion, a logout or a command has revoked, lift a lockout. Posted
+ * in the transaction that makes it true; each relay reads them every second
+ * (control/notice-board.ts).
  */
-import { randomUUID } from "node:crypto";
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";
 
+export type Notice = Pick<NoticeRow, "seq" | "kind" | "subject">;
+
+/** Bounds one statement: engines limit their parameters. */
+const MAX_TOGETHER = 500;
+
+/** Call it inside the transaction, and hand the answer to `links.act` after it. */
 export const postNotice = async (
-  db: Db,
-  kind: NoticeRow["kind"],
+  tx: Db,
+  kind: Notice["kind"],
   subject: string,
   nowMs: number,
-): Promise<void> => {
-  await db.insertInto("notices").values({ id: randomUUID(), kind, subject, at: nowMs }).execute();
+): Promise<Notice> => {
+  const [notice] = await postNotices(tx, kind, [subject], nowMs);
+  return notice as Notice;
 };
 
-export const listNotices = (db: Db): Promise<NoticeRow[]> =>
-  db.selectFrom("notices").selectAll().orderBy("at").execute();
+export const postNotices = async (
+  tx: Db,
+  kind: Notice["kind"],
+  subjects: readonly string[],
+  nowMs: number,
+): Promise<Notice[]> => {
+  const posted: Notice[] = [];
+  for (let at = 0; at < subjects.length; at += MAX_TOGETHER) {
+    const rows = subjects
+      .slice(at, at + MAX_TOGETHER)
+      .map((subject) => ({ kind, subject, at: nowMs }));
+    posted.push(
+      ...(await tx
+        .insertInto("notices")
+        .values(rows)
+        .returning(["seq", "kind", "subject"])
+        .execute()),
+    );
+  }
+  return posted;
+};
 
-/** Forgets notices from before `beforeMs`; whoever runs has read them long since. */
+/** Of a higher number than `after`, in their order. */
+export const listNotices = (db: Db, after: number, limit: number): Promise<Notice[]> =>
+  db
+    .selectFrom("notices")
+    .select(["seq", "kind", "subject"])
+    .where("seq", ">", after)
+    .orderBy("seq")
+    .limit(limit)
+    .execute();
+
+/** The highest number so far; 0 before the first. */
+export const lastNotice = async (db: Db): Promise<number> => {
+  const { last } = await db
+    .selectFrom("notices")
+    .select((of) => of.fn.max("seq").as("last"))
+    .executeTakeFirstOrThrow();
+  return Number(last ?? 0);
+};
+
+/** Deletes notices from before `beforeMs`; running nodes have read them long since. */
 export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => {
   await db.deleteFrom("notices").where("at", "<", beforeMs).execute();
 };

@@ -1,7 +1,7 @@
 /** Opens a store: embedded (one SQLite file) or PostgreSQL, brought to the newest migration. */
 import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
-import { postgresGroupCommit, sqliteGroupCommit, type Write } from "./group-commit.ts";
+import { groupCommit, type Write } from "./group-commit.ts";
 import { storeHealth } from "./health.ts";
 import { migrate } from "./migrate.ts";
 import { PATIENT, type Patience, PROMPT, postgresDialect } from "./postgres.ts";
@@ -20,7 +20,7 @@ export interface Store {
   readonly db: Db;
   /** For changes that belong together, and for those that come in crowds. */
   readonly write: Write;
-  /** For what nobody waits for and may go through whole tables. */
+  /** For background work that may scan whole tables. */
   readonly patient: Db;
   /** Whether it takes new work: it can be read and, after a write has failed, written. */
   isReady(): Promise<boolean>;
@@ -31,7 +31,7 @@ export interface Store {
 export class StoreMissing extends Error {}
 
 /**
- * Opens the store, making an empty one where `create` says so.
+ * Opens the store, creating an empty one where `create` is set.
  * Rejects with StoreMissing, or with the engine's own error where it cannot be reached.
  */
 export const openStore = async (location: StoreLocation, create: boolean): Promise<Store> => {
@@ -49,8 +49,7 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
     await close();
     throw error;
   }
-  const commit = location.engine === "sqlite" ? sqliteGroupCommit(db) : postgresGroupCommit(db);
-  return { db, patient, ...storeHealth(db, commit), close };
+  return { db, patient, ...storeHealth(db, groupCommit(db, location.engine)), close };
 };
 
 const connect = (location: StoreLocation): Pick<Store, "db" | "patient"> => {

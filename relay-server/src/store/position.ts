@@ -2,6 +2,6 @@
 export interface Position {
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** Tells apart what came in the same millisecond. */
+  /** Orders rows of the same millisecond. */
   readonly id: string;
 }

@@ -1,7 +1,6 @@
 /**
  * PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. Every
- * wait for the database ends: one that has gone away, stands still or restarts is a
- * `StoreUnavailable`.
+ * wait is bounded: a database that is unreachable, frozen or restarting is a `StoreUnavailable`.
  */
 import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
@@ -12,22 +11,22 @@ const INT8 = 20; // the type's OID; times fit a double, so text is not needed
 
 /** How patiently a pool waits, in milliseconds. */
 export interface Patience {
-  /** A database that was asked and said nothing at all for so long is taken for gone. */
+  /** A database that has not responded at all for this long counts as gone. */
   readonly silence: number;
-  /** Of one statement, however well the others fare: it may wait for a lock. */
+  /** The limit of one statement, whatever the others do: it may wait for a lock. */
   readonly statement: number;
   readonly connections: number;
 }
 
 /** For what somebody waits for: the 503 has to be there within two seconds. */
-export const PROMPT: Patience = { silence: 1500, statement: 10_000, connections: 10 };
+export const PROMPT: Patience = { silence: 1200, statement: 10_000, connections: 10 };
 /** For migrations, retention and commands, whose single statements may go through a whole table. */
 export const PATIENT: Patience = { silence: 600_000, statement: 600_000, connections: 1 };
 /**
  * A connection that could not be made by then is given up, so that its place in the pool is free.
  */
 const CONNECT_MS = 3000;
-/** How long a pool's connections may take to say goodbye. */
+/** How long a pool's connections may take to close. */
 const CLOSE_MS = 1000;
 
 /**
@@ -59,10 +58,13 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
           : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
-  /** When the database last said anything; to be given an idle connection is no sign of it. */
+  /** When the database last responded; getting an idle connection is no sign of that. */
   let heardMs = 0;
+  /** The database counts as down: until it responds, other queries fail at once, not by timeout. */
+  let gone = false;
   const heard = <T>(value: T): T => {
     heardMs = performance.now();
+    gone = false;
     return value;
   };
   const open = new Set<pg.PoolClient>();
@@ -72,12 +74,12 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
     client.on("error", () => undefined);
   });
   pool.on("remove", (client) => open.delete(client));
-  // An idle connection was lost, as when PostgreSQL restarts. The pool has let go of it already,
-  // and makes another for the next query, which says what is wrong if anything still is.
+  // An idle connection was lost, as when PostgreSQL restarts. The pool has dropped it already,
+  // and makes another for the next query, which reports any remaining problem.
   pool.on("error", () => undefined);
 
   /**
-   * A statement that says nothing may wait for somebody's lock: whether PostgreSQL lives is asked
+   * A silent statement may wait for a lock: whether PostgreSQL responds is checked
    * apart.
    */
   let probing = false;
@@ -90,7 +92,7 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
       await client.connect();
       heard(await client.query("select 1"));
     } catch {
-      // Then it stays silent, and whoever waits is told so in time.
+      // Then it stays silent, and waiting queries fail in time.
     } finally {
       probing = false;
       streamOf(client).destroy();
@@ -114,7 +116,8 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
           timer = setTimeout(lookSoon, suspicious ? left : left - patience.silence / 2);
           return;
         }
-        reject(new StoreUnavailable(new Error("PostgreSQL does not answer")));
+        gone = performance.now() - Math.max(heardMs, startedMs) >= patience.silence;
+        reject(silent());
         giveUp();
       };
       // First whatever has arrived while this process was busy: the silence may have been its own.
@@ -132,6 +135,10 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
     });
 
   const connect = async () => {
+    if (gone) {
+      void probe();
+      throw silent();
+    }
     const connecting = pool.connect();
     let late = false;
     connecting.then(
@@ -168,6 +175,9 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
   return { connect, end, options: pool.options } as unknown as PostgresPool;
 };
 
+const silent = (): StoreUnavailable =>
+  new StoreUnavailable(new Error("PostgreSQL does not answer"));
+
 /** pg has no other way to end a connection whose server does not answer. */
 const streamOf = (client: pg.ClientBase): Duplex =>
   (client as unknown as { connection: { stream: Duplex } }).connection.stream;
@@ -182,7 +192,7 @@ const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
-  // Whatever does not come from the database says that it could not be asked.
+  // An error that the database did not send means that it could not be reached.
   const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;
   return passing ? new StoreUnavailable(error) : error;
 };

@@ -1,7 +1,9 @@
 /** Releases, and which agents were offered and confirmed them. */
 import type { Db } from "./open.ts";
 import type { Position } from "./position.ts";
+import { prepared } from "./prepared.ts";
 import type { ReleaseRow } from "./tables.ts";
+import { dropUpload } from "./uploads.ts";
 
 /** Adds a draft; false where runtime, channel and version are taken together. */
 export const addRelease = async (
@@ -85,7 +87,19 @@ export const changeRelease = (
     .returningAll()
     .executeTakeFirst();
 
-/** Notes that an agent was told of a release; the first time counts. */
+/** Removes a draft with what was uploaded for it; undefined where it is none any more. */
+export const dropDraft = async (db: Db, id: string): Promise<ReleaseRow | undefined> => {
+  const dropped = await db
+    .deleteFrom("releases")
+    .where("id", "=", id)
+    .where("status", "=", "draft")
+    .returningAll()
+    .executeTakeFirst();
+  if (dropped?.upload_id != null) await dropUpload(db, dropped.upload_id);
+  return dropped;
+};
+
+/** Records that an agent was offered a release; the first time counts. */
 export const noteOffer = async (
   db: Db,
   releaseId: string,
@@ -116,16 +130,20 @@ export const confirmOffers = async (
   version: string,
   nowMs: number,
 ): Promise<void> => {
-  await db
-    .updateTable("release_offers")
-    .set({ confirmed_at: nowMs })
-    .where("agent_id", "=", agentId)
-    .where("confirmed_at", "is", null)
-    .where("release_id", "in", (of) =>
-      of.selectFrom("releases").select("id").where("version", "=", version),
-    )
-    .execute();
+  await confirm(db, { agentId, version, nowMs });
 };
+
+const confirm = prepared(
+  (db, { agentId, version, nowMs }: { agentId: string; version: string; nowMs: number }) =>
+    db
+      .updateTable("release_offers")
+      .set({ confirmed_at: nowMs })
+      .where("agent_id", "=", agentId)
+      .where("confirmed_at", "is", null)
+      .where("release_id", "in", (of) =>
+        of.selectFrom("releases").select("id").where("version", "=", version),
+      ),
+);
 
 export interface RolloutCounts {
   readonly offered: number;

@@ -1,9 +1,9 @@
 /**
- * What the store forgets by itself, and after how long (docs/operations.md, "What the relay
- * forgets"): whatever people and devices do, it stays bounded.
+ * What is deleted from the store, and after how long (docs/operations.md, "Retention"):
+ * whatever users and devices do, it stays bounded.
  */
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
-import { trimActs } from "./audit.ts";
+import { forgetActs } from "./audit.ts";
 import { forgetIdempotent } from "./idempotency.ts";
 import { forgetNotices } from "./notices.ts";
 import type { Db } from "./open.ts";
@@ -12,11 +12,11 @@ import { forgetTokens } from "./tokens.ts";
 import { forgetUploads } from "./uploads.ts";
 
 const DAY_MS = 86_400_000;
-/** No upload takes that long; what is older and belongs to no release was left by a crash. */
+/** No upload takes that long; an older one that belongs to no release was left by a crash. */
 const UPLOAD_KEPT_MS = DAY_MS;
-/** A year's audit finds the whole of the year before it. */
+/** A month more than a year, so that a yearly audit need not be on time. */
 export const AUDIT_KEPT_MS = 400 * DAY_MS;
-/** Of each actor, so that nobody can push out what others did; about 3 MB. */
+/** Per actor, so that none can displace the entries of others; about 3 MB. */
 export const AUDIT_KEPT_PER_ACTOR = 10_000;
 
 /** Forgets what has been kept long enough. */
@@ -27,5 +27,5 @@ export const applyRetention = async (db: Db, nowMs: number): Promise<void> => {
   await forgetUploads(db, nowMs - UPLOAD_KEPT_MS);
   await forgetSessions(db, before);
   await forgetNotices(db, nowMs - DAY_MS);
-  await trimActs(db, nowMs - AUDIT_KEPT_MS, AUDIT_KEPT_PER_ACTOR);
+  await forgetActs(db, nowMs - AUDIT_KEPT_MS, AUDIT_KEPT_PER_ACTOR);
 };

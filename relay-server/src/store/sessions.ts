@@ -1,17 +1,16 @@
 /**
  * Random, short-lived tokens by hash: people's access tokens, clients' and agents' session tokens.
  */
+import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
+import { sql } from "kysely";
 import { hold } from "./hold.ts";
+import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
+import { prepared } from "./prepared.ts";
 import type { SessionRow } from "./tables.ts";
 
-/**
- * A session as it stands; `ended_at` is set too where the token or login that it was made with has
- * ended, and while its user is disabled. One place decides that, so nobody who ends a token has to
- * find what was just made with it.
- */
-export const findSession = async (db: Db, hash: string): Promise<SessionRow | undefined> => {
-  const row = await db
+const sessionByHash = prepared((db, { hash }: { hash: string }) =>
+  db
     .selectFrom("sessions as session")
     .leftJoin("tokens as token", "token.hash", "session.parent")
     .leftJoin("sessions as login", "login.hash", "session.parent")
@@ -19,8 +18,20 @@ export const findSession = async (db: Db, hash: string): Promise<SessionRow | un
     .selectAll("session")
     .select(["token.retired_at as token_retired_at", "token.good_until"])
     .select(["login.ended_at as login_ended_at", "user.disabled_at"])
-    .where("session.hash", "=", hash)
-    .executeTakeFirst();
+    .select(nextLoginNumber(db, "session.agent_id").as("login_number"))
+    .where("session.hash", "=", hash),
+);
+
+/**
+ * A session, and the number of a login with it; `ended_at` is set too where the token
+ * or login that it was made with has ended, and while its user is disabled. One place decides that,
+ * so code that ends a token need not find what was just made with it.
+ */
+export const findSession = async (
+  db: Db,
+  hash: string,
+): Promise<(SessionRow & { login_number: number }) | undefined> => {
+  const [row] = await sessionByHash(db, { hash });
   if (row === undefined) return undefined;
   const { token_retired_at, good_until, login_ended_at, disabled_at, ...session } = row;
   const token_ended_at = good_until === null ? token_retired_at : null;
@@ -28,41 +39,87 @@ export const findSession = async (db: Db, hash: string): Promise<SessionRow | un
   return { ...session, ended_at };
 };
 
-export const addSession = async (
-  db: Db,
-  session: Omit<SessionRow, "requests_used" | "ended_at">,
-): Promise<void> => {
-  await db.insertInto("sessions").values(session).execute();
+type NewSession = Omit<SessionRow, "requests_used" | "ended_at">;
+
+const insertSession = prepared((db, session: NewSession) =>
+  db.insertInto("sessions").values({
+    hash: session.hash,
+    kind: session.kind,
+    user_id: session.user_id,
+    agent_id: session.agent_id,
+    parent: session.parent,
+    limited: session.limited,
+    created_at: session.created_at,
+    expires_at: session.expires_at,
+  }),
+);
+
+export const addSession = async (db: Db, session: NewSession): Promise<void> => {
+  await insertSession(db, session);
 };
 
-/** Bounds one statement: engines limit their parameters. */
+/** How many of the excess sessions are ended or deleted at a time. */
 const MAX_TOGETHER = 500;
 
 /** Which sessions share one bound: those made with one token, or a person's logins. */
 export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
 
+interface CrowdQuery {
+  readonly owner: string;
+  /** How many to pass over. */
+  readonly offset: number;
+}
+
+const madeWith = (db: Db, owner: string) => db.selectFrom("sessions").where("parent", "=", owner);
+const loginsOf = (db: Db, owner: string) =>
+  db
+    .selectFrom("sessions")
+    .where("user_id", "=", owner)
+    .where("agent_id", "is", null)
+    .where("kind", "=", "login");
+
+/** One row if there are more than `offset`: read from the index alone. */
+const beyond = (crowd: typeof madeWith) =>
+  prepared((db, { owner, offset }: CrowdQuery) =>
+    crowd(db, owner).select("hash").limit(1).offset(offset),
+  );
+const everybody = (crowd: typeof madeWith) =>
+  prepared((db, { owner }: CrowdQuery) =>
+    crowd(db, owner)
+      .select(["hash", "requests_used", "expires_at", "ended_at"])
+      .orderBy("created_at")
+      .orderBy("hash"),
+  );
+
+const CROWDS = {
+  madeWith: { beyond: beyond(madeWith), everybody: everybody(madeWith) },
+  loginsOf: { beyond: beyond(loginsOf), everybody: everybody(loginsOf) },
+};
+
+const endSession = prepared((db, { hash, nowMs }: { hash: string; nowMs: number }) =>
+  db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "=", hash),
+);
+const forgetSession = prepared((db, { hash }: { hash: string }) =>
+  db.deleteFrom("sessions").where("hash", "=", hash),
+);
+const forgetMadeWith = prepared((db, { parent }: { parent: string }) =>
+  db.deleteFrom("sessions").where("parent", "=", parent),
+);
+
 /**
- * Makes room for one more session, so that at most `max` of its crowd are live and `max` more are
- * known as ended. Those that nobody used go first, then the oldest; links that they hold go on.
+ * Makes room for one more session, so that at most `max` of its token or login are live and `max`
+ * more are remembered as ended. Unused ones are removed first, then the oldest; their links stay
+ * open.
  */
 export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number): Promise<void> => {
+  const isMadeWith = "madeWith" in crowd;
+  const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
   // Two who make room in one crowd at once would end the same rows, in another order.
-  const name =
-    "madeWith" in crowd ? `sessions of ${crowd.madeWith}` : `logins of ${crowd.loginsOf}`;
-  await hold(db, name);
-  const all = db
-    .selectFrom("sessions")
-    .select(["hash", "requests_used", "expires_at", "ended_at"])
-    .orderBy("created_at")
-    .orderBy("hash");
-  const rows = await ("madeWith" in crowd
-    ? all.where("parent", "=", crowd.madeWith)
-    : all
-        .where("user_id", "=", crowd.loginsOf)
-        .where("agent_id", "is", null)
-        .where("kind", "=", "login")
-  ).execute();
-  if (rows.length < max) return;
+  await hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
+  const query = { owner, offset: max - 1 };
+  const ask = isMadeWith ? CROWDS.madeWith : CROWDS.loginsOf;
+  if ((await ask.beyond(db, query)).length === 0) return;
+  const rows = await ask.everybody(db, query);
   const isLive = (row: (typeof rows)[number]) => row.ended_at === null && row.expires_at > nowMs;
   const live = rows.filter(isLive);
   const unusedFirst = [
@@ -72,28 +129,22 @@ export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number)
   const ended = first(unusedFirst, live.length + 1 - max);
   const retired = rows.filter((row) => !isLive(row));
   const forgotten = first(retired, retired.length + ended.length - max);
-  if (ended.length > 0) {
-    const them = hashes(ended);
-    await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "in", them).execute();
-  }
-  // What a login made ends by the login's row, and goes with it. One that just expired ended
-  // nothing.
-  const enders = hashes(forgotten.filter((row) => row.ended_at !== null));
-  if (enders.length > 0) await db.deleteFrom("sessions").where("parent", "in", enders).execute();
-  if (forgotten.length > 0) {
-    await db.deleteFrom("sessions").where("hash", "in", hashes(forgotten)).execute();
+  for (const { hash } of ended) await endSession(db, { hash, nowMs });
+  for (const { hash, ended_at } of forgotten) {
+    // What a login made ends by the login's row, and goes with it. One that just expired ended
+    // nothing.
+    if (ended_at !== null) await forgetMadeWith(db, { parent: hash });
+    await forgetSession(db, { hash });
   }
 };
 
-/** Of the first `count` rows; of a crowd from before there was a bound, the rest has to wait. */
+/** Of the first `count` rows; any excess from before there was a bound is removed later. */
 const first = <Row>(rows: readonly Row[], count: number): Row[] =>
   rows.slice(0, Math.min(Math.max(0, count), MAX_TOGETHER));
 
-const hashes = (rows: readonly { hash: string }[]): string[] => rows.map(({ hash }) => hash);
-
 /** Ends a login and answers the hashes of the session tokens made with it. */
 export const endLogin = async (db: Db, hash: string, nowMs: number): Promise<string[]> => {
-  await db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "=", hash).execute();
+  await endSession(db, { hash, nowMs });
   // Whatever is made after this is born ended, so the list is complete.
   const made = await db.selectFrom("sessions").select("hash").where("parent", "=", hash).execute();
   return made.map((row) => row.hash);
@@ -117,14 +168,35 @@ export const endSessions = async (
   await update.execute();
 };
 
+/** At most so many requests are reserved at once; and at most a quarter of what is left. */
+const MAX_BLOCK = 64;
+
+/**
+ * Reserves requests of a session token for one node of several; answers how many, 0 where it has
+ * none left. Only PostgreSQL has several nodes.
+ */
+export const reserveRequests = async (db: Db, hash: string): Promise<number> => {
+  const { rows } = await sql<{ requests: number }>`
+    with before as (
+      select hash, least(${MAX_BLOCK}, (${SESSION_MAX_REQUESTS} - requests_used + 3) / 4) as requests
+      from sessions where hash = ${hash} and requests_used < ${SESSION_MAX_REQUESTS} for update
+    )
+    update sessions set requests_used = requests_used + before.requests
+    from before where sessions.hash = before.hash returning before.requests`.execute(db);
+  return Number(rows[0]?.requests ?? 0);
+};
+
 /** Adds requests that a session token has used since they were last added, by this node. */
 export const addRequestsUsed = async (db: Db, hash: string, requests: number): Promise<void> => {
-  await db
+  await addUsed(db, { hash, requests });
+};
+
+const addUsed = prepared((db, { hash, requests }: { hash: string; requests: number }) =>
+  db
     .updateTable("sessions")
     .set((of) => ({ requests_used: of("requests_used", "+", requests) }))
-    .where("hash", "=", hash)
-    .execute();
-};
+    .where("hash", "=", hash),
+);
 
 /** Forgets sessions that expired before `beforeMs`. */
 export const forgetSessions = async (db: Db, beforeMs: number): Promise<void> => {

@@ -24,7 +24,7 @@ export const readOnlySqliteDialect = (path: string): Dialect => {
   return new SqliteDialect({ database: prepared(database) });
 };
 
-/** What Kysely asks of better-sqlite3, told by node:sqlite. */
+/** The interface of better-sqlite3 that Kysely needs, over node:sqlite. */
 const prepared = (database: DatabaseSync): SqliteDatabase => {
   const statements = new Map<string, SqliteStatement>();
   return {

@@ -151,7 +151,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await ownerOf(db, "Unique_1")).toBeNull();
     });
 
-    test("pages follow creation, then the identifier, and meet each agent once", async () => {
+    test("pages are ordered by creation, then identifier, and contain each agent once", async () => {
       const ada = await user();
       await agent(ada, "p-b", NOW);
       await agent(ada, "p-a", NOW);
@@ -287,7 +287,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect((await findSession(db, `two-${ada}`))?.ended_at).toBe(NOW);
     });
 
-    test("a login that passes a disabling is not let in, and so not good again once enabled", async () => {
+    test("a login concurrent with a disabling is refused, and stays invalid once enabled", async () => {
       const ada = await user();
       expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(true);
       await changeUser(db, ada, { disabled_at: NOW });

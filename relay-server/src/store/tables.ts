@@ -1,5 +1,5 @@
 /**
- * What the relay remembers (section 1): identifiers, times and hashes. No secret stands here in a
+ * What the relay stores (section 1): identifiers, times and hashes. No secret is stored in a
  * form that could be used: tokens as SHA-256, the TOTP secret wrapped under the master key,
  * passwords as argon2id, recovery codes as HMAC.
  *
@@ -48,7 +48,7 @@ interface UsersTable {
   /** Wrong codes in a row after a right password, and until when the account therefore rests. */
   totp_failures: Generated<number>;
   totp_rests_until: Generated<number>;
-  /** While it is set nothing of this user is let in. */
+  /** While it is set, the user and their agents are locked out. */
   disabled_at: Generated<number | null>;
   created_at: number;
 }
@@ -66,6 +66,8 @@ interface AgentsTable {
   runtime: string | null;
   firmware_version: string | null;
   last_seen: number | null;
+  /** The node of a cluster that holds its link, as far as that was written; null elsewhere. */
+  node: Generated<string | null>;
   created_at: number;
 }
 
@@ -142,7 +144,7 @@ interface ReleasesTable {
   published_at: number | null;
 }
 
-/** A device that was told of a release, and since when it is known to run it. */
+/** A device that was offered a release, and since when it is known to run it. */
 interface ReleaseOffersTable {
   release_id: string;
   agent_id: string;
@@ -164,8 +166,10 @@ interface AuditTable {
 
 /** See store/notices.ts. */
 interface NoticesTable {
-  id: string;
-  kind: "unlock" | "end_clients";
+  /** In the order in which they were posted; PostgreSQL may show a higher one first. */
+  seq: Generated<number>;
+  kind: "unlock" | "end_agent" | "forget_agent" | "end_clients" | "end_user" | "end_session";
+  /** An address or user name; the identifier of an agent or a user; the hash of a session token. */
   subject: string;
   at: number;
 }

@@ -1,16 +1,27 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
+import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
+import { prepared } from "./prepared.ts";
 import type { NewToken, TokenRow } from "./tables.ts";
 
-/** A token as it stands; while its user is disabled, it is retired and good no longer. */
-export const findToken = async (db: Db, hash: string): Promise<TokenRow | undefined> => {
-  const row = await db
+const tokenByHash = prepared((db, { hash }: { hash: string }) =>
+  db
     .selectFrom("tokens as token")
     .leftJoin("users as user", "user.id", "token.user_id")
     .selectAll("token")
-    .select("user.disabled_at")
-    .where("token.hash", "=", hash)
-    .executeTakeFirst();
+    .select(["user.disabled_at", nextLoginNumber(db, "token.agent_id").as("login_number")])
+    .where("token.hash", "=", hash),
+);
+
+/**
+ * A token, and the number of a login with it; while its user is disabled, it is retired
+ * and not valid.
+ */
+export const findToken = async (
+  db: Db,
+  hash: string,
+): Promise<(TokenRow & { login_number: number }) | undefined> => {
+  const [row] = await tokenByHash(db, { hash });
   if (row === undefined) return undefined;
   const { disabled_at, ...token } = row;
   if (disabled_at === null) return token;

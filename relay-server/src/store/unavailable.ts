@@ -1,6 +1,6 @@
 /**
- * The store cannot be asked or written now, and may be later: a database that is away, stands still
- * or restarts, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
+ * The store cannot be read or written now, but may be later: a database that is down, frozen or
+ * restarting, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
  */
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {

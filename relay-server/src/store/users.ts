@@ -23,7 +23,7 @@ export const addUser = async (
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
 
-/** Somebody who may log in; undefined also where the user is disabled. */
+/** A user who may log in; undefined also where the user is disabled. */
 export const findUserByName = (db: Db, username: string): Promise<UserRow | undefined> =>
   db
     .selectFrom("users")
@@ -101,7 +101,7 @@ export const failTotp = async (db: Db, id: string, rests: TotpRests): Promise<vo
     .execute();
 };
 
-/** A second factor was right: what was wrong before no longer counts. */
+/** A second factor was correct: earlier failures no longer count. */
 export const forgiveTotp = async (db: Db, id: string): Promise<void> => {
   await db
     .updateTable("users")
@@ -209,7 +209,7 @@ export const removeUser = async (db: Db, id: string): Promise<boolean> => {
   return removed !== undefined;
 };
 
-/** How many admins may come in. Holds off everybody else who asks until the transaction ends. */
+/** The number of enabled admins. Blocks other callers until the transaction ends. */
 export const countAdmins = async (tx: Db): Promise<number> => {
   // One row that every such transaction writes: two admins must not remove each other at once.
   await tx
@@ -224,15 +224,6 @@ export const countAdmins = async (tx: Db): Promise<number> => {
     .where("disabled_at", "is", null)
     .execute();
   return rows.length;
-};
-
-export const disabledUsers = async (db: Db): Promise<string[]> => {
-  const rows = await db
-    .selectFrom("users")
-    .select("id")
-    .where("disabled_at", "is not", null)
-    .execute();
-  return rows.map(({ id }) => id);
 };
 
 export const agentIdsOf = async (db: Db, userId: string): Promise<string[]> => {

@@ -2,6 +2,7 @@
  * For tests of other packages, in this repository only: the control plane, the store and REST by
  * parts.
  */
+
 export { findCredential } from "../control/credentials.ts";
 export { openData } from "../control/data-dir.ts";
 export { issueLogin, issuePersistent, issueSession, repeatPersistent } from "../control/issue.ts";
@@ -10,4 +11,6 @@ export { drawToken, hashToken } from "../control/secrets.ts";
 export { type Rest, startRest } from "../http/harness.ts";
 export { addAgent } from "../store/agents.ts";
 export { addSession, endLogin } from "../store/sessions.ts";
+export { postgres } from "../store/testing/engines.ts";
 export { addUser, findUserByName } from "../store/users.ts";
+export { NATS_URL, noCluster } from "./nodes.ts";

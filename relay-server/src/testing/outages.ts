@@ -4,7 +4,7 @@
  * the relay ended, something acknowledged was lost, a count fell, or an answer was a 500 or came
  * too late.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import pg from "pg";
 import WebSocket from "ws";
 
@@ -26,19 +26,36 @@ const READY_MS = 2 * 1000;
 const KINDS = ["cut", "frozen", "restarted", "stopped"] as const;
 type Kind = (typeof KINDS)[number];
 
+const HELP = `usage: npm run outages -- [--rounds N] [--kind ${KINDS.join("|")}] [--seconds N]
+
+A relay under load, in its own process, over a PostgreSQL of its own that is cut, frozen, restarted and
+stopped. Prints one JSON line per kind. Needs PostgreSQL's programs.
+
+  --rounds N   of each kind (2)
+  --kind KIND  only this one; may be repeated
+  --seconds N  how long a stop lasts (30)
+
+Example:
+  npm run outages -- --rounds 10 --kind frozen
+
+Exit codes: 0 done, 1 something was lost, ended or late, 2 usage.`;
+
 const readFlags = () => {
   try {
-    return parseArgs({
+    const { values } = parseArgs({
       options: {
         rounds: { type: "string", default: "2" },
         kind: { type: "string", multiple: true, default: [...KINDS] },
         /** Of a stop. */
         seconds: { type: "string", default: "30" },
+        help: { type: "boolean", short: "h" },
       },
-    }).values;
+    });
+    if (values.help !== true) return values;
+    console.log(HELP);
+    process.exit(0);
   } catch (error) {
-    const usage = `npm run outages -- [--rounds N] [--kind ${KINDS.join("|")}] [--seconds N]`;
-    console.error(`${(error as Error).message}\nusage: ${usage}`);
+    console.error(`${(error as Error).message}\n${HELP.split("\n")[0]}`);
     process.exit(2);
   }
 };
@@ -53,11 +70,10 @@ const root = process.getuid?.() === 0;
 
 // ---- PostgreSQL
 
-/** PostgreSQL does not run as root. */
-const asPostgres = (command: string, args: string[]): string =>
-  root
-    ? execFileSync("runuser", ["-u", "postgres", "--", command, ...args], { encoding: "utf8" })
-    : execFileSync(command, args, { encoding: "utf8" });
+const run = promisify(execFile);
+/** PostgreSQL does not run as root. The load goes on meanwhile. */
+const asPostgres = (command: string, args: string[]): Promise<unknown> =>
+  root ? run("runuser", ["-u", "postgres", "--", command, ...args]) : run(command, args);
 
 const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1");
@@ -78,8 +94,8 @@ const control = (...args: string[]) =>
 const startPostgres = () => control("-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "start");
 
 if (root) execFileSync("chown", ["postgres", folder]);
-asPostgres(join(binaries, "initdb"), ["-D", cluster, "-A", "trust", "-U", "postgres"]);
-startPostgres();
+await asPostgres(join(binaries, "initdb"), ["-D", cluster, "-A", "trust", "-U", "postgres"]);
+await startPostgres();
 
 const query = async (text: string) => {
   const client = new pg.Client({ connectionString: url });
@@ -116,12 +132,12 @@ const harm: { readonly [kind in Kind]: () => Promise<void> } = {
     signal(pids, "SIGCONT");
   },
   restarted: async () => {
-    control("-m", "fast", "-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "restart");
+    await control("-m", "fast", "-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "restart");
   },
   stopped: async () => {
-    control("-m", "fast", "stop");
+    await control("-m", "fast", "stop");
     await sleep(stoppedMs);
-    startPostgres();
+    await startPostgres();
   },
 };
 
@@ -136,7 +152,11 @@ execFileSync(
 );
 const relay: ChildProcess = spawn(
   process.execPath,
-  [MAIN, "start", ...flags, "--port", "0", "--metrics-port", "0", "--log-level", "error"],
+  [
+    ...[MAIN, "start", ...flags, "--port", "0", "--metrics-port", "0", "--log-level", "error"],
+    // While nothing can be written, refusals come fast: a 429 would hide how they come.
+    ...["--requests-per-minute", "100000000", "--anonymous-requests-per-minute", "100000000"],
+  ],
   { stdio: ["ignore", "pipe", "ignore"] },
 );
 let ended: unknown = null;
@@ -313,6 +333,6 @@ ok &&= counted >= sent && open;
 console.log(JSON.stringify({ kind: "all", ok, sent, counted, links_open: open }));
 relay.kill("SIGTERM");
 if (ended === null) await once(relay, "exit");
-control("-m", "immediate", "stop");
+await control("-m", "immediate", "stop");
 rmSync(folder, { recursive: true });
 process.exit(ok ? 0 : 1);

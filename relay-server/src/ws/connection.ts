@@ -1,179 +1,234 @@
 /**
- * One WebSocket and its place in the hub: bytes in, bytes out, nothing decided. Handlers are static
- * and find their state on the socket, because closures cost memory ten thousand times.
+ * One WebSocket and its place in the hub: what comes in goes from a reader to the hub, nothing is
+ * decided here. Every connection begins with the quick reader (reader.ts); the first unusual frame
+ * and every close switch it to the careful one (careful.ts) permanently.
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
-import { WebSocket } from "ws";
-import type { Connection } from "../core/connection.ts";
-import type { Frame, HubLink } from "../core/link.ts";
-import { FrameFilter } from "./frame-filter.ts";
-import { textFrame } from "./frames.ts";
+import type { Connection, Content } from "../core/connection.ts";
+import { RateBucket } from "../core/rate-limit.ts";
+import { type ScannedPacket, scanPacket } from "../core/scan.ts";
+import { CarefulReader, type CarefulSink } from "./careful.ts";
+import { type FrameFault, TOO_MANY_FRAMES } from "./frame-filter.ts";
+import { pongFrame } from "./frames.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { CLOSE_INTERNAL, type RunningHub } from "./hub-driver.ts";
+import { SocketLink } from "./link.ts";
+import { FrameReader, type FrameSink } from "./reader.ts";
 
-/** What `ws` makes of an upgrade, with room for our state. */
-export class RelaySocket extends WebSocket {
-  relayLink: SocketLink | null = null;
+const CLOSE_PROTOCOL_ERROR = 1002;
+/**
+ * One chunk in this many is timed, the first included: a clock costs as much as a look-up, and the
+ * histogram does not need more.
+ */
+const TIMED_CHUNKS = 16;
+
+/** What all connections of a relay share. */
+export interface Edge {
+  readonly running: RunningHub;
+  readonly maxMessageBytes: number;
+  /** Of control frames and fragments, as of messages. */
+  readonly ratePerSecond: number;
+  readonly rateBurst: number;
+  /** Pongs are left out while as much as this is queued. */
+  readonly outboxBytes: number;
+  readonly heldBytes: HeldBytes;
+  /** Read so far, over all connections. */
+  chunks: number;
+  /** The time of the chunk that is being read; its messages all come at this time. */
+  now: number;
 }
 
-export interface ReadingLimits {
-  maxMessageBytes: number;
-  /** One for all connections. */
-  heldBytes: HeldBytes;
-}
+type LinkedSocket = Socket & { relayLink?: RelayLink };
 
-type ChunkListener = (this: Socket, chunk: Buffer) => void;
-type LinkedSocket = Socket & { relayLink?: SocketLink };
-
-/** Takes over a WebSocket that was just upgraded on `socket`. */
-export const acceptSocket = (
-  running: RunningHub,
-  ws: RelaySocket,
-  socket: Socket,
-  address: string,
-  { maxMessageBytes, heldBytes }: ReadingLimits,
-): void => {
-  const filter = new FrameFilter({ maxMessageBytes, heldBytes, nowMs: running.nowMs });
-  const link = new SocketLink(running, ws, socket, filter);
-  link.connection = running.hub.connect(link, address, running.nowMs());
-  ws.relayLink = link;
-  ws.on("message", onMessage);
-  ws.on("close", onClose);
-  ws.on("error", onError);
-  filterFrames(socket, link);
-};
-
-/** Puts the filter between the socket and ws, which listens to its data since the upgrade. */
-const filterFrames = (socket: LinkedSocket, link: SocketLink): void => {
-  link.toWs = socket.listeners("data")[0] as ChunkListener;
-  socket.relayLink = link;
-  socket.off("data", link.toWs);
+/** Takes over a socket whose upgrade was just answered; `head` came behind the request. */
+export const acceptSocket = (edge: Edge, socket: Socket, head: Buffer, address: string): void => {
+  const link = new RelayLink(edge, socket);
+  (socket as LinkedSocket).relayLink = link;
+  if (socket.timeout) socket.setTimeout(0); // it had an ordinary request before
+  socket.setNoDelay();
+  if (head.length > 0) socket.unshift(head);
+  socket.on("error", ignore); // 'close' follows
+  socket.on("end", onEnd);
+  socket.on("close", onClose);
+  link.connection = edge.running.hub.connect(link, address, edge.running.nowMs());
   socket.on("data", onData);
 };
 
-class SocketLink implements HubLink {
-  readonly running: RunningHub;
-  readonly ws: RelaySocket;
-  readonly filter: FrameFilter;
-  /** Set at once, by `acceptSocket`. */
-  connection!: Connection;
-  toWs!: ChunkListener;
-  readonly #socket: Socket;
-  #corked = false;
-
-  constructor(running: RunningHub, ws: RelaySocket, socket: Socket, filter: FrameFilter) {
-    this.running = running;
-    this.ws = ws;
-    this.#socket = socket;
-    this.filter = filter;
-  }
-
-  send(message: Frame): void {
-    if (this.ws.readyState !== WebSocket.OPEN) {
-      return; // the peer said goodbye, and `onClose` will tell the hub
-    }
-    this.#cork();
-    this.#socket.write(textFrame(message));
-  }
-
-  queued(): number {
-    return this.#socket.writableLength;
-  }
-
-  close(code: number, reason: string): void {
-    this.filter.end();
-    this.ws.close(code, reason);
-    this.ws.resume(); // or the peer's half of the handshake is never read
-  }
-
-  pause(): void {
-    this.ws.pause();
-  }
-
-  resume(): void {
-    this.ws.resume();
-  }
-
-  /** ws has given up on the stream of frames; what still comes is thrown away. */
-  stopReading(): void {
-    this.#socket.off("data", onData);
-  }
-
-  uncork(): void {
-    this.#corked = false;
-    this.#socket.uncork();
-  }
-
-  /** One system call per socket and turn of the event loop, however many messages it carries. */
-  #cork(): void {
-    if (!this.#corked) {
-      this.#corked = true;
-      this.#socket.cork();
-      if (corked.push(this) === 1) {
-        setImmediate(uncorkAll);
-      }
-    }
-  }
-}
-
-let corked: SocketLink[] = [];
-
-const uncorkAll = (): void => {
-  const links = corked;
-  corked = [];
-  for (const link of links) {
-    link.uncork();
-  }
-};
+const ignore = (): void => undefined;
 
 function onData(this: LinkedSocket, chunk: Buffer): void {
-  const link = this.relayLink as SocketLink;
-  const { filter, running, connection } = link;
-  const unfinished = filter.unfinishedMessage;
-  const fault = filter.take(
-    chunk,
-    (bytes) => link.toWs.call(this, bytes),
-    connection.peer !== null,
-  );
-  if (fault !== null) {
-    running.hub.brokeFraming(
-      connection,
-      fault.kind === "memory" ? null : fault.detail,
-      running.nowMs(),
-    );
-  } else if (filter.unfinishedMessage !== unfinished) {
-    // One chunk may end a message and begin the next, which then has all of its time.
-    if (unfinished !== 0) running.hub.fragmented(connection, false, running.nowMs());
-    if (filter.unfinishedMessage !== 0) {
-      running.hub.fragmented(connection, true, running.nowMs());
+  (this.relayLink as RelayLink).take(chunk);
+}
+
+function onEnd(this: LinkedSocket): void {
+  (this.relayLink as RelayLink).ended();
+}
+
+function onClose(this: LinkedSocket): void {
+  (this.relayLink as RelayLink).closed();
+}
+
+class RelayLink extends SocketLink implements FrameSink, CarefulSink {
+  readonly #edge: Edge;
+  /** Set at once, by `acceptSocket`. */
+  connection!: Connection;
+  readonly #reader = new FrameReader();
+  /** Null while the quick reader reads. */
+  #careful: CarefulReader | null = null;
+  /** Of pings and pongs of WebSocket, which our SDKs do not send. */
+  #controlRate: RateBucket | null = null;
+  /** The last packet that was found by scanning; the next one is probably of the same session. */
+  #scanned: ScannedPacket | null = null;
+
+  constructor(edge: Edge, socket: Socket) {
+    super(socket);
+    this.#edge = edge;
+  }
+
+  // ---- events of the socket
+
+  take(chunk: Buffer): void {
+    const { running } = this.#edge;
+    this.#edge.now = running.nowMs();
+    const timed = this.#edge.chunks++ % TIMED_CHUNKS === 0;
+    const startedMs = timed ? performance.now() : 0;
+    const rest = this.#careful === null ? this.#reader.take(chunk, this) : chunk;
+    if (rest !== null) this.#takeCarefully(rest);
+    if (timed) running.timings.routed.observe(performance.now() - startedMs);
+  }
+
+  /** The peer has sent its last byte. */
+  ended(): void {
+    this.endSocket();
+  }
+
+  closed(): void {
+    this.dispose();
+    this.#careful?.end();
+    this.#reader.leave(this);
+    const { hub, nowMs, log } = this.#edge.running;
+    try {
+      hub.closed(this.connection, nowMs()); // handles what the peer had sent before
+    } catch (error) {
+      log.error({ err: error }, "the hub failed on a connection that ended");
     }
   }
-}
 
-function onMessage(this: WebSocket, data: Buffer, isBinary: boolean): void {
-  const link = (this as RelaySocket).relayLink as SocketLink;
-  const { running, connection } = link;
-  const startedMs = performance.now();
-  try {
-    running.hub.receive(connection, isBinary ? null : textOf(data), data, running.nowMs());
-  } catch (error) {
-    running.log.error({ err: error }, "the hub failed on a message");
-    this.close(CLOSE_INTERNAL);
+  // ---- what the hub wants
+
+  override close(code: number, reason: string): void {
+    this.#beCareful().end();
+    super.close(code, reason);
   }
-  running.timings.routed.observe(performance.now() - startedMs);
-}
 
-function onClose(this: WebSocket): void {
-  const { running, connection, filter } = (this as RelaySocket).relayLink as SocketLink;
-  filter.end();
-  running.hub.closed(connection, running.nowMs());
-}
+  protected override queues(): void {
+    this.#edge.running.hub.queues(this.connection);
+  }
 
-/** A broken frame, or a socket that died. ws closes it; only the filter must not feed it again. */
-function onError(this: WebSocket): void {
-  const link = (this as RelaySocket).relayLink as SocketLink;
-  link.stopReading();
+  // ---- what the readers ask and find
+
+  get maxMessageBytes(): number {
+    return this.#edge.maxMessageBytes;
+  }
+
+  get heldBytes(): HeldBytes {
+    return this.#edge.heldBytes;
+  }
+
+  get known(): boolean {
+    return this.connection.peer !== null;
+  }
+
+  get reading(): boolean {
+    return this.#careful === null;
+  }
+
+  message(payload: Buffer, plain: boolean): void {
+    const packet = plain ? scanPacket(payload, this.#scanned) : null;
+    if (packet !== null) this.#scanned = packet;
+    this.#receive(packet ?? textOf(payload), payload);
+  }
+
+  carefulMessage(data: Buffer, isBinary: boolean): void {
+    this.#receive(isBinary ? null : textOf(data), data);
+  }
+
+  /** Answered while there is room: a peer that pings without reading needs no more pongs. */
+  ping(payload: Buffer): void {
+    if (this.reading && !this.#countControl()) return;
+    if (this.open && this.queued() < this.#edge.outboxBytes) this.sendFrame(pongFrame(payload));
+  }
+
+  pong(): void {
+    this.#countControl();
+  }
+
+  noRoom(): void {
+    this.#fault({ kind: "memory" });
+  }
+
+  closeReceived(code: number | null, reason: Buffer): void {
+    this.startClose(code, reason);
+    this.endSocket();
+  }
+
+  broken(): void {
+    this.startClose(CLOSE_PROTOCOL_ERROR, "");
+    this.endSocket();
+  }
+
+  #receive(content: Content, payload: Buffer): void {
+    const { running } = this.#edge;
+    try {
+      running.hub.receive(this.connection, content, payload, this.#edge.now);
+    } catch (error) {
+      running.log.error({ err: error }, "the hub failed on a message");
+      this.close(CLOSE_INTERNAL, "INTERNAL");
+    }
+  }
+
+  /** The careful reader, from now on; what the quick one has begun goes to it first. */
+  #beCareful(): CarefulReader {
+    if (this.#careful === null) {
+      const begun = this.#reader.leave(this);
+      const { running, maxMessageBytes, ratePerSecond, rateBurst, heldBytes } = this.#edge;
+      const { nowMs } = running;
+      const limits = { maxMessageBytes, ratePerSecond, rateBurst, heldBytes };
+      const options = { ...limits, nowMs, rate: this.#controlRate };
+      this.#careful = new CarefulReader(options, this);
+      if (begun !== null) this.#careful.take(begun, true);
+    }
+    return this.#careful;
+  }
+
+  #takeCarefully(chunk: Buffer): void {
+    const { hub } = this.#edge.running;
+    const careful = this.#beCareful();
+    const unfinished = careful.unfinishedMessage;
+    const fault = careful.take(chunk, this.known);
+    if (fault !== null) {
+      this.#fault(fault);
+    } else if (careful.unfinishedMessage !== unfinished) {
+      // One chunk may end a message and begin the next, which then has all of its time.
+      if (unfinished !== 0) hub.fragmented(this.connection, false, this.#edge.now);
+      if (careful.unfinishedMessage !== 0) hub.fragmented(this.connection, true, this.#edge.now);
+    }
+  }
+
+  /** False where there are too many, and the connection ends. */
+  #countControl(): boolean {
+    const { ratePerSecond, rateBurst } = this.#edge;
+    this.#controlRate ??= new RateBucket(rateBurst, this.#edge.now);
+    if (this.#controlRate.take(ratePerSecond, rateBurst, this.#edge.now)) return true;
+    this.#fault(TOO_MANY_FRAMES);
+    return false;
+  }
+
+  #fault(fault: FrameFault): void {
+    const detail = fault.kind === "memory" ? null : fault.detail;
+    this.#edge.running.hub.brokeFraming(this.connection, detail, this.#edge.now);
+  }
 }
 
 /**

@@ -2,6 +2,7 @@
 import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text as consumeText } from "node:stream/consumers";
+import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { systemClocks } from "../clock.ts";
@@ -12,6 +13,7 @@ import { attachUpgrade } from "./upgrade.ts";
 
 const MAX = 65_536;
 const WAITING = 5;
+const BURST = 200;
 const account = { type: "auth", api_token: "acct:ann", client_type: "client" };
 
 let server: Server;
@@ -27,14 +29,14 @@ const raws: Raw[] = [];
 beforeEach(async () => {
   const store = new MemoryStore();
   store.users.add("ann").add("bob");
-  store.ownerCache.set("lamp", "ann").set("bobs", "bob");
+  store.owners.set("lamp", "ann").set("bobs", "bob");
   logged.length = 0;
   stalled = false;
   running = runHub({
     lookups: {
       authenticate: (request) =>
         stalled ? new Promise(() => {}) : Promise.resolve(store.authenticate(request)),
-      ownerOf: async (agentId) => store.ownerCache.get(agentId) ?? null,
+      ownerOf: async (agentId) => store.owners.get(agentId) ?? null,
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),
@@ -47,6 +49,9 @@ beforeEach(async () => {
   attachUpgrade(server, running, {
     addressOf: (request) => request.socket.remoteAddress ?? "",
     maxMessageBytes: MAX,
+    ratePerSecond: 1,
+    rateBurst: BURST,
+    outboxBytes: OUTBOX_BYTES,
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -253,7 +258,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     expect(await peer.closed).toBe(1008);
   });
 
-  it("64 fragments are a message; more are told so, and 1008", async () => {
+  it("64 fragments are a message; more get an error and 1008", async () => {
     const others = await traffic();
     const raw = await Raw.open();
     const fragments = async (text: string): Promise<void> => {
@@ -268,6 +273,16 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     await fragments(`{"type":"ping"}`.padEnd(64));
     expect(await raw.next()).toEqual({ type: "pong" });
     await fragments(`{"type":"ping"}`.padEnd(65));
+    expect(await raw.next()).toMatchObject({ code: "BAD_MESSAGE" });
+    expect(await raw.close()).toBe(1008);
+    await others.goesOn();
+  });
+
+  it("more control frames than the configured burst get an error and 1008", async () => {
+    const others = await traffic();
+    const raw = await Raw.open();
+    const pong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
+    await raw.write(Buffer.concat(Array(2 * BURST).fill(pong)));
     expect(await raw.next()).toMatchObject({ code: "BAD_MESSAGE" });
     expect(await raw.close()).toBe(1008);
     await others.goesOn();
@@ -323,7 +338,7 @@ describe("the edge", () => {
     for (let seq = 0; seq < 1000; seq++) expect((await lamp.next()).seq).toBe(seq);
   });
 
-  it("handles what is sent right behind auth after it", async () => {
+  it("handles messages sent right after auth, after it", async () => {
     const { lamp } = await traffic();
     const peer = await Peer.open();
     peer.say(account);

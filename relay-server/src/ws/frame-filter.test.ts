@@ -192,7 +192,7 @@ describe("FrameFilter", () => {
     expect(held.held).toBe(0);
   });
 
-  it("over the bound of all connections only who is unknown and holds more than an auth goes", () => {
+  it("over the bound of all connections only unauthenticated ones that hold more than an auth are closed", () => {
     const held = new HeldBytes(10_000);
     const half = frame(1, true, bytes(60_000)).subarray(0, 30_000);
     const known = filterOf(65_536, held);

@@ -1,14 +1,12 @@
 /**
- * What stands between a socket and whoever reads its frames, and bounds what one connection can
- * hold:
+ * Sits between a socket and the reader of its frames, and bounds what one connection can hold:
  *
  * - A message over the limit is cut down to one byte more than the limit. ws would close with 1009;
  *   section 3 wants `TOO_LARGE` and the connection kept, however long the message is. So a message
- *   of
- *   100 MB costs no more memory than one of 64 KiB and arrives in its place among the others.
+ *   of 100 MB costs no more memory than one of 64 KiB and arrives in its place among the others.
  * - A message has at most MAX_FRAGMENTS fragments, and frames that carry no message of their own
  *   (fragments, control frames) have a rate.
- * - Whoever reads gets whole frames only. A fragment, and a frame that arrives in pieces, is copied
+ * - The reader gets whole frames only. A fragment, and a frame that arrives in pieces, is copied
  *   into a buffer of its own: as a view it would keep alive the 64 KiB chunk that it came in.
  */
 import {
@@ -22,11 +20,6 @@ import { isControl, MAX_CONTROL_PAYLOAD, OP_CLOSE, readFrameHead, withLength } f
 import type { HeldBytes } from "./held-bytes.ts";
 
 const NOTHING = Buffer.alloc(0);
-/**
- * An `auth` that arrives in two segments fits; a connection that says no more than that costs
- * little.
- */
-const FREE_BYTES = 1024;
 
 /**
  * Why a connection has to end; `frames`: it broke a rule, `memory`: the relay has no room for it
@@ -40,7 +33,7 @@ const TOO_MANY_FRAGMENTS: FrameFault = {
   kind: "frames",
   detail: `A message may have at most ${MAX_FRAGMENTS} fragments`,
 };
-const TOO_MANY_FRAMES: FrameFault = {
+export const TOO_MANY_FRAMES: FrameFault = {
   kind: "frames",
   detail: "Too many control frames or fragments a second",
 };
@@ -48,10 +41,15 @@ const NO_MEMORY: FrameFault = { kind: "memory" };
 
 export interface FrameFilterOptions {
   readonly maxMessageBytes?: number;
+  /** Of frames that carry no message of their own. */
+  readonly ratePerSecond?: number;
+  readonly rateBurst?: number;
   /** Shared by all connections; absent: no bound over them. */
   readonly heldBytes?: HeldBytes;
   /** Milliseconds; asked only for frames that have a rate. */
   readonly nowMs: () => number;
+  /** Of the frames that have one, where some have been counted before. */
+  readonly rate?: RateBucket | null;
 }
 
 /** One connection's reading position in the stream of frames. */
@@ -60,6 +58,8 @@ export class FrameFilter {
   readonly #heldBytes: HeldBytes | null;
   readonly #nowMs: () => number;
   readonly #rate: RateBucket;
+  readonly #ratePerSecond: number;
+  readonly #rateBurst: number;
   /** The beginning of a header whose end has not arrived. */
   #rest: Buffer = NOTHING;
   /**
@@ -77,18 +77,27 @@ export class FrameFilter {
   #fragments = 0;
   /** How many fragmented messages have begun. */
   #begun = 0;
-  /** Bytes of the message under way that are kept here or by whoever reads. */
+  /** Bytes of the unfinished message that are kept here or by the reader. */
   #held = 0;
-  /** Of the frame under way. */
+  /** Of the unfinished frame. */
   #control = false;
   #endsMessage = false;
   #ended = false;
 
-  constructor({ maxMessageBytes = MAX_MESSAGE_BYTES, heldBytes, nowMs }: FrameFilterOptions) {
+  constructor({
+    maxMessageBytes = MAX_MESSAGE_BYTES,
+    ratePerSecond = RATE_PER_SECOND,
+    rateBurst = RATE_BURST,
+    heldBytes,
+    nowMs,
+    rate,
+  }: FrameFilterOptions) {
     this.#maxLength = maxMessageBytes + 1;
     this.#heldBytes = heldBytes ?? null;
     this.#nowMs = nowMs;
-    this.#rate = new RateBucket(RATE_BURST, nowMs());
+    this.#ratePerSecond = ratePerSecond;
+    this.#rateBurst = rateBurst;
+    this.#rate = rate ?? new RateBucket(rateBurst, nowMs());
   }
 
   /** The number of the message whose fragments have come and whose last one has not; else 0. */
@@ -203,7 +212,7 @@ export class FrameFilter {
     // Of a message only the first fragment: the others are bounded by their number, and the hub
     // rates whole messages.
     const rated = control || this.#fragments === 0;
-    if (rated && !this.#rate.take(RATE_PER_SECOND, RATE_BURST, this.#nowMs())) {
+    if (rated && !this.#rate.take(this.#ratePerSecond, this.#rateBurst, this.#nowMs())) {
       return TOO_MANY_FRAMES;
     }
     if (control) return null;
@@ -235,7 +244,7 @@ export class FrameFilter {
     this.#held += bytes;
     if (this.#heldBytes === null) return true;
     this.#heldBytes.add(bytes);
-    return known || this.#held <= FREE_BYTES || !this.#heldBytes.isFull;
+    return this.#heldBytes.allows(this.#held, known);
   }
 
   #deliverOwn(deliver: (bytes: Buffer) => void): void {

@@ -1,21 +1,23 @@
 /**
- * RFC 6455 frames as far as the relay touches them itself (section 5.2): the header it writes
- * before each text message, and the header it reads to know how long a frame is. Everything else
- * about frames is ws's.
+ * RFC 6455 frames as far as the relay touches them itself (section 5.2): the frames that it writes,
+ * and the header it reads to know how long a frame is.
  */
 import type { Frame } from "../core/link.ts";
 
-const FIN_TEXT = 0x81;
-const MASKED = 0x80;
+export const FIN_TEXT = 0x81;
+export const FIN_CLOSE = 0x88;
+export const FIN_PING = 0x89;
+export const FIN_PONG = 0x8a;
+export const MASKED = 0x80;
 const LENGTH_16 = 126;
 const LENGTH_64 = 127;
-const MASK_BYTES = 4;
+export const MASK_BYTES = 4;
 const FIRST_CONTROL_OPCODE = 0x08;
 export const OP_CLOSE = 0x08;
 /** Section 5.5. */
 export const MAX_CONTROL_PAYLOAD = 125;
 
-/** A frame's length as it stands in its header. */
+/** A frame's length from its header. */
 export interface FrameHead {
   /** Bytes of the header, the mask included. */
   headerLength: number;
@@ -26,18 +28,60 @@ export interface FrameHead {
 
 export const isControl = (opcode: number): boolean => opcode >= FIRST_CONTROL_OPCODE;
 
-/** One unmasked text frame around a message; the bytes are copied. */
-export const textFrame = (message: Frame): Buffer => {
-  const length = typeof message === "string" ? Buffer.byteLength(message) : message.length;
+/**
+ * One unmasked text frame around a message. A payload that `writeTextHeader` was called for is
+ * framed where it lies; anything else is copied.
+ */
+export const textFrame = (message: Frame): Buffer =>
+  (typeof message === "string" ? null : inPlace(message)) ?? ownFrame(FIN_TEXT, message);
+
+/** A close frame (section 5.5.1): a code and a reason, or, for null, nothing at all. */
+export const closeFrame = (code: number | null, reason: string | Uint8Array): Buffer => {
+  if (code === null) return ownFrame(FIN_CLOSE, "");
+  const text = typeof reason === "string" ? Buffer.from(reason) : reason;
+  const payload = Buffer.alloc(2 + Math.min(text.length, MAX_CONTROL_PAYLOAD - 2));
+  payload.writeUInt16BE(code);
+  payload.set(text.subarray(0, payload.length - 2), 2);
+  return ownFrame(FIN_CLOSE, payload);
+};
+
+export const pongFrame = (payload: Uint8Array): Buffer => ownFrame(FIN_PONG, payload);
+
+const ownFrame = (first: number, payload: Frame): Buffer => {
+  const length = typeof payload === "string" ? Buffer.byteLength(payload) : payload.length;
   const header = lengthBytes(length) + 2;
   const frame = Buffer.allocUnsafe(header + length);
-  frame[0] = FIN_TEXT;
-  writeLength(frame, 0, length);
-  if (typeof message === "string") {
-    frame.write(message, header);
+  frame[0] = first;
+  writeLength(frame, 0, 0, length);
+  if (typeof payload === "string") {
+    frame.write(payload, header);
   } else {
-    frame.set(message, header);
+    frame.set(payload, header);
   }
+  return frame;
+};
+
+/**
+ * Writes the header of an unmasked text frame in front of a payload of `length` bytes at `at`. That
+ * of the masked frame which the payload came in is 4 bytes longer at least, so there is room.
+ */
+export const writeTextHeader = (bytes: Buffer, at: number, length: number): void => {
+  const from = at - lengthBytes(length) - 2;
+  bytes[from] = FIN_TEXT;
+  writeLength(bytes, from, 0, length);
+};
+
+/**
+ * The frame around a payload whose header precedes it in memory; null where it does not.
+ * Read instead of remembered: if these bytes are there, they are correct.
+ */
+const inPlace = (payload: Uint8Array): Buffer | null => {
+  const { buffer, byteOffset, length } = payload;
+  const header = lengthBytes(length) + 2;
+  if (byteOffset < header) return null;
+  const frame = Buffer.from(buffer, byteOffset - header, header + length);
+  const there = frame[0] === FIN_TEXT && frame[1] === shortLength(length);
+  if (!there || (header > 2 && readLength(frame, 0) !== length)) return null;
   return frame;
 };
 
@@ -49,19 +93,28 @@ export const readFrameHead = (bytes: Buffer, at: number): FrameHead | null => {
   }
   const first = bytes[at] as number;
   const second = bytes[at + 1] as number;
-  const short = second & 0x7f;
-  const extended = short === LENGTH_16 ? 2 : short === LENGTH_64 ? 8 : 0;
-  const headerLength = 2 + extended + ((second & MASKED) === 0 ? 0 : MASK_BYTES);
+  const headerLength = headerLengthOf(second);
   if (there < headerLength) {
     return null;
   }
-  const payloadLength =
-    extended === 0
-      ? short
-      : extended === 2
-        ? bytes.readUInt16BE(at + 2)
-        : bytes.readUInt32BE(at + 2) * 2 ** 32 + bytes.readUInt32BE(at + 6);
+  const payloadLength = readLength(bytes, at);
   return { headerLength, payloadLength, fin: (first & 0x80) !== 0, opcode: first & 0x0f };
+};
+
+/** Bytes of a header by its second byte, the mask included. */
+export const headerLengthOf = (second: number): number => {
+  const short = second & 0x7f;
+  const extended = short === LENGTH_16 ? 2 : short === LENGTH_64 ? 8 : 0;
+  return 2 + extended + ((second & MASKED) === 0 ? 0 : MASK_BYTES);
+};
+
+/** The payload's length by the header at `at`, which is all there. */
+export const readLength = (bytes: Buffer, at: number): number => {
+  const short = (bytes[at + 1] as number) & 0x7f;
+  if (short < LENGTH_16) return short;
+  return short === LENGTH_16
+    ? bytes.readUInt16BE(at + 2)
+    : bytes.readUInt32BE(at + 2) * 2 ** 32 + bytes.readUInt32BE(at + 6);
 };
 
 /** The header at `at` as it would be for a payload of another length; flags and mask stay. */
@@ -70,7 +123,7 @@ export const withLength = (bytes: Buffer, at: number, head: FrameHead, length: n
   const maskBytes = (second & MASKED) === 0 ? 0 : MASK_BYTES;
   const header = Buffer.alloc(2 + lengthBytes(length) + maskBytes);
   header[0] = bytes[at] as number;
-  writeLength(header, second & MASKED, length);
+  writeLength(header, 0, second & MASKED, length);
   bytes.copy(
     header,
     header.length - maskBytes,
@@ -82,15 +135,16 @@ export const withLength = (bytes: Buffer, at: number, head: FrameHead, length: n
 
 const lengthBytes = (length: number): number => (length < LENGTH_16 ? 0 : length < 2 ** 16 ? 2 : 8);
 
-const writeLength = (header: Buffer, maskBit: number, length: number): void => {
-  if (length < LENGTH_16) {
-    header[1] = maskBit | length;
-  } else if (length < 2 ** 16) {
-    header[1] = maskBit | LENGTH_16;
-    header.writeUInt16BE(length, 2);
-  } else {
-    header[1] = maskBit | LENGTH_64;
-    header.writeUInt32BE(Math.floor(length / 2 ** 32), 2);
-    header.writeUInt32BE(length % 2 ** 32, 6);
+const shortLength = (length: number): number =>
+  length < LENGTH_16 ? length : length < 2 ** 16 ? LENGTH_16 : LENGTH_64;
+
+/** Into the header at `at`. */
+const writeLength = (bytes: Buffer, at: number, maskBit: number, length: number): void => {
+  bytes[at + 1] = maskBit | shortLength(length);
+  if (length >= 2 ** 16) {
+    bytes.writeUInt32BE(Math.floor(length / 2 ** 32), at + 2);
+    bytes.writeUInt32BE(length % 2 ** 32, at + 6);
+  } else if (length >= LENGTH_16) {
+    bytes.writeUInt16BE(length, at + 2);
   }
 };

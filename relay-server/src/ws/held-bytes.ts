@@ -4,9 +4,15 @@
  */
 
 /**
- * A flood of those who wait costs so much; an `auth` is far below what each may hold in any case.
+ * The most that all unauthenticated connections may hold together. Beyond it each may still hold
+ * `FREE_BYTES`, enough for an `auth`.
  */
 const MAX_HELD_BYTES = 33_554_432;
+/**
+ * An `auth` that arrives in two segments fits; a connection that says no more than that costs
+ * little.
+ */
+const FREE_BYTES = 1024;
 
 export class HeldBytes {
   readonly #max: number;
@@ -20,8 +26,12 @@ export class HeldBytes {
     this.#held += bytes;
   }
 
-  get isFull(): boolean {
-    return this.#held > this.#max;
+  /**
+   * Whether a connection may hold so many bytes, which have been added. Who is `known` has
+   * authenticated, and so is not subject to the bound over all.
+   */
+  allows(bytes: number, known: boolean): boolean {
+    return known || bytes <= FREE_BYTES || this.#held <= this.#max;
   }
 
   get held(): number {

@@ -1,10 +1,11 @@
 /** A store that never answers: whoever waits for it is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
+import { TURN_COST } from "../core/limits.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { AuthResult } from "../core/ports.ts";
-import { type RunningHub, runHub } from "./hub-driver.ts";
+import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";
 
 const CLIENT: AuthResult = {
   ok: true,
@@ -16,6 +17,9 @@ const CLIENT: AuthResult = {
   requestsUsed: 0,
 };
 
+/** The hub's turns are those of the event loop. */
+const turn = setImmediate;
+
 let running: RunningHub;
 let authenticate: () => Promise<AuthResult>;
 let ownerOf: () => Promise<string | null>;
@@ -25,7 +29,11 @@ beforeEach(() => {
   vi.useFakeTimers();
   logged = [];
   ownerOf = () => new Promise(() => {});
-  running = runHub({
+  running = start();
+});
+
+const start = (more: Partial<HubParts> = {}): RunningHub =>
+  runHub({
     lookups: {
       authenticate: () => authenticate(),
       ownerOf: () => ownerOf(),
@@ -34,8 +42,8 @@ beforeEach(() => {
     lockout: new Lockout(),
     clocks: { steadyMs: Date.now, wallMs: Date.now },
     log: { error: (...args: unknown[]) => logged.push(args) },
+    ...more,
   });
-});
 
 afterEach(() => {
   running.stop();
@@ -59,7 +67,7 @@ const connect = () => {
     const text = JSON.stringify(message);
     running.hub.receive(connection, text, Buffer.from(text), Date.now());
   };
-  return { said, codes, say, connection };
+  return { said, codes, say, link, connection };
 };
 
 it("an auth that the store does not answer is failed with UNAVAILABLE, and its link ends", async () => {
@@ -93,7 +101,7 @@ it("an answer that comes too late lets nobody in", async () => {
   expect(said.map(({ status }) => status)).not.toContain("authenticated");
 });
 
-it("an envelope whose owner the store does not tell is refused, and the link goes on", async () => {
+it("an envelope whose owner cannot be looked up is refused, and the link stays open", async () => {
   authenticate = () => Promise.resolve(CLIENT);
   const { said, codes, say } = connect();
   say({ type: "auth", api_token: "acct:ann", client_type: "client" });
@@ -124,3 +132,44 @@ it.each(["authenticated", "ownerFound", "ownerUnknown"] as const)(
     expect(other.codes).toEqual([1008]); // it never said who it is
   },
 );
+
+it("a hub that fails on held messages ends their connection with 1011, and goes on with the rest", async () => {
+  const [ann, bob] = [connect(), connect()];
+  for (const [{ say }, userId] of [
+    [ann, "ann"],
+    [bob, "bob"],
+  ] as const) {
+    authenticate = () => Promise.resolve({ ...CLIENT, userId });
+    say({ type: "auth", api_token: `acct:${userId}`, client_type: "client" });
+    await vi.advanceTimersByTimeAsync(10);
+  }
+  const pings = 2 * TURN_COST;
+  for (const { say } of [ann, bob]) for (let i = 0; i < pings; i++) say({ type: "ping" });
+  vi.spyOn(ann.link, "send").mockImplementation(() => {
+    throw new Error("a fault of ours");
+  });
+  for (let i = 0; i < 4; i++) await new Promise((resolve) => turn(resolve));
+  expect(ann.codes).toEqual([1011]);
+  expect(bob.codes).toEqual([]);
+  expect(bob.said.filter(({ type }) => type === "pong")).toHaveLength(pings);
+  expect(logged).toHaveLength(1);
+});
+
+it("a hub that fails on a message that waited for a reservation ends that connection only", async () => {
+  running.stop();
+  running = start({ reserve: async () => 10 });
+  authenticate = () => Promise.resolve(CLIENT);
+  const [first, second] = [connect(), connect()];
+  for (const { say } of [first, second]) {
+    say({ type: "auth", api_token: "acct:ann", client_type: "client" });
+  }
+  await vi.advanceTimersByTimeAsync(10);
+  ownerOf = () => {
+    ownerOf = () => Promise.resolve(null);
+    throw new Error("a fault of ours");
+  };
+  for (const { say } of [first, second]) say(envelope(packet("C"), { agent_id: "lamp" }));
+  await vi.advanceTimersByTimeAsync(10);
+  expect([first.codes, second.codes]).toEqual([[1011], []]);
+  expect(second.said.at(-1)).toMatchObject({ type: "error", sid: "C" });
+});

@@ -5,6 +5,7 @@
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Logger } from "pino";
 import type { Clocks } from "../clock.ts";
+import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
@@ -22,6 +23,10 @@ export interface HubParts {
   log: Pick<Logger, "error">;
   /** The process's own timers where absent; a simulator brings a virtual clock. */
   timer?: DriverTimer;
+  /** To the other nodes; absent: there are none. */
+  bus?: Bus;
+  /** Reserves requests of a session for this node of several; answers how many. */
+  reserve?: (sessionHash: string) => Promise<number>;
 }
 
 /** What drives a hub through time. */
@@ -32,6 +37,8 @@ export interface DriverTimer {
   every(ms: number, fn: () => void): () => void;
   /** Calls `fn` once after `ms` milliseconds unless the returned function is called before. */
   after(ms: number, fn: () => void): () => void;
+  /** Calls `fn` in the next turn of the event loop, behind the sockets that can be read. */
+  soon(fn: () => void): void;
 }
 
 export interface RunningHub {
@@ -41,17 +48,17 @@ export interface RunningHub {
   readonly nowMs: () => number;
   readonly log: Pick<Logger, "error">;
   /**
-   * Sends everybody away and resolves when the last socket is gone, or after `timeoutMs`; true
-   * when nobody was left.
+   * Closes all links and resolves when the last socket is gone, or after `timeoutMs`; true
+   * if none was left.
    */
   drain(timeoutMs: number): Promise<boolean>;
-  /** Disconnector the ticking. The hub does nothing of its own accord afterwards. */
+  /** Ends the ticking. The hub does nothing of its own accord afterwards. */
   stop(): void;
 }
 
 /**
- * A store that has not answered by then is as good as away. Its peer has waited as long as for an
- * `auth` of its own; a fleet that comes back at once may keep a slow disk busy for half of it.
+ * A store that has not answered by then counts as unavailable. Its peer has waited as long as for
+ * its own `auth`; a fleet that reconnects at once may keep a slow disk busy for half of it.
  */
 const LOOK_UP_TIMEOUT_MS = AUTH_TIMEOUT_MS;
 
@@ -62,7 +69,7 @@ const AWAY: AuthResult = {
   counted: false,
 };
 
-/** A failure of ours ends the connection that met it; the close code says so. */
+/** An internal error ends the connection that caused it, with its own close code. */
 export const CLOSE_INTERNAL = 1011;
 
 const SYSTEM_TIMER: DriverTimer = {
@@ -76,10 +83,11 @@ const SYSTEM_TIMER: DriverTimer = {
     timer.unref();
     return () => clearTimeout(timer);
   },
+  soon: setImmediate,
 };
 
 export const runHub = (parts: HubParts): RunningHub => {
-  const { lookups, writeBehind, clocks, log, timer = SYSTEM_TIMER } = parts;
+  const { lookups, writeBehind, clocks, log, timer = SYSTEM_TIMER, bus = ALONE } = parts;
   const { steadyMs: nowMs, wallMs } = clocks;
   const timings = newTimings();
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
@@ -87,20 +95,34 @@ export const runHub = (parts: HubParts): RunningHub => {
     complain(what)(error);
     connection.link.close(CLOSE_INTERNAL, "INTERNAL");
   };
+  const failHeld = (connection: Connection, error: unknown) =>
+    ending(connection, "the hub failed on a message that had waited")(error);
   const port: HubPort = {
     authenticate(connection, request) {
       const startedMs = timer.now();
+      const fail = ending(connection, "the hub failed on an authentication");
+      const finish = (result: AuthResult, claim: Claim) => {
+        try {
+          hub.authenticated(connection, result, nowMs(), claim);
+        } catch (error) {
+          fail(error);
+        }
+        const { accepted, refused } = timings;
+        (result.ok ? accepted : refused).observe(timer.now() - startedMs);
+      };
       inTime(timer, authenticate(lookups, clocks, request))
         .catch((error: unknown) => {
           complain("authentication could not be looked up")(error);
           return AWAY;
         })
         .then((result) => {
-          hub.authenticated(connection, result, nowMs());
-          const { accepted, refused } = timings;
-          (result.ok ? accepted : refused).observe(timer.now() - startedMs);
+          if (result.ok && result.role === "agent") {
+            bus.claim(result.agentId, result.loginNumber, (claim) => finish(result, claim));
+          } else {
+            finish(result, FREE);
+          }
         })
-        .catch(ending(connection, "the hub failed on an authentication"));
+        .catch(fail);
     },
     findOwner(connection, agentId) {
       inTime(timer, lookups.ownerOf(agentId))
@@ -113,17 +135,38 @@ export const runHub = (parts: HubParts): RunningHub => {
         )
         .catch(ending(connection, "the hub failed on an agent's owner"));
     },
+    nextTurn() {
+      timer.soon(() => {
+        try {
+          hub.turn(nowMs(), failHeld);
+        } catch (error) {
+          complain("the hub failed on a turn")(error);
+        }
+      });
+    },
     saveRequestsUsed(sessionHash, used, added) {
       writeBehind
         .saveRequestsUsed(sessionHash, used, added)
         .catch(complain("a request count was not saved"));
     },
-    agentSeen(agentId, _, report) {
+    agentSeen(agentId, _, report, online) {
       writeBehind
-        .agentSeen(agentId, wallMs(), report)
+        .agentSeen(agentId, wallMs(), report, online)
         .catch(complain("an agent's last contact was not saved"));
     },
   };
+  const { reserve } = parts;
+  if (reserve !== undefined) {
+    port.reserveRequests = (sessionHash) => {
+      inTime(timer, reserve(sessionHash))
+        .catch((error: unknown) => {
+          complain("requests could not be reserved")(error);
+          return null;
+        })
+        .then((requests) => hub.reserved(sessionHash, requests, nowMs(), failHeld))
+        .catch(complain("the hub failed on a reservation"));
+    };
+  }
   const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
   const hub = new Hub(port, { ...parts, wallAt }, nowMs());
   const stopTicking = timer.every(TICK_MS, () => {
@@ -161,7 +204,7 @@ const authenticate = async (
 };
 
 /**
- * An answer that comes too late is not heard: its connection may have asked something else since.
+ * A late answer is ignored: its connection may have another look-up in progress.
  */
 const inTime = <T>(timer: DriverTimer, answer: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {

@@ -1,31 +1,29 @@
 /**
- * The door of `/wss`: takes upgrades to WebSocket of a node http server, on this one path. All else
- * is an ordinary request, also where it offers another upgrade, as clients that would rather speak
- * HTTP/2 do (curl --http2, Java); a plain GET of the path is answered 426 by the REST side
- * (http/wss.ts).
+ * Handles upgrades to WebSocket of a node http server, on the path `/wss`. Everything else is an
+ * ordinary request, also if it offers another upgrade, as clients that prefer HTTP/2 do (curl
+ * --http2, Java); a plain GET of the path is answered 426 by the REST side (http/wss.ts).
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { MAX_FRAGMENTS, WSS_PATH } from "@blindrelay/protocol";
-import { WebSocketServer } from "ws";
-import { hasTwoHosts, twoHosts } from "../http/hosts.ts";
+import { WSS_PATH } from "@blindrelay/protocol";
+import { hasTwoHosts, twoHosts } from "../http/host-header.ts";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
-import { acceptSocket, RelaySocket } from "./connection.ts";
+import { acceptSocket } from "./connection.ts";
+import { acceptance, handshakeFault } from "./handshake.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import type { RunningHub } from "./hub-driver.ts";
 
-/** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
-const CLOSE_TIMEOUT_MS = 5000;
-/** ws would take 8 too, which no standard describes. */
-const VERSION = "13";
-/** By then those who wait have mostly got in, or were sent away. */
+/** By then most waiting peers have been accepted or refused. */
 const RETRY_AFTER_S = 10;
 
 export interface UpgradeOptions {
   /** The address that failures are counted under; see http/address.ts. */
   addressOf: (request: IncomingMessage) => string;
   maxMessageBytes: number;
+  ratePerSecond: number;
+  rateBurst: number;
+  outboxBytes: number;
 }
 
 /** Lets a server, listening or not, take WebSockets for a hub. */
@@ -34,21 +32,8 @@ export const attachUpgrade = (
   running: RunningHub,
   options: UpgradeOptions,
 ): void => {
-  const { addressOf, maxMessageBytes } = options;
-  const settings = {
-    noServer: true,
-    WebSocket: RelaySocket,
-    clientTracking: false,
-    perMessageDeflate: false,
-    // The frame filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
-    maxPayload: maxMessageBytes + 1,
-    maxFragments: MAX_FRAGMENTS, // the frame filter counts them too, and says why it closes
-    // The hub answers BAD_MESSAGE to what is not UTF-8; ws would close.
-    skipUTF8Validation: true,
-    closeTimeout: CLOSE_TIMEOUT_MS, // which @types/ws does not know
-  };
-  const upgrades = new WebSocketServer(settings);
-  const reading = { maxMessageBytes, heldBytes: new HeldBytes() };
+  const { addressOf, ...limits } = options;
+  const edge = { ...limits, running, heldBytes: new HeldBytes(), chunks: 0, now: 0 };
   // An option of node's createServer; set here it is there however the server was made.
   Object.assign(server, { shouldUpgradeCallback: wantsLink });
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
@@ -56,27 +41,18 @@ export const attachUpgrade = (
     const address = addressOf(request);
     const problem = hasTwoHosts(request)
       ? twoHosts()
-      : request.headers["sec-websocket-version"] !== VERSION
-        ? otherVersion()
-        : running.hub.hasRoom(address)
-          ? null
-          : crowded();
+      : (handshakeFault(request) ?? (running.hub.hasRoom(address) ? null : crowded()));
     if (problem !== null) {
-      socket.on("error", () => undefined); // whoever is gone already needs no answer
+      socket.on("error", () => undefined); // a peer that is gone needs no answer
       endWithProblem(socket, problem);
-      return;
+    } else if (!socket.readable || !socket.writable) {
+      socket.destroy(); // the peer has gone again
+    } else {
+      socket.write(acceptance(request));
+      acceptSocket(edge, socket, head, address);
     }
-    upgrades.handleUpgrade(request, socket, head, (ws) => {
-      acceptSocket(running, ws, socket, address, reading);
-    });
   });
 };
-
-/** RFC 6455 section 4.4. */
-const otherVersion = (): HttpProblem =>
-  new HttpProblem("UPGRADE_REQUIRED", `This path speaks version ${VERSION} of WebSocket.`, {
-    headers: { "sec-websocket-version": VERSION, upgrade: "websocket" },
-  });
 
 const crowded = (): HttpProblem =>
   new HttpProblem("UNAVAILABLE", "Too many connections from this address wait to authenticate.", {

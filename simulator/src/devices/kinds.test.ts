@@ -64,7 +64,7 @@ describe("a mixed-up answer", () => {
   });
 });
 
-test("a valve whose move got no answer may stand where it stood or where it was sent", () => {
+test("a valve whose move got no answer may be at its old or its new position", () => {
   const interview = kindNamed("valve").interview("valve-1");
   const { percent } = interview.ask().params as { percent: number };
   expect(percent).not.toBe(0);

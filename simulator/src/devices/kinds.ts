@@ -93,8 +93,8 @@ function interviewSensor(name: string): Interview {
 }
 
 /**
- * The valve stands where it was last told to; after a move whose outcome is unknown, there or where
- * it stood before.
+ * The valve is at its last commanded position; after a move of unknown outcome, there or at
+ * its previous one.
  */
 function interviewValve(name: string): Interview {
   const draw = seeded(name);
@@ -124,7 +124,7 @@ function interviewValve(name: string): Interview {
   };
 }
 
-/** What comes back is what went out, whatever it was. */
+/** The answer equals the params. */
 function interviewEcho(name: string): Interview {
   const draw = seeded(name);
   return {

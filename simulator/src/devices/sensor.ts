@@ -1,6 +1,6 @@
 /**
  * A thermometer. `sensor.read` answers `{celsius, reading}`: readings count from 1, and what it
- * measures is a pure function of the agent's name and the reading's number, so whoever asked can
+ * measures is a pure function of the agent's name and the reading's number, so the caller can
  * tell a right answer from a made-up or a mixed-up one.
  */
 import type { Agent } from "@blindrelay/agent-sdk";

@@ -1,6 +1,6 @@
 /**
- * A valve with a memory. `valve.open {percent}` moves it and answers where it stands, `valve.state`
- * answers where it stands and how often it was moved. A position that no valve can take is refused
+ * A valve with a memory. `valve.open {percent}` moves it and returns its position, `valve.state`
+ * returns its position and how often it was moved. An impossible position is refused
  * and moves nothing.
  */
 import type { Agent } from "@blindrelay/agent-sdk";

@@ -52,7 +52,7 @@ describe("a caller", () => {
   });
 
   test("counts every right answer once, by kind", async () => {
-    const tally = new Tally();
+    const tally = new Tally(() => 0);
     await callAll(optionsFor(relay.url, accountToken, agents), tally);
     expect(tally.failures()).toEqual([]);
     expect([tally.sent, tally.ok, tally.failed]).toEqual([36, 36, 0]);
@@ -73,7 +73,7 @@ describe("a caller", () => {
   });
 
   test("finds the answers that are verified and wrong all the same", async () => {
-    const tally = new Tally();
+    const tally = new Tally(() => 0);
     // Asked under another name, a sensor measures what no sensor of that name does.
     const renamed = agents.map((agent) => ({ ...agent, name: `not ${agent.name}` }));
     await callAll(optionsFor(relay.url, accountToken, renamed), tally);
@@ -81,16 +81,16 @@ describe("a caller", () => {
     expect(tally.ok).toBe(24);
   });
 
-  test("gets no answer with another secret, and says so by code", async () => {
-    const tally = new Tally();
+  test("gets no answer with another secret, and reports that by code", async () => {
+    const tally = new Tally(() => 0);
     const stranger = { ...(agents[0] as MadeAgent), agentToken: makeToken("e2e", randomBytes(32)) };
     const options = optionsFor(relay.url, accountToken, [stranger]);
     await callAll({ ...options, callsPerAgent: 1, callTimeoutMs: 300 }, tally);
     expect(tally.failures()).toMatchObject([{ code: "TIMED_OUT", count: 1 }]);
   });
 
-  test("makes no further call once it is told to stop, and counts those under way to their end", async () => {
-    const tally = new Tally();
+  test("makes no further call once it is stopped, and counts those in flight", async () => {
+    const tally = new Tally(() => 0);
     const stop = new AbortController();
     const options = optionsFor(relay.url, accountToken, agents);
     const calling = callAll({ ...options, callsPerAgent: 1000, signal: stop.signal }, tally);
@@ -114,13 +114,13 @@ describe("a caller without a relay", () => {
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };
     await new Promise((resolve) => server.close(resolve));
-    const tally = new Tally();
+    const tally = new Tally(() => 0);
     const calling = callAll(optionsFor(`http://127.0.0.1:${port}`, accountToken, agents), tally);
     await expect(calling).rejects.toMatchObject({ code: "UNREACHABLE" });
     expect(tally.sent).toBe(0);
   });
 
-  test("does not wait for one that never answers, once it is told to stop", async () => {
+  test("does not wait for one that never answers, once it is stopped", async () => {
     const accepted = Promise.withResolvers<void>();
     const server = createServer((socket) => {
       socket.on("error", () => {});
@@ -129,7 +129,7 @@ describe("a caller without a relay", () => {
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };
     const stop = new AbortController();
-    const tally = new Tally();
+    const tally = new Tally(() => 0);
     const options = optionsFor(`http://127.0.0.1:${port}`, accountToken, agents);
     const calling = callAll({ ...options, signal: stop.signal }, tally);
     await accepted.promise;

@@ -4,7 +4,7 @@
  *
  * Calls to one agent go one after the other, because what is right depends on what was answered
  * before; calls to different agents go side by side, `concurrency` of them. Every call that is sent
- * ends in exactly one count: right, or failed under a code. Nothing waits for ever: a call has a
+ * ends in exactly one count: right, or failed under a code. Every wait is bounded: a call has a
  * deadline, and when `signal` aborts, no further call is made and those under way get a moment to
  * end by themselves.
  */
@@ -20,7 +20,7 @@ export interface CallerOptions {
   agents: { id: string; name: string; agentToken: string; kind: number }[];
   roles: readonly Role[];
   callsPerAgent: number;
-  /** Calls under way at once, over all clients. */
+  /** Calls in flight at once, over all clients. */
   concurrency: number;
   callTimeoutMs: number;
   signal: AbortSignal;
@@ -32,7 +32,7 @@ export interface CallerOptions {
  * send only some 1,000 messages a second.
  */
 const AGENTS_PER_CLIENT = 250;
-/** For calls under way when a run is stopped. */
+/** For calls in flight when a run is stopped. */
 const SETTLE_MS = 500;
 
 interface Task {
@@ -129,11 +129,16 @@ async function ask(
       signal: hurry,
     });
     const us = (performance.now() - startedAt) * 1000;
-    if (question.right(result)) tally.succeed(task.kind, us, isFirst);
-    else tally.fail("WRONG_ANSWER", `${task.agent.id} answered ${question.method} wrongly`);
+    if (question.right(result)) tally.succeed(task.agent.id, task.kind, us, isFirst);
+    else
+      tally.fail(
+        task.agent.id,
+        "WRONG_ANSWER",
+        `${task.agent.id} answered ${question.method} wrongly`,
+      );
   } catch (error) {
     const { code, message } = describe(error);
-    tally.fail(code, message);
+    tally.fail(task.agent.id, code, message);
   }
 }
 

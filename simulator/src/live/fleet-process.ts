@@ -1,6 +1,6 @@
 /**
- * The process that holds a fleet: a child that is forked, told to start, and tells how far it is.
- * It ends when told to stop, and when its parent is gone, whatever the parent died of.
+ * The process of a fleet: a forked child that starts on command and reports its progress.
+ * It ends on command, and when its parent ends for any reason.
  */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";

@@ -96,7 +96,7 @@ describe("a fleet", () => {
     expect([fleet.size, fleet.connected]).toEqual([0, 0]);
   });
 
-  test("names who is missing and why", async () => {
+  test("names the missing agents and the reasons", async () => {
     refused.add("agent-1");
     const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
     fleet.start();

@@ -64,8 +64,8 @@ export class Fleet {
     this.options = options;
     for (const member of members) {
       const core = makeCore(options, member);
-      let state: AgentStatus["state"] = "stopped";
-      core.onState((status) => {
+      let state: AgentStatus["state"] = "idle";
+      core.link.onState((status) => {
         if (isConnecting(state)) this.connecting -= 1;
         if (state === "online") this.online -= 1;
         state = status.state;
@@ -87,7 +87,7 @@ export class Fleet {
     return this.cores.size;
   }
 
-  /** Connects all, first member first. Who loses its link comes back by itself. */
+  /** Connects all, first member first. Agents that lose their link reconnect by themselves. */
   start(): void {
     this.startedAt = this.options.ports.timer.now();
     this.connectDue();
@@ -102,18 +102,18 @@ export class Fleet {
     return true;
   }
 
-  /** Stops all for good: every link is told to close. */
+  /** Stops all agents and closes every link. */
   stop(): void {
     this.options.ports.timer.clear(this.tick);
     this.waiting.length = 0;
     for (const id of this.cores.keys()) this.stopAgent(id);
   }
 
-  /** Who is not logged in now. */
+  /** Agents that are not logged in now. */
   missing(): Missing[] {
     const missing: Missing[] = [];
     for (const [id, core] of this.cores) {
-      const { state, code, advice } = core.currentStatus();
+      const { state, code, advice } = core.link.status;
       if (state !== "online") missing.push({ id, code: code ?? state, advice: advice ?? "" });
     }
     return missing;
@@ -134,7 +134,7 @@ export class Fleet {
 }
 
 function isConnecting(state: AgentStatus["state"]): boolean {
-  return state !== "stopped" && state !== "online" && state !== "waiting" && state !== "refused";
+  return state === "connecting" || state === "authenticating";
 }
 
 function makeCore(options: FleetOptions, member: FleetMember): AgentCore {

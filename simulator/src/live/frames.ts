@@ -27,7 +27,7 @@ const MAX_CONTROL_BYTES = 125; // section 5.5
 // A flood of empty fragments costs memory that the byte limit does not see.
 const MAX_FRAGMENTS = 256;
 
-/** What a reader tells. `payload` lies in the caller's chunk: it is valid during the call only. */
+/** A reader's events. `payload` is a view of the caller's chunk, valid during the call only. */
 export interface FrameSink {
   text(text: string): void;
   ping(payload: Buffer): void;
@@ -74,7 +74,7 @@ export class FrameReader {
     }
   }
 
-  /** Reads nothing from now on, and lets go of what it holds. */
+  /** Stops reading and releases its buffers. */
   end(): void {
     this.ended = true;
     this.held = null;
@@ -243,7 +243,7 @@ export function encodeClose(code: number, reason: string): Buffer {
   return encodeFrame(OPCODE.close, payload);
 }
 
-/** Codes that may stand in a close frame: section 7.4, and 1012-1014 of the registry. */
+/** Codes that a close frame may contain: section 7.4, and 1012-1014 of the registry. */
 function isCloseCode(code: number): boolean {
   return (
     (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999)

@@ -144,7 +144,7 @@ describe("a link with a ws server", () => {
     expect(await pong.promise).toBe("are you there");
   });
 
-  test("that dies under it is told as 1006", async () => {
+  test("that breaks is reported as 1006", async () => {
     const port = await wsServer((socket) => socket.terminate());
     expect(await openLink(port).untilClosed()).toMatch(/^closed 1006/);
   });
@@ -215,7 +215,7 @@ describe("a link with a strange server", () => {
     expect(peer.told).toHaveLength(1);
   });
 
-  test("does not wait for ever for an upgrade or for a close frame", async () => {
+  test("does not wait endlessly for an upgrade or for a close frame", async () => {
     const silent = createServer((socket) => stops.push(() => socket.destroy()));
     stops.push(() => silent.close());
     silent.listen(0, "127.0.0.1");
@@ -229,7 +229,7 @@ describe("a link with a strange server", () => {
     expect(await unclosed.untilClosed()).toBe("closed 1000 bye");
   });
 
-  test("nobody listening there is told as 1006, later, once", async () => {
+  test("a refused connection is reported as 1006, later, once", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;

@@ -44,7 +44,7 @@ export function liveLinkPort(options: LiveLinkOptions = {}): LinkPort {
     connect(address: string, events: LinkEvents): Link {
       const url = new URL(address);
       if (url.protocol !== "ws:")
-        throw new TypeError(`the simulator's link speaks ws:// only, not ${url.protocol}//`);
+        throw new TypeError(`the simulator supports ws:// only, not ${url.protocol}//`);
       const socket = connectSocket({
         host: url.hostname.replace(/^\[|\]$/g, ""),
         port: url.port === "" ? 80 : Number(url.port),
@@ -161,7 +161,7 @@ class LiveLink implements Link, FrameSink {
     this.socket.end();
   }
 
-  /** The peer broke RFC 6455: say so and leave, waiting for nothing from such a peer. */
+  /** The peer violated RFC 6455: send the close code and end without waiting for its answer. */
   broken(code: number, reason: string): void {
     if (this.state === "open") {
       this.startClosing(code, reason);

@@ -37,12 +37,12 @@ test("stopping a child that has ended is no wait", async () => {
   await stopChild(child, () => {}, 10_000);
 });
 
-test("a program that cannot be started is told as ended", async () => {
+test("a program that cannot be started is reported as ended", async () => {
   const child = watch(spawn("/no/such/program", { stdio: "ignore" }));
   expect(await whenEnded(child)).toContain("ENOENT");
 });
 
-test("children do not outlive a parent that dies of an error", async () => {
+test("children do not outlive a parent that crashes", async () => {
   const parent = spawn(
     process.execPath,
     [

@@ -1,6 +1,6 @@
 /**
  * What must come about by itself. The world is calm when no fault is on and the last one has been
- * over for 100 s, or there was none: then no call fails, everybody is online, and nobody connects
+ * over for 100 s, or there was none: then no call fails, all peers are online, and none reconnects
  * in circles.
  */
 

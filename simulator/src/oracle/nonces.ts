@@ -1,4 +1,6 @@
-/** No key and nonce may seal two contents (contract, section 2): told of every seal of a world. */
+/**
+ * No key and nonce may seal two contents (contract, section 2): notified of every seal of a world.
+ */
 import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
 
 /** Keys remembered; the one not made for longest goes first. A session makes two. */

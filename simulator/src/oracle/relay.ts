@@ -20,7 +20,7 @@ const SECRET = "e2e_";
 const SECRET_LENGTH = 53;
 
 /**
- * Where a drain tells everybody to come back within seconds, at most this share may hear the same
+ * Of the peers that a drain lets reconnect within seconds, at most this share may get the same
  * second.
  */
 const MAX_SHARE_AT_ONCE = 0.5;
@@ -81,20 +81,20 @@ export class RelayOracle {
     const shown = this.tokenOf.get(wire) ?? "";
     const credential = this.sessions.get(shown) ?? shown;
     if (this.revoked.has(credential)) {
-      this.violate("revoked", `${wire.who()} was let in with a credential that had been revoked`);
+      this.violate("revoked", `${wire.who()} was accepted with a revoked credential`);
     }
     const issued = TOKEN.exec(text)?.[1];
     if (issued !== undefined && issued !== shown) this.sessions.set(issued, credential);
   }
 
-  /** `agent_status` is true when it is said: a takeover is no change of it. */
+  /** `agent_status` is true when it is sent: a takeover is no change of it. */
   private told(wire: Wire, text: string): void {
     const agentId = AGENT.exec(text)?.[1] ?? "";
     const online = text.includes('"online":true') || text.includes('"status":"online"');
     if (online !== this.view.isOnline(agentId)) {
       this.violate(
         "presence",
-        `${wire.who()} was told that ${agentId} is ${online ? "online" : "offline"}, which is not so`,
+        `${wire.who()} received a wrong presence: ${agentId} is ${online ? "online" : "offline"}`,
       );
     }
   }
@@ -111,7 +111,7 @@ export class RelayOracle {
     if (this.goodbyeCount >= FEW && most > this.goodbyeCount * MAX_SHARE_AT_ONCE) {
       this.violate(
         "bounds",
-        `a drain told ${most} of ${this.goodbyeCount} peers to come back in the same second`,
+        `a drain made ${most} of ${this.goodbyeCount} peers reconnect in the same second`,
       );
     }
     this.goodbyes = new Map();
@@ -119,7 +119,7 @@ export class RelayOracle {
   }
 
   /**
-   * The store was told how much of a session is used. Never less than before, except after a crash.
+   * The store received a session's request count. Never less than before, except after a crash.
    */
   requestsSaved(sessionHash: string, used: number): void {
     const before = this.saved.get(sessionHash) ?? 0;
@@ -133,7 +133,7 @@ export class RelayOracle {
     this.saved.clear();
   }
 
-  /** The operator was told that this credential is void; `wires`: those that were open under it. */
+  /** This credential's revocation was acknowledged; `wires`: those that were open under it. */
   revokedNow(token: string, wires: Iterable<Wire>): void {
     this.revoked.add(token);
     for (const wire of wires) this.endedWires.add(wire);
@@ -146,12 +146,12 @@ export class RelayOracle {
 
   private mustBeBlind(text: string, where: string): void {
     for (const plain of PLAIN) {
-      if (text.includes(plain)) this.violate("blind", `"${plain}" stands in ${where}`);
+      if (text.includes(plain)) this.violate("blind", `"${plain}" is readable in ${where}`);
     }
     const at = text.indexOf(SECRET);
     // Four characters also come about by chance in sealed text; with a good checksum they do not.
     if (at >= 0 && tokenProblem(text.slice(at, at + SECRET_LENGTH), "e2e") === null) {
-      this.violate("blind", `an end-to-end secret stands in ${where}`);
+      this.violate("blind", `an end-to-end secret is readable in ${where}`);
     }
   }
 }

@@ -1,14 +1,26 @@
 /**
- * The two pictures of the report as SVG text. Colours come from the page's style, so they follow
- * light and dark.
+ * The pictures of the report as SVG text. Colours come from the page's style, so they follow light
+ * and dark.
  */
 import type { Histogram, Latency, Report } from "./report.ts";
-import { at, escapeText, linear, logarithmic, logTicks, type Scale, ticks } from "./svg.ts";
+import {
+  at,
+  escapeText,
+  LEFT,
+  linear,
+  logarithmic,
+  logTicks,
+  RIGHT,
+  type Scale,
+  svg,
+  ticks,
+  timeTicks,
+  xAxis,
+  xLabel,
+  yAxis,
+  yLabel,
+} from "./svg.ts";
 import { count, milliseconds, seconds } from "./words.ts";
-
-const WIDTH = 960;
-const LEFT = 56;
-const RIGHT = WIDTH - 12;
 
 /**
  * How many calls took how long: bars on a logarithmic scale of milliseconds, percentiles as marks.
@@ -59,7 +71,7 @@ export function latencyChart(histogram: Histogram, latency: Latency | null): str
     ...yAxis(yTicks, y),
     ...bars,
     xAxis(bottom),
-    ...xTicks.map((ms) => xLabel(x(ms), bottom, ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`)),
+    ...xTicks.map((ms) => xLabel(x(ms), bottom, duration(ms))),
     ...marks,
   ]);
 }
@@ -100,6 +112,8 @@ export function timeChart(report: Report): string {
     .map((rate) => [x(rate.at_s), lowerY(rate.failed)] as const);
 
   return svg(height, "Connections and calls over time", [
+    ...faultBands(report, x, upperTop, upperBottom),
+    ...faultBands(report, x, lowerTop, lowerBottom),
     `<text class="title" x="${LEFT}" y="16">agents connected</text>`,
     ...yAxis(upperTicks, upperY),
     area("connected", connected, upperBottom),
@@ -109,11 +123,56 @@ export function timeChart(report: Report): string {
     area("later", answered, lowerBottom),
     firstFailed >= 0 ? area("failed", failed, lowerBottom) : "",
     xAxis(lowerBottom),
-    ...ticks(last.at_s, 8)
-      .filter((s) => s <= last.at_s)
-      .map((s) => xLabel(x(s), lowerBottom, `${s} s`)),
+    ...timeTicks(last.at_s).map(([s, text]) => xLabel(x(s), lowerBottom, text)),
     ...phaseMarks(report, x, upperTop, lowerBottom),
   ]);
+}
+
+const CLASSES = 5;
+
+/** How many answers took how long, and when: the darker, the more. */
+export function heatChart(report: Report): string {
+  const { heat, series } = report;
+  const lastS = series.at(-1)?.at_s ?? 0;
+  if (heat.edges_ms.length < 2 || lastS === 0) return `<p class="none">No call was answered.</p>`;
+  const height = 300;
+  const top = 12;
+  const bottom = height - 34;
+  const [least, most] = [heat.edges_ms[0] as number, heat.edges_ms.at(-1) as number];
+  const x = linear(0, lastS, LEFT, RIGHT);
+  const y = logarithmic(least, most, bottom, top);
+  const highest = Math.max(...heat.columns.flat());
+  // Calls that come one at a time must be seen beside thousands, so classes are logarithmic.
+  const classOf = (calls: number): number =>
+    highest === 1 ? CLASSES : 1 + Math.round((Math.log(calls) / Math.log(highest)) * (CLASSES - 1));
+  const cells = Array.from({ length: CLASSES + 1 }, () => "");
+  for (const [i, column] of heat.columns.entries()) {
+    const left = x(i * heat.column_s);
+    const width = Math.max(1, x(Math.min(lastS, (i + 1) * heat.column_s)) - left);
+    for (const [row, calls] of column.entries()) {
+      if (calls === 0) continue;
+      const upper = y(heat.edges_ms[row + 1] as number);
+      const tall = y(heat.edges_ms[row] as number) - upper;
+      cells[classOf(calls)] += `M${at(left)},${at(upper)}h${at(width)}v${at(tall)}h${at(-width)}z`;
+    }
+  }
+  return svg(height, "Latency of right answers over time", [
+    ...faultBands(report, x, top, bottom),
+    ...cells.map((path, i) => (path === "" ? "" : `<path class="heat heat-${i}" d="${path}"/>`)),
+    ...logTicks(least, most).map((ms) => yLabel(y(ms), duration(ms))),
+    xAxis(bottom),
+    ...timeTicks(lastS).map(([s, text]) => xLabel(x(s), bottom, text)),
+  ]);
+}
+
+/** A band for as long as each fault lasts; the shortest ones are still wide enough to be seen. */
+function faultBands(report: Report, x: Scale, top: number, bottom: number): string[] {
+  return report.faults.map(({ kind, at_s, until_s }) => {
+    const left = Math.min(RIGHT - 2, x(at_s));
+    const width = Math.max(2, Math.min(RIGHT, x(until_s)) - left);
+    const title = `${escapeText(kind)} at ${seconds(at_s)}${until_s > at_s ? ` until ${seconds(until_s)}` : ""}`;
+    return `<rect class="fault" x="${at(left)}" y="${top}" width="${at(width)}" height="${bottom - top}"><title>${title}</title></rect>`;
+  });
 }
 
 /**
@@ -139,22 +198,4 @@ function area(name: string, points: (readonly [number, number])[], bottom: numbe
   return `<path class="${name} fill" d="M${from},${bottom} L${line} L${to},${bottom} Z"/><path class="${name} line" d="M${line}"/>`;
 }
 
-function yAxis(values: number[], y: Scale): string[] {
-  return values.map((value) => {
-    const place = at(y(value));
-    const grid = `<line class="grid" x1="${LEFT}" x2="${RIGHT}" y1="${place}" y2="${place}"/>`;
-    return `${grid}<text class="tick" x="${LEFT - 8}" y="${at(y(value) + 4)}" text-anchor="end">${count(value)}</text>`;
-  });
-}
-
-function xAxis(bottom: number): string {
-  return `<line class="axis" x1="${LEFT}" x2="${RIGHT}" y1="${bottom}" y2="${bottom}"/>`;
-}
-
-function xLabel(x: number, bottom: number, text: string): string {
-  return `<text class="tick" x="${at(x)}" y="${bottom + 20}" text-anchor="middle">${text}</text>`;
-}
-
-function svg(height: number, label: string, parts: string[]): string {
-  return `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${label}">${parts.join("")}</svg>`;
-}
+const duration = (ms: number): string => (ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`);

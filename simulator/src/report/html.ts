@@ -2,14 +2,18 @@
  * report.html: one page that loads nothing, readable offline and in mail. All text that came from a
  * run is escaped; the page's own content policy forbids every load and script besides.
  */
-import { latencyChart, timeChart } from "./charts.ts";
+import { heatChart, latencyChart, timeChart } from "./charts.ts";
+import { comparison } from "./comparison.ts";
 import type { Latency, Report } from "./report.ts";
 import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
 import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
 
-/** The whole page as text. `command` is what repeats the run, for the footer. */
-export function renderHtml(report: Report, command: string): string {
+/**
+ * The whole page as text. `command` is what repeats the run, for the footer; `earlier` is a report
+ * to compare with.
+ */
+export function renderHtml(report: Report, command: string, earlier?: Report): string {
   const { agents, calls } = report;
   const connectedWell = agents.connected === agents.requested;
   const calledWell = calls.ok === calls.planned;
@@ -37,13 +41,7 @@ ${tile(`${count(calls.ok)} <small>of ${count(calls.planned)}</small>`, "sealed c
 ${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p50), "median latency", true)}
 ${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p99), "99th percentile", true)}
 ${tile(count(report.calls_per_second), "right answers a second", true)}
-${tile(orUnknown(report.relay.rss_bytes_per_agent, bytes), "relay memory per agent", true)}
-${tile(
-  orUnknown(report.relay.cpu_us_per_message, (us) => `${us.toFixed(1)} µs`),
-  "relay CPU per message",
-  true,
-)}
-${tile(orUnknown(report.simulator.rss_bytes_per_agent, bytes), "fleet memory per agent", true)}
+${resources(report)}
 </div>
 <section>
 <h2>Latency of right answers</h2>
@@ -52,9 +50,15 @@ ${latencyChart(report.histogram, report.latency_ms)}
 </section>
 <section>
 <h2>Over time</h2>
-<p>Dotted lines end a phase: ${report.phases.map((phase) => `${escapeText(phase.name)} ${seconds(phase.seconds)}`).join(", ")}.</p>
+<p>${faultKey(report)}Dotted lines end a phase: ${report.phases.map((phase) => `${escapeText(phase.name)} ${seconds(phase.seconds)}`).join(", ")}.</p>
 ${timeChart(report)}
 </section>
+<section>
+<h2>Latency over time</h2>
+<p>${faultKey(report)}The darker, the more right answers.</p>
+${heatChart(report)}
+</section>
+${earlier === undefined ? "" : comparison(report, earlier)}
 ${violation(report)}
 ${failures(report)}
 <section>
@@ -64,6 +68,7 @@ ${failures(report)}
 ${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), count(kind.connected), count(kind.calls), count(kind.ok), ...latencyCells(kind.latency_ms)])).join("\n")}
 </table></div>
 </section>
+${outliers(report)}
 <div class="pair">
 <section>
 <h2>Thresholds</h2>
@@ -73,6 +78,7 @@ ${report.thresholds.map((one) => row([`<code>${escapeText(one.expression)}</code
 </table></div>
 </section>
 ${oracles(report)}
+${dropped(report)}
 <section>
 <h2>Machine</h2>
 <dl>
@@ -94,10 +100,34 @@ ${oracles(report)}
 function headline(report: Report): string {
   const { agents, calls } = report;
   if (report.stopped !== null) return `Stopped: ${escapeText(report.stopped)}`;
+  if (report.ok && calls.failed > 0) {
+    return `${count(agents.connected)} agents, ${count(calls.ok)} of ${count(calls.planned)} sealed calls answered right, within the thresholds`;
+  }
   if (report.ok)
     return `${count(agents.connected)} agents, ${count(calls.ok)} sealed calls, every answer right`;
   if (calls.failed > 0) return `${count(calls.failed)} of ${count(calls.planned)} calls failed`;
   return `${count(agents.requested - agents.connected)} of ${count(agents.requested)} agents did not connect`;
+}
+
+/** What the world could measure: memory and CPU where they are real. */
+function resources({ world, relay, simulator, scenario, dropped: drops }: Report): string {
+  const lost = drops.reduce((sum, one) => sum + one.count, 0);
+  const tiles =
+    world === "virtual"
+      ? [
+          [escapeText(scenario.duration), "simulated"],
+          [orUnknown(relay.messages, count), "messages forwarded"],
+          [count(lost), "messages dropped"],
+        ]
+      : [
+          [orUnknown(relay.rss_bytes_per_agent, bytes), "relay memory per agent"],
+          [
+            orUnknown(relay.cpu_us_per_message, (us) => `${us.toFixed(1)} µs`),
+            "relay CPU per message",
+          ],
+          [orUnknown(simulator.rss_bytes_per_agent, bytes), "fleet memory per agent"],
+        ];
+  return tiles.map(([value, label]) => tile(value as string, label as string, true)).join("\n");
 }
 
 function failures(report: Report): string {
@@ -109,6 +139,44 @@ function failures(report: Report): string {
 <h2>Failures by code</h2>
 <div class="wide"><table>
 <tr><th>code</th><th>count</th><th class="text">for example</th></tr>
+${rows.join("\n")}
+</table></div>
+</section>`;
+}
+
+function faultKey({ faults }: Report): string {
+  return faults.length === 0 ? "" : `<i class="key fault"></i>faults. `;
+}
+
+function outliers(report: Report): string {
+  if (report.outliers.length === 0) return "";
+  const rows = report.outliers.map(({ device, calls, failed, max_ms }) =>
+    row([
+      `<code>${escapeText(device)}</code>`,
+      count(calls),
+      failed === 0 ? "0" : `<span class="bad">${count(failed)}</span>`,
+      max_ms === 0 ? "" : milliseconds(max_ms),
+    ]),
+  );
+  return `<section>
+<h2>Outliers</h2>
+<p>Devices with failed calls, or with an answer far slower than the median.</p>
+<div class="wide"><table>
+<tr><th>device</th><th>calls</th><th>failed</th><th>slowest answer</th></tr>
+${rows.join("\n")}
+</table></div>
+</section>`;
+}
+
+function dropped(report: Report): string {
+  if (report.dropped.length === 0) return "";
+  const rows = report.dropped.map(({ reason, count: times }) =>
+    row([`<code>${escapeText(reason)}</code>`, count(times)]),
+  );
+  return `<section>
+<h2>Dropped by the relay</h2>
+<div class="wide"><table>
+<tr><th>reason</th><th>messages</th></tr>
 ${rows.join("\n")}
 </table></div>
 </section>`;

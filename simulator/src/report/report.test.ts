@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { sampleReport } from "../testing/sample.ts";
 import { renderHtml } from "./html.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import type { Report } from "./report.ts";
-import { sampleReport } from "./sample.ts";
 import { linear, logarithmic, logTicks, ticks } from "./svg.ts";
 import { renderTable } from "./table.ts";
 import { bytes, milliseconds, seconds } from "./words.ts";
@@ -22,6 +22,8 @@ function emptyReport(): Report {
     phases: [],
     series: [],
     histogram: { edges_ms: [], first: [], later: [] },
+    heat: { column_s: 1, edges_ms: [], columns: [] },
+    outliers: [],
   };
 }
 
@@ -35,6 +37,32 @@ describe("the page", () => {
     expect(page).not.toMatch(/https?:|src=|href=|@import|url\(/);
     expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
     expect(page).not.toMatch(/NaN|Infinity|undefined|\[object/);
+  });
+
+  test("has a band for each fault in both pictures over time", () => {
+    const page = renderHtml(sampleReport(true), COMMAND);
+    expect(page.match(/<rect class="fault"/g)).toHaveLength(3);
+    expect(page).toContain("<title>net.cut at 1.00 s until 2.00 s</title>");
+    expect(renderHtml(sampleReport(false), COMMAND)).not.toContain('class="fault"');
+  });
+
+  test("names the devices that stand out, and what the relay dropped", () => {
+    const page = renderHtml(sampleReport(true), COMMAND);
+    expect(page).toContain("<code>&#60;pump&#62;-00007</code></td><td>3</td>");
+    expect(page).toContain("<code>AGENT_OFFLINE</code></td><td>12</td>");
+    expect(renderHtml(sampleReport(false), COMMAND)).not.toContain("Outliers");
+  });
+
+  test("compares with an earlier run, better and worse by the figure's own sense", () => {
+    const earlier = { ...sampleReport(false), seed: 3, calls_per_second: 1052 };
+    const now = { ...sampleReport(true), seed: 4 };
+    const page = renderHtml(now, COMMAND, earlier);
+    expect(page).toContain("seed <code>3</code>");
+    expect(page).toContain(
+      '<td>answers a second</td><td>2,104</td><td>1,052</td><td><span class="good">+100.0 %</span>',
+    );
+    expect(page).toContain('<td>44.20 %</td><td>100.00 %</td><td><span class="bad">-55.8 %</span>');
+    expect(renderHtml(now, COMMAND)).not.toContain("Compared");
   });
 
   test("says what went well", () => {

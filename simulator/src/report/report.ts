@@ -1,7 +1,7 @@
 import type { Scenario } from "../scenario/schema.ts";
 
 /**
- * What a run is told by: the shape of report.json. Fields may be added, never renamed (they are
+ * The shape of report.json. Fields may be added, never renamed (they are
  * promises to scripts).
  */
 
@@ -14,7 +14,7 @@ export interface Report {
   started_at: string;
   duration_s: number;
   agents: { requested: number; connected: number };
-  /** `failed` counts every planned call that did not come back right, also those never sent. */
+  /** `failed` counts every planned call without a correct answer, also those never sent. */
   calls: { planned: number; sent: number; ok: number; failed: number };
   /** Of the right answers; null where there is none. */
   latency_ms: Latency | null;
@@ -34,6 +34,9 @@ export interface Report {
   phases: { name: string; seconds: number }[];
   series: Sample[];
   histogram: Histogram;
+  heat: Heat;
+  /** At most ten. */
+  outliers: Outlier[];
   machine: Machine;
   world: "virtual" | "live";
   /** As it was run: flags have been applied. */
@@ -95,7 +98,7 @@ export interface Failure {
   example: string;
 }
 
-/** How things stood `at_s` seconds after the start. `ok` and `failed` calls are totals. */
+/** The state `at_s` seconds after the start. `ok` and `failed` calls are totals. */
 export interface Sample {
   at_s: number;
   connected: number;
@@ -111,6 +114,24 @@ export interface Histogram {
   edges_ms: number[];
   first: number[];
   later: number[];
+}
+
+/**
+ * Right answers over time: `columns[i][j]` counts those that came from `i` to `i + 1` times
+ * `column_s` after the start and took from `edges_ms[j]` to below `edges_ms[j + 1]`.
+ */
+export interface Heat {
+  column_s: number;
+  edges_ms: number[];
+  columns: number[][];
+}
+
+/** A device with failed calls, or with an answer far slower than the median. */
+export interface Outlier {
+  device: string;
+  calls: number;
+  failed: number;
+  max_ms: number;
 }
 
 export interface Machine {

@@ -60,6 +60,8 @@ path.line { fill: none; stroke-width: 2; stroke-linejoin: round; } path.fill { o
 path.connected { stroke: var(--teal); } path.connected.fill { fill: var(--teal); }
 path.later { stroke: var(--blue); } path.later.fill { fill: var(--blue); }
 path.failed { stroke: var(--bad); } path.failed.fill { fill: var(--bad); opacity: .3; }
+rect.fault { fill: var(--bad); opacity: .13; } .key.fault { background: var(--bad); opacity: .3; }
+path.heat { fill: var(--blue); } .heat-1 { opacity: .22; } .heat-2 { opacity: .38; } .heat-3 { opacity: .56; } .heat-4 { opacity: .77; }
 .wide { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: right; color: var(--soft); font-weight: 500; font-size: 13px; padding: 6px 0 6px 14px; white-space: nowrap; }

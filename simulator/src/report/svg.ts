@@ -1,4 +1,12 @@
-/** Small helpers for charts drawn as SVG text: scales, ticks, escaping. Units are the viewBox's. */
+/**
+ * Small helpers for charts drawn as SVG text: scales, ticks, axes, escaping. Units are the
+ * viewBox's.
+ */
+import { count } from "./words.ts";
+
+export const WIDTH = 960;
+export const LEFT = 56;
+export const RIGHT = WIDTH - 12;
 
 export type Scale = (value: number) => number;
 
@@ -25,6 +33,14 @@ export function ticks(max: number, count: number): number[] {
   );
 }
 
+/** Seconds from 0 to `lastS` at round numbers of seconds, minutes or hours, with their text. */
+export function timeTicks(lastS: number): [number, string][] {
+  const [unit, name] = lastS > 7200 ? [3600, "h"] : lastS > 120 ? [60, "min"] : [1, "s"];
+  return ticks(lastS / unit, 8)
+    .map((value): [number, string] => [value * unit, `${value} ${name}`])
+    .filter(([s]) => s <= lastS);
+}
+
 /** 1, 2 and 5 of every power of ten within [from, to]. */
 export function logTicks(from: number, to: number): number[] {
   const found: number[] = [];
@@ -45,4 +61,26 @@ export function escapeText(text: string): string {
 /** A coordinate, short. */
 export function at(value: number): string {
   return String(Math.round(value * 10) / 10);
+}
+
+export function yAxis(values: number[], y: Scale): string[] {
+  return values.map((value) => yLabel(y(value), count(value)));
+}
+
+/** A line across the picture, and its text at the left. */
+export function yLabel(y: number, text: string): string {
+  const grid = `<line class="grid" x1="${LEFT}" x2="${RIGHT}" y1="${at(y)}" y2="${at(y)}"/>`;
+  return `${grid}<text class="tick" x="${LEFT - 8}" y="${at(y + 4)}" text-anchor="end">${text}</text>`;
+}
+
+export function xAxis(bottom: number): string {
+  return `<line class="axis" x1="${LEFT}" x2="${RIGHT}" y1="${bottom}" y2="${bottom}"/>`;
+}
+
+export function xLabel(x: number, bottom: number, text: string): string {
+  return `<text class="tick" x="${at(x)}" y="${bottom + 20}" text-anchor="middle">${text}</text>`;
+}
+
+export function svg(height: number, label: string, parts: string[]): string {
+  return `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${label}">${parts.join("")}</svg>`;
 }

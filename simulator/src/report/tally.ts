@@ -1,6 +1,8 @@
 /** What came of the calls of a run: counts, latencies and failures by code. */
+import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
-import type { Failure, Histogram } from "./report.ts";
+import { Outliers } from "./outliers.ts";
+import type { Failure, Heat, Histogram, Outlier } from "./report.ts";
 
 export interface KindTally {
   agents: number;
@@ -19,16 +21,27 @@ export class Tally {
   readonly kinds = new Map<string, KindTally>();
   private readonly buckets = new LatencyBuckets();
   private readonly codes = new Map<string, Failure>();
+  private readonly heatMap = new HeatMap();
+  private readonly devices = new Outliers();
+  private readonly elapsedS: () => number;
 
-  fail(code: string, example: string): void {
+  /** `elapsedS`: seconds since the start of the run. */
+  constructor(elapsedS: () => number) {
+    this.elapsedS = elapsedS;
+  }
+
+  fail(device: string, code: string, example: string): void {
     this.failed += 1;
+    this.devices.record(device, null);
     const known = this.codes.get(code);
     if (known === undefined) this.codes.set(code, { code, count: 1, example });
     else known.count += 1;
   }
 
-  succeed(kind: KindTally, us: number, isFirst: boolean): void {
+  succeed(device: string, kind: KindTally, us: number, isFirst: boolean): void {
     this.ok += 1;
+    this.devices.record(device, us);
+    this.heatMap.record(this.elapsedS(), us);
     kind.ok += 1;
     kind.latency.record(us);
     this.all.record(us);
@@ -46,6 +59,14 @@ export class Tally {
 
   histogram(): Histogram {
     return this.buckets.histogram();
+  }
+
+  heat(): Heat {
+    return this.heatMap.result();
+  }
+
+  outliers(): Outlier[] {
+    return this.devices.worst(this.all.summary()?.p50 ?? 0);
   }
 
   /** Most frequent first. */

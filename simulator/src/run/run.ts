@@ -5,8 +5,9 @@
 import { resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
 import { makePlan, planHash } from "../plan.ts";
+import { checkLiveProgram } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
-import type { LoadedScenario } from "../scenario/load.ts";
+import { type LoadedScenario, shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { evaluate, type Measured, type Metric } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
@@ -23,7 +24,7 @@ export interface RunScenarioOptions {
   signal: AbortSignal;
   shrinks: boolean;
   hardStopMs?: number;
-  /** A relay to use in place of one's own. */
+  /** An external relay to use. */
   live?: string;
   /** Loaded already, for a replay. */
   programs?: ReadonlyMap<string, LoadedProgram>;
@@ -72,38 +73,30 @@ export async function runScenario(
   return report;
 }
 
-/**
- * The live world plays what `npm start` does: one program on all devices, each called several times
- * over real sockets. Faults and several groups need the virtual world still, and a scenario that
- * has them is refused.
- */
+/** What a scenario may ask of this world is in scenario/check.ts. */
 async function runLive(
   scenario: Scenario,
   folder: string,
   { live, seed, progress, signal }: RunScenarioOptions,
 ): Promise<Report> {
-  const [group, ...others] = scenario.devices;
+  if (live !== undefined) {
+    throw new Failure(EXIT.usage, "--live against another relay is not available yet");
+  }
+  const [group] = scenario.devices;
+  if (group?.program === undefined) throw new Error("a live scenario was not checked");
+  const program = resolve(folder, group.program);
+  const warning = await checkLiveProgram(program, shown(program));
+  if (warning !== null) progress.say(warning);
   const calls = (scenario.clients ?? []).flatMap(({ call, params }) =>
     call === undefined ? [] : [{ method: call, ...(params === undefined ? {} : { params }) }],
   );
-  const refusal =
-    live !== undefined
-      ? "--live against another relay is not available yet"
-      : others.length > 0 || (scenario.faults?.length ?? 0) > 0
-        ? "the live world runs one group of devices without faults so far; use --world virtual"
-        : group?.program === undefined || calls.length === 0
-          ? "the live world needs a program and a call; for the bundled programs: npm start"
-          : null;
-  if (refusal !== null || group?.program === undefined) {
-    throw new Failure(EXIT.usage, refusal ?? "the live world needs a program");
-  }
   const flags = {
     agents: group.count,
     callsPerAgent: Math.max(LIVE_CALLS, calls.length),
     reportDir: "",
     seed,
     json: false,
-    program: resolve(folder, group.program),
+    program,
     calls,
   };
   const report = await runDemonstration(flags, progress, signal);

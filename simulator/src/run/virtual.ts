@@ -16,7 +16,7 @@ export interface RunOptions {
   /** The share that is done, now and then. */
   progress?: (done: number, line: string) => void;
   signal?: AbortSignal;
-  /** Real time after which the run is ended, come what may. */
+  /** Real time after which the run is ended in any case. */
   hardStopMs?: number;
   /** Entries of the trace that the result keeps. */
   keptEntries?: number;
@@ -143,6 +143,8 @@ function virtualReport(world: World, facts: Facts): Report {
     phases: phases(scenario, seconds),
     series: measured.series,
     histogram: tally.histogram(),
+    heat: tally.heat(),
+    outliers: tally.outliers(),
     machine: machine(),
     world: "virtual",
     scenario: { ...scenario, seed },

@@ -12,20 +12,32 @@ import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED } from "./units.ts";
 
 export type Path = readonly (string | number)[];
-/** Where a value stands in its file, or the key that names it. */
+/** The place of a value in its file, or of its key. */
 export type Place = (path: Path, part: "key" | "value") => { line: number; column: number };
 
-/** The value as a scenario. Throws a ScenarioError with every mistake. */
-export function check(value: unknown, file: string, folder: string, placeOf: Place): Scenario {
+/**
+ * The value as a scenario. `change` may replace parts of one that has its shape. Throws a
+ * ScenarioError with every mistake.
+ */
+export function check(
+  value: unknown,
+  file: string,
+  folder: string,
+  placeOf: Place,
+  change: (scenario: Scenario, folder: string) => Scenario = (scenario) => scenario,
+): Scenario {
   const problems: Problem[] = [];
   const report = (path: Path, message: string, part: "key" | "value" = "value"): void => {
     problems.push({ file, ...placeOf(path, part), message });
   };
   checkShape(value, report);
-  // Rules speak of values that have their shape.
-  if (problems.length === 0) checkRules(value as Scenario, folder, report);
+  // Rules assume values of a valid shape.
   if (problems.length > 0) throw new ScenarioError(problems);
-  return value as Scenario;
+  const scenario = change(value as Scenario, folder);
+  checkRules(scenario, folder, report);
+  if (scenario.world === "live") checkLive(scenario, report);
+  if (problems.length > 0) throw new ScenarioError(problems);
+  return scenario;
 }
 
 type Report = (path: Path, message: string, part?: "key" | "value") => void;
@@ -65,7 +77,7 @@ function checkFaultShape(fault: unknown, at: Path, report: Report): void {
   checkAgainst(FAULTS[kind as FaultKind].schema, fault, at, report);
 }
 
-/** `base`: where `value` stands. */
+/** `base`: the path of `value`. */
 function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Report): void {
   const told = new Set<string>();
   for (const error of Errors(schema, value)) {
@@ -155,7 +167,6 @@ function distance(a: string, b: string): number {
 
 function checkRules(scenario: Scenario, folder: string, report: Report): void {
   const { devices, clients = [], faults = [], thresholds = [] } = scenario;
-  const live = scenario.world === "live";
   const endMs = durationMs(scenario.duration);
   const groups = new Map(devices.map((device) => [device.group, device]));
   const callers = new Set(clients.map(({ name }, i) => name ?? `clients-${i + 1}`));
@@ -211,9 +222,6 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
   for (const [i, fault] of faults.entries()) {
     const at = ["faults", i];
     within([...at, "at"], fault.at);
-    if (live && !FAULTS[fault.kind].live) {
-      report([...at, "kind"], `${fault.kind} needs world: virtual`);
-    }
     if (fault.devices !== undefined && !groups.has(fault.devices)) {
       report([...at, "devices"], `unknown group${like(fault.devices, [...groups.keys()])}`);
     }
@@ -236,5 +244,26 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
         parsed.problem,
       );
     }
+  }
+}
+
+/**
+ * The live world plays what `npm start` does: one program on all devices, each called several times
+ * over real sockets. Several groups and most faults need the virtual world still.
+ */
+function checkLive({ devices, clients = [], faults = [] }: Scenario, report: Report): void {
+  if (devices[0]?.kind !== undefined) {
+    const why = "the live world runs a program of your own; for the bundled ones: npm start";
+    report(["devices", 0, "kind"], why);
+  }
+  for (const i of devices.keys()) {
+    if (i > 0)
+      report(["devices", i], "the live world runs one group of devices; use world: virtual");
+  }
+  if (!clients.some(({ call }) => call !== undefined)) {
+    report(["clients"], "the live world needs a client that calls");
+  }
+  for (const [i, { kind }] of faults.entries()) {
+    if (!FAULTS[kind].live) report(["faults", i, "kind"], `${kind} needs world: virtual`);
   }
 }

@@ -106,14 +106,34 @@ export default scenario;
     );
   });
 
-  test("may only use live faults in the live world", () => {
-    const scenario = {
-      name: "x",
-      duration: "1m",
+  test("that the live world cannot play is refused with line and column, also when the command line asks for it", async () => {
+    const refused = [
+      "4:37 the live world runs a program of your own; for the bundled ones: npm start",
+      "5:5 the live world runs one group of devices; use world: virtual",
+      "9:21 relay.restart needs world: virtual",
+    ];
+    const text = GOOD.replace("program: ./pump.js", "kind: valve").replace(
+      ", call: pump.state",
+      "",
+    );
+    const wanted = [
+      ...refused.slice(0, 2),
+      "7:3 the live world needs a client that calls",
+      refused[2],
+    ];
+    expect(await problems(`${text}world: live\n`)).toEqual(wanted);
+    await problems(text);
+    const asLive = loadScenario(join(folder, "scenario.yaml"), (scenario) => ({
+      ...scenario,
       world: "live",
-      devices: [{ group: "a", count: 1, kind: "echo" }],
-      faults: [{ at: "1s", kind: "net.partition", for: "1s" }],
-    };
-    expect(() => checkScenario(scenario, folder)).toThrow("net.partition needs world: virtual");
+    }));
+    await expect(asLive).rejects.toMatchObject({
+      problems: [{ line: 4, column: 37 }, { line: 5, column: 5 }, { line: 7 }, { line: 9 }],
+    });
+  });
+
+  test("made in memory is checked too", () => {
+    const scenario = { name: "x", duration: "1m", devices: [{ group: "a", count: 1 }] };
+    expect(() => checkScenario(scenario, folder)).toThrow("give either a program");
   });
 });

@@ -44,8 +44,15 @@ export function listLibrary(): LibraryEntry[] {
     });
 }
 
-/** `what`: a file, or a name from the library. Rejects with a ScenarioError. */
-export async function loadScenario(what: string): Promise<LoadedScenario> {
+/**
+ * `what`: a file, or a name from the library. `change`: what the command line says in place of the
+ * file, before the rules are checked, so that mistakes still have their places. Rejects with a
+ * ScenarioError.
+ */
+export async function loadScenario(
+  what: string,
+  change?: (scenario: Scenario, folder: string) => Scenario,
+): Promise<LoadedScenario> {
   const isFile = /[/\\.]/.test(what);
   const path = isFile ? resolve(what) : join(LIBRARY, `${what}.yaml`);
   const file = isFile ? what : `library/${what}.yaml`;
@@ -56,12 +63,12 @@ export async function loadScenario(what: string): Promise<LoadedScenario> {
   const folder = dirname(path);
   if (YAML.includes(extension)) {
     const { value, placeOf } = readYaml(readFileSync(path, "utf8"), file);
-    return { scenario: check(value, file, folder, placeOf), file, folder };
+    return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   if (SCRIPTS.includes(extension)) {
     const value = await importDefault(path, file);
     const placeOf = literalPlaces(readFileSync(path, "utf8"));
-    return { scenario: check(value, file, folder, placeOf), file, folder };
+    return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   throw unreadable(file, `a scenario is a .yaml, .ts or .js file, not ${extension || "this"}`);
 }
@@ -82,7 +89,7 @@ function unreadable(file: string, message: string): ScenarioError {
 }
 
 function missing(what: string, isFile: boolean): string {
-  if (isFile) return "there is no such file";
+  if (isFile) return "file not found";
   const names = listLibrary().map(({ name }) => name);
   return `the library has no scenario "${what}"; it has ${names.join(", ")}. For a file, give its path, such as ./${what}.yaml`;
 }

@@ -1,4 +1,4 @@
-/** What is wrong with a scenario, and where: file, line and column of each mistake. */
+/** The problems of a scenario, each with file, line and column. */
 
 export interface Problem {
   file: string;

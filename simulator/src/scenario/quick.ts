@@ -1,4 +1,5 @@
-/** The quick way in, without a scenario: one's own program, a number of devices, calls to make. */
+/** A run without a scenario file: a device program, a number of devices, and the calls to make. */
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { ClientGroupSpec, Scenario } from "./schema.ts";
 
 export interface AskedCall {
@@ -11,7 +12,7 @@ const EVERY = "20s";
 /** 1,024 bindings a connection, and some 1,000 messages a second. */
 const DEVICES_PER_CLIENT = 250;
 
-/** `METHOD` or `METHOD:JSON`. Throws an Error that says what is wrong. */
+/** `METHOD` or `METHOD:JSON`. Throws an Error with the reason. */
 export function parseCall(text: string): AskedCall {
   const colon = text.search(/:\s*[[{]/);
   const method = colon < 0 ? text : text.slice(0, colon);
@@ -24,7 +25,7 @@ export function parseCall(text: string): AskedCall {
     throw new Error(`--call ${text.slice(0, other)}: params are a JSON object or array`);
   }
   try {
-    return { method, params: JSON.parse(text.slice(colon + 1)) };
+    return { method, params: parseJson(text.slice(colon + 1)) };
   } catch (error) {
     throw new Error(`--call ${method}: ${(error as Error).message}`);
   }

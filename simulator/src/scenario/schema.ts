@@ -149,15 +149,19 @@ export const FAULTS = {
     live: false,
     schema: fault(
       "net.partition",
-      "Nothing gets through and nobody is told; what was on its way arrives afterwards.",
+      "Nothing gets through and neither end notices; delayed packets arrive afterwards.",
       { ...targets, for: during },
     ),
   },
   "net.half_open": {
     live: false,
-    schema: fault("net.half_open", "The peer's end of the link is gone; the relay is not told.", {
-      ...targets,
-    }),
+    schema: fault(
+      "net.half_open",
+      "The peer's end of the link is gone; the relay does not notice.",
+      {
+        ...targets,
+      },
+    ),
   },
   "net.delay": {
     live: false,
@@ -195,7 +199,7 @@ export const FAULTS = {
     live: false,
     schema: fault(
       "device.reboot",
-      "The power goes and comes back. A device that lost its storage is provisioned anew.",
+      "The device loses power and restarts. A device that lost its storage is provisioned again.",
       {
         ...deviceTargets,
         for: Type.Optional(duration("How long it is off. Default: 2s.")),
@@ -207,7 +211,7 @@ export const FAULTS = {
     live: false,
     schema: fault(
       "device.update",
-      "Another program is started as a trial; without a login in time the old one comes back.",
+      "Another program is started as a trial; without a login in time the device rolls back.",
       {
         ...deviceTargets,
         program: Type.String({ description: "Relative to this file." }),
@@ -229,15 +233,19 @@ export const FAULTS = {
       "relay.restart",
       "The relay drains, ends, and starts again (rolling deployment).",
       {
-        for: Type.Optional(duration("How long it is away after the drain. Default: 1s.")),
+        for: Type.Optional(duration("How long the relay is down after the drain. Default: 1s.")),
       },
     ),
   },
   "relay.crash": {
     live: false,
-    schema: fault("relay.crash", "The relay dies; what its store had not flushed is lost.", {
-      for: Type.Optional(duration("How long it is away. Default: 2s.")),
-    }),
+    schema: fault(
+      "relay.crash",
+      "The relay crashes; writes that its store had not flushed are lost.",
+      {
+        for: Type.Optional(duration("How long the relay is down. Default: 2s.")),
+      },
+    ),
   },
   "relay.hostile": {
     live: false,

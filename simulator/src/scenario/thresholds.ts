@@ -61,7 +61,7 @@ const UNITS: Readonly<Record<string, number>> = {
   "%": 0.01,
 };
 
-/** The expression's parts, or what is wrong with it. */
+/** The expression's parts, or its problem. */
 export function parseThreshold(text: string): ParsedThreshold | { problem: string } {
   const match = EXPRESSION.exec(text);
   if (match === null) {

@@ -6,7 +6,7 @@ export const SHARE = "^[0-9]+(\\.[0-9]+)?%$";
 export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 
-/** What a person is told who wrote something else. */
+/** The error for any other value. */
 export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [DURATION, "a duration with its unit (ms, s, m, h or d), such as 10m or 500ms"],
   [RATE, "a rate, such as 20/s, 5/m or 100/h"],

@@ -1,7 +1,7 @@
 /**
  * From a scenario that breaks an oracle to the smallest one found that still breaks the same:
  * shorter, fewer faults, fewer clients, fewer devices. Each try is a whole virtual run, and streams
- * are drawn for each device by its name, so what is left behaves as it did.
+ * are drawn for each device by its name, so the rest behaves as before.
  */
 import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";

@@ -6,12 +6,25 @@ import { machine } from "../report/machine.ts";
 import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
 import type { Tally } from "../report/tally.ts";
 import type { Timeline } from "../report/timeline.ts";
+import type { AskedCall } from "../scenario/quick.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { KIND_NAMES } from "../scenario/schema.ts";
-import type { Flags } from "./flags.ts";
+
+/** What was asked for. */
+export interface RunSettings {
+  agents: number;
+  callsPerAgent: number;
+  reportDir: string;
+  seed: number;
+  json: boolean;
+  /** A device program in place of the bundled ones. */
+  program: string | null;
+  /** What is called on it, in turn. */
+  calls: AskedCall[];
+}
 
 export interface Findings {
-  flags: Flags;
+  flags: RunSettings;
   /** Why the run ended early, or null. */
   stopped: string | null;
   startedAt: Date;
@@ -61,6 +74,8 @@ export function buildReport(findings: Findings): Report {
     phases: timeline.phases,
     series: timeline.series(),
     histogram: tally.histogram(),
+    heat: tally.heat(),
+    outliers: tally.outliers(),
     machine: machine(),
     world: "live",
     scenario: demonstration(flags),
@@ -83,7 +98,7 @@ export function buildReport(findings: Findings): Report {
 }
 
 /** What `npm start` does, in a scenario's words. */
-function demonstration({ agents, program, calls }: Flags): Scenario {
+function demonstration({ agents, program, calls }: RunSettings): Scenario {
   const devices =
     program === null
       ? KIND_NAMES.map((kind, i) => ({ group: kind, count: Math.ceil((agents - i) / 3), kind }))

@@ -2,19 +2,15 @@
 import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type AskedCall, parseCall } from "../scenario/quick.ts";
+import { parseCall } from "../scenario/quick.ts";
+import type { RunSettings } from "./build-report.ts";
 
-export interface Flags {
-  agents: number;
-  callsPerAgent: number;
-  reportDir: string;
-  seed: number;
-  json: boolean;
-  /** A device program in place of the bundled ones. */
-  program: string | null;
-  /** What is called on it, in turn. */
-  calls: AskedCall[];
-}
+/**
+ * One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files).
+ */
+const MAX_AGENTS = 19_000;
+const MAX_CALLS = 1_000;
+const MAX_SEED = 2 ** 32 - 1;
 
 export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]
        npm start -- --program FILE --call METHOD[:JSON] [--agents N] …`;
@@ -24,8 +20,8 @@ export const HELP = `${USAGE}
 A relay on loopback, N agents on real sockets in a process of their own, and clients that make sealed calls to every
 agent and check every answer. Exit code 0 only if every agent connected and every answer was right.
 
-  --agents N    how many agents (1000)
-  --calls N     calls to each of them (5)
+  --agents N    how many agents (1000; at most ${MAX_AGENTS})
+  --calls N     calls to each of them (5; at most ${MAX_CALLS})
   --report DIR  where report.json and report.html go (report)
   --seed N      what devices measure and clients ask; drawn when absent
   --json        report.json on standard output as well, in place of the table
@@ -37,15 +33,8 @@ examples: npm start -- --agents 5000 --calls 20 --report /tmp/report
 For faults, thresholds and virtual time: npm run sim -- --help
 `;
 
-/**
- * One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files).
- */
-const MAX_AGENTS = 19_000;
-const MAX_CALLS = 1_000;
-const MAX_SEED = 2 ** 32 - 1;
-
 export type FlagsResult =
-  | { kind: "flags"; flags: Flags }
+  | { kind: "flags"; flags: RunSettings }
   | { kind: "help" }
   | { kind: "wrong"; reason: string };
 
@@ -74,8 +63,10 @@ export function parseFlags(args: string[]): FlagsResult {
     if (program !== null && values.call.length === 0) {
       throw new Error("--program FILE needs a call to make: --call METHOD or --call METHOD:JSON");
     }
-    if (program !== null && !existsSync(program)) throw new Error(`there is no file ${program}`);
-    const flags: Flags = {
+    if (program !== null && !existsSync(program)) {
+      throw new Error(`--program ${program}: file not found`);
+    }
+    const flags: RunSettings = {
       agents: wholeNumber("--agents", values.agents, 1, MAX_AGENTS),
       callsPerAgent: wholeNumber("--calls", values.calls, 1, MAX_CALLS),
       reportDir: values.report,

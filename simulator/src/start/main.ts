@@ -1,13 +1,17 @@
 /**
- * `npm start`: the whole way, once. What it promises stands in the usage text; exit codes: 0 all
+ * `npm start`: the whole path, once. The usage text describes it; exit codes: 0 all
  * right, 1 not, 2 a wrong flag, 130 Ctrl-C.
  */
-import { access, constants, mkdir, rmdir, writeFile } from "node:fs/promises";
+import { access, constants, rmdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { Failure } from "../failure.ts";
+import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { openFileLimit, openFileWarning } from "../report/machine.ts";
 import { renderTable } from "../report/table.ts";
-import { type Flags, HELP, parseFlags, USAGE } from "./flags.ts";
+import { ScenarioError } from "../scenario/problems.ts";
+import type { RunSettings } from "./build-report.ts";
+import { HELP, parseFlags, USAGE } from "./flags.ts";
 import { Progress } from "./progress.ts";
 import { run } from "./run.ts";
 
@@ -26,12 +30,24 @@ if (result.kind === "help") {
   process.exit(await main(result.flags));
 }
 
-async function main(flags: Flags): Promise<number> {
-  // First of all, so that nobody learns after a long run that its report has no place.
+async function main(flags: RunSettings): Promise<number> {
+  let programWarning: string | null = null;
+  if (flags.program !== null) {
+    // With a parser, so only where there is something to parse.
+    const { checkLiveProgram } = await import("../program-file.ts");
+    try {
+      programWarning = await checkLiveProgram(flags.program, flags.program);
+    } catch (error) {
+      if (!(error instanceof Failure || error instanceof ScenarioError)) throw error;
+      process.stderr.write(`${error.message}\n`);
+      return EXIT.usage;
+    }
+  }
+  // First of all, so that an unwritable report folder is found before a long run.
   const folder = resolve(flags.reportDir);
   let made: string | undefined;
   try {
-    made = await mkdir(folder, { recursive: true });
+    made = await makeFolder(folder);
     await access(folder, constants.W_OK);
   } catch (error) {
     process.stderr.write(`--report ${flags.reportDir}: ${(error as Error).message}\n`);
@@ -39,13 +55,14 @@ async function main(flags: Flags): Promise<number> {
   }
   const progress = new Progress(process.stderr);
   const warning = openFileWarning(flags.agents, openFileLimit());
-  if (warning !== null) progress.say(warning);
+  for (const text of [warning, programWarning]) if (text !== null) progress.say(text);
   const interrupted = new AbortController();
   let interruptedAt = 0;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
       if (interrupted.signal.aborted) {
-        // Who asks twice does not want to wait; what runs is killed on the way out.
+        // A second signal means that the user does not want to wait; child processes are killed at
+        // exit.
         if (performance.now() - interruptedAt > ECHO_MS) process.exit(EXIT.interrupted);
         return;
       }

@@ -1,5 +1,5 @@
 /**
- * What a person sees while a run goes on, on standard error: on a terminal one block of lines that
+ * The progress display of a run, on standard error: on a terminal one block of lines that
  * is redrawn, in a pipe one plain line at the end of each step.
  */
 import type { WriteStream } from "node:tty";

@@ -103,7 +103,7 @@ async function initialise(folder: string, password: string, signal: AbortSignal)
   const kill = (): void => void child.kill("SIGKILL");
   signal.addEventListener("abort", kill, { once: true });
   child.stdout?.resume();
-  child.stdin?.on("error", () => {}); // A child that dies first says why at its end.
+  child.stdin?.on("error", () => {}); // If the child ends first, its end reports the reason.
   child.stdin?.end(password);
   const how = await ended;
   signal.removeEventListener("abort", kill);

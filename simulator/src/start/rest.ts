@@ -32,7 +32,7 @@ export async function logIn(relay: RelayChild, signal: AbortSignal): Promise<Acc
 }
 
 /**
- * Makes `count` agents, of all kinds in turn; `onMade` hears how many there are. The E2E secrets
+ * Makes `count` agents, of all kinds in turn; `onMade` gets their number so far. The E2E secrets
  * are made here and stay here. `firstNumber`: of the first one's id, counted from 1.
  */
 export async function makeAgents(

@@ -1,6 +1,6 @@
 /**
  * The whole way, once: a fresh relay, a fleet of agents, clients that call every one of them, a
- * report. Whatever goes wrong on the way, the run ends in bounded time with a report that says so,
+ * report. After any failure, the run ends in bounded time with a report that names it,
  * and every process and folder it made is gone.
  */
 import { rmSync } from "node:fs";
@@ -15,8 +15,7 @@ import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-chi
 import type { Report } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
 import { Timeline } from "../report/timeline.ts";
-import { buildReport } from "./build-report.ts";
-import type { Flags } from "./flags.ts";
+import { buildReport, type RunSettings } from "./build-report.ts";
 import type { Progress } from "./progress.ts";
 import { type RelayChild, startRelay } from "./relay.ts";
 import { logIn, type MadeAgent, makeAgents, readUsage } from "./rest.ts";
@@ -41,12 +40,12 @@ const REASON_WAIT_MS = 500;
  * cannot be written.
  */
 export async function run(
-  flags: Flags,
+  flags: RunSettings,
   progress: Progress,
   interrupted: AbortSignal,
 ): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "blindrelay-start-"));
-  // It holds a key and tokens, so it goes even where somebody does not wait for the end.
+  // It holds a key and tokens, so it is deleted even if the user does not wait for the end.
   const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   process.once("exit", remove);
   const stopping = new AbortController();
@@ -57,7 +56,7 @@ export async function run(
   try {
     await journey.go(folder);
   } catch (error) {
-    // A dead relay shows as failed requests first; that it is dead is the better reason.
+    // A crashed relay first shows as failed requests; its end is the better reason.
     await Promise.race([aborted(stopping.signal), delay(REASON_WAIT_MS)]);
     stopping.abort(error);
   } finally {
@@ -72,12 +71,12 @@ export async function run(
 }
 
 class Journey {
-  private readonly flags: Flags;
+  private readonly flags: RunSettings;
   private readonly progress: Progress;
   private readonly stopping: AbortController;
   private readonly startedAt = new Date();
   private readonly timeline: Timeline;
-  private readonly tally = new Tally();
+  private readonly tally = new Tally(() => this.timeline.elapsed());
   private relay: RelayChild | null = null;
   private fleet: FleetChild | null = null;
   private agents: MadeAgent[] = [];
@@ -87,7 +86,7 @@ class Journey {
   private relayCpuUsPerMessage: number | null = null;
   private relayMessages: number | null = null;
 
-  constructor(flags: Flags, progress: Progress, stopping: AbortController) {
+  constructor(flags: RunSettings, progress: Progress, stopping: AbortController) {
     this.flags = flags;
     this.progress = progress;
     this.stopping = stopping;

@@ -3,12 +3,14 @@
  * Every test has a folder for temporary files of its own, so that what a run leaves behind is seen.
  */
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeFolder } from "../report/folder.ts";
 import type { Report } from "../report/report.ts";
 import type { Progress } from "./progress.ts";
 import { run } from "./run.ts";
@@ -26,7 +28,12 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 /** Runs the program; `onLine` hears each line of its standard error. */
 async function start(args: string[], onLine: (line: string, pid: number) => void = () => {}) {
   const child = spawn(process.execPath, [MAIN, ...args, "--report", join(folder, "report")], {
-    env: { ...process.env, TMPDIR: folder },
+    // Node's cache of compiled code is no run's own, so it is kept elsewhere.
+    env: {
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+      ...process.env,
+      TMPDIR: folder,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";
@@ -101,7 +108,7 @@ describe("npm start", () => {
     expect(pids(said).every(isGone)).toBe(true);
   });
 
-  test("runs a device program of one's own", async () => {
+  test("runs a custom device program", async () => {
     const file = join(folder, "pump.js");
     await writeFile(
       file,
@@ -123,6 +130,29 @@ describe("npm start", () => {
     expect(report.calls).toMatchObject({ ok: 0, failed: 12 });
     expect(report.failures[0]).toMatchObject({ code: "REMOTE -32000", count: 12 });
     expect(report.failures[0]?.example).toContain("no water");
+  });
+
+  test("finds a program's mistakes before anything is started, and warns of what boards do not run", async () => {
+    const file = join(folder, "pump.js");
+    const own = ["--program", file, "--agents", "1", "--calls", "1", "--call", "pump.state"];
+    await writeFile(file, "export default (agent) => {\n  agent.handle(\n};\n");
+    const broken = await start(own);
+    expect([broken.code, broken.said]).toEqual([2, [`${file}:3:1: Unexpected token`]]);
+    await writeFile(file, "export const program = () => {};\n");
+    const nothing = await start(own);
+    expect([nothing.code, nothing.said]).toEqual([
+      2,
+      [`${file}:1:1: a device program exports a function: export default (agent) => { … }`],
+    ]);
+    await writeFile(
+      file,
+      'export default (agent) => agent.handle("pump.state", (p) => p?.x ?? {});',
+    );
+    const modern = await start(own);
+    expect(modern.code).toBe(0);
+    expect(modern.said[0]).toBe(
+      `warn: boards do not run ${file} as written: 1 place; see blindrelay check ${file}`,
+    );
   });
 
   test("says the report on standard output, and nothing else, with --json", async () => {
@@ -169,6 +199,15 @@ describe("npm start", () => {
     expect([code, out]).toEqual([2, ""]);
     expect(said).toEqual([expect.stringMatching(/^--report .*EEXIST/)]);
   });
+
+  test.runIf(existsSync("/proc/self"))(
+    "refuses a folder that takes none, such as /proc",
+    async () => {
+      await expect(makeFolder("/proc/x/y")).rejects.toMatchObject({ code: "ENOENT" });
+      const [one, two] = [join(folder, "a"), join(folder, "a/b")];
+      expect([await makeFolder(two), await makeFolder(two)]).toEqual([one, undefined]);
+    },
+  );
 
   test("refuses a flag it does not know with its usage", async () => {
     const { code, out, said } = await start(["--agent", "5"]);

@@ -1,5 +1,5 @@
 /**
- * Virtual time: whole microseconds, and a heap of what is to happen when. What falls on the same
+ * Virtual time: whole microseconds, and a heap of scheduled events. What falls on the same
  * microsecond happens in the order in which it was set. Nothing here reads a real clock.
  */
 

@@ -118,7 +118,7 @@ export class Device implements Peer, Running {
       ports: this.ports(),
     });
     this.core = core;
-    core.onState(({ state }) => {
+    core.link.onState(({ state }) => {
       if (this.core !== core || (state === "online") === this.online) return;
       this.online = !this.online;
       if (this.online) this.logins += 1;
@@ -145,7 +145,7 @@ export class Device implements Peer, Running {
     );
   }
 
-  /** The power goes: nobody is told anything, and what the program held is gone. */
+  /** Cuts the power: peers get no notice, and the program's memory is lost. */
   powerOff(): void {
     const { core } = this;
     if (core === null) return;
@@ -162,7 +162,7 @@ export class Device implements Peer, Running {
   }
 
   /**
-   * A storage that is empty again, and so a new secret: a boot count must never begin anew under
+   * A storage that is empty again, and so a new secret: a boot count must never restart under
    * the old one.
    */
   loseStorage(): void {

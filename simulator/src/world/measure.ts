@@ -16,12 +16,17 @@ interface Gauge {
 }
 
 export class Measurements implements Measured {
-  readonly tally = new Tally();
+  readonly tally: Tally;
   readonly series: Sample[] = [];
   readonly programErrors = new Map<string, Failure>();
   wrong = 0;
   private readonly counters = new Map<Metric, number>();
   private readonly gauges = new Map<Metric, Gauge>();
+
+  /** `elapsedS`: seconds since the start of the run. */
+  constructor(elapsedS: () => number) {
+    this.tally = new Tally(elapsedS);
+  }
 
   set(metric: Metric, value: number): void {
     this.counters.set(metric, value);

@@ -7,8 +7,8 @@
  *   peer <--received-- (corrupt) <-- (partition: parked) <-- bandwidth, slow reader <-- relay's
  *   link.send
  *
- * A break ends both sides (`cut`), one side (`halfOpen`: the relay is not told), or silently stops
- * everything (`partition`).
+ * A break ends both sides (`cut`), one side (`halfOpen`: the relay does not notice), or silently
+ * stops everything (`partition`).
  */
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
@@ -185,26 +185,26 @@ export class Wire implements Link {
 
   // ---- what faults do
 
-  /** Both ends learn of it at once; what was on its way is lost. */
+  /** Both ends notice at once; data in transit is lost. */
   cut(reason: string): void {
     this.failHere(reason);
     this.goneThere();
   }
 
-  /** The peer's end is gone, and the relay is not told. */
+  /** The peer's end is gone, and the relay does not notice. */
   halfOpen(reason: string): void {
     this.deaf = true;
     this.failHere(reason);
   }
 
-  /** The peer lost its power: its end says nothing to anybody any more. */
+  /** The peer lost its power: its end sends nothing any more. */
   vanish(): void {
     this.deaf = true;
     this.here = "gone";
     this.leave();
   }
 
-  /** The relay's process died: its end is gone, and the peer's kernel hears of it. */
+  /** The relay's process crashed: its end is gone, and the peer's kernel is notified. */
   relayDied(): void {
     this.there = "gone";
     this.connection = null;
@@ -216,7 +216,7 @@ export class Wire implements Link {
     this.leave();
   }
 
-  /** What a partition held back goes on its way. */
+  /** Releases what a partition held back. */
   healed(): void {
     const { parked } = this;
     this.parked = [];

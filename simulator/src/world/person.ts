@@ -103,7 +103,7 @@ export class Person implements Peer {
     client?.close();
   }
 
-  /** Calls a device; `done` hears how it ended, once. */
+  /** Calls a device; `done` is called once with the outcome. */
   call(
     device: Device,
     request: { method: string; params: unknown; timeoutMs: number; idempotent: boolean },

@@ -7,16 +7,11 @@
  * `export default` becomes an assignment of the same length, so lines and columns stay what they
  * are. What reaches for real time, randomness or I/O is found by reading, before anything runs.
  */
-import { readFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
-import { extname } from "node:path";
 import { Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
-import { type Node, parse } from "acorn";
+import { missingExport, parseProgramText, readProgramFile, type Tree } from "../program-file.ts";
 import { type Problem, ScenarioError } from "../scenario/problems.ts";
-
-type Tree = Node & Record<string, unknown>;
 
 /** The world's globals: what a program finds under these names. */
 export interface Globals {
@@ -74,37 +69,22 @@ const IMPORTS: ReadonlyMap<string, object> = new Map([
 export interface LoadedProgram {
   readonly file: string;
   readonly source: string;
-  /** Uses promises or async functions: what it does may go on after a handler returned. */
+  /** Uses promises or async functions: it may keep running after a handler returned. */
   readonly isAsync: boolean;
   /** A fresh instance of the module: its default export, with variables of its own. */
   instantiate(globals: Globals): Program;
 }
 
 /**
- * Reads a program. `shown`: the file as errors name it. Throws a ScenarioError that names line and
- * column.
+ * Reads a program. `shown`: the file as errors name it. Throws a Failure for what is no file and a
+ * ScenarioError that names line and column.
  */
 export function loadProgram(path: string, shown: string): LoadedProgram {
-  return parseProgram(readFileSync(path, "utf8"), shown);
+  return parseProgram(readProgramFile(path, shown), shown);
 }
 
-export function parseProgram(source: string, file: string): LoadedProgram {
-  const text = [".ts", ".mts"].includes(extname(file)) ? stripTypes(source, file) : source;
-  let tree: Tree;
-  try {
-    tree = parse(text, {
-      ecmaVersion: "latest",
-      sourceType: "module",
-      locations: true,
-      allowAwaitOutsideFunction: true,
-    }) as unknown as Tree;
-  } catch (error) {
-    const { loc, message } = error as { loc?: { line: number; column: number }; message: string };
-    const { line, column } = loc ?? { line: 1, column: 0 };
-    throw new ScenarioError([
-      { file, line, column: column + 1, message: message.replace(/ \([0-9:]+\)$/, "") },
-    ]);
-  }
+export function parseProgram(given: string, file: string): LoadedProgram {
+  const { source, text, tree } = parseProgramText(given, file);
   const problems = examine(tree, file);
   if (problems.length > 0) throw new ScenarioError(problems);
   const body = asFunctionBody(text, tree);
@@ -127,14 +107,6 @@ export function parseProgram(source: string, file: string): LoadedProgram {
   };
 }
 
-function stripTypes(source: string, file: string): string {
-  try {
-    return stripTypeScriptTypes(source);
-  } catch (error) {
-    throw new ScenarioError([{ file, line: 1, column: 1, message: (error as Error).message }]);
-  }
-}
-
 function examine(tree: Tree, file: string): Problem[] {
   const problems: Problem[] = [];
   const declared = new Set<string>();
@@ -143,15 +115,8 @@ function examine(tree: Tree, file: string): Problem[] {
     const { line, column } = (node.loc as { start: { line: number; column: number } }).start;
     problems.push({ file, line, column: column + 1, message });
   };
-  let hasDefault = false;
   walk(tree, null, (node, parent, key) => {
     switch (node.type) {
-      case "ExportDefaultDeclaration":
-        hasDefault = true;
-        break;
-      case "ExportSpecifier":
-        if (nameOf(node.exported as Tree) === "default") hasDefault = true;
-        break;
       case "ExportAllDeclaration":
         report(node, "a device program is one file and passes nothing on");
         break;
@@ -185,9 +150,8 @@ function examine(tree: Tree, file: string): Problem[] {
       );
     }
   }
-  if (!hasDefault) {
-    report(tree, "a device program exports a function: export default (agent) => { … }");
-  }
+  const missing = missingExport(tree, file);
+  if (missing !== null) problems.push(missing);
   return problems.sort((a, b) => a.line - b.line || a.column - b.column);
 }
 

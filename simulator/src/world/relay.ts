@@ -21,7 +21,7 @@ export interface RelayWatcher {
   logged(message: string, error: unknown): void;
   stir(): void;
   trace(what: string, who: string, text: string): void;
-  /** Everybody was told to come back. */
+  /** All peers got `RESTARTING`. */
   drained(): void;
 }
 
@@ -87,6 +87,13 @@ export class VirtualRelay implements Station {
           });
           return () => clock.cancel(once);
         },
+        soon: (fn) => {
+          clock.after(0, () => {
+            if (!alive()) return;
+            fn();
+            this.watcher.stir();
+          });
+        },
       },
     });
     this.isUp = true;
@@ -97,7 +104,7 @@ export class VirtualRelay implements Station {
     return this.running?.hub ?? null;
   }
 
-  /** Drains, then is away for `awayMs`, then starts again. */
+  /** Drains, stays down for `awayMs`, then starts again. */
   restart(awayMs: number): void {
     const { running, life } = this;
     if (running === null) return;
@@ -111,7 +118,7 @@ export class VirtualRelay implements Station {
     this.watcher.stir();
   }
 
-  /** Dies on the spot, with what its store had not flushed. */
+  /** Crashes, and loses what its store had not flushed. */
   crash(awayMs: number): void {
     if (this.running === null) return;
     this.watcher.trace("relay", "relay", "crashes");
@@ -156,6 +163,13 @@ export class VirtualRelay implements Station {
     const wire = wires.get(connection);
     if (wire !== undefined) this.wires.delete(wire);
     this.running?.hub.closed(connection, this.nowMs());
+  }
+
+  /** Bytes that wait for their peers. */
+  queueBytes(): number {
+    let bytes = 0;
+    for (const wire of this.wires) bytes += wire.relayQueued();
+    return bytes;
   }
 
   meddle(wire: Wire, text: string): readonly string[] {

@@ -1,6 +1,6 @@
 /**
  * A model of the relay's store: who may come in, whose is what, what was left behind. Answers take
- * time, a store that is away fails, and a crash loses what was not flushed, as with the real one
+ * time, an unavailable store fails, and a crash loses what was not flushed, as with the real one
  * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
  */
 import { createHash } from "node:crypto";
@@ -135,7 +135,7 @@ export class ModelStore implements HubLookups, WriteBehind {
   private answer<T>(ms: number, decide: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.clock.after(ms, () => {
-        if (this.away > 0) reject(new Error("the store is away"));
+        if (this.away > 0) reject(new Error("the store is unavailable"));
         else resolve(decide());
         this.watcher.stir();
       });
@@ -193,13 +193,13 @@ export class ModelStore implements HubLookups, WriteBehind {
     };
     return session.side === "client"
       ? { ...common, role: "client", requestsUsed: session.used }
-      : { ...common, role: "agent", agentId: session.agentId };
+      : { ...common, role: "agent", agentId: session.agentId, loginNumber: 0 };
   }
 
   /** Sessions are in the order of their issue, and so of their end. */
   private forgetExpired(nowMs: number): void {
     for (const [key, { expiresAtMs }] of this.sessions) {
-      if (expiresAtMs + KEPT_MS > nowMs) return;
+      if (nowMs - expiresAtMs < KEPT_MS) return;
       this.sessions.delete(key);
     }
   }

@@ -129,7 +129,7 @@ describe("the virtual world", () => {
     expect(report.thresholds[0]?.ok ?? true).toBe(report.stopped === null);
   });
 
-  test("reports a call that fails with nothing to blame", async () => {
+  test("reports a call that fails without a cause", async () => {
     const hung = parseProgram(
       "export default (agent) => { agent.handle('pump.state', () => { throw 1; }); };",
       "pump.js",

@@ -6,7 +6,7 @@
  * the relay's, a call's outcome, an async device program), they all settle before time moves on.
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
-import type { Client, Presence } from "@blindrelay/client-sdk";
+import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
@@ -63,7 +63,7 @@ export interface WorldOptions {
   suite?: Suite;
 }
 
-/** How long the world goes on for calls that are still under way at the end. */
+/** How long the world continues for calls that are in flight at the end. */
 const SETTLE_US = 60_000_000;
 /** Samples of a run, at most about so many. */
 const SAMPLES = 900;
@@ -85,7 +85,7 @@ export class World implements Observer {
   readonly seed: number;
   readonly clock = new Clock();
   readonly traceLog: Trace;
-  readonly measured = new Measurements();
+  readonly measured = new Measurements(() => this.clock.nowUs / 1e6);
   readonly net: Net;
   readonly store: ModelStore;
   readonly relay: VirtualRelay;
@@ -172,16 +172,28 @@ export class World implements Observer {
 
   /**
    * Plays the plan to its end, or to the first violation. `breathe` is called now and then with the
-   * part that is done; it answers whether to go on.
+   * part that is done; it returns whether to continue.
    */
   async run(breathe: (done: number) => boolean = () => true): Promise<void> {
     const { clock, plan } = this;
-    const endUs = plan.endUs;
+    const { endUs } = plan;
+    await this.play(
+      (atUs) => atUs > endUs && (this.underWay === 0 || atUs > endUs + SETTLE_US),
+      () => breathe(Math.min(1, clock.nowUs / endUs)),
+    );
+    this.finish();
+  }
+
+  /**
+   * Plays event after event until nothing is left to play, an oracle reports a violation, `isOver`
+   * says so of the time of the next event, or `breathe`, which is called now and then, says stop.
+   */
+  async play(isOver: (nextUs: number) => boolean, breathe: () => boolean): Promise<void> {
+    const { clock } = this;
     let breath = performance.now();
     for (let n = 0; this.violation === null; n++) {
       const atUs = clock.nextUs();
-      if (atUs === null) break;
-      if (atUs > endUs && (this.underWay === 0 || atUs > endUs + SETTLE_US)) break;
+      if (atUs === null || isOver(atUs)) break;
       clock.step();
       if (this.stirred) {
         this.stirred = false;
@@ -190,9 +202,13 @@ export class World implements Observer {
       if ((n & 1023) === 0 && performance.now() - breath > BREATH_MS) {
         await settled();
         breath = performance.now();
-        if (!breathe(Math.min(1, clock.nowUs / endUs))) break;
+        if (!breathe()) break;
       }
     }
+  }
+
+  /** The oracles' last checks. */
+  finish(): void {
     if (this.violation === null) this.lastChecks();
     this.sample();
   }
@@ -263,14 +279,17 @@ export class World implements Observer {
     if (first !== undefined) clock.at(first.atUs, arrive, null, null);
   }
 
-  /** Makes one call and judges how it ends. */
+  /**
+   * Makes one call, and counts how it ends. `done` learns also whether the device's handler is
+   * still running, so that only the program can be the cause.
+   */
   call(
     load: PlannedLoad,
     person: Person,
     device: Device,
     question: { method: string; params: unknown; right: (result: unknown) => boolean },
     isFirst: boolean,
-    done: () => void,
+    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
   ): void {
     const { tally } = this.measured;
     const { group } = device.plan;
@@ -294,23 +313,20 @@ export class World implements Observer {
       this.trace("outcome", `${person.id} ${device.id}`, `${record.marker} ${said}`);
       if (error !== null) {
         const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
-        tally.fail(code, error.message);
-        if (error.code !== "REMOTE" && !call.running) {
-          const what = `a call of ${person.id} to ${device.id} ended with ${error.code}: ${error.message}`;
-          this.liveness.callFailed(fromUs, what);
-        }
-      } else if (question.right(result)) tally.succeed(kind, us, isFirst);
+        tally.fail(device.id, code, error.message);
+      } else if (question.right(result)) tally.succeed(device.id, kind, us, isFirst);
       else {
         this.measured.wrong += 1;
         const shown = JSON.stringify(result)?.slice(0, 200);
-        tally.fail("WRONG_ANSWER", `${device.id} answered ${question.method} with ${shown}`);
+        const what = `${device.id} answered ${question.method} with ${shown}`;
+        tally.fail(device.id, "WRONG_ANSWER", what);
       }
       // A repeated execution is looked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
         this.calls.forget(record);
         for (const place of call.places) this.byPlace.delete(place);
       });
-      done();
+      done(result, error, call.running);
     });
     this.calling = null;
   }
@@ -465,7 +481,7 @@ export class World implements Observer {
       for (const [agentId, online] of known) {
         if (online !== hub.isOnline(agentId) && !this.isOnItsWay(agentId)) {
           const says = online ? "online" : "offline";
-          this.violate("presence", `${who} believes that ${agentId} is ${says}, which is not so`);
+          this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
         }
       }
     }
@@ -502,7 +518,7 @@ export class World implements Observer {
   private sample(): void {
     const { measured, clock } = this;
     const stats = this.relay.hub?.stats();
-    const queueBytes = stats?.queueBytes ?? 0;
+    const queueBytes = this.relay.queueBytes();
     measured.gaugeAt("agents.online", this.online);
     measured.gaugeAt("relay.queue_bytes", queueBytes);
     measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
@@ -519,7 +535,7 @@ export class World implements Observer {
     });
   }
 
-  /** Counters begin anew with each start of the relay; what earlier ones counted is kept. */
+  /** Counters restart with each start of the relay; earlier counts are added. */
   private count(counters: {
     forwardedToAgents: number;
     forwardedToClients: number;
@@ -543,7 +559,7 @@ export class World implements Observer {
 
 /** Bindings that one connection may have. */
 const MAX_BINDINGS = 1024;
-/** A packet held back by anybody lives at most 120 s after the last accepted one. */
+/** A delayed packet is valid for at most 120 s after the last accepted one. */
 const CALL_MEMORY_MS = 150_000;
 
 /** The calls to one device, one load's: the next question, and what was asked before. */
@@ -582,10 +598,17 @@ class Loop {
     const { world, load, person, device } = this;
     const isFirst = this.isFirst;
     this.isFirst = false;
-    world.call(load, person, device, this.question(), isFirst, done);
+    const fromUs = world.clock.nowUs;
+    world.call(load, person, device, this.question(), isFirst, (_, error, isRunning) => {
+      if (error !== null && error.code !== "REMOTE" && !isRunning) {
+        const what = `a call of ${person.id} to ${device.id} ended with ${error.code}: ${error.message}`;
+        world.liveness.callFailed(fromUs, what);
+      }
+      done();
+    });
   }
 
-  /** A device that started anew has forgotten what it was asked, and so has its interview. */
+  /** A restarted device has lost its state, and so its interview starts over. */
   private nextQuestion(kind: string) {
     if (this.interview === null || this.boots !== this.device.boots) {
       this.boots = this.device.boots;
@@ -627,4 +650,4 @@ const turn = (loop: Loop): void => loop.turn();
  * All promises that can settle have settled: Node runs its microtasks to the end before the next
  * turn.
  */
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

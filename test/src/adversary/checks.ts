@@ -1,5 +1,5 @@
 /**
- * Rules of section 2 that no search can meet, because another rule stands before them or because it
+ * Rules of section 2 that no search can meet, because another rule precedes them or because it
  * takes too many packets: each has one check, which throws where the rule is broken. checks.test.ts
  * runs them against this repository, mutants.test.ts against the copies that lack their rule.
  */
@@ -116,7 +116,7 @@ export const CHECKS = {
     let answers = 0;
     for (let i = 0; i < 1_000; i++) if (sessions.receive(opening, 0).kind === "answer") answers++;
     assert(answers <= build.session.DEFAULT_AGENT_LIMITS.unheldBurst);
-    // Who has a session is served all the same.
+    // Clients with a session are still served.
     assert.equal(sessions.receive(seal(sid, 2, text(1)), 0).kind, "message");
   },
 

@@ -99,7 +99,7 @@ export class Device {
     this.relay.pump();
   }
 
-  /** Power off, at once: nothing of this life runs or is heard again. */
+  /** Powers off at once: nothing of this start runs or is received again. */
   powerOff(): void {
     for (const off of this.powerOffs) off();
     this.powerOffs = [];
@@ -115,7 +115,7 @@ export class Device {
     this.powerOff();
     const dying = this.storage.copy();
     dying.cutAfter(step);
-    // Nobody is left to hear the verdict: the power went inside, or right behind it.
+    // The verdict goes nowhere: the power failed during it or right after.
     this.build.agent.raiseBootCount(dying, this.world.makeSuite(), this.agentToken);
     this.storage = dying.copy();
     this.boot();
@@ -133,14 +133,14 @@ export class Device {
     this.boot();
   }
 
-  /** The medium comes back empty, as from a board whose flash was erased. */
+  /** The medium is empty afterwards, as from a board whose flash was erased. */
   loseMedium(): void {
     this.powerOff();
     this.storage = new CuttableStorage(this.medium);
     this.boot();
   }
 
-  /** One of the two slots comes back as `text`; null: it is gone. */
+  /** One of the two slots is replaced by `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void {
     this.powerOff();
     const left = ["boot.0", "boot.1"].flatMap((name, i) => {

@@ -1,4 +1,4 @@
-/** Somebody with a client: one link, a peer for every agent, and calls whose outcomes are kept. */
+/** A person with a client: one link, a peer for every agent, and calls whose outcomes are kept. */
 import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
@@ -14,7 +14,7 @@ export interface PersonOptions {
   readonly seed: number;
   readonly ClientCore: Build["client"]["ClientCore"];
   readonly suite: Suite;
-  /** Hears of packets that are missing. */
+  /** Called for missing packets. */
   readonly gap?: (packets: number) => void;
 }
 
@@ -22,7 +22,7 @@ export class Person {
   readonly isAgent = false;
   readonly name: string;
   core: ClientCore;
-  /** Events heard, by agent and number. */
+  /** Events received, by agent and number. */
   private readonly heard = new Map<string, number>();
   private readonly stage: Surroundings;
   private readonly peers = new Map<Board, Peer>();
@@ -66,7 +66,7 @@ export class Person {
     return core;
   }
 
-  /** Ends the client, as a command does, and begins anew with another one. */
+  /** Ends the client, as a command does, and starts another one. */
   leave(): void {
     this.core.close();
     this.stage.relay.pump();
@@ -93,7 +93,7 @@ export class Person {
     return record;
   }
 
-  /** Holds sessions open to hear events, or lets go. */
+  /** Subscribes to events, or unsubscribes. */
   listen(board: Board, on: boolean): void {
     this.peers.get(board)?.subscribe(on);
     this.stage.relay.pump();

@@ -8,7 +8,7 @@ import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protoc
 import { encodeEnvelope, PING_TEXT } from "@blindrelay/protocol/wire";
 import { type PacketText, readPacket } from "./packet-text.ts";
 
-/** Whoever has a link: an agent or a client. */
+/** The owner of a link: an agent or a client. */
 export interface Party {
   readonly name: string;
   readonly isAgent: boolean;
@@ -144,7 +144,7 @@ export class Relay {
     for (const party of [...this.sockets.keys()]) this.say(party, PING_TEXT);
   }
 
-  /** Cuts the link; the participant hears of it, unless its power is off. */
+  /** Cuts the link; the participant is notified, unless its power is off. */
   cut(party: Party): void {
     const socket = this.sockets.get(party);
     if (socket !== undefined) this.end(socket, 1006, "");

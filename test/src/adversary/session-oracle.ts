@@ -66,7 +66,7 @@ export class SessionOracle {
   private readonly answerSecretOf = new Map<string, string>();
   private readonly answerOf = new Map<string, string>();
   private readonly lives = new Map<string, Life>();
-  /** Sids on which a side has said its last, and those whose end an agent has heard. */
+  /** Sids that a side has closed, and those whose close an agent has received. */
   private readonly closedByClients = new Set<string>();
   private readonly closedByAgents = new Set<string>();
   private readonly heardClosed = new Set<string>();

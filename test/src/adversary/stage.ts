@@ -104,7 +104,7 @@ export abstract class Stage implements Surroundings {
     for (const person of this.people) person.meet(board);
   }
 
-  /** The attacker gives up: whoever calls now gets an answer. */
+  /** The attacker gives up: every call now gets an answer. */
   mustRecover(): void {
     for (const held of [...this.relay.waiting]) this.relay.drop(held);
     this.behave(RECOVERY_MS, 2_000);

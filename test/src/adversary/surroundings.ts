@@ -18,9 +18,9 @@ export interface Board extends Party {
    * on.
    */
   restartWithCut(step: number): void;
-  /** The medium comes back empty, as from a board whose flash was erased. */
+  /** The medium is empty afterwards, as from a board whose flash was erased. */
   loseMedium(): void;
-  /** One of the two slots comes back as `text`; null: it is gone. */
+  /** One of the two slots is replaced by `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void;
 }
 

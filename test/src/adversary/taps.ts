@@ -13,7 +13,7 @@ import type {
 } from "@blindrelay/protocol/session";
 import type { Build } from "./build.ts";
 
-/** Where a client's session stands. */
+/** The state of a client's session. */
 export interface ClientStand {
   readonly state: string;
   readonly first: string | null;

@@ -2,7 +2,7 @@
 /**
  * Several agents and several clients, real SDK cores, around a relay that is the attacker; one
  * virtual clock, no sockets, everything from a seed. Two agents share one secret under two ids, one
- * agent speaks suite "2".
+ * agent uses suite "2".
  */
 import { MEDIA } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
@@ -22,7 +22,7 @@ export class World extends Stage {
   readonly sessions: SessionOracle;
   readonly devices: readonly Device[];
   readonly people: readonly Person[];
-  /** Packets that people were told are missing. */
+  /** Packets reported as missing. */
   missed = 0;
   private readonly nonces = new NonceRecorder();
 
@@ -55,7 +55,7 @@ export class World extends Stage {
     return super.violations;
   }
 
-  /** A suite object of its own for every participant, with every nonce recorded. */
+  /** A separate suite object for every participant, with every nonce recorded. */
   makeSuite(): Suite {
     return withKeyNames(recorded(this.build.suites.nodeSuite(), this.nonces));
   }

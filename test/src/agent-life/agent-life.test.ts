@@ -68,7 +68,7 @@ const reaches = (one: RunningAgent, state: string): Promise<AgentStatus> =>
       if (status.state === state) resolve(status);
     };
     one.onState(look);
-    look(one.core.currentStatus());
+    look(one.core.link.status);
   });
 
 it("answers before and after a restart of its process, and the client notices nothing", async () => {
@@ -93,7 +93,7 @@ it("steps back for a minute when another device takes its place", async () => {
   const status = await reaches(first, "waiting");
   expect(status.code).toBe("REPLACED");
   expect(status.waitMs).toBeGreaterThanOrEqual(60000);
-  expect(second.core.state).toBe("online");
+  expect(second.core.link.state).toBe("online");
 });
 
 it("waits two minutes and more after a refusal", async () => {

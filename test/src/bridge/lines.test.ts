@@ -164,7 +164,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
     await expect(agent.call("serial.write", { stream: 1 })).rejects.toThrow("unknown method");
   });
 
-  it("says what is wrong with a file, and where, before it opens anything", async () => {
+  it("reports a file's problem and its place before it opens anything", async () => {
     const wrong = world.house.write("wrong.json", '{"commands":{"a":{"send":"x {y}"}}}');
     const port = { port: "/dev/null", mode: "lines", credentials: "counter.json", state_dir: "s" };
     const config = world.house.write(

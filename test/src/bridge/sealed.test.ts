@@ -128,7 +128,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode sealed", () => {
     },
   );
 
-  it("is offline while the port is gone, and the same board comes back", async () => {
+  it("is offline while the port is gone, and the same board reconnects", async () => {
     const presence: boolean[] = [];
     client.on("presence", ({ agentId, online }) => {
       if (agentId === "board") presence.push(online);

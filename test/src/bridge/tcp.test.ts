@@ -64,7 +64,7 @@ it("gives back 300,000 bytes as they were", async () => {
   reader.cancel();
 });
 
-it("comes back when the other side hung up, and says so meanwhile", async () => {
+it("reconnects when the other side hung up, and reports it", async () => {
   const reader = await agent.readStream("serial.read");
   for (const socket of sockets.splice(0)) socket.destroy();
   await expect(reader.read()).rejects.toThrow("the other side hung up");
@@ -93,7 +93,7 @@ it("ends with 0 when it is stopped, and 5 where the relay refuses its agent", as
   expect(refused.stderr).not.toContain(other.agent_token);
 });
 
-it("says once that the relay is away, and why, however often it tries", async () => {
+it("reports once that the relay is unreachable, and why, however often it tries", async () => {
   let tries = 0;
   const away = createServer((socket) => {
     tries++;

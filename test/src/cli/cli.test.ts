@@ -115,7 +115,7 @@ describe("call", () => {
     expect([away.code, away.stdout]).toEqual([4, ""]);
   });
 
-  it("ends with 5 where the agent is not one's own or the credentials are refused", async () => {
+  it("exits with 5 if the agent is another user's or the credentials are refused", async () => {
     const foreign = await house.cli(["call", "somebody-elses", "echo"], {
       BLINDRELAY_AGENT_TOKEN: pump.agent_token,
     });
@@ -194,7 +194,10 @@ describe("agents", () => {
       ]),
     );
     expect((await house.cli(["agent", "list"])).stdout).toMatch(/^AGENT {2,}STATUS/);
-    expect((await house.cli(["agent", "show", "tank-1"])).stdout).toContain("The tank-1");
+    const { stdout: shown } = await house.cli(["agent", "show", "tank-1"]);
+    expect(shown).toMatch(/^name: +The tank-1$/m);
+    expect(shown).toMatch(/^last seen: +never$/m);
+    expect(shown).not.toContain("null");
     const exported = JSON.parse((await house.cli(["agent", "export", "tank-1", "--json"])).stdout);
     expect(exported).toMatchObject({
       api_token: tank.api_token,
@@ -295,6 +298,20 @@ describe("login", () => {
     expect(stderr).not.toContain("wrong\n");
     expect(() => statSync(house.path("config/other.json"))).toThrow();
   });
+
+  it("says what to type where nobody can be asked", async () => {
+    const login = ["--profile", "other", "login", "--url", house.url];
+    const asked = await Promise.all([
+      house.cli(login),
+      house.cli([...login, "--password-stdin"], {}, PASSWORD),
+    ]);
+    for (const { code, stderr } of asked) {
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringContaining("blindrelay login --username NAME --password-stdin"),
+      ]);
+    }
+  });
 });
 
 it("ends with 0 where its reader left, and with 70 where its answer could not be written", async () => {
@@ -334,7 +351,7 @@ describe("agent run", () => {
     expect((await house.cli(["agent", "run", program, "--agent", "no-such"])).code).toBe(2);
   });
 
-  it("ends with 7 where the state folder does not let it start", async () => {
+  it("exits with 7 if the state folder prevents a start", async () => {
     const foreign = house.path("foreign");
     mkdirSync(foreign);
     writeFileSync(join(foreign, "somebody's"), "file");
@@ -391,7 +408,7 @@ describe("agent run", () => {
     expect(ends.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
   });
 
-  it("says where the program failed outside of its handlers, and goes on", async () => {
+  it("reports where the program failed outside of its handlers, and continues", async () => {
     const wild = house.write(
       "wild.mjs",
       `export default (agent) => {
@@ -412,12 +429,14 @@ describe("agent run", () => {
     expect((await house.cli(["call", "wild-1", "echo", "[1]"])).stdout).toBe("[1]\n");
     const { code, stderr } = await agent.stop();
     expect(code).toBe(0);
-    const outside = "the device program failed outside of its handlers; the agent goes on";
+    const outside = "the device program failed outside of its handlers; the agent continues";
     for (const place of [/4:\d+: Error: in a timer/, /5:49: Error: in a promise/]) {
       expect(stderr).toMatch(new RegExp(`${outside}: ${wild}:${place.source}\\n +at `));
     }
     expect(stderr).toContain("a text");
-    expect(stderr).toMatch(/the handler of "broken" failed .*inside.*\n +at .*wild\.mjs:3:/);
+    expect(stderr).toMatch(
+      /the handler of "broken" failed .*inside.*\n +at .*wild\.mjs:3:.*\n(?! )/,
+    );
     expect(stderr).not.toContain("of ours");
   });
 
@@ -434,6 +453,8 @@ describe("agent run", () => {
     const checked = await house.cli(["check", early]);
     expect(checked).toMatchObject({ code: 1, stdout: expect.stringContaining(`${early}:2:3: `) });
     expect((await house.cli(["check", house.path("no-such.js")])).code).toBe(2);
+    const typed = house.write("typed.ts", "let a: number;\n\n  enum A { B }\n");
+    expect((await house.cli(["check", typed])).stderr).toContain(`${typed}:3:3: cannot be read`);
     const good = house.write(
       "good.mjs",
       "export default (agent) => { agent.handle('a', () => 1); };",
@@ -445,7 +466,7 @@ describe("agent run", () => {
     ]);
   });
 
-  it("waits for a relay that is away", async () => {
+  it("waits for an unreachable relay", async () => {
     const agent = await add("patient-1");
     const away = house.start(["agent", "run", program, "--json"], {
       ...environmentOf(agent),

@@ -30,7 +30,7 @@ describe.skipIf(!HAS_SOCAT)("a first login where two factors are required", () =
   const login = ["login", "--username", "grace"];
   const where = (): Environment => ({ BLINDRELAY_URL: house.url });
 
-  it("cannot be made by a script, which is told so", async () => {
+  it("cannot be done by a script, which gets an error", async () => {
     const { code, stderr } = await house.cli([...login, "--password-stdin"], where(), PASSWORD);
     expect([code, stderr]).toEqual([2, expect.stringContaining("do it on a terminal")]);
   });

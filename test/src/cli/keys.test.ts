@@ -32,7 +32,7 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     ["a token", ["token"], "not shown", "acct_", "", CTRL_C],
     ["a question", ["agent", "rm", "pump-7"], "for good", "", "", CTRL_C],
   ])(
-    "need not give %s: nothing is done, and nobody is told of a fault",
+    "may cancel at %s: nothing is done, and no error is shown",
     async (_what, args, first, typed, second, key) => {
       const terminal = house.terminal(args);
       await terminal.sees(new RegExp(first));
@@ -45,7 +45,7 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     },
   );
 
-  it("gives up a call with Ctrl-C, goes on, and leaves with Ctrl-C", async () => {
+  it("cancels a call with Ctrl-C, continues, and exits with Ctrl-C", async () => {
     const terminal = house.terminal(["shell", "pump-7"]);
     await terminal.sees(/pump-7> /);
     terminal.type("never\r");

@@ -1,4 +1,7 @@
-/** A relay and the `blindrelay` command as real processes, for tests of the command. */
+/**
+ * The `blindrelay` command as a real process, and a relay for it on real sockets in the test's own,
+ * for tests of the command.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,6 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { type Config, initStore, type RunningServer, startServer } from "@blindrelay/relay-server";
 import { Terminal } from "./terminal.ts";
 
 export const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
@@ -83,25 +87,29 @@ export class Running {
 export class House {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-tools-"));
   url = "";
+  private relay: RunningServer | null = null;
   private readonly running: Running[] = [];
   private readonly terminals: Terminal[] = [];
 
-  /** `more`: flags of the relay beyond where it is. */
-  async open(more: readonly string[] = []): Promise<void> {
-    await this.relay(["init", "--username", "ada", "--password-stdin", "--no-totp"], PASSWORD);
-    await this.startRelay(more);
+  /** `settings`: of the relay beyond where it is. */
+  async open(settings: Partial<Config> = {}): Promise<void> {
+    await this.makeStore(false);
+    await this.startRelay(settings);
   }
 
-  /** A relay that wants one-time codes, with a user of one's own that has none yet. */
+  /** A relay that requires one-time codes, with a user that has none yet. */
   async openForTwoFactors(username: string): Promise<void> {
-    await this.relay(["init", "--username", "ada", "--password-stdin"], PASSWORD);
-    await this.relay(["user", "add", username, "--password-stdin"], PASSWORD);
-    await this.startRelay([]);
+    await this.makeStore(true);
+    const args = ["user", "add", username, "--password-stdin", "--data", this.path("relay")];
+    const { code, stderr } = await new Running(RELAY, args, {}, PASSWORD).ended;
+    if (code !== 0) throw new Error(stderr);
+    await this.startRelay({});
   }
 
   async close(): Promise<void> {
     for (const terminal of this.terminals) terminal.kill();
     await Promise.all(this.running.map((process) => process.stop("SIGKILL")));
+    await this.relay?.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
@@ -119,7 +127,7 @@ export class House {
     return new Running(CLI, args, this.surrounding(env), input).ended;
   }
 
-  /** Starts a command that goes on until it is stopped, at the latest by `close`. */
+  /** Starts a command that runs until it is stopped, at the latest by `close`. */
   start(args: readonly string[], env: Environment = {}, input?: string): Running {
     return this.keep(new Running(CLI, args, this.surrounding(env), input));
   }
@@ -132,17 +140,19 @@ export class House {
     return terminal;
   }
 
-  /** Runs a command of the relay on its data. */
-  private async relay(args: readonly string[], input: string): Promise<void> {
-    const run = new Running(RELAY, [...args, "--data", this.path("relay")], {}, input);
-    const { code, stderr } = await run.ended;
-    if (code !== 0) throw new Error(stderr);
+  private async makeStore(totp: boolean): Promise<void> {
+    await initStore({ data: this.path("relay"), username: "ada", password: PASSWORD, totp });
   }
 
-  private async startRelay(more: readonly string[]): Promise<void> {
-    const where = ["--data", this.path("relay"), "--port", "0", "--metrics-port", "0"];
-    const relay = this.keep(new Running(RELAY, ["start", ...where, ...more], {}));
-    this.url = (await relay.json<{ url: string }>()).url;
+  private async startRelay(settings: Partial<Config>): Promise<void> {
+    const where = {
+      data: this.path("relay"),
+      port: 0,
+      metricsPort: 0,
+      logLevel: "silent",
+    } as const;
+    this.relay = await startServer({ ...where, ...settings });
+    this.url = this.relay.url;
   }
 
   private surrounding(env: Environment): Environment {

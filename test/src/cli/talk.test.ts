@@ -15,7 +15,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";
 
 const PROGRAM = `
@@ -25,9 +25,6 @@ export default (agent) => {
   agent.handle("fail", () => { throw new Error("stuck"); });
 };
 `;
-
-// Each test is a handful of processes; a busy machine takes its time for that.
-vi.setConfig({ testTimeout: 120_000 });
 
 const house = new House();
 let running: Running;
@@ -73,7 +70,7 @@ it.skipIf(!HAS_SOCAT)("an event leaves what is being typed where it is", async (
   expect(await terminal.ended()).toBe(0);
 });
 
-it("a packet is opened with the keyring's secret, and a changed one is told", async () => {
+it("a packet is opened with the keyring's secret, and a changed one is reported", async () => {
   const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
   const sid = `${toBase64url(randomBytes(16))}.${toBase64url(randomBytes(16))}`;
   const suite = nodeSuite();
@@ -113,15 +110,16 @@ it("the doctor finds nothing bad, then what was broken, with its fix", async () 
   });
   chmodSync(house.path("config/default.json"), 0o600);
   expect(ill.code).toBe(1);
+  expect(ill.stderr).toMatch(/^blindrelay: 2 of \d+ checks are bad$/m);
   expect(ill.stdout).toMatch(/BAD profile.*\n +fix: chmod 600/);
-  expect(ill.stdout).toMatch(/BAD secret.*\n +fix: .*provision it anew/);
+  expect(ill.stdout).toMatch(/BAD secret.*\n +fix: .*provision it again/);
   const away = await house.cli(["doctor", "--json"], { BLINDRELAY_URL: "http://127.0.0.1:1" });
   expect(JSON.parse(away.stdout).checks).toContainEqual(
     expect.objectContaining({ name: "relay", ok: false, fix: expect.stringContaining("running") }),
   );
 });
 
-it("the doctor finds a proxy that lets REST through and no WebSocket, and blames no secret", async () => {
+it("the doctor detects a proxy that passes REST but no WebSocket, and does not suspect the secret", async () => {
   const proxy = createServer(async ({ url, headers }, response) => {
     const { authorization = "" } = headers;
     const answer = await fetch(`${house.url}${url}`, { headers: { authorization } });

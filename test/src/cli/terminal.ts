@@ -1,5 +1,5 @@
 /**
- * What a process says, waited for; and a process on a terminal of its own, with somebody who types.
+ * Waits for a process's output; and runs a process on its own terminal, with a person who types.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,9 +8,9 @@ import { fileURLToPath } from "node:url";
 const RUN = fileURLToPath(new URL("on-terminal.sh", import.meta.url));
 
 /**
- * Longer than any step takes on a busy machine; who waits in vain wants to see what came instead.
+ * Longer than any step takes on a busy machine; a timeout shows the output received instead.
  */
-const WAIT_MS = 45_000;
+const WAIT_MS = 90_000;
 
 /** All that a process said so far, on both of its outputs, and a wait for more of it. */
 export class Said {

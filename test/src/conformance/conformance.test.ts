@@ -77,7 +77,7 @@ test(`${REQUESTS} requests are answered as documented, and never with a fault`, 
   }
 });
 
-test("a locked-out address is told so by every operation that checks credentials", async () => {
+test("every operation that checks credentials refuses a locked-out address", async () => {
   const person = await world.person();
   const address = "192.0.2.77";
   const base = { contentType: null, headers: {}, body: null, value: undefined };

@@ -2,13 +2,15 @@
  * The live console in a real browser, on a real relay, with agents on real sockets: what people see
  * and do, everything that leaves the page, and axe's opinion of every view.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Program, type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
+import { releaseText } from "@blindrelay/protocol/releases";
+import type { Release } from "@blindrelay/protocol/schema/rest";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, Relay } from "../specification/relay.ts";
@@ -39,6 +41,8 @@ const LOOKS = [
   { name: "phone", size: { width: 360, height: 740 }, colorScheme: "light", rules: null },
   { name: "light", size: WIDE, colorScheme: "light", rules: null },
 ] as const;
+
+const { publicKey, privateKey: releaseKey } = generateKeyPairSync("ed25519");
 
 let relay: Relay;
 let browser: Browser;
@@ -159,7 +163,8 @@ const picture = async (page: Page, name: string): Promise<void> => {
 };
 
 beforeAll(async () => {
-  relay = await new Relay().start({ totp: true });
+  const releaseKeys = [publicKey.export({ format: "jwk" }).x as string];
+  relay = await new Relay().start({ totp: true, settings: { releaseKeys } });
   const body = { username: "ada", password: PASSWORD, totp_code: freshCode() };
   const login = await api<{ user: { api_token: string } }>("POST", "/auth/login", "", body);
   accountToken = login.user.api_token;
@@ -244,7 +249,7 @@ describe.skipIf(!existsSync(CHROMIUM))(
       await call(page, "valve.open", '{"percent": 101}');
       await page.getByText("valve.open: more than open (7)").waitFor();
       await call(page, "valve.open", "{percent: 1}");
-      await page.getByText(/Not JSON/).waitFor();
+      await page.getByText(/invalid JSON \(line 1/).waitFor();
       expect(await page.getByLabel("Parameters").getAttribute("aria-invalid")).toBe("true");
       await picture(page, "declined");
 
@@ -302,6 +307,108 @@ describe.skipIf(!existsSync(CHROMIUM))(
       await logIn(page, "bob", code);
       await page.getByRole("link", { name: "Releases" }).waitFor();
       expect(await page.getByRole("link", { name: "Audit" }).count()).toBe(0);
+    });
+
+    it("publishes, rolls out, pauses, withdraws and deletes releases", async () => {
+      const made = async (version: string): Promise<string> => {
+        const names = { runtime: "node", channel: "managed", version };
+        const { id } = await api<{ id: string }>("POST", "/releases", accountToken, names);
+        return id;
+      };
+      const id = await made("2.0.0");
+      await made("2.1.0");
+      const image = Buffer.from("firmware");
+      const sha256 = createHash("sha256").update(image).digest("hex");
+      const names = { runtime: "node", channel: "managed", version: "2.0.0" };
+      const text = releaseText({ ...names, size: image.length, sha256 });
+      const uploaded = await fetch(`${relay.url}/api/v1/releases/${id}/artifact`, {
+        method: "PUT",
+        headers: {
+          authorization: `Bearer ${accountToken}`,
+          "content-type": "application/octet-stream",
+          "release-signature": sign(null, Buffer.from(text), releaseKey).toString("base64url"),
+        },
+        body: image,
+      });
+      expect(uploaded.status).toBe(200);
+
+      const { page, complaints } = await open();
+      await logIn(page);
+      await page.getByRole("link", { name: "Releases" }).click();
+      const manage = async (version: string) => {
+        const row = page.getByRole("row", { name: new RegExp(version.replaceAll(".", "\\.")) });
+        await row.getByText(`Manage node managed ${version}`).click();
+        return row;
+      };
+      const state = async () => {
+        const release = await api<Release>("GET", `/releases/${id}`, accountToken);
+        return [release.status, release.rollout.percent, release.rollout.paused];
+      };
+      const row = await manage("2.0.0");
+      await row.getByRole("button", { name: "Publish" }).click();
+      await row.getByText("published").waitFor();
+      await row.getByLabel("Percent of the devices").fill("10");
+      await row.getByRole("button", { name: "Roll out" }).click();
+      await row.getByText("10 %").waitFor();
+      await row.getByRole("button", { name: "Pause" }).click();
+      await row.getByText("10 %, paused").waitFor();
+      expect(await state()).toEqual(["published", 10, true]);
+      for (const { name, size, colorScheme } of LOOKS) {
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme });
+        await picture(page, `${name}-manage`);
+        expect(await violationsOn(page, null)).toEqual([]);
+      }
+      await row.getByRole("button", { name: "Resume" }).click();
+      await row.getByText("10 %", { exact: true }).waitFor();
+
+      // Whoever says no to the question has withdrawn nothing.
+      page.once("dialog", (dialog) => void dialog.dismiss());
+      await row.getByRole("button", { name: "Withdraw" }).click();
+      expect(await state()).toEqual(["published", 10, false]);
+      page.on("dialog", (dialog) => void dialog.accept());
+      await row.getByRole("button", { name: "Withdraw" }).click();
+      await row.getByText("yanked").waitFor();
+      expect(await state()).toEqual(["yanked", 10, false]);
+      const draft = await manage("2.1.0");
+      await draft.getByText("Its artifact is missing").waitFor();
+      await draft.getByRole("button", { name: "Delete the draft" }).click();
+      await draft.waitFor({ state: "detached" });
+      expect(complaints).toEqual([]);
+    });
+
+    it("sets up a second factor at the first login, and shows the recovery codes", async () => {
+      await api("POST", "/admin/users", accountToken, {
+        ...{ username: "eve", password: PASSWORD, role: "user" },
+      });
+      const { page, complaints } = await open();
+      const enter = async (label: string, code: string, button: string) => {
+        await page.getByLabel(label).fill(code);
+        await page.getByRole("button", { name: button }).click();
+      };
+      await page.getByLabel("User name").fill("eve");
+      await page.getByLabel("Password").fill(PASSWORD);
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.getByRole("heading", { name: "Set up your second factor" }).waitFor();
+      const secret = (await page.locator("code.secret").textContent()) ?? "";
+      expect(await page.getByRole("link").getAttribute("href")).toContain(secret);
+      await picture(page, "enrol");
+      expect(await violationsOn(page, null)).toEqual([]);
+      await enter("The code that it shows", "000000", "Confirm");
+      await page.getByRole("alert").getByText("wait for a fresh code").waitFor();
+      relay.advance(60);
+      await enter("The code that it shows", relay.totpCode(secret), "Confirm");
+      await page.getByRole("heading", { name: "Keep your recovery codes" }).waitFor();
+      const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
+      expect(await codes.count()).toBeGreaterThan(4);
+      await page.setViewportSize({ width: 360, height: 740 });
+      await picture(page, "recovery-codes");
+      expect(await violationsOn(page, null)).toEqual([]);
+      relay.advance(60);
+      await enter("The next code", relay.totpCode(secret), "Log in");
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      // A refused code is a 401, which browsers report by themselves.
+      expect(complaints.filter((text) => !text.includes("401"))).toEqual([]);
     });
 
     it("goes back to the login, with the reason, when its session is ended elsewhere", async () => {

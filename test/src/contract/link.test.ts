@@ -102,7 +102,7 @@ describe("auth_response", () => {
     }
   });
 
-  test("of a credential that once was valid says so, and is not counted", async () => {
+  test("of a formerly valid credential names that, and is not counted", async () => {
     const user = await relay.user();
     const own = await relay.device(user);
     const session = await relay.sessionToken(user.accountToken);
@@ -145,11 +145,11 @@ describe("before and after auth", () => {
   });
 });
 
-describe("lock-out", () => {
+describe("lockout", () => {
   const guess = async (address: string) =>
     (await relay.auth(asClient({ api_token: "guess" }), address)).answer;
 
-  test("closes with 1008, and later tries too, a valid token's with what is left", async () => {
+  test("closes with 1008, and later tries too, a valid token's with the remaining time", async () => {
     const address = relay.freshAddress();
     const open = await relay.auth(asClient(), address);
     for (let i = 0; i < 4; i++) await guess(address);
@@ -284,7 +284,7 @@ describe("pings", () => {
 });
 
 describe("presence", () => {
-  test("is told to who asks for it, after auth_response, and to nobody unasked", async () => {
+  test("is sent to clients that ask for it, after auth_response, and to no others", async () => {
     const user = await relay.user();
     const [one, other, away] = [
       await relay.device(user),

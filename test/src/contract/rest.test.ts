@@ -62,7 +62,7 @@ describe("errors", () => {
     expect(json.status).toBe(401);
   });
 
-  test("what is somebody else's is 404, as what is not there", async () => {
+  test("another user's resource is 404, like a missing one", async () => {
     for (const agentId of [device.agentId, "never-made"]) {
       const calls: Call[] = [["GET", `/agents/${agentId}`], ...agentCalls(agentId)];
       for (const call of calls) {
@@ -74,7 +74,7 @@ describe("errors", () => {
     expect(json).toEqual({ items: [], next_cursor: null });
   });
 
-  test("a lock-out is 401 with Retry-After: 600, then 429 with what is left", async () => {
+  test("a lockout is 401 with Retry-After: 600, then 429 with the remaining time", async () => {
     const headers = { "x-forwarded-for": relay.freshAddress() };
     const guess = (token: string) => relay.api("GET", "/account", { token, headers });
     for (let i = 0; i < 4; i++) {
@@ -90,7 +90,7 @@ describe("errors", () => {
 });
 
 describe("a client's session token", () => {
-  test("reads one's own account, agents and releases", async () => {
+  test("reads the user's own account, agents and releases", async () => {
     const token = await relay.sessionToken(user.accountToken);
     const calls: Call[] = [
       ["GET", "/account"],

@@ -100,7 +100,7 @@ describe("an envelope", () => {
     expect(await client.next()).toMatchObject({ code: "UNKNOWN_SESSION", sid });
   });
 
-  test("to an agent that is away binds, and its answer is AGENT_OFFLINE", async () => {
+  test("to an offline agent binds, and its answer is AGENT_OFFLINE", async () => {
     await agent.close();
     await client.nextOf("agent_status");
     const sid = freshSid();
@@ -160,7 +160,7 @@ describe("first binder wins", () => {
     expect((await dead.soFar()).filter(({ type }) => type === undefined)).toEqual([]);
   });
 
-  test("two users do not meet: the same first part is two sessions", async () => {
+  test("users are separate: the same first part is two sessions", async () => {
     const sid = await bind();
     const user = await relay.user();
     const own = await relay.device(user);

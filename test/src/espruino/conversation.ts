@@ -4,7 +4,7 @@
  * before and after a power cut. A client can tell boards apart by `system.info` only.
  */
 import { fileURLToPath } from "node:url";
-import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Client } from "@blindrelay/client-sdk/node";
 import { KINDS, type Kind } from "@blindrelay/simulator/devices/kinds";
 import { celsiusAt } from "@blindrelay/simulator/devices/sensor";
@@ -26,8 +26,6 @@ export interface Board {
 const program = (path: string): string =>
   buildProgram(fileURLToPath(new URL(path, import.meta.url))).code;
 const counter = program("../xs/counter.ts");
-const built = buildEspruino().code;
-
 const configOf = (credentials: Credentials, v: string): string =>
   JSON.stringify({
     url: `${credentials.url.replace("http", "ws")}/wss`,
@@ -39,6 +37,8 @@ const configOf = (credentials: Credentials, v: string): string =>
   });
 
 export interface ConversationOptions {
+  /** The file for each packet version. */
+  readonly sdk: { readonly [version in "1" | "2"]: string };
   /** With empty Storage. */
   makeBoard(): Board;
   /** What system.info says. */
@@ -47,7 +47,12 @@ export interface ConversationOptions {
   readonly small: boolean;
 }
 
-export const conversationTests = ({ makeBoard, runtime, small }: ConversationOptions): void => {
+export const conversationTests = ({
+  sdk,
+  makeBoard,
+  runtime,
+  small,
+}: ConversationOptions): void => {
   let fixture: RelayFixture;
   let board: Board;
   let credentials: Credentials;
@@ -61,7 +66,7 @@ export const conversationTests = ({ makeBoard, runtime, small }: ConversationOpt
   const prepare = async (code: string, v: "1" | "2"): Promise<void> => {
     board = makeBoard();
     credentials = await fixture.addAgent("board");
-    await board.install("blindrelay", built);
+    await board.install("blindrelay", sdk[v]);
     await board.install("blindrelay.json", configOf(credentials, v));
     await board.install("program", code);
     await board.provision();

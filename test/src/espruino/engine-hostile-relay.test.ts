@@ -38,7 +38,7 @@ describe.skipIf(binary === null)(
   () => {
     let hardware: (surroundings: Surroundings) => EngineHardware;
     beforeAll(async () => {
-      hardware = await engineHardware(binary as string, espruinoFiles(buildEspruino().code));
+      hardware = await engineHardware(binary as string, espruinoFiles(buildEspruino("any").stored));
     });
 
     siegeTests({ makeHardware: () => hardware, seeds: [1], movesAtRandom: 100 });

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino, buildForBoard } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { Engine } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { makeToken } from "@blindrelay/protocol";
@@ -90,11 +91,11 @@ describe.skipIf(binary === null)(
         agent_token: makeToken("e2e", new Uint8Array(32)),
         v: "2",
       };
-      const START = 'require("blindrelay").start(() => {});';
+      const START = `${LOAD} require("blindrelay").start(() => {});`;
       const COUNTS = `["boot.0", "boot.1"].map((name) => Number(require("Storage").read(name).split(" ")[2]))`;
 
       beforeEach(async () => {
-        await engine.install("blindrelay", buildEspruino().code);
+        await engine.install("blindrelay", buildEspruino("2").stored);
         await engine.install("blindrelay.json", JSON.stringify(config));
         await engine.ask('require("blindrelay").provision(); tell(1);');
       });

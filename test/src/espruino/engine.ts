@@ -1,4 +1,5 @@
 /** The real Espruino that ESPRUINO_BIN names, as a board. */
+import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import {
   Engine,
   type EngineProcess,
@@ -15,6 +16,7 @@ export const whySkipped = (path: string | null, variable: string): string =>
   path === null ? ` (skipped: ${variable} names no Espruino)` : "";
 
 const START = `
+  ${LOAD}
   try {
     require("blindrelay").start(require("program").program);
     var watch = setInterval(() => {

@@ -7,7 +7,7 @@ import { siegeTests } from "../hostile-boards/siege-tests.ts";
 import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
 
 describe("agents in the subset check behind a malicious relay", () => {
-  const files = espruinoFiles(buildEspruino().code);
+  const files = espruinoFiles(buildEspruino("any").stored);
   siegeTests({
     makeHardware: () => subsetHardware(files),
     seeds: [1, 2, 3, 4, 5, 6, 7, 8],

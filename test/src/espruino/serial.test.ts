@@ -21,7 +21,7 @@ import { type Board, conversationTests } from "./conversation.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 import { Terminals } from "./terminals.ts";
 
-const built = buildEspruinoSerial().code;
+const sdk = { "1": buildEspruinoSerial("1").stored, "2": buildEspruinoSerial("2").stored };
 const budgets = JSON.parse(
   readFileSync(new URL("../../../agent-sdk/build/budgets.json", import.meta.url), "utf8"),
 );
@@ -31,7 +31,7 @@ interface Config {
   readonly serial: object;
 }
 
-/** The board of a conversation, given the file and the configuration of one on a line. */
+/** The board of a conversation, given the configuration of one on a line. */
 const onALine = (
   board: Board,
   options: object,
@@ -39,7 +39,6 @@ const onALine = (
 ): Board => ({
   ...board,
   async install(name, content) {
-    if (name === "blindrelay") return board.install(name, built);
     if (name !== "blindrelay.json") return board.install(name, content);
     const config: Config = {
       ...JSON.parse(content),
@@ -139,7 +138,12 @@ const engineBoard = (engine: EngineBoard, prepare = ""): Board => {
 };
 
 describe("subset check of the file for a UART", () => {
-  conversationTests({ makeBoard: subsetBoard, runtime: /^espruino 2v29 SUBSET$/, small: false });
+  conversationTests({
+    sdk,
+    makeBoard: subsetBoard,
+    runtime: /^espruino 2v29 SUBSET$/,
+    small: false,
+  });
 
   it.each([
     ["on the line", "Serial1", null],
@@ -160,7 +164,7 @@ describe("subset check of the file for a UART", () => {
       serial: { port: "Serial1", baud: 9600 },
     };
     const files = new Map([
-      ["blindrelay", built],
+      ["blindrelay", sdk["2"]],
       ["blindrelay.json", JSON.stringify(config)],
     ]);
     const board = new SubsetBoard(files, { uart });
@@ -180,6 +184,7 @@ for (const [path, variable, small] of [
     { timeout: 60_000 },
     () =>
       conversationTests({
+        sdk,
         makeBoard: () => engineBoard(new EngineBoard(path as string)),
         runtime: /^espruino 2v/,
         small,
@@ -208,7 +213,7 @@ describe.skipIf(smallBinary === null || !HAS_SOCAT)(
         const { agentId, agentToken, relayToken, url } = await fixture.addAgent("board");
         const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };
         const relay = `${url.replace("http", "ws")}/wss`;
-        await board.install("blindrelay", built);
+        await board.install("blindrelay", sdk["2"]);
         await board.install("blindrelay.json", JSON.stringify({ ...config, url: relay, v: "2" }));
         await board.install("program", "exports.program=(a)=>a.handle('echo',(params)=>params);");
         await board.provision();

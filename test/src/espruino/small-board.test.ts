@@ -1,4 +1,4 @@
-/** An ordinary program on a real Espruino of 2,630 variables: many callers, one after another. */
+/** An ordinary program on a real Espruino of 2,630 variables: many callers, and five at once. */
 import { fileURLToPath } from "node:url";
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -44,7 +44,7 @@ describe.skipIf(smallBinary === null)(
         v: "2",
       };
       const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
-      await board.install("blindrelay", buildEspruino().code);
+      await board.install("blindrelay", buildEspruino("2").stored);
       await board.install("blindrelay.json", JSON.stringify(config));
       await board.install("program", buildProgram(program).code);
       await board.provision();
@@ -59,6 +59,23 @@ describe.skipIf(smallBinary === null)(
         ).resolves.toBeDefined();
         client.close();
       }
+      expect(board.life?.output).not.toContain("OUT OF MEMORY");
+
+      // Five at once are beyond it: each is answered, refused, or not heard, and the board stays.
+      const outcomes = await Promise.allSettled(
+        CALLS.slice(0, 5).map(async ([method, params]) => {
+          const client = await fixture.connect();
+          try {
+            return await client.agent(agentId, agentToken, { version: "2" }).call(method, params);
+          } finally {
+            client.close();
+          }
+        }),
+      );
+      expect(outcomes.filter(({ status }) => status === "fulfilled")).not.toEqual([]);
+      const patient = { idempotent: true, timeoutMs: 60_000 };
+      const last = fixture.client.agent(agentId, agentToken, { version: "2" });
+      await expect(last.call("state", {}, patient)).resolves.toBeDefined();
       expect(board.life?.output).not.toContain("OUT OF MEMORY");
     });
   },

@@ -2,10 +2,8 @@
 
 import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
 import { Cable } from "@blindrelay/tools/testing/console/pty";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const house = new House();
 const double = new EspruinoDouble();

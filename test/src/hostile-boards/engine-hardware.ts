@@ -3,21 +3,22 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LinkPort } from "@blindrelay/agent-sdk";
+import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { EspruinoDevice, FLASH_FILE } from "@blindrelay/agent-sdk/testing/espruino-device";
 import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
 import { wireNet } from "@blindrelay/agent-sdk/testing/wire-net";
 import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
 import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from "./hardware.ts";
 
-const CHUNK_BYTES = 4000;
+const CHUNK_BYTES = 3000;
 
 /** Code that writes a file into Storage, in pieces that a board can hold. */
 const writeFile = (name: string, content: string): string[] => {
   const { length } = content;
   return Array.from({ length: Math.ceil(length / CHUNK_BYTES) }, (_, i) => {
     const at = i * CHUNK_BYTES;
-    const chunk = JSON.stringify(content.slice(at, at + CHUNK_BYTES));
-    return `require("Storage").write("${name}", ${chunk}, ${at}, ${length})`;
+    const chunk = Buffer.from(content.slice(at, at + CHUNK_BYTES), "latin1").toString("base64");
+    return `require("Storage").write("${name}", atob("${chunk}"), ${at}, ${length})`;
   });
 };
 
@@ -64,6 +65,7 @@ export class EngineHardware implements Hardware {
       net: wireNet(linkWire(network), timer),
       print: tellsExecuted(executed),
     });
+    this.life.run(LOAD);
   }
 
   provision(identity: Identity): void {

@@ -8,7 +8,7 @@ export type EspruinoFiles = { readonly [name in "blindrelay" | "program"]: strin
 
 export const SLOTS = ["boot.0", "boot.1"];
 
-/** `blindrelay`: code of buildEspruino. */
+/** `blindrelay`: as buildEspruino has it for Storage. */
 export const espruinoFiles = (blindrelay: string): EspruinoFiles => ({
   blindrelay,
   program: buildProgram(fileURLToPath(new URL("program.ts", import.meta.url))).code,
@@ -24,7 +24,10 @@ export const configOf = ({ agentId, relayToken, agentToken, version }: Identity)
     v: version,
   });
 
-/** Starts the agent; afterwards the global `agent` is there to emit events. */
+/**
+ * Starts the agent, where LOAD has run since power-up; afterwards the global `agent` is there to
+ * emit events.
+ */
 export const START = `
   require("blindrelay").start(function (given) {
     agent = given;

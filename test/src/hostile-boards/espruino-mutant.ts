@@ -22,7 +22,7 @@ export const buildEspruinoMutant = async (patches: readonly Patch[]): Promise<st
     const build: typeof import("@blindrelay/agent-sdk/testing/build/espruino") = await import(
       /* @vite-ignore */ url
     );
-    return build.buildEspruino().code;
+    return build.buildEspruino("any").stored;
   } finally {
     rmSync(root, { recursive: true });
   }

@@ -28,7 +28,7 @@ export interface Hardware {
   start(identity: Identity): void;
   /** Has the agent send an event to every session held. */
   emit(event: string, data: object): void;
-  /** At once: nothing of this life runs or is heard again. */
+  /** At once: nothing of this start runs or is received again. */
   powerOff(): void;
   /**
    * A life whose power goes in the `step`-th step of what it writes at its start, counted from 1.
@@ -36,7 +36,7 @@ export interface Hardware {
   startWithCut(identity: Identity, step: number): void;
   /** Both slots of the boot count are gone. */
   eraseFlash(): void;
-  /** One slot comes back unreadable, or is gone. */
+  /** One slot becomes unreadable, or is lost. */
   damageSlot(slot: number, gone: boolean): void;
   /** For good; waits for what ends later. */
   end(): Promise<void>;

@@ -1,5 +1,6 @@
 /** A board whose agent is the built Espruino file in the subset check. */
 import type { LinkPort } from "@blindrelay/agent-sdk";
+import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { EspruinoFlash } from "@blindrelay/agent-sdk/testing/espruino-flash";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
@@ -31,6 +32,7 @@ class SubsetHardware implements Hardware {
       net: wireNet(linkWire(network), timer),
       print: tellsExecuted(executed),
     });
+    this.life.evaluate(LOAD);
   }
 
   provision(identity: Identity): void {

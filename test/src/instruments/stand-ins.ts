@@ -16,6 +16,14 @@ const STAND_INS = {
 const HERE = new URL(".", import.meta.url);
 const REPOSITORY = new URL("../../..", HERE);
 
+/** By URLs: asked for every import of every process that a test starts. */
+const TARGETS: ReadonlyMap<string, string> = new Map(
+  Object.entries(STAND_INS).map(([path, file]) => [
+    new URL(`.${path}`, REPOSITORY).href,
+    new URL(file, HERE).href,
+  ]),
+);
+
 const nameOf = (path: string): string => path.replace(/^.*\/|\.ts$/g, "");
 const NAMES = new Set(Object.keys(STAND_INS).map(nameOf));
 
@@ -31,10 +39,7 @@ export const mayHaveStandIn = (source: string): boolean => NAMES.has(nameOf(sour
  * saying who imports). null: nothing to do. `importer`: URL of the importing module.
  */
 export const standIn = (url: string, importer: string | undefined): string | null => {
-  for (const [suffix, file] of Object.entries(STAND_INS)) {
-    if (url !== new URL(`.${suffix}`, REPOSITORY).href) continue;
-    const target = new URL(file, HERE).href;
-    return importer === target ? `${url}?plain` : target;
-  }
-  return null;
+  const target = TARGETS.get(url);
+  if (target === undefined) return null;
+  return importer === target ? `${url}?plain` : target;
 };

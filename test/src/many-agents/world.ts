@@ -51,8 +51,11 @@ export class World {
           this.timer.set(0, () => this.hub.authenticated(connection, result, this.now()));
         },
         findOwner: (connection, agentId) => {
-          const owner = this.store.ownerCache.get(agentId) ?? null;
+          const owner = this.store.owners.get(agentId) ?? null;
           this.timer.set(0, () => this.hub.ownerFound(connection, owner, this.now()));
+        },
+        nextTurn: () => {
+          this.timer.set(0, () => this.hub.turn(this.now()));
         },
         saveRequestsUsed: (sessionHash, used) => {
           const session = this.store.sessions.get(sessionHash.slice(1));
@@ -87,7 +90,7 @@ export class World {
   agent(n: number, workMs: () => number): Peer {
     const agentId = `agent-${n}`;
     const agentToken = makeToken("e2e", seededRandom(n)(32));
-    this.store.ownerCache.set(agentId, USER);
+    this.store.owners.set(agentId, USER);
     const core = new AgentCore({
       url: URL,
       agentId,

@@ -19,7 +19,14 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 
-export const PACKAGES = ["protocol", "agent-sdk", "client-sdk", "relay-server", "tools"] as const;
+export const PACKAGES = [
+  "protocol",
+  "agent-sdk",
+  "client-sdk",
+  "relay-server",
+  "tools",
+  "simulator",
+] as const;
 export type Name = (typeof PACKAGES)[number];
 /**
  * What a program has that only is an agent or a client: the libraries, without their optional
@@ -162,7 +169,7 @@ export class Packages {
     }
   }
 
-  /** Peers come from whoever installs the packages together, here as npm would hoist them. */
+  /** Peer dependencies come from the consumer, here as npm would hoist them. */
   private linkPeers(name: Name): void {
     for (const peer of Object.keys(this.manifest(name).peerDependencies ?? {})) {
       link(name, peer, this.consumer);

@@ -21,14 +21,13 @@ import { checkPackage, createPackageFromTarballData, type Problem } from "@areth
 import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
 import { Cable } from "@blindrelay/tools/testing/console/pty";
 import { publint } from "publint";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Ended, Running } from "../cli/processes.ts";
+import { followPage } from "../recipes/follow.ts";
 import { type Name, nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
 
-/** Five builds, beside other tests. */
+/** Six builds, beside other tests. */
 const PACK_MS = 300_000;
-vi.setConfig({ testTimeout: 120_000 });
-
 /** What a person wrote who uses the packages. */
 const PROGRAMS = join(import.meta.dirname, "consumer");
 const PASSWORD = "a long password of one's own";
@@ -38,7 +37,11 @@ const at = (...parts: string[]): string => join(packages.consumer, ...parts);
 const started: Running[] = [];
 let relay = "";
 
-const start = (name: "tools" | "relay-server", args: string[], input = ""): Running => {
+const start = (
+  name: "tools" | "relay-server" | "simulator",
+  args: string[],
+  input = "",
+): Running => {
   const settings = { BLINDRELAY_CONFIG_DIR: at("config") };
   const running = new Running(packages.command(name), args, settings, input);
   started.push(running);
@@ -81,10 +84,11 @@ const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
 /**
- * What is read as a file, or by another engine: boards' artefacts, the viewers, device programs.
+ * What is read as a file, by another engine or by a process of its own: boards' artefacts, the
+ * viewers, device programs, a fleet's process.
  */
 const NOT_IMPORTED =
-  /^(dist\/(espruino|moddable|moddable-modules|viewers|build)|moddable|examples)\//;
+  /^(dist\/((espruino|moddable|moddable-modules|viewers|build)\/|live\/fleet-process)|(moddable|examples|library)\/)/;
 
 /** A module whose code is all types: `export {}` between comments. */
 const TYPES_ONLY = /^(\s|\/\*[\s\S]*?\*\/|\/\/.*\n)*export \{\};\n\/\/# sourceMappingURL=.*$/;
@@ -123,7 +127,7 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     const files = await packages.files(name);
     for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
     const wanted =
-      /^((dist|src|vectors|moddable|examples|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
+      /^((dist|src|vectors|moddable|examples|library|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
     const unwanted = /\.test\.|harness|double|tsbuildinfo|\.env|\.log$/;
     const strange = files.filter((file) => !wanted.test(file) || unwanted.test(file));
     expect(strange).toEqual([]);
@@ -177,10 +181,13 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
   });
 });
 
-it("both commands explain themselves", async () => {
-  expect((await blindrelay("--help")).stdout).toContain("Example:");
-  const { code, stdout } = await start("relay-server", ["--help"]).ended;
-  expect([code, stdout]).toEqual([0, expect.stringContaining("Usage: blindrelay-server")]);
+it.each([
+  ["tools", "blindrelay"],
+  ["relay-server", "blindrelay-server"],
+  ["simulator", "blindrelay-sim"],
+] as const)("the command of %s explains itself", async (name, command) => {
+  const { code, stdout } = await start(name, ["--help"]).ended;
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`Usage: ${command} `)]);
 });
 
 /** The machine's own Node, which may be as old as 20; the workspace's where there is none. */
@@ -216,10 +223,10 @@ it(`an agent and a client in a few lines talk, on Node ${version}`, async () => 
 const isOld = Number.parseInt(version.slice(1), 10) < 26;
 const why = isOld ? `on Node ${version}` : `on an older Node (skipped: it is ${version})`;
 
-it.skipIf(!isOld)(`${why} both commands say which they want`, () => {
-  for (const name of ["tools", "relay-server"] as const) {
+it.skipIf(!isOld)(`${why} the commands name the version they need`, () => {
+  for (const name of ["tools", "relay-server", "simulator"] as const) {
     const { status, stderr } = spawnSync(node, [packages.command(name), "--help"]);
-    expect([status, `${stderr}`]).toEqual([70, expect.stringContaining("needs Node 26 or newer")]);
+    expect([status, `${stderr}`]).toEqual([2, expect.stringContaining("needs Node 26 or newer")]);
   }
 });
 
@@ -247,7 +254,7 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
     await blindrelay("provision", ...port, "--id", "lamp-2");
     const flags = ["flash", ...port, "--dry-run", "--json", "--program"];
     const tried = await blindrelay(...flags, at("program.js"));
-    const sdk = readFileSync(packages.path("agent-sdk", "dist/espruino/blindrelay.js"));
+    const sdk = readFileSync(packages.path("agent-sdk", "dist/espruino/blindrelay-2.bin"));
     expect(JSON.parse(tried.stdout)).toMatchObject({
       dry_run: true,
       files: [{ name: "blindrelay", bytes: sdk.length }, { name: "program" }],
@@ -262,6 +269,12 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
   }
 });
 
+it("fleetTest runs a device program of one's own in a test of one's own", async () => {
+  const vitest = resolve(packages.consumer, "node_modules/vitest/vitest.mjs");
+  const output = await run(process.execPath, [vitest, "run", "fleet.test.js"], packages.consumer);
+  expect(output).toContain("1 passed");
+});
+
 it("types resolve for a strict TypeScript program", async () => {
   const types = join(packages.sdks, "node_modules/@types");
   mkdirSync(types);
@@ -271,3 +284,19 @@ it("types resolve for a strict TypeScript program", async () => {
   writeFileSync(join(packages.sdks, "tsconfig.json"), config);
   await run(resolve(WORKSPACE, "node_modules/.bin/tsc"), ["-p", "."], packages.sdks);
 });
+
+const COMMANDS: readonly (readonly [string, Name])[] = [
+  ["blindrelay", "tools"],
+  ["blindrelay-server", "relay-server"],
+  ["blindrelay-sim", "simulator"],
+];
+
+followPage("docs/recipes.md with the installed packages", () => ({
+  link: (bin) => {
+    for (const [command, name] of COMMANDS) {
+      const script = `#!/bin/sh\nexec '${process.execPath}' '${packages.command(name)}' "$@"\n`;
+      writeFileSync(join(bin, command), script, { mode: 0o755 });
+    }
+  },
+  packageAt: (name) => packages.path(name as Name),
+}));

@@ -1,12 +1,24 @@
-/** The devices of docs/recipes.md at the other end of a cable: they speak as the page says. */
-import type { Socket } from "node:net";
-import type { Cable } from "@blindrelay/tools/testing/serial/pty";
+/** The devices of docs/recipes.md at the other end of a cable: they behave as the page says. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
+import { Cable as BoardCable } from "@blindrelay/tools/testing/console/pty";
+import { Cable } from "@blindrelay/tools/testing/serial/pty";
 
 /** From one press of the button to the next. */
 const PRESS_MS = 200;
 
-/** The sketch of the first recipe. Returns what ends it. */
-export const playArduino = (cable: Cable, socket: Socket): (() => void) => {
+/** A device that is plugged in: the terminal that it appears as, and what pulls it out. */
+export interface Plugged {
+  readonly path: string;
+  pull(): Promise<void>;
+}
+
+/** The sketch of the first recipe. */
+const plugArduino = async (): Promise<Plugged> => {
+  const cable = new Cable();
+  const socket = await cable.plug();
   let heard = "";
   cable.received = (bytes) => {
     heard += bytes.toString("latin1");
@@ -17,13 +29,19 @@ export const playArduino = (cable: Cable, socket: Socket): (() => void) => {
       socket.write(verb === "LAMP" ? "ok\r\n" : verb === "READ" ? "A=512\r\n" : "error what\r\n");
     }
   };
-  // It is pressed again and again: whoever listens hears the next one.
+  // It is pressed again and again, so that a late listener gets the next one.
   const finger = setInterval(() => socket.write("BUTTON 1\r\n"), PRESS_MS);
-  return () => clearInterval(finger);
+  const pull = async (): Promise<void> => {
+    clearInterval(finger);
+    await cable.end();
+  };
+  return { path: cable.path, pull };
 };
 
-/** A console that echoes, with a prompt. Nothing of it needs an end. */
-export const playSwitch = (cable: Cable, socket: Socket): (() => void) => {
+/** A console that echoes, with a prompt. */
+const plugSwitch = async (): Promise<Plugged> => {
+  const cable = new Cable();
+  const socket = await cable.plug();
   let line = "";
   cable.received = (bytes) => {
     for (const character of bytes.toString("latin1")) {
@@ -36,5 +54,25 @@ export const playSwitch = (cable: Cable, socket: Socket): (() => void) => {
       line = "";
     }
   };
-  return () => undefined;
+  return { path: cable.path, pull: () => cable.end() };
+};
+
+/** An Espruino that has a network. */
+const plugBoard = async (): Promise<Plugged> => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-board-"));
+  const board = new EspruinoDouble();
+  const cable = new BoardCable(board, join(folder, "tty"));
+  await cable.plugIn();
+  const pull = async (): Promise<void> => {
+    board.end();
+    await cable.end();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { path: cable.path, pull };
+};
+
+export const DEVICES: { readonly [title: string]: () => Promise<Plugged> } = {
+  "An Arduino with a line protocol": plugArduino,
+  "A remote serial terminal": plugSwitch,
+  "A board on the desk": plugBoard,
 };

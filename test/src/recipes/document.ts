@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 
 /** A fenced block of one of these kinds; others (cpp, json) are only to be read. */
 export interface Block {
-  readonly kind: "sh" | "yours" | "text" | "dialogue";
+  readonly kind: "sh" | "yours" | "install" | "text" | "dialogue";
   readonly text: string;
   readonly line: number;
 }
@@ -18,6 +18,7 @@ const PAGE = new URL("../../../docs/recipes.md", import.meta.url);
 const KINDS: { readonly [info: string]: Block["kind"] } = {
   sh: "sh",
   "sh yours": "yours",
+  "sh install": "install",
   text: "text",
   dialogue: "dialogue",
 };
@@ -46,7 +47,7 @@ export const readSections = (page = readFileSync(PAGE, "utf8")): Section[] => {
   return sections;
 };
 
-/** A line of a text block as the source of a pattern: … stands for anything in that line. */
+/** A line of a text block as the source of a pattern: … matches anything in that line. */
 export const lineSource = (line: string): string =>
   line
     .split("…")

@@ -3,15 +3,33 @@
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Said, Terminal } from "../cli/terminal.ts";
 import { type Block, lineSource, readTurn } from "./document.ts";
 
-/** What `npm run link` starts: the commands as a reader of the checkout has them. */
-const LINK = fileURLToPath(new URL("../../../scripts/link.mjs", import.meta.url));
+const WORKSPACE = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** What the reader has before the first line. */
+export interface Installation {
+  /** Makes the commands in a folder, which is then on the PATH. */
+  readonly link: (bin: string) => void;
+  /** Where `npm install` would put a package from. */
+  readonly packageAt: (name: string) => string;
+}
+
+/** `npm run link`: the commands as a reader of the checkout has them. */
+export const linkCheckout = (): Installation => ({
+  link: (bin) => {
+    execFileSync(process.execPath, [join(WORKSPACE, "scripts/link.mjs"), bin]);
+  },
+  packageAt: (name) => join(WORKSPACE, name),
+});
+
+/** What the page installs. */
+const INSTALLED = ["protocol", "client-sdk"];
 
 /**
  * The first of these lines that is missing, others between them or not; null where all are there.
@@ -30,20 +48,22 @@ const missingLine = (said: string, expected: readonly string[]): string | null =
 
 export class Reader {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-recipe-"));
-  private readonly work = join(this.folder, "work");
+  readonly work = join(this.folder, "work");
+  /** This reader's values for the blocks that are the reader's to change. */
+  yours: Readonly<Record<string, string>> = {};
+  private readonly installation: Installation;
   private readonly env: Record<string, string>;
-  private readonly yours: Record<string, string>;
   private readonly shell: ChildProcess;
   private readonly said: Said;
   private blockStart = 0;
   private blocks = 0;
 
-  /** `yours`: this reader's values for the block that is the reader's to change. */
-  constructor(yours: Record<string, string>) {
-    this.yours = yours;
+  constructor(installation: Installation) {
+    this.installation = installation;
     const bin = join(this.folder, "bin");
     mkdirSync(this.work);
-    execFileSync(process.execPath, [LINK, bin]);
+    mkdirSync(bin);
+    installation.link(bin);
     this.env = {
       PATH: `${bin}:${process.env.PATH ?? ""}`,
       HOME: this.folder,
@@ -66,6 +86,7 @@ export class Reader {
     const where = `docs/recipes.md:${block.line}`;
     if (block.kind === "text") await this.expect(block.text, where);
     else if (block.kind === "dialogue") await this.talk(block.text, where);
+    else if (block.kind === "install") this.install();
     else await this.type(block, where);
   }
 
@@ -82,6 +103,21 @@ export class Reader {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  /** What npm would put there, without asking a registry. */
+  private install(): void {
+    const modules = join(this.work, "node_modules");
+    for (const name of INSTALLED) {
+      const path = join(modules, "@blindrelay", name);
+      mkdirSync(dirname(path), { recursive: true });
+      symlinkSync(this.installation.packageAt(name), path);
+    }
+    const esbuild = join(WORKSPACE, "node_modules/.bin/esbuild");
+    mkdirSync(join(modules, ".bin"));
+    writeFileSync(join(modules, ".bin/esbuild"), `#!/bin/sh\nexec '${esbuild}' "$@"\n`, {
+      mode: 0o755,
+    });
+  }
+
   private async type(block: Block, where: string): Promise<void> {
     const own = block.kind === "yours" ? this.yours : {};
     Object.assign(this.env, own);
@@ -90,7 +126,7 @@ export class Reader {
     writeFileSync(file, `${[block.text, ...more].join("\n")}\n`);
     const done = `${file} is done`;
     this.blockStart = this.said.text.length;
-    // A step that fails ends the shell: nobody would go on after it.
+    // A step that fails ends the shell.
     this.shell.stdin?.write(`set -e; . '${file}' </dev/null; set +e; echo '${done}'\n`);
     await this.said.until(
       (text) => (text.includes(done) ? true : null),

@@ -32,7 +32,7 @@ const rest = async <T>(path: string, token: string, body?: object): Promise<T> =
 beforeAll(async () => {
   const keyFile = house.path("release.pem");
   const key = await house.cli(["release", "keygen", keyFile, "--json"]);
-  await house.open(["--release-keys", JSON.parse(key.stdout).public_key]);
+  await house.open({ releaseKeys: [JSON.parse(key.stdout).public_key] });
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
   account = JSON.parse(readFileSync(house.path("config/default.json"), "utf8")).account_token;
@@ -83,7 +83,7 @@ const confirmedByBooting = async (runtime: string, boot: Boot): Promise<void> =>
 
 it("confirms a version that has booted on Espruino (subset check)", async () => {
   const files = new Map([
-    ["blindrelay", buildEspruino().code],
+    ["blindrelay", buildEspruino("2").stored],
     ["program", buildProgram(fileURLToPath(new URL("../xs/counter.ts", import.meta.url))).code],
   ]);
   await confirmedByBooting("espruino", async (identity, version) => {

@@ -72,7 +72,7 @@ beforeAll(async () => {
   const key = await house.cli(["release", "keygen", keyFile, "--json"]);
   publicKey = JSON.parse(key.stdout).public_key;
   expect(statSync(keyFile).mode & 0o777).toBe(0o600);
-  await house.open(["--release-keys", publicKey]);
+  await house.open({ releaseKeys: [publicKey] });
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
   account = JSON.parse(readFileSync(house.path("config/default.json"), "utf8")).account_token;
@@ -159,6 +159,16 @@ it("left half published is taken up again", async () => {
   expect((await house.cli(publishArgs("half", "1.2.0"))).code).toBe(5);
 });
 
+it("that fails half way leaves no draft", async () => {
+  const other = house.path("other.pem");
+  await house.cli(["release", "keygen", other]);
+  const { code, stderr } = await house.cli([...publishArgs("refused", "1.0.0"), "--key", other]);
+  expect([code, stderr]).toEqual([5, expect.stringContaining("No release key of this relay")]);
+  expect((await list()).filter(({ channel }) => channel === "refused")).toEqual([]);
+  const typo = await house.cli([...publishArgs("refused", "1.0.0"), "--runtime", "nod"]);
+  expect([typo.code, typo.stderr]).toEqual([2, expect.stringMatching(/espruino, moddable, node/)]);
+});
+
 describe("a relay that lies", () => {
   let liar: Server;
   let url: string;
@@ -207,7 +217,7 @@ describe("a relay that lies", () => {
     );
   };
 
-  it("is believed where it tells the truth, and only there", async () => {
+  it("is trusted only where it is correct", async () => {
     expect(await told({})).toBe("taken");
     expect(await told({ version: "9.9.9" })).toBe("untrusted");
     expect(await told({ size: truth.size + 1 })).toBe("untrusted");
@@ -249,7 +259,7 @@ describe("a relay that lies", () => {
     expect(existsSync(house.path("fetched.part"))).toBe(false);
   });
 
-  it("may break off, and the download goes on where it was", async () => {
+  it("may break, and the download resumes", async () => {
     serve = (count, from) => ({
       bytes: IMAGE.subarray(from, count < 2 ? from + 100_000 : undefined),
       breakOff: count < 2,

@@ -4,15 +4,17 @@
  */
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
 import type { Board, Installation, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
-let code = "";
+const builds = new Map<string, string>();
 /** Made once, as it takes a second. */
-const built = (): string => {
-  if (code === "") code = buildEspruino().code;
-  return code;
+const built = (version: Version): string => {
+  const known = builds.get(version) ?? buildEspruino(version).stored;
+  builds.set(version, known);
+  return known;
 };
 
 /** Storage as the file wants it. */
@@ -27,7 +29,7 @@ const filesOf = ({ credentials, version, program }: Installation): [string, stri
     name: "board",
   };
   return [
-    ["blindrelay", built()],
+    ["blindrelay", built(version)],
     ["blindrelay.json", JSON.stringify(config)],
     ["program", buildProgram(PROGRAMS[program].path).code],
   ];

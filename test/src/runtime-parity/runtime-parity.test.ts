@@ -137,7 +137,7 @@ describe.each(RUNTIMES)("$title", LIMITS, (runtime) => {
 
     // Only boards bound a message far below what a client may send.
     it.skipIf(runtime.maxMessage === null)(
-      "ends the link at a message over its limit, and comes back",
+      "ends the link at a message over its limit, and reconnects",
       async () => {
         const { board, agent } = await begin(runtime, LATEST, "counter");
         const tooLong = agent.call("do", { x: "y".repeat(6000) }, { timeoutMs: 2000 });
@@ -148,7 +148,7 @@ describe.each(RUNTIMES)("$title", LIMITS, (runtime) => {
       },
     );
 
-    it("comes back after its power was cut, and refuses to begin without a boot count", async () => {
+    it("reconnects after a power cut, and refuses to start without a boot count", async () => {
       const { board, agent } = await begin(runtime, LATEST, "counter");
       expect(await agent.call("do")).toMatchObject({ times: 1 });
       await board.powerOff();

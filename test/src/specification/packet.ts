@@ -28,7 +28,7 @@ const CIPHERS = { "1": "chacha20-poly1305", "2": "aes-128-ccm" } as const;
 const CIPHER_KEY_BYTES = { "1": 32, "2": 16 } as const;
 
 /**
- * A fresh end-to-end secret: 32 random bytes in base62, and a checksum of what stands before it.
+ * A fresh end-to-end secret: 32 random bytes in base62, and a checksum of everything before it.
  */
 export const drawAgentToken = (): string => {
   const body = `e2e_${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
@@ -151,7 +151,7 @@ export class ClientSession {
 export class AgentSession {
   /** What was opened, in its order. */
   readonly plaintexts: string[] = [];
-  /** What came, as it came. */
+  /** Received messages, unchanged. */
   readonly received: string[] = [];
   readonly #epochSecret = randomBytes(32);
   #seq = 0;

@@ -56,7 +56,7 @@ export const readStatements = (specification: string): string[] => {
   return statements.filter((statement) => !INTRODUCTIONS.includes(statement));
 };
 
-/** Names of the tests in a source: each stands in a call of its own, at the beginning of a line. */
+/** Names of the tests in a source: each is in its own call, at the beginning of a line. */
 export const readTests = (source: string): string[] =>
   [...source.matchAll(/^test(?:\.\w+(?:\([^)]*\))?)?\(\s*"([^"]+)"/gm)].map(
     ([, name]) => name as string,

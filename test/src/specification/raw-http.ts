@@ -1,5 +1,5 @@
 /**
- * HTTP as anybody can speak it: node:http, a method, a path, headers, a body, and what came back.
+ * Plain HTTP: node:http, a method, a path, headers, a body, and what came back.
  */
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";

@@ -10,6 +10,6 @@ test.each([
   ["listens", () => createServer().listen(0)],
   ["connects", () => createConnection(1)],
   ["connects", () => request("http://127.0.0.1:1")],
-])("a unit test that %s fails, and is told where it belongs", (what, act) => {
+])("a unit test that %s fails, with the project it belongs to", (what, act) => {
   expect(act).toThrow(`a unit test ${what}: name its file`);
 });

@@ -1,4 +1,4 @@
-/** A device program that says how often it was made to do something, and speaks up by itself. */
+/** A device program that counts its calls, and emits events by itself. */
 import type { Agent } from "@blindrelay/agent-sdk";
 
 export default (agent: Agent): void => {

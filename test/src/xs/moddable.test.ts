@@ -104,7 +104,7 @@ describe.skipIf(skipped)(
     };
 
     it.each(["1", "2"] as const)(
-      "answers calls and comes back after a restart, with suite %s",
+      "answers calls and reconnects after a restart, with suite %s",
       async (version) => {
         const name = `v${version}`;
         const who = await fixture.addAgent(name);

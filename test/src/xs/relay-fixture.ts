@@ -15,7 +15,7 @@ export interface Credentials {
 
 export interface RelayFixture {
   readonly client: Client;
-  /** Another client of the same person; whoever asks for it closes it. */
+  /** Another client of the same user; the caller closes it. */
   connect(): Promise<Client>;
   /** A new agent on the relay, with a new secret. */
   addAgent(name: string): Promise<Credentials>;

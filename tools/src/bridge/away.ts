@@ -1,5 +1,5 @@
 /**
- * The device behind a bridge is away: the SDK answers calls with error -32002, to be tried again.
+ * The device behind a bridge is unavailable: the SDK answers calls with the retryable error -32002.
  */
 export class DeviceAway extends Error {
   readonly unavailable = true;

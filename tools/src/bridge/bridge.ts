@@ -1,7 +1,7 @@
 /**
- * One port, bridged: the port is kept open, and while it is, there is an agent for it. Losing the
- * port ends the agent's link, so presence tells the truth; its return begins a new life with a new
- * boot count, as after any restart.
+ * One bridged serial port: an agent runs for as long as the port is open. When the port is lost,
+ * the agent's link ends, so that it shows as offline; when it returns, the agent starts again with
+ * a new boot count, as after any restart.
  */
 import {
   type AgentStatus,
@@ -68,7 +68,7 @@ export class Bridge {
   private readonly timer: TimerPort = systemTimer();
   private readonly supervisor: PortSupervisor;
   private wasOnline = false;
-  /** The last news of the agent: the same is told once, not at every try. */
+  /** The agent's last reported state: each is reported once, not at every attempt. */
   private told = "";
 
   constructor(options: BridgeOptions) {

@@ -80,7 +80,7 @@ it.each([
     ],
     "the same name /dev/x",
   ],
-])("says what is wrong and where: %j", (ports, text) => {
+])("reports the problem and its place: %j", (ports, text) => {
   write("a.json", credentials("a"));
   expect(problemOf(ports)).toContain(text);
 });
@@ -95,7 +95,7 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   expect(problem).not.toContain(swapped.api_token);
   const broken = `{"agent_token": "${swapped.api_token}`;
   write("a.json", broken);
-  expect(problemOf([RAW])).toContain("is not valid JSON (line ");
+  expect(problemOf([RAW])).toContain("is invalid JSON (line ");
   expect(problemOf([RAW])).not.toContain("e2e_");
 });
 

@@ -1,11 +1,12 @@
 /**
  * The bridge's configuration file: many ports, each its own agent. Paths in it are relative to it.
- * Secrets stand in files of their own, as `blindrelay agent export AGENT --json` prints them.
+ * Secrets are in separate files, as `blindrelay agent export AGENT --json` prints them.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { isVersion } from "@blindrelay/protocol/crypto";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { Failure } from "../failure.ts";
@@ -80,7 +81,7 @@ export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
 
 const check = Compile(BridgeConfig);
 
-const readJson = (path: string, what: string): unknown => {
+const readFile = (path: string, what: string): unknown => {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -88,17 +89,15 @@ const readJson = (path: string, what: string): unknown => {
     throw new Failure("usage", `${what} ${path} cannot be read: ${messageOf(error)}`, error);
   }
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
-    // The place alone of the parser's words: they quote the file, which may hold secrets.
-    const [place = ""] = / \(line \d+ column \d+\)/.exec(messageOf(error)) ?? [];
-    throw new Failure("usage", `${what} ${path} is not valid JSON${place}`);
+    throw new Failure("usage", `${what} ${path} is ${messageOf(error)}`);
   }
 };
 
 export const readMappingFile = (path: string): LineMapping => {
   try {
-    return readMapping(readJson(path, "the mapping"));
+    return readMapping(readFile(path, "the mapping"));
   } catch (error) {
     if (error instanceof Failure) throw error;
     throw new Failure("usage", `the mapping ${path}: ${messageOf(error)}`, error);
@@ -134,7 +133,7 @@ const checkIdentity = (
 };
 
 const readCredentials = (path: string): Identity => {
-  const value = readJson(path, "the credentials");
+  const value = readFile(path, "the credentials");
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new Failure("usage", `others can read the credentials ${path}: chmod 600 ${path}`);
   }
@@ -200,15 +199,15 @@ const refuseDoubles = (plans: readonly PortPlan[]): void => {
 };
 
 /**
- * Reads and checks the file and all that it names. Throws a Failure that says where what is wrong.
+ * Reads and checks the file and all that it names. Throws a Failure with the place and the reason.
  */
 export const readBridgeConfig = (
   path: string,
 ): { readonly relay: string | null; readonly ports: readonly PortPlan[] } => {
-  const value = readJson(path, "the configuration");
+  const value = readFile(path, "the configuration");
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
-    // What a member that nobody knows is told by.
+    // The error for an unknown member.
     const message = first?.message === "schema is false" ? "is an unknown setting" : first?.message;
     const what = `${first?.instancePath || "the file"} ${message ?? "is none"}`;
     throw new Failure("usage", `the configuration ${path}: ${what}`);

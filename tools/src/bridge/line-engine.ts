@@ -17,7 +17,7 @@ import type { LineCommand, LineMapping } from "./mapping.ts";
 
 const MAX_WAITING = 64;
 const MAX_COLLECTED_LINES = 1_000;
-/** A device that never falls silent is not waited for longer than this many times `quiet_ms`. */
+/** A device that never falls silent delays us by at most this many times `quiet_ms`. */
 const QUIET_LIMIT = 10;
 const LAST_TAG = 999;
 
@@ -68,7 +68,7 @@ export class LineEngine {
     this.reader = new LineReader(mapping, (line) => this.receiveLine(line));
   }
 
-  /** Lines dropped before anybody looked at them. */
+  /** Lines dropped before they were read. */
   get dropped(): number {
     return this.reader.dropped;
   }
@@ -82,7 +82,7 @@ export class LineEngine {
    */
   call(command: LineCommand, params: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      // Wrong parameters are told now, and not when its turn comes.
+      // Invalid parameters are refused now, and not when its turn comes.
       command.line(params, "0");
       if (this.gone !== null) throw new DeviceAway(this.gone, false);
       if (this.waiting.length >= MAX_WAITING) {
@@ -187,7 +187,7 @@ export class LineEngine {
     this.clearTimer();
     this.current = null;
     this.state = "idle";
-    // After the caller heard of it, so that calls settle in their order.
+    // After the caller got its answer, so that calls settle in order.
     queueMicrotask(() => this.next());
   }
 

@@ -12,7 +12,7 @@ const strict = { additionalProperties: false } as const;
 const Pattern = Type.Union([
   Type.String({
     description:
-      "A regular expression over one line. Named groups become members of the result. {#} stands for the call's number.",
+      "A regular expression over one line. Named groups become members of the result. {#} is the call's number.",
   }),
   Type.Object(
     {
@@ -97,7 +97,7 @@ export const Mapping = Type.Object(
       Type.Union([Type.Literal("none"), Type.Literal("nmea")], {
         default: "none",
         description:
-          "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of what stands before (less a leading $). Other lines are dropped.",
+          "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of all preceding characters (except a leading $). Other lines are dropped.",
       }),
     ),
     quiet_ms: Type.Optional(
@@ -251,7 +251,7 @@ const makeLine = (
   };
 };
 
-/** Reads a mapping. Throws an Error that names the place of what is wrong. */
+/** Reads a mapping. Throws an Error that names the place of the problem. */
 export const readMapping = (value: unknown): LineMapping => {
   if (!check.Check(value)) {
     const [first] = check.Errors(value);

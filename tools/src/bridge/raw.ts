@@ -8,7 +8,7 @@
  *   serial.status {}                        settings, status lines, counts
  *
  * Bounded both ways: a writer is granted what the port has taken, and while a reader grants nothing
- * the port is not read. Without a reader the device speaks to nobody, as on a cable left open.
+ * the port is not read. Without a reader the device's output is lost, as on an unconnected cable.
  */
 import type { Agent, CallContext } from "@blindrelay/agent-sdk/node";
 import { Streams } from "@blindrelay/agent-sdk/streams";
@@ -38,7 +38,7 @@ export interface PortProgram {
 interface Counts {
   bytes_in: number;
   bytes_out: number;
-  /** Bytes of the device that came while nobody read. */
+  /** Bytes of the device that arrived while no stream was open. */
   discarded: number;
 }
 
@@ -132,6 +132,11 @@ class Writer {
   private readonly port: OpenPort;
   private readonly counts: Counts;
   private stream: IncomingStream | null = null;
+  /**
+   * The port's, not a stream's: what is left of a write that began before a takeover would
+   * otherwise land between the bytes of the new writer.
+   */
+  private queue: Promise<void> = Promise.resolve();
 
   constructor(port: OpenPort, counts: Counts) {
     this.port = port;
@@ -143,15 +148,14 @@ class Writer {
   }
 
   open(streams: Streams, sid: string, id: unknown): void {
-    let queue: Promise<void> = Promise.resolve();
     const stream = streams.incoming(sid, id, {
       data: (bytes) => {
-        queue = queue.then(() => this.write(stream, bytes));
+        this.queue = this.queue.then(() => this.write(stream, bytes));
       },
       ended: (error) => {
         if (error !== null) this.leave(stream);
         else {
-          queue = queue.then(() => {
+          this.queue = this.queue.then(() => {
             stream.confirm();
             this.leave(stream);
           });

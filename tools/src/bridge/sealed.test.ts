@@ -17,7 +17,7 @@ const carry = () => {
   return { timer, told, user };
 };
 
-it("a line on which nothing or something else is said is told, once", async () => {
+it("a silent line, or one with other traffic, is reported once", async () => {
   const silent = carry();
   const other = carry();
   other.user.data(Buffer.from("NO SDK: 21.5 C\r\n"));
@@ -29,7 +29,7 @@ it("a line on which nothing or something else is said is told, once", async () =
   expect(other.told).toEqual([expect.stringMatching(/^warn: what the device says is no SDK's: /)]);
 });
 
-it("a line that is gone is not told of", async () => {
+it("a line that is gone is not reported", async () => {
   const { timer, told, user } = carry();
   await user.end("unplugged");
   timer.advance(60_000);

@@ -1,4 +1,4 @@
-/** Line settings as they stand in JSON: in the configuration file and in `serial.configure`. */
+/** Line settings in JSON: in the configuration file and in `serial.configure`. */
 import type { FlowControl, LineSettings, Parity } from "../serial/port.ts";
 
 export interface SettingsJson {

@@ -1,5 +1,5 @@
 /**
- * Lines that come while somebody types: above the prompt, with what is typed drawn again below
+ * Lines that arrive while the user types: above the prompt, with the typed text redrawn below
  * them.
  */
 import { clearScreenDown, cursorTo, type Interface, moveCursor } from "node:readline";
@@ -26,7 +26,7 @@ export const printAbove = (
   moveCursor(output, 0, -rows);
   clearScreenDown(output);
   print();
-  // readline goes up by as many rows as it last drew before it draws anew.
+  // readline goes up by as many rows as it last drew before it redraws.
   output.write("\n".repeat(rows));
   prompt.prompt(true);
 };

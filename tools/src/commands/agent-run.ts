@@ -1,21 +1,26 @@
 /**
  * `blindrelay agent run PROGRAM`: a device program as an agent on Node. What passes by itself (the
- * relay is away, restarts, locks the address out) is waited for; what only a person can mend ends
+ * relay is down, restarts, locks the address out) is waited out; what needs a person ends
  * the command with its exit code.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import {
+  describeRefusal,
+  dialectWarning,
+  isSyntax,
+  loadDialect,
+} from "@blindrelay/agent-sdk/dialect";
 import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
 import type { Command } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { describeRefusal, isSyntax, readSource } from "../flash/program.ts";
-import { loadDialect } from "../flash/sdk.ts";
+import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
 import { answerJson, printStatus } from "../output.ts";
-import { claimUncaught, describeThrown, isOfProgram, stackLines } from "../uncaught.ts";
+import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
@@ -58,24 +63,20 @@ const syntaxError = async (path: string): Promise<string | null> => {
   return found === undefined ? null : describeRefusal(path, found);
 };
 
-/** Node has no board's limits, but whoever goes on to one learns of them here. */
+/** Node lacks the limits of boards, but warns about them for programs that will run on one. */
 const warnOfDialect = async (path: string): Promise<void> => {
   const { checkProgram } = await loadDialect();
-  const { length } = checkProgram(readSource(path)).refused;
-  if (length === 0) return;
-  const places = `${length} ${length === 1 ? "place" : "places"}`;
-  printStatus(
-    `warn: boards do not run ${path} as written: ${places}; see blindrelay check ${path}`,
-  );
+  const warning = dialectWarning(path, checkProgram(readSource(path)).refused);
+  if (warning !== null) printStatus(warning);
 };
 
 /**
- * What the program throws outside of its handlers is said, and the agent goes on, as a board does.
+ * Reports what the program throws outside of its handlers, and continues, as a board does.
  */
 const forgiveProgram = (): (() => void) =>
   claimUncaught((error) => {
     if (!isOfProgram(error)) return false;
-    const what = "error: the device program failed outside of its handlers; the agent goes on";
+    const what = "error: the device program failed outside of its handlers; the agent continues";
     printStatus(`${what}: ${describeThrown(error)}`);
     return true;
   });
@@ -110,10 +111,10 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields, thrown) => {
-        // How the link fares is told by runUntilStopped.
+        // runUntilStopped reports the state of the link.
         if (level === "debug" || level === "info") return;
         const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
-        printStatus(`${level}: ${message}${more}${stackLines(thrown)}`);
+        printStatus(`${level}: ${message}${more}${sdk.programFrames(thrown)}`);
       },
     });
   } catch (error) {

@@ -1,5 +1,6 @@
 /**
- * `blindrelay agent add, list, show, rm, rotate, export`: the agents of one's account, over REST.
+ * `blindrelay agent add, list, show, rm, rotate, export`: the agents of the user's account, over
+ * REST.
  */
 import { isVersion } from "@blindrelay/protocol/crypto";
 import type {
@@ -15,7 +16,7 @@ import { questions } from "../ask.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult, printStatus, table } from "../output.ts";
+import { answerJson, oneLine, printResult, printStatus, table } from "../output.ts";
 import type { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 
@@ -76,7 +77,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       try {
         keepKey(settings, made.agent_id, key);
       } catch (error) {
-        // Without its secret nobody could ever call it.
+        // Without its secret it could never be called.
         await rest.ask("DELETE", agentPath(made.agent_id));
         throw error;
       }
@@ -225,11 +226,13 @@ const listAgents = async (rest: Rest): Promise<Agent[]> => {
   return items;
 };
 
+/** What the relay does not know is left out; --json has all. */
 const listFields = (shown: Agent): string =>
-  Object.entries(shown)
+  Object.entries({ ...shown, last_seen: when(shown.last_seen) })
+    .filter(([, value]) => value !== null)
     .map(([name, value]) => [
       `${name.replaceAll("_", " ")}:`,
-      typeof value === "string" ? value : JSON.stringify(value),
+      typeof value === "string" ? oneLine(value) : JSON.stringify(value),
     ])
     .map(([name, value]) => `${name?.padEnd(18)}${value}`)
     .join("\n");

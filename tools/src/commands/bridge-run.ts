@@ -83,7 +83,7 @@ const asText = (news: BridgeNews): string => {
 };
 
 /**
- * Runs every port until somebody stops it; rejects where none is left that no person has to mend.
+ * Runs every port until it is stopped; rejects when every port has failed permanently.
  */
 const run = async (plans: readonly PortPlan[], url: string, json: boolean): Promise<void> => {
   let bridges: Bridge[] = [];

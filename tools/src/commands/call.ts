@@ -1,6 +1,7 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
 import { text } from "node:stream/consumers";
 import { CallError } from "@blindrelay/client-sdk";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
@@ -28,9 +29,9 @@ const readParams = async (given: string | undefined): Promise<object | undefined
   if (given === undefined) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(given === "-" ? await text(process.stdin) : given);
+    value = parseJson(given === "-" ? await text(process.stdin) : given);
   } catch (error) {
-    throw new Failure("usage", `the parameters are not JSON: ${(error as Error).message}`);
+    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
   }
   if (typeof value === "object" && value !== null) return value;
   throw new Failure("usage", "the parameters must be a JSON object or array");

@@ -1,10 +1,10 @@
 /**
  * `blindrelay check FILE`: what boards would not run of a device program, before there is a board.
  */
+import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
-import { describeRefusal, readSource } from "../flash/program.ts";
-import { loadDialect } from "../flash/sdk.ts";
+import { readSource } from "../flash/program.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 
 export const addCheck = (program: Command): void => {

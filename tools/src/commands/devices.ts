@@ -23,12 +23,14 @@ export interface Device {
   readonly manufacturer: string | null;
   readonly serial_number: string | null;
   readonly usb: string | null;
-  /** "espruino", "other", "silent", "closed" (it does not open), or null where nobody asked. */
+  /**
+   * "espruino", "other", "silent", "closed" (it does not open), or null where it was not probed.
+   */
   readonly answers: "espruino" | "other" | "silent" | "closed" | null;
   readonly board: string | null;
   readonly version: string | null;
   readonly agent_id: string | null;
-  /** What is wrong, and its fix; null where nothing is. */
+  /** The problem and its fix; null where there is none. */
   readonly problem: string | null;
 }
 

@@ -27,7 +27,7 @@ export interface Check {
 
 const LIMIT_MS = 10_000;
 const CALL_MS = 8_000;
-/** A one-time code is good for one step of 30 s more. */
+/** A one-time code is valid for one more step of 30 s. */
 const MAX_CLOCK_MS = 30_000;
 
 const good = (name: string, detail: string): Check => ({ name, ok: true, detail, fix: null });
@@ -61,7 +61,7 @@ const checkProfile = (settings: Settings): Check => {
     }
     return good("profile", `${path}, ${keys} secrets in its keyring`);
   } catch (error) {
-    return bad("profile", (error as Error).message, "mend or remove it, then run blindrelay login");
+    return bad("profile", (error as Error).message, "fix or remove it, then run blindrelay login");
   }
 };
 
@@ -72,7 +72,7 @@ const TLS_FIXES: readonly (readonly [RegExp, string])[] = [
   ],
   [/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)/, "trust its authority: NODE_EXTRA_CA_CERTS=ca.pem"],
   [/ALTNAME_INVALID/, "use the name that is in the certificate"],
-  [/WRONG_VERSION_NUMBER|EPROTO/, "that port does not speak TLS: try http://"],
+  [/WRONG_VERSION_NUMBER|EPROTO/, "that port does not use TLS: try http://"],
 ];
 
 const isLoopback = (url: string): boolean =>
@@ -88,7 +88,7 @@ const checkRelay = async (url: string): Promise<Check[]> => {
     const why = `${cause?.code ?? ""} ${cause?.message ?? (error as Error).message}`.trim();
     const tls = TLS_FIXES.find(([pattern]) => pattern.test(why));
     if (tls !== undefined) return [bad("TLS", why, tls[1])];
-    const fix = "is the relay running, is the address right, does a firewall stand between?";
+    const fix = "check that the relay is running, the address is right and no firewall blocks it";
     return [bad("relay", `${url} cannot be reached: ${why}`, fix)];
   }
   const took = Math.round(performance.now() - started);
@@ -188,7 +188,7 @@ const checkSecret = async (settings: Settings, client: Client, agentId: string):
       return bad("secret", error.message, "try again");
     }
     const fix =
-      "it runs with another secret or packet version: provision it anew, or find its secret";
+      "it runs with another secret or packet version: provision it again, or find its secret";
     return bad("secret", `no verified answer in ${CALL_MS / 1000} s`, fix);
   }
 };
@@ -276,7 +276,7 @@ const asText = ({ name, ok, detail, fix }: Check): string => {
 export const addDoctor = (program: Command, context: Context): void => {
   program
     .command("doctor")
-    .description("look at everything from the profile to the agent, and say how to mend it")
+    .description("look at everything from the profile to the agent, and name the fix")
     .argument("[agent]", "also whether this agent is there and its secret right")
     .option("--json", "one JSON document")
     .addHelpText(
@@ -290,6 +290,9 @@ export const addDoctor = (program: Command, context: Context): void => {
       if (flags.json === true) answerJson({ ok: wrong === 0, checks });
       else for (const check of checks) printResult(asText(check));
       if (wrong > 0)
-        throw new Failure("expectation", `${wrong} of ${checks.length} checks are bad`);
+        throw new Failure(
+          "expectation",
+          `${wrong} of ${checks.length} checks ${wrong === 1 ? "is" : "are"} bad`,
+        );
     });
 };

@@ -18,7 +18,7 @@ import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
 import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { espruinoSdk } from "../flash/sdk.ts";
+import { espruinoSdk, type SdkVariant } from "../flash/sdk.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -60,6 +60,14 @@ const report = (value: string): string => {
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
   uart !== null && uart.port === console;
 
+/** The hint for a line that reports a failed start; null for other lines. */
+const startAdvice = (line: string): string | null => {
+  if (line.startsWith("Uncaught ")) return "";
+  return line.startsWith("ASSERT(")
+    ? ". This is a debug build of Espruino, which ends at such a check: build it with RELEASE=1"
+    : null;
+};
+
 /** Waits for the agent; what the board complains of meanwhile ends the waiting. */
 const checkOnline = async (
   board: EspruinoConsole,
@@ -82,8 +90,9 @@ const checkOnline = async (
     board.onLine = (line) => {
       // On its own line there is a login among what it says.
       if (!onOwnLine && told++ < MAX_LINES) printStatus(`board: ${line}`);
-      if (!line.startsWith("Uncaught ")) return;
-      reject(new Failure("device", `the board could not start it: ${line}`));
+      const advice = startAdvice(line);
+      if (advice === null) return;
+      reject(new Failure("device", `the board could not start it: ${line}${advice}`));
     };
     board.onGone = reject;
   });
@@ -97,6 +106,10 @@ const checkOnline = async (
     board.onGone = () => undefined;
   }
 };
+
+/** The leanest that the board can run. */
+const variantFor = ({ sha256, packetVersion }: Board): SdkVariant =>
+  sha256 && packetVersion !== null ? packetVersion : "any";
 
 const tellReport = (report: FlashReport, dryRun: boolean): void => {
   const { board, version } = report.board;
@@ -128,14 +141,14 @@ const flashOnce = async (
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
   const options = {
-    sdk: await espruinoSdk(before.uart !== null),
+    sdk: await espruinoSdk(before.uart !== null, variantFor(before)),
     program,
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
     dryRun,
     slowCrypto: flags.slowCrypto ?? false,
   };
-  // Loaded before the board starts: it speaks at once, and nothing waits for a module.
+  // Loaded before the board starts: the board sends at once, and does not wait for a module.
   const carry = isOnOwnLine(before) ? (await import("../flash/own-line.ts")).carryOwnLine : null;
   const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
@@ -145,7 +158,9 @@ const flashOnce = async (
   if (!dryRun) {
     await startEspruino(board, options);
     if (isMute)
-      printStatus(`its line speaks at ${before.uart?.baud} baud now: nobody saw it online here`);
+      printStatus(
+        `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
+      );
     else if (flags.check)
       info = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
   }
@@ -172,7 +187,10 @@ const flashOnce = async (
   }
 };
 
-/** Flashes now and at every change of the file, until Ctrl-C. A failure is told and waited out. */
+/**
+ * Flashes now and at every change of the file, until Ctrl-C. A failure is reported, and the next
+ * change awaited.
+ */
 const flashWatching = async (
   port: string,
   settings: Settings,
@@ -182,7 +200,7 @@ const flashWatching = async (
   const file = resolve(flags.program);
   let changed = true;
   let wake: () => void = () => undefined;
-  // The folder, because editors put a new file in the place of the old one.
+  // The folder, because editors replace the file by a new one.
   const watcher = watch(dirname(file), (_event, name) => {
     if (name !== basename(file)) return;
     changed = true;

@@ -43,7 +43,7 @@ it("tells opening, answer and data apart, opens them, and says which way they we
   expect(explain(seal(SID, 3, { id: 1 }))).toMatchObject({ kind: "data", content: { id: 1 } });
 });
 
-it("leaves sealed what it has no secret for, and says so where the secret is another's", () => {
+it("leaves packets sealed without their secret, and reports a wrong secret", () => {
   const text = seal(SID, 1, { id: 1 });
   expect(explain(text, null)).toMatchObject({ opened: null, content: null, problem: null });
   expect(explain(text, "pump-7", null)).toMatchObject({ opened: null });
@@ -66,7 +66,7 @@ it.each([
   [{ p: `${"A".repeat(30)}==` }, /padded/],
   [{ p: "!".repeat(30) }, /canonical/],
   [{ type: "relay" }, /makes it a message/],
-])("names what is wrong: %j", (change, problem) => {
+])("names the problem: %j", (change, problem) => {
   const text = JSON.stringify({ ...JSON.parse(seal(SID, 1, { id: 1 })), ...change });
   expect(explain(text)).toMatchObject({
     kind: null,

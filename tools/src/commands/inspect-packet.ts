@@ -1,5 +1,5 @@
 /**
- * A packet explained: every field, the first rule of section 2 that it breaks, and what is in it.
+ * A packet explained: every field, the first rule of section 2 that it breaks, and its content.
  */
 import { MAX_MESSAGE_BYTES, MAX_PLAINTEXT_BYTES, MAX_SEQ } from "@blindrelay/protocol";
 import {
@@ -9,12 +9,12 @@ import {
   isBase64urlText,
   isObject,
   isVersion,
-  numberLiteral,
   openPacket,
   own,
   ownString,
   type Packet,
   parsePacket,
+  rawMember,
 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Secret } from "../config/settings.ts";
@@ -31,7 +31,7 @@ export interface PacketReport {
   readonly seq: unknown;
   /** Bytes of the plaintext, without the tag. */
   readonly plaintext_bytes: number | null;
-  /** Null where nobody tried: no secret at hand. */
+  /** Null where it was not tried for lack of a secret. */
   readonly opened: boolean | null;
   readonly direction: "client to agent" | "agent to client" | null;
   /** JSON where it is JSON, else text. */
@@ -43,7 +43,7 @@ const TAG_BYTES = 16;
 const PART_LENGTH = 22;
 const SUITES = { 1: "ChaCha20-Poly1305", 2: "AES-128-CCM" } as const;
 
-/** The name of the suite that a packet's `v` stands for. */
+/** The name of the suite of a packet's `v`. */
 export const suiteName = (v: unknown): string =>
   isVersion(v) ? SUITES[v] : "no suite of this contract";
 
@@ -62,7 +62,7 @@ const formProblem = (text: string, packet: object): string | null => {
   if (sid === undefined) return "sid is missing or no text";
   if (p === undefined) return "p is missing or no text";
   if (typeof seq !== "number") return "seq is missing or no number";
-  const literal = numberLiteral(text, "seq");
+  const literal = rawMember(text, "seq");
   if (!/^(0|[1-9][0-9]{0,9})$/.test(literal ?? "") || seq > MAX_SEQ) {
     return `seq must be written as a plain whole number up to 2^32 - 1, not ${literal}`;
   }

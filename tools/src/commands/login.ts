@@ -91,13 +91,20 @@ const keep = (settings: Settings, url: string, username: string, accountToken: s
 };
 
 const readGiven = async (flags: LoginFlags): Promise<Given> => {
-  if (flags.username === undefined) throw new Failure("usage", "--username is missing");
+  if (flags.username === undefined) {
+    throw new Failure(
+      "usage",
+      "whose password is it? blindrelay login --username NAME --password-stdin",
+    );
+  }
   const [password = "", code = ""] = (await text(process.stdin)).split(/\r?\n/);
   return { username: flags.username, password, code: code.trim() };
 };
 
 const askFor = async (flags: LoginFlags): Promise<Given> => {
-  const person = questions("use --password-stdin");
+  const person = questions(
+    "give the password on standard input: blindrelay login --username NAME --password-stdin",
+  );
   try {
     const username = flags.username ?? (await person.ask("User name: "));
     const password = await person.askHidden("Password: ");

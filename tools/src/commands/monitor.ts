@@ -1,6 +1,6 @@
 /**
- * `blindrelay monitor PORT`: what a board says, and what one types to it. Comes back when the port
- * does.
+ * `blindrelay monitor PORT`: shows a board's output and sends what is typed. Reconnects when the
+ * port does.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
@@ -83,7 +83,8 @@ export const asEcho = (typed: Buffer): string =>
 
 /**
  * Hands what is typed to the port that is open. Piped input waits for one, and for the port to take
- * it; keys do not wait: Ctrl-] has to be heard, and who types sees that the port is away.
+ * it; keys do not wait: Ctrl-] must work at any time, and the user sees that the port is
+ * disconnected.
  */
 const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Keys => {
   const { stdin } = process;
@@ -99,7 +100,7 @@ const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Ke
     const port = current;
     if (typed.length > 0 && port !== null) {
       if (!raw) stdin.pause();
-      // A port that goes away says so itself, and is led away from.
+      // A port that disconnects reports that itself, and is abandoned.
       if (raw && echo) process.stdout.write(asEcho(typed).replace(UNWANTED, ""));
       port
         .write(raw ? withEol(typed, eol) : typed)
@@ -163,8 +164,8 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
         return;
       }
       if (!flags.reconnect)
-        throw new Failure("device", `${name} went away${reason ? `: ${reason}` : ""}`);
-      printStatus(`${name} went away; waiting for it to come back`);
+        throw new Failure("device", `${name} disconnected${reason ? `: ${reason}` : ""}`);
+      printStatus(`${name} disconnected; waiting for it to reconnect`);
     }
   } finally {
     keys.stop();
@@ -184,7 +185,7 @@ export const addMonitor = (program: Command, _context: Context): void => {
         .default("cr"),
     )
     .option("--echo", "show what is typed, for a board that does not")
-    .option("--no-reconnect", "end with 7 when the port goes away")
+    .option("--no-reconnect", "exit with 7 when the port disconnects")
     .option("--json", 'one JSON document per line: {"line"}')
     .addHelpText(
       "after",

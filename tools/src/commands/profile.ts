@@ -77,7 +77,7 @@ export const addProfile = (program: Command, context: Context): void => {
       };
       if (flags.json === true) answerJson(open);
       else {
-        const guard = open.passphrase ? "under a passphrase" : "not under a passphrase";
+        const guard = open.passphrase ? "encrypted with a passphrase" : "not encrypted";
         printResult(
           `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
         );
@@ -86,8 +86,8 @@ export const addProfile = (program: Command, context: Context): void => {
 
   profile
     .command("passphrase")
-    .description("put token and keyring under a passphrase, change it, or take it away")
-    .option("--remove", "leave them readable by whoever may read the file")
+    .description("encrypt token and keyring with a passphrase, change it, or remove it")
+    .option("--remove", "remove the passphrase: anyone who can read the file can read them")
     .option("--stdin", "read the new one from standard input")
     .option("--json", "one JSON document")
     .addHelpText(

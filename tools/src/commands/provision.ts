@@ -1,4 +1,4 @@
-/** `blindrelay provision`: a board becomes an agent of one's account. */
+/** `blindrelay provision`: makes a board an agent of the user's account. */
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated, AgentExport } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError } from "commander";
@@ -130,7 +130,7 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   }
   if (url.startsWith("wss:")) {
     printStatus(
-      "Espruino's TLS verifies no certificate: whoever sits between can read the relay token",
+      "Espruino's TLS verifies no certificate: anyone on the network path can read the relay token",
     );
   }
 };

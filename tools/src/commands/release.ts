@@ -1,7 +1,9 @@
 /**
- * `blindrelay release`: sign and publish firmware, ask what a device would be told, check a file.
+ * `blindrelay release`: sign and publish firmware, see what a device would be offered, verify a
+ * file.
  */
 import { createReadStream, readFileSync } from "node:fs";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import {
   ARTIFACT_MEDIA_TYPE,
   isVersionText,
@@ -14,7 +16,7 @@ import type {
   ReleasePage,
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus, table } from "../output.ts";
@@ -73,7 +75,11 @@ export const addRelease = (program: Command, context: Context): void => {
     .command("publish")
     .description("sign an artifact, upload it and publish it")
     .argument("<file>", "the firmware image")
-    .requiredOption("--runtime <name>", "what it runs on: espruino, moddable, node, ...")
+    .addOption(
+      new Option("--runtime <name>", "what it runs on")
+        .choices(["espruino", "moddable", "node"])
+        .makeOptionMandatory(),
+    )
     .requiredOption("--channel <name>", "which devices follow it")
     .requiredOption("--firmware-version <version>", "by SemVer", version)
     .requiredOption("--key <file>", "the private key, made by release keygen")
@@ -88,7 +94,8 @@ Example:
   blindrelay release publish pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
     --key release.pem --percent 10
 
-A draft that an interrupted publish left is taken up again. Needs the admin role.`,
+Where it fails, no draft stays; one that an interrupted publish left is taken up again. Firmware for
+another runtime goes over REST. Needs the admin role.`,
     )
     .action(async (file: string, flags: PublishFlags) => {
       const rest = accountRest(context.settings());
@@ -99,7 +106,9 @@ A draft that an interrupted publish left is taken up again. Needs the admin role
 
   release
     .command("check")
-    .description("what a device of a version would be told; with an account token, of any rollout")
+    .description(
+      "show the release that a device of a version would be offered; with an account token, whatever the rollout",
+    )
     .requiredOption("--channel <name>", "the channel")
     .requiredOption("--firmware-version <version>", "what runs now", version)
     .option("--runtime <name>", "what it runs on; any where absent")
@@ -207,11 +216,32 @@ const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<R
   const names = { runtime, channel, version: firmwareVersion };
   const measured = await measure(file);
   const signature = signRelease({ ...names, ...measured }, flags.key);
-  const draft = await draftOf(rest, names, flags.notes);
-  const path = `/releases/${draft.id}`;
+  const { id, isNew } = await draftOf(rest, names, flags.notes);
+  const path = `/releases/${id}`;
+  try {
+    return await complete(rest, path, file, signature, measured.size, flags);
+  } catch (error) {
+    // What was there before this command stays.
+    if (isNew) {
+      await rest.ask("DELETE", path).catch(({ message }: Error) => {
+        printStatus(`the draft ${id} stays: ${message}`);
+      });
+    }
+    throw error;
+  }
+};
+
+const complete = async (
+  rest: Rest,
+  path: string,
+  file: string,
+  signature: string,
+  size: number,
+  flags: PublishFlags,
+): Promise<Release> => {
   const uploaded = await rest.upload<Release>(`${path}/artifact`, createReadStream(file), {
     "content-type": ARTIFACT_MEDIA_TYPE,
-    "content-length": String(measured.size),
+    "content-length": String(size),
     [SIGNATURE_HEADER]: signature,
   });
   if (flags.draft === true) return uploaded;
@@ -224,17 +254,22 @@ const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<R
 type Names = Pick<SignedRelease, "runtime" | "channel" | "version">;
 
 /** A new draft, or the one that is there already. */
-const draftOf = async (rest: Rest, names: Names, notes: string | undefined): Promise<Release> => {
+const draftOf = async (
+  rest: Rest,
+  names: Names,
+  notes: string | undefined,
+): Promise<{ readonly id: string; readonly isNew: boolean }> => {
   try {
     const body = { ...names, ...(notes === undefined ? {} : { notes }) };
-    return await rest.ask<Release>("POST", "/releases", body);
+    const { id } = await rest.ask<Release>("POST", "/releases", body);
+    return { id, isNew: true };
   } catch (error) {
     if (!(error instanceof RestFailure) || error.code !== "CONFLICT") throw error;
     const { runtime, channel, version: wanted } = names;
     const drafts = await listReleases(rest, { runtime, channel, status: "draft" });
     const draft = drafts.find((each) => each.version === wanted);
     if (draft === undefined) throw error;
-    return draft;
+    return { id: draft.id, isNew: false };
   }
 };
 
@@ -254,7 +289,7 @@ const listReleases = async (rest: Rest, query: Record<string, string>): Promise<
 const readRelease = (path: string): SignedRelease & { signature: string } => {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path, "utf8"));
+    value = parseJson(readFileSync(path, "utf8"));
   } catch (error) {
     throw new Failure("usage", `cannot read ${path}: ${(error as Error).message}`, error);
   }

@@ -77,7 +77,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
     throw new Failure("device", `${agent.id}: its port is closed`);
   };
   let waiting = 0;
-  // Keys do not wait for the device: Ctrl-] has to be heard when it takes nothing. A pipe waits.
+  // Keys do not wait for the device: Ctrl-] must work even if it accepts nothing. A pipe waits.
   const send = async (typed: Uint8Array): Promise<void> => {
     const written = writer.write(typed);
     if (!raw) return written;
@@ -89,7 +89,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
       () => {
         waiting -= typed.length;
       },
-      () => undefined, // told by onBroken
+      () => undefined, // reported by onBroken
     );
   };
   const type = async (): Promise<void> => {

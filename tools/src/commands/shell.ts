@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { inspect } from "node:util";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
@@ -47,9 +48,9 @@ export const readLine = (line: string): { readonly method: string; readonly para
   if (json.trim() === "") return { method };
   let params: unknown;
   try {
-    params = JSON.parse(json);
+    params = parseJson(json);
   } catch (error) {
-    throw new Failure("usage", `the parameters are not JSON: ${(error as Error).message}`);
+    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
   }
   if (typeof params === "object" && params !== null) return { method, params };
   throw new Failure("usage", "the parameters must be a JSON object or array");
@@ -90,14 +91,14 @@ const historyOf = (
         return [];
       }
     },
-    // Parameters may be secret: nobody else reads them.
+    // Parameters may be secret: only the owner may read the file.
     save(lines) {
       try {
         mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
         writeFileSync(path, `${lines.slice(0, MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
         chmodSync(path, 0o600);
       } catch {
-        // Who has no folder of their own talks all the same.
+        // The shell also works without a folder for its history.
       }
     },
   };
@@ -110,7 +111,7 @@ class Shell {
   private agent: Agent | null = null;
   private methods: string[] = [];
   private stopListening: () => void = () => undefined;
-  /** How an event is printed while somebody may be typing. */
+  /** How an event is printed while the user may be typing. */
   announce: (print: () => void) => void = (print) => print();
 
   constructor(settings: Settings, client: Client, json: boolean) {
@@ -210,12 +211,12 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
   let underWay: AbortController | null = null;
   if (interactive) {
     shell.announce = (print) => {
-      // While a call is under way there is no prompt to draw again, unless somebody types ahead.
+      // During a call there is no prompt to redraw, unless the user types ahead.
       if (underWay !== null && prompt.line === "") print();
       else printAbove(prompt, process.stderr, print);
     };
   }
-  // Ctrl-C gives up the call under way, else it leaves.
+  // Ctrl-C cancels the current call, else it exits.
   prompt.on("SIGINT", () => (underWay === null ? prompt.close() : underWay.abort()));
   if (interactive) printStatus(".help tells what can be typed");
   ask();
@@ -225,7 +226,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
       if (await shell.run(line, underWay.signal)) break;
     } catch (error) {
       const failure = error instanceof CallError ? callFailure(error) : error;
-      // A script ends at its first failure; a person goes on.
+      // A script ends at its first failure; an interactive shell continues.
       if (!interactive || !(failure instanceof Failure)) throw failure;
       printStatus(failure.message);
     } finally {

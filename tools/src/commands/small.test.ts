@@ -1,7 +1,8 @@
 /** The parts of shell, token and completion that need nobody else. */
 import { spawnSync } from "node:child_process";
 import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
-import { describe, expect, it } from "vitest";
+import type { Command } from "commander";
+import { beforeEach, describe, expect, it } from "vitest";
 import { makeProgram } from "../program.ts";
 import { places } from "./completion.ts";
 import { complete, readLine, typeable } from "./shell.ts";
@@ -10,21 +11,21 @@ import { describeToken } from "./token.ts";
 describe("token", () => {
   const kinds = Object.keys(TOKEN_PREFIXES) as TokenKind[];
 
-  it.each(kinds)("knows %s, and says nothing of what is in it", (kind) => {
+  it.each(kinds)("recognises %s, and reveals nothing of its content", (kind) => {
     const token = makeToken(kind, new Uint8Array(32).fill(9));
     const report = describeToken(token);
     expect(report).toMatchObject({ kind, valid: true, problem: null });
     expect(JSON.stringify(report)).not.toContain(token.slice(-20));
   });
 
-  it("tells a typing error, a cut one, blanks and a foreign text apart", () => {
+  it("tells a typing error, a cut one, white space and a foreign text apart", () => {
     const token = makeToken("e2e", new Uint8Array(32).fill(9));
     const swapped = `${token.slice(0, 10)}${token[11]}${token[10]}${token.slice(12)}`;
     const last = token.endsWith("0") ? "1" : "0";
     expect(describeToken(token.slice(0, -1) + last).problem).toContain("checksum");
     if (swapped !== token) expect(describeToken(swapped).problem).toContain("checksum");
     expect(describeToken(token.slice(0, -1)).problem).toContain("here 48");
-    expect(describeToken(` ${token}`).problem).toContain("blanks");
+    expect(describeToken(` ${token}`).problem).toContain("white space");
     expect(describeToken("password")).toMatchObject({ kind: null, valid: false });
   });
 });
@@ -35,7 +36,7 @@ describe("shell", () => {
     expect(readLine('echo {"a b": [1]}')).toEqual({ method: "echo", params: { "a b": [1] } });
     expect(readLine("echo [1]")).toEqual({ method: "echo", params: [1] });
     expect(() => readLine("echo 5")).toThrow(/object or array/);
-    expect(() => readLine("echo {")).toThrow(/not JSON/);
+    expect(() => readLine("echo {")).toThrow("the parameters are invalid JSON (line 1, column 2)");
   });
 
   it("completes methods, commands and agents", () => {
@@ -68,8 +69,13 @@ describe("shell", () => {
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
 
 describe("completion", () => {
+  let program: Command;
+  beforeEach(async () => {
+    program = await makeProgram({});
+  });
+
   it("knows every command with its options", () => {
-    const all = places(makeProgram({}));
+    const all = places(program);
     const flash = all.find(({ path }) => path === "flash");
     expect(flash?.words).toEqual(expect.arrayContaining(["--program", "--dry-run", "--watch"]));
     expect(all.find(({ path }) => path === "agent export")?.wantsAgent).toBe(true);
@@ -84,7 +90,7 @@ describe("completion", () => {
       return true;
     }) as typeof process.stdout.write;
     try {
-      makeProgram({}).parse(["node", "blindrelay", "completion", shell]);
+      program.parse(["node", "blindrelay", "completion", shell]);
     } finally {
       process.stdout.write = write;
     }

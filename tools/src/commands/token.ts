@@ -22,7 +22,7 @@ export interface TokenReport {
   readonly kind: TokenKind | null;
   readonly valid: boolean;
   readonly meaning: string;
-  /** What is wrong; null where nothing is. */
+  /** The problem; null where there is none. */
   readonly problem: string | null;
 }
 
@@ -43,7 +43,7 @@ export const describeToken = (given: string): TokenReport => {
   }
   if (!reading.ok) return wrong("it begins with none of acct_, agt_, sess_, login_, e2e_");
   if (trimmed !== given)
-    return wrong("blanks stand around it; nothing is trimmed where it is used");
+    return wrong("there is white space around it; tokens are used without trimming");
   return { kind, valid: true, meaning, problem: null };
 };
 

@@ -61,7 +61,7 @@ it("gives up with a reason where another process does not finish", async () => {
   holder.kill("SIGKILL");
 });
 
-it("lets go after a change that throws, and keeps its file to its owner", () => {
+it("is released after a change that throws, and keeps its file private", () => {
   const path = join(folder, "thrown");
   expect(() =>
     withLock(path, () => {

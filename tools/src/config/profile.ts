@@ -1,7 +1,7 @@
 /**
  * A profile: which relay, which account, and the keyring with the end-to-end secrets of one's
  * agents. One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token
- * and keyring can be under a passphrase: then `sealed` stands in their place.
+ * and keyring can be encrypted with a passphrase; `sealed` then replaces them.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -29,10 +29,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Where the profile of this name is kept. Throws a Failure (usage) for a name that is no file name.
+ * Where the profile of this name is kept. Throws a Failure (usage) for an invalid name.
  */
 export const profilePath = (name: string, env: Environment): string => {
-  if (!NAME_PATTERN.test(name)) throw new Failure("usage", `not a profile's name: ${name}`);
+  if (!NAME_PATTERN.test(name)) {
+    const rule = "letters, digits, _ and -, at most 64";
+    throw new Failure("usage", `invalid profile name: ${name} (${rule})`);
+  }
   const base =
     env.BLINDRELAY_CONFIG_DIR ||
     join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "blindrelay");
@@ -55,7 +58,7 @@ const readFile = (path: string): ProfileFile | null => {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return value;
   } catch {
-    // Told below, without the content.
+    // Reported below, without the content.
   }
   throw broken(path);
 };
@@ -70,15 +73,17 @@ const unseal = (file: ProfileFile, path: string, passphrase: () => string): Prof
   const { sealed, url = "", username = "" } = file;
   if (sealed === undefined) return file;
   const text = openText(sealed, passphrase(), aadOf(url, username));
-  if (text === null) throw new Failure("refused", `the passphrase of ${path} is another one`);
+  if (text === null) {
+    throw new Failure("refused", `wrong passphrase for ${path}, or the file was changed`);
+  }
   return { url, username, ...(JSON.parse(text) as object) };
 };
 
-/** Whether the profile is under a passphrase. */
+/** Whether the profile is encrypted with a passphrase. */
 export const isSealed = (path: string): boolean => readFile(path)?.sealed !== undefined;
 
 /**
- * The profile, or null where there is none yet. `passphrase` is asked only where it is under one.
+ * The profile, or null where there is none yet. `passphrase` is called only if it is encrypted.
  * Throws a Failure: usage for a broken file, refused for a wrong passphrase.
  */
 export const readProfile = (path: string, passphrase: () => string = () => ""): Profile | null => {
@@ -105,7 +110,7 @@ const asFile = (profile: Profile, passphrase: string | null): object => {
 
 /**
  * Writes the profile so that a crash leaves the old one or the new one. `passphrase`: null keeps it
- * readable by whoever may read the file.
+ * readable by anyone who can read the file.
  */
 export const writeProfile = (
   path: string,

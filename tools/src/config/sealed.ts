@@ -1,6 +1,6 @@
 /**
  * The secrets of a profile under a passphrase: scrypt (RFC 7914) and ChaCha20-Poly1305 (RFC 8439),
- * with what stands beside them in the clear as AAD. A new salt and nonce at each write.
+ * with the plain members beside them as AAD. A new salt and nonce at each write.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
 

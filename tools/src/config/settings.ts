@@ -1,8 +1,9 @@
 /** Settings of the commands: the environment first, then the profile (docs/commands.md). */
 import { dirname, join } from "node:path";
-import { relayUrl } from "@blindrelay/client-sdk";
+
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { relayUrl } from "@blindrelay/protocol/relay-url";
 import { Failure } from "../failure.ts";
 import { withLock } from "./lock.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
@@ -40,7 +41,7 @@ export class Settings {
   }
 
   /**
-   * Reads the profile anew, changes and writes it; no other process does so meanwhile. `change`:
+   * Reads the profile again, changes and writes it under a lock. `change`:
    * null leaves it as it is. `under`: another passphrase from now on, or (null) none.
    */
   update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
@@ -140,7 +141,7 @@ export class Settings {
 /** Of what is taken for a secret; a whole one is longer. */
 const SECRET_LENGTH = 40;
 
-/** Throws a Failure (usage), without the text: a secret may stand in the wrong place. */
+/** Throws a Failure (usage), without the text, which may be a misplaced secret. */
 const checkAddress = (text: string): string => {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^(http|ws)s?:$/.test(url.protocol)) {

@@ -1,4 +1,5 @@
 /** What an Espruino board says of itself, and which files its Storage holds. */
+import type { Version } from "@blindrelay/protocol/crypto";
 import type { EspruinoConsole } from "./console.ts";
 
 export interface Board {
@@ -18,6 +19,8 @@ export interface Board {
   readonly files: readonly string[];
   /** Of the configuration in its Storage; null where it was not provisioned. */
   readonly agentId: string | null;
+  /** Of the same: its packet version; null where it says none. */
+  readonly packetVersion: Version | null;
   /** Of the same: the UART that a bridge carries; null where it has a network. */
   readonly uart: { readonly port: string; readonly baud: number } | null;
   /** Where its console is, such as "USB"; null where the firmware cannot tell. */
@@ -33,7 +36,7 @@ try{g=JSON.parse(s.read("${CONFIG_FILE}"))||{}}catch(x){}
 return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODULES||"").split(","),
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
-variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,
+variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
 uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 

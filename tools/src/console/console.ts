@@ -3,7 +3,7 @@
  *
  * What is typed is echoed, unless the line starts with 0x10. Ctrl-C ends what runs and clears the
  * line; on an empty line, twice within 5 s, it ends Espruino's Linux build, so a letter goes before
- * it. That build also keeps what it has to say until more is typed: so who waits types Ctrl-U,
+ * it. That build also holds its output back until more is typed: so a wait types Ctrl-U,
  * which changes nothing on an empty line. A board whose buffer fills up sends XOFF and later XON;
  * what is written in between is lost.
  */
@@ -52,7 +52,7 @@ interface Asked {
   complaint: NodeJS.Timeout | null;
 }
 
-/** The board threw while it evaluated what was asked. */
+/** The board threw while it evaluated the input. */
 export class BoardError extends Error {}
 
 const COMPLAINT_GRACE_MS = 1_000;
@@ -83,7 +83,7 @@ export class EspruinoConsole {
     };
   }
 
-  /** All that came in while nobody was recognised yet, at most 64 KiB. */
+  /** All input before the board was recognised, at most 64 KiB. */
   get firstWords(): string {
     return this.heard;
   }
@@ -93,8 +93,15 @@ export class EspruinoConsole {
    * `mayBreak`, with Ctrl-C. Rejects with a Failure (device) that says what was there instead.
    */
   async attach(mayBreak: boolean): Promise<void> {
-    const deadline = performance.now() + this.limits.attachMs;
-    for (let attempt = 0; performance.now() < deadline; attempt++) {
+    let patient = true;
+    let deadline = performance.now() + this.limits.attachMs;
+    for (let attempt = 0; ; attempt++) {
+      if (performance.now() >= deadline) {
+        // It does answer, but a line arrived damaged each time: a slow console gets twice as long.
+        if (!patient || !isEspruino(this.heard)) throw this.unknown();
+        patient = false;
+        deadline += this.limits.attachMs;
+      }
       if (attempt > 0 && mayBreak) {
         await this.interrupt();
       }
@@ -111,7 +118,6 @@ export class EspruinoConsole {
         return;
       }
     }
-    throw this.unknown();
   }
 
   /**
@@ -282,7 +288,7 @@ export class EspruinoConsole {
     const why = reason === "" ? "" : ` (${reason})`;
     this.gone = new Failure(
       "device",
-      `${this.port.name} went away in the middle${why}: plug the board in again and repeat the command`,
+      `${this.port.name} disconnected${why}: plug the board in again and repeat the command`,
     );
     this.resume();
     this.settle(this.gone);
@@ -308,13 +314,23 @@ export class EspruinoConsole {
         `nothing answers on ${name}: is it the board's port, is --baud right, is its console elsewhere (an agent of \`provision --serial\` takes it off its line: hold the board's button while you reset it)?`,
       );
     }
+    if (isEspruino(said)) {
+      return new Failure(
+        "device",
+        `${name}: an Espruino answers, but what is typed reaches it damaged: take a lower --baud or a better cable, or repeat the command when this machine is less busy`,
+      );
+    }
     return new Failure("device", `${name}: no Espruino answers here; ${runtimeOf(said)}`);
   }
 }
 
+/** Its banner, or its complaint about a line. */
+const isEspruino = (said: string): boolean =>
+  /espruino\.com|(^|[>J])Uncaught [A-Z]\w*Error: /m.test(said);
+
 const RUNTIMES: readonly (readonly [RegExp, string])[] = [
   [/MicroPython|CircuitPython|^>>> |\n>>> /, "this is MicroPython or CircuitPython"],
-  [/rst:0x|ets [A-Z][a-z]{2} |waiting for download/, "an ESP chip's boot loader speaks"],
+  [/rst:0x|ets [A-Z][a-z]{2} |waiting for download/, "the boot loader of an ESP chip responds"],
   [/<xsbug|\bxsbug\b/, "a Moddable build talks to its debugger: use `--target moddable`"],
   [/NodeMCU|\bLua \d/, "this is NodeMCU (Lua)"],
 ];
@@ -322,7 +338,7 @@ const RUNTIMES: readonly (readonly [RegExp, string])[] = [
 /** What another runtime's words are known for, and how to get Espruino there. */
 export const runtimeOf = (said: string): string => {
   if (said.includes("\0")) {
-    return "an agent speaks to its bridge on this line: use the board's other port, or hold its button while you reset it, which starts Espruino without the program";
+    return "an agent uses this line for its bridge: use the board's other port, or hold its button while you reset it, which starts Espruino without the program";
   }
   const known = RUNTIMES.find(([pattern]) => pattern.test(said))?.[1];
   const line = said.split(/[\r\n]+/)[0]?.slice(0, 60) ?? "";

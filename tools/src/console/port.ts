@@ -22,7 +22,7 @@ export interface PortEvents {
 export interface Port {
   /** As the person wrote it. */
   readonly name: string;
-  /** Whom it tells; replaced by whoever takes the port over. */
+  /** Its listener; replaced when the port is handed over. */
   events: PortEvents;
   /** Resolves when the bytes have had the time to go. Rejects with a Failure (device). */
   write(bytes: Uint8Array): Promise<void>;
@@ -88,7 +88,7 @@ export const openPort = async (
       try {
         await opened.write(bytes);
       } catch (error) {
-        const text = `${name} went away: plug the board in again and repeat the command`;
+        const text = `${name} disconnected: plug the board in again and repeat the command`;
         throw new Failure("device", text, error);
       }
       sentAt = Math.max(sentAt, performance.now()) + bytes.length * byteMs;

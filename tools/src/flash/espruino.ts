@@ -4,6 +4,7 @@
  * write what starts them.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { type Board, readBoard } from "../console/board.ts";
 import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
@@ -24,17 +25,13 @@ const START_FILE = ".bootcde";
 /** The image that save() keeps; it would start in place of what is flashed. */
 const IMAGE_FILE = ".varimg";
 
-const startOf = (firmwareVersion: string | undefined): string => {
-  const more = firmwareVersion === undefined ? "" : `,${JSON.stringify(firmwareVersion)}`;
-  return `require("blindrelay").start(require("program")${more})`;
-};
 /** From the restart to the program's first lines. */
 const RESTART_MS = 500;
 
 export interface FlashOptions {
   readonly sdk: string;
   readonly program: DeviceProgram;
-  /** Of the program; said at every login. */
+  /** Of the program; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
   readonly save: boolean;
@@ -53,7 +50,7 @@ export interface FlashReport {
   }[];
 }
 
-/** What a person should know on the way; no failure. */
+/** A notice for the user; not a failure. */
 export type Notice = (text: string) => void;
 
 /** What the board lacks for an agent, with what to do about it; null where it lacks nothing. */
@@ -83,6 +80,12 @@ const checkNames = async (board: EspruinoConsole, program: DeviceProgram): Promi
   const found = (await board.evaluate(`[${types}]`)) as string[];
   const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
+  if (missing.includes("E.asUTF8")) {
+    throw new Failure(
+      "usage",
+      `${program.path} has text beyond Latin-1, such as "…" or "€", which this build of Espruino cannot hold: write it in Latin-1`,
+    );
+  }
   throw new Failure(
     "usage",
     `${program.path} uses what this board does not have: ${missing.join(", ")}`,
@@ -106,7 +109,7 @@ export const flashEspruino = async (
   if (found.agentId === null) {
     throw new Failure(
       "device",
-      `this board is no agent yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
+      `this board has not been provisioned yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
     );
   }
   await checkNames(board, program);
@@ -115,7 +118,8 @@ export const flashEspruino = async (
     { name: SDK_FILE, content: options.sdk },
     { name: PROGRAM_FILE, content: program.code },
   ];
-  const start: BoardFile = { name: START_FILE, content: startOf(options.firmwareVersion) };
+  const { bootCode, isBootCode } = await loadDialect();
+  const start: BoardFile = { name: START_FILE, content: bootCode(options.firmwareVersion) };
   const missing: BoardFile[] = [];
   for (const file of wanted) if (!(await isOnBoard(board, file))) missing.push(file);
   const startIsThere = await isOnBoard(board, start);
@@ -128,7 +132,7 @@ export const flashEspruino = async (
     })),
   };
 
-  if (found.files.includes(START_FILE) && !startIsThere) {
+  if (found.files.includes(START_FILE) && !startIsThere && !isBootCode(await readStart(board))) {
     notice(
       `${START_FILE} on the board, which somebody else put there, ${dryRun ? "would be" : "is"} replaced`,
     );
@@ -161,6 +165,10 @@ export const flashEspruino = async (
   return report;
 };
 
+/** Its beginning: what is longer is not ours. */
+const readStart = async (board: EspruinoConsole): Promise<string> =>
+  (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
+
 const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
   missing
     .filter(({ name }) => found.files.includes(name))
@@ -177,5 +185,5 @@ export const startEspruino = async (
   if (save) return;
   await wait(RESTART_MS);
   await board.attach(true);
-  await board.type(startOf(firmwareVersion));
+  await board.type((await loadDialect()).bootCode(firmwareVersion));
 };

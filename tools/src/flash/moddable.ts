@@ -1,7 +1,7 @@
 /**
  * A complete project for Moddable's `mcconfig`: the SDK's modules, the device program, main.js and
  * the manifest of agent-sdk's example, and agent.json with who the agent is. Built and put on the
- * board by mcconfig where that is installed; else the command to run is told.
+ * board by mcconfig where that is installed; else the command to run is printed.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -94,11 +94,15 @@ const readConfig = (folder: string): BoardConfig => {
   throw new Failure("usage", `${path} is for an Espruino on a bridge: provision without --serial`);
 };
 
-/** All files of the project. `config`: null leaves agent.json as a form to fill in. */
+/**
+ * All files of the project. `config`: null leaves agent.json as a form to fill in. `preferences`:
+ * the folder of its preferences, where they are a file on this machine; null on a board.
+ */
 export const moddableProject = async (
   program: string,
   config: BoardConfig | null,
   firmwareVersion: string | undefined,
+  preferences: string | null = null,
 ): Promise<Project> => {
   const files = new Map<string, string>();
   const sdk = readManifest("moddable/manifest.json");
@@ -121,7 +125,11 @@ export const moddableProject = async (
   );
   // Of the program, so beside it: agent.json keeps what was once in it.
   const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
-  files.set("manifest.json", pretty({ ...example, include, config: versions }));
+  const ownFolder = preferences === null ? {} : { file: { root: preferences } };
+  files.set(
+    "manifest.json",
+    pretty({ ...example, include, config: { ...versions, ...ownFolder } }),
+  );
   files.set("main.js", readFileSync(inSdk("examples/moddable/main.js"), "utf8"));
   files.set("program.js", readXsProgram(program));
   const form = readFileSync(inSdk("examples/moddable/agent.example.json"), "utf8");
@@ -154,18 +162,35 @@ const keepAdded = (path: string, content: string): string => {
 const hashOf = (config: BoardConfig): string =>
   createHash("sha256").update(config.agent_token).digest("hex");
 
-const isProvisioned = (folder: string, config: BoardConfig): boolean => {
+/** Whether the build that writes the boot count was made for this secret. */
+const hasProvisioningBuild = (folder: string, config: BoardConfig): boolean => {
   try {
-    return JSON.parse(readFileSync(join(folder, MARK), "utf8")).provisioned === hashOf(config);
+    return JSON.parse(readFileSync(join(folder, MARK), "utf8")).provisioning === hashOf(config);
   } catch {
     return false;
   }
 };
 
-const writeMark = (folder: string, provisioned: string | null): void => {
+const writeMark = (folder: string, provisioning: string | null): void => {
   const made_by = "blindrelay flash --target moddable";
-  writeFileSync(join(folder, MARK), pretty({ made_by, provisioned }));
+  writeFileSync(join(folder, MARK), pretty({ made_by, provisioning }));
 };
+
+/**
+ * Moddable's Linux build keeps preferences in one file of this folder, by default one that all
+ * agents of the machine share: so each project has a folder of its own.
+ */
+const preferencesOf = (folder: string, platform: string): string | null =>
+  /^(x-)?lin(\/|$)/.test(platform) ? `${join(folder, "preferences")}/` : null;
+
+/** The first part of a boot count's slot, as agent-sdk/src/moddable/storage.ts names it. */
+const BOOT_COUNT_KEY = "boot.0.0";
+
+/** Whether a folder of preferences contains a boot count. */
+const holdsBootCount = (preferences: string): boolean =>
+  readdirSync(preferences, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .some(({ name }) => readFileSync(join(preferences, name), "latin1").includes(BOOT_COUNT_KEY));
 
 const writeProject = (folder: string, project: Project): void => {
   if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARK))) {
@@ -177,7 +202,7 @@ const writeProject = (folder: string, project: Project): void => {
   mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
   if (!existsSync(join(folder, MARK))) writeMark(folder, null);
   for (const [path, content] of project) {
-    // Written anew at each run, but for the form that a person filled in.
+    // Rewritten at each run, except the form that the user filled in.
     const kept = path === "agent.json" && content.includes("…") && existsSync(join(folder, path));
     if (kept) continue;
     const secret = path === "agent.json";
@@ -196,13 +221,18 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
   const folder = resolve(options.out);
   const config = options.config === undefined ? null : readConfig(options.config);
-  const project = await moddableProject(options.program, config, options.firmwareVersion);
   const platform = options.platform ?? "esp32";
+  const preferences = preferencesOf(folder, platform);
+  const { program, firmwareVersion } = options;
+  const project = await moddableProject(program, config, firmwareVersion, preferences);
   const args = ["-m", "-p", platform];
   const first = ["mcconfig", ...args, "provision=1"].join(" ");
   const command = ["mcconfig", ...args].join(" ");
   const ready = isInstalled("mcconfig");
-  if (options.dryRun !== true) writeProject(folder, project);
+  if (options.dryRun !== true) {
+    writeProject(folder, project);
+    if (preferences !== null) mkdirSync(preferences, { recursive: true, mode: 0o700 });
+  }
   if (options.json === true) {
     answerJson({
       project: folder,
@@ -228,11 +258,21 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
     );
     return;
   }
-  if (!isProvisioned(folder, config)) {
+  if (!hasProvisioningBuild(folder, config)) {
     await run("mcconfig", [...args, "provision=1"], folder, options.port);
     writeMark(folder, hashOf(config));
-    printStatus("its boot count is written: run this command again for the program");
+    const where = preferences === null ? "on its console" : `and its count lies in ${preferences}`;
+    printStatus(
+      `what writes its boot count is built: start it once, until it says "provisioned" ${where}; then run this command again for the program`,
+    );
     return;
+  }
+  if (preferences !== null) {
+    if (!holdsBootCount(preferences)) {
+      const advice = 'start the build once, until it says "provisioned", and repeat the command';
+      throw new Failure("device", `no boot count in ${preferences}: ${advice}`);
+    }
+    printStatus(`its boot count is written: read back from ${preferences}`);
   }
   await run("mcconfig", args, folder, options.port);
 };
@@ -247,7 +287,6 @@ const run = (command: string, args: string[], cwd: string, port?: string): Promi
     );
     child.on("close", (code) => {
       if (code === 0) done();
-      else
-        reject(new Failure("device", `${command} ended with ${code}; its own words stand above`));
+      else reject(new Failure("device", `${command} ended with ${code}; see its output above`));
     });
   });

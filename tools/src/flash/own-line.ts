@@ -1,12 +1,12 @@
 /**
- * A board whose console was on the very line that its agent speaks on now: for the moment somebody
- * must be the bridge at the other end, or nobody could see that it came online.
+ * A board whose console was on the line that its agent uses now: for the moment this process
+ * must be the bridge at the other end, or its coming online could not be observed.
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";
 import type { Port } from "../console/port.ts";
 
-/** Carries for it, beside whoever listens to the port. Resolves when the link is ended. */
+/** Carries for it, beside the port's listener. Resolves when the link is ended. */
 export const carryOwnLine = (port: Port, url: string): (() => Promise<void>) => {
   const carrier = carrySealed(port, { url, timer: systemTimer(), log: () => undefined });
   const { events } = port;

@@ -17,13 +17,14 @@ const read = (name: string, code: string) => {
   return readProgram(path);
 };
 
-it("erases types, and keeps every line where it stood", async () => {
+it("erases types, and keeps all line numbers", async () => {
   const source =
     "type A = { x: number };\nexport default (agent: A) => {\n  agent.x = 1 as number;\n};\n";
   const { code } = await read("typed.ts", source);
   expect(code.split("\n")).toHaveLength(source.split("\n").length);
   expect(code).not.toContain("number");
-  await expect(read("enum.ts", "enum A { B }")).rejects.toThrow(/enum\.ts cannot be read/);
+  // Node says the place in the stack, which the tests' source maps replace: see test/src/cli.
+  await expect(read("enum.ts", "enum A { B }")).rejects.toThrow(/enum\.ts:1:1: cannot be read/);
 });
 
 it("lists all that Espruino would not run, with lines and ways out", async () => {

@@ -1,15 +1,14 @@
 /**
  * A device program on its way to a board: types erased, written as Espruino's `require` wants it,
- * decimals as the board reads them exactly, every line where it stood. What the board would run
+ * decimals as the board reads them exactly, with unchanged line numbers. What the board would run
  * wrongly and in silence is refused with its place; names that only a board knows are asked of the
  * board.
  */
 import { readFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
+import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
-import { loadDialect, type Refusal } from "./sdk.ts";
 
-/** The program as JavaScript, every column where it stood. Throws a Failure (usage). */
+/** The program as JavaScript, with unchanged columns. Throws a Failure (usage). */
 export const readSource = (path: string): string => {
   let source: string;
   try {
@@ -18,21 +17,10 @@ export const readSource = (path: string): string => {
     throw new Failure("usage", `there is no device program ${path}`, error);
   }
   if (!/\.[cm]?ts$/.test(path)) return source;
-  try {
-    return stripTypeScriptTypes(source);
-  } catch (error) {
-    throw new Failure("usage", `${path} cannot be read: ${(error as Error).message}`, error);
-  }
+  const erased = eraseTypes(source);
+  if ("code" in erased) return erased.code;
+  throw new Failure("usage", describeRefusal(path, erased.refused));
 };
-
-/** `file:line:column: reason: source (what to write instead)`. */
-export const describeRefusal = (path: string, { line, column, ...why }: Refusal): string => {
-  const text = why.text === "" ? "" : `: ${why.text}`;
-  return `${path}:${line}:${column}: ${why.rule}${text}${why.fix === null ? "" : ` (${why.fix})`}`;
-};
-
-/** Whether no engine at all could read it. */
-export const isSyntax = ({ rule }: Refusal): boolean => rule.startsWith("cannot be read");
 
 export interface DeviceProgram {
   readonly path: string;

@@ -15,18 +15,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { Failure } from "../failure.ts";
 
-/** A place that boards do not run (agent-sdk/build/device-program.ts). */
-export interface Refusal {
-  readonly line: number;
-  readonly column: number;
-  readonly rule: string;
-  readonly text: string;
-  readonly fix: string | null;
-}
-
-/** agent-sdk's folder; its door lies one below, in `src` or `dist`. */
+/** agent-sdk's folder; its entry point is one level below, in `src` or `dist`. */
 export const SDK_ROOT = new URL("../", import.meta.resolve("@blindrelay/agent-sdk"));
 
 const newestIn = (folder: URL): number =>
@@ -44,25 +36,33 @@ const isFresh = (built: URL): boolean => {
 };
 
 /** Only to be quicker next time, so a folder that cannot be written is no failure. */
-const keepBuilt = (built: URL, code: string): void => {
+const keepBuilt = (built: URL, content: string): void => {
   const fresh = `${fileURLToPath(built)}.${process.pid}.new`;
   try {
     mkdirSync(new URL(".", built), { recursive: true });
-    writeFileSync(fresh, code);
+    writeFileSync(fresh, content, "latin1");
     renameSync(fresh, built);
   } catch {
     rmSync(fresh, { force: true });
   }
 };
 
+/** One packet version, or any, on a board that lacks native SHA-256. */
+export type SdkVariant = Version | "any";
+
+type Build = (variant: SdkVariant) => { readonly stored: string };
+
 interface Builds {
-  buildEspruino(): { readonly code: string };
-  buildEspruinoSerial(): { readonly code: string };
+  readonly buildEspruino: Build;
+  readonly buildEspruinoSerial: Build;
 }
 
-/** The SDK's one file for Espruino; `overSerial`: the one for a board that hangs on a bridge. */
-export const espruinoSdk = async (overSerial: boolean): Promise<string> => {
-  const name = overSerial ? "blindrelay-serial.js" : "blindrelay.js";
+/**
+ * The SDK's one file for an Espruino, a byte string; `overSerial`: for a board that hangs on a
+ * bridge.
+ */
+export const espruinoSdk = async (overSerial: boolean, variant: SdkVariant): Promise<string> => {
+  const name = `blindrelay-${overSerial ? "serial-" : ""}${variant}.bin`;
   const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
   if (!existsSync(source) || isFresh(built)) {
@@ -70,26 +70,7 @@ export const espruinoSdk = async (overSerial: boolean): Promise<string> => {
     throw new Failure("fault", `the SDK's file is missing: ${fileURLToPath(built)}`);
   }
   const builds = (await import(source.href)) as Builds;
-  const { code } = overSerial ? builds.buildEspruinoSerial() : builds.buildEspruino();
-  keepBuilt(built, code);
-  return code;
-};
-
-/** agent-sdk/build/device-program.ts. */
-export interface Dialect {
-  /** What boards would not run as written, and the names that only a board knows. */
-  checkProgram(code: string): {
-    readonly refused: readonly Refusal[];
-    readonly asked: readonly string[];
-  };
-  /** What Espruino's `require` evaluates. */
-  toModule(code: string): string;
-  /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
-  exactDecimals(code: string): string;
-}
-
-export const loadDialect = async (): Promise<Dialect> => {
-  const source = new URL("build/device-program.ts", SDK_ROOT);
-  const place = existsSync(source) ? source : new URL("dist/build/dialect.js", SDK_ROOT);
-  return (await import(place.href)) as Dialect;
+  const { stored } = (overSerial ? builds.buildEspruinoSerial : builds.buildEspruino)(variant);
+  keepBuilt(built, stored);
+  return stored;
 };

@@ -84,7 +84,7 @@ export const writeFile = async (
     if (tries === TRIES) {
       throw new Failure(
         "device",
-        `${file.name} did not come back from flash as it was written, ${TRIES} times: a bad cable, or worn flash`,
+        `${file.name} was read back from flash incorrectly ${TRIES} times: a bad cable, or worn flash`,
       );
     }
   }

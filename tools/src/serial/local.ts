@@ -15,7 +15,7 @@ import { keepTurning } from "./turns.ts";
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
 
 /**
- * How often an open port is looked at: not every driver reports an unplugging to who waits for
+ * How often an open port is looked at: not every driver reports an unplugged device to a read for
  * bytes.
  */
 const WATCH_MS = 250;

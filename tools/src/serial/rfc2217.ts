@@ -40,10 +40,10 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** For what works without: a server on a port that has no such lines may leave it unanswered. */
+/** For optional settings: a server on a port without modem lines may not answer them. */
 const BEST_EFFORT_LIMIT_MS = 1_000;
 
-/** What is asked of the server and not answered yet, and what it said of itself. */
+/** Requests to the server without an answer yet, and its reported settings. */
 class Negotiation {
   modem: StatusLines = NO_STATUS;
   private readonly waiting: Waiting[] = [];
@@ -61,7 +61,7 @@ class Negotiation {
   offer(): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
-        () => reject(new PortError("gone", "the port server does not speak RFC 2217")),
+        () => reject(new PortError("gone", "the port server does not support RFC 2217")),
         ANSWER_LIMIT_MS,
       );
       this.agreed.set(OPTION_COM_PORT, (yes) => {
@@ -210,7 +210,7 @@ const warnOnStderr = (text: string): void => {
   process.stderr.write(`warn: ${text}\n`);
 };
 
-/** `warn` hears of what the server did not answer and the line works without. */
+/** `warn` is called for optional settings that the server did not answer. */
 export const rfc2217Opener =
   (host: string, port: number, warn: (text: string) => void = warnOnStderr): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
@@ -235,7 +235,7 @@ export const rfc2217Opener =
     });
     try {
       if (!(await negotiation.offer())) {
-        throw new PortError("gone", "the port server does not speak RFC 2217: use tcp://");
+        throw new PortError("gone", "the port server does not support RFC 2217: use tcp://");
       }
       const unanswered: string[] = [];
       const maskSet = negotiation.tryToSet(COM_PORT.setModemStateMask, [255]);

@@ -3,30 +3,19 @@
  * without modem lines, for which it never confirms the mask of modem states.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DEFAULT_SETTINGS, PortError } from "./port.ts";
 import { rfc2217Opener } from "./rfc2217.ts";
+import { freePort } from "./testing/free-port.ts";
 import { Cable, HAS_SOCAT } from "./testing/pty.ts";
 import { portServer } from "./testing/server.ts";
 
 const SER2NET = ["/usr/sbin/ser2net", "/usr/bin/ser2net"].find(existsSync);
 const HAS_SER2NET = SER2NET !== undefined && spawnSync(SER2NET, ["-v"]).error === undefined;
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-};
 
 /** Resolves when the terminal is served. */
 const serveTerminal = async (path: string): Promise<number> => {

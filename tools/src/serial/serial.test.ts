@@ -330,7 +330,7 @@ describe("the supervisor", () => {
     expect(flow).toEqual(["pause", "use", "resume"]);
   });
 
-  it("does not try for ever at full speed with a port that comes and goes", async () => {
+  it("does not retry at full speed with a port that keeps disconnecting", async () => {
     const { state, supervisor, run, openings } = world();
     supervisor.start();
     for (let i = 0; i < 600; i++) {
@@ -356,7 +356,7 @@ describe("the supervisor", () => {
     expect(log[1]).toContain("takes no bytes for 5 s");
   });
 
-  it("ends where its user cannot go on, and when it is stopped", async () => {
+  it("ends if its user cannot continue, and when it is stopped", async () => {
     const failing = world();
     failing.state.useFails = true;
     failing.supervisor.start();

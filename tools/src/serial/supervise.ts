@@ -1,5 +1,5 @@
 /**
- * Keeps a port open: opens it, hands it to whoever works with it, and when it vanishes opens it
+ * Keeps a port open: opens it, hands it to its user, and when it vanishes opens it
  * again, with growing pauses, until it is back. Unplugging never needs a restart. Writes are given
  * a deadline here, so that an XOFF that never ends is a lost port and not a standstill.
  */
@@ -8,13 +8,13 @@ import { type LineSettings, messageOf, type OpenPort, PortError, type PortOpener
 
 const REOPEN_FIRST_MS = 250;
 const REOPEN_MAX_MS = 10_000;
-/** A port that stayed for so long was good, and the pauses start over. */
+/** A port that stayed open this long was good, and the pauses start over. */
 const STABLE_MS = 10_000;
 /** One write to the port: little enough that its deadline means something at 300 baud. */
 const PIECE_BYTES = 1_024;
 const BITS_PER_BYTE = 11;
 
-/** Whoever works with an open port, from its opening to its end. */
+/** The user of an open port, from its opening to its end. */
 export interface PortUser {
   data(bytes: Uint8Array): void;
   /** The port is gone. Awaited before the port is opened again. */
@@ -134,7 +134,7 @@ export class PortSupervisor {
     const { timer, report } = this.options;
     const waitMs = this.waitMs();
     this.attempts++;
-    // The same news is told once, not at every try.
+    // The same state is reported once, not at every attempt.
     if (reason !== "" && reason !== this.absence) report("absent", reason, waitMs);
     this.absence = reason;
     this.waiting = timer.set(waitMs, () => {

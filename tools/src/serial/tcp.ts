@@ -6,7 +6,7 @@ const CONNECT_LIMIT_MS = 10_000;
 /** A dead peer behind a live cable is noticed by these. */
 const KEEPALIVE_MS = 15_000;
 
-/** Connects; rejects with a PortError. `events` hears nothing before it resolved. */
+/** Connects; rejects with a PortError. `events` get nothing before it resolved. */
 export const openSocket = (host: string, port: number, events: PortEvents): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port });

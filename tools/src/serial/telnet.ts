@@ -53,7 +53,7 @@ export interface TelnetEvents {
   data(bytes: Uint8Array): void;
   /** DO, DONT, WILL or WONT. */
   asked(verb: "do" | "dont" | "will" | "wont", option: number): void;
-  /** What stood between SB and SE, the option first. */
+  /** The bytes between SB and SE, the option first. */
   told(option: number, body: Uint8Array): void;
 }
 

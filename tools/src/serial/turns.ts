@@ -1,7 +1,7 @@
 /**
- * Makes serialport 13 deliver what it has heard. From Node 26.4 on, its native callbacks do not run
- * the promises that they settle; those wait for the next turn of the event loop that anything else
- * causes, so bytes and hang-ups arrive with the next timer (serialport/node-serialport#3148,
+ * Makes serialport 13 deliver what it has received. From Node 26.4 on, its native callbacks do not
+ * run the promises that they settle; those wait for the next turn of the event loop that anything
+ * else causes, so bytes and hang-ups arrive with the next timer (serialport/node-serialport#3148,
  * serialport/bindings-cpp#239). Here every such callback causes a turn of its own.
  */
 import type { EventEmitter } from "node:events";

@@ -19,10 +19,10 @@ export const serve = (programs: { readonly [name: string]: Program }): void => {
         ask({ op: "log", level, message, ...(fields && { fields }) });
       },
     });
-    core.onState((status) => {
+    core.link.onState((status) => {
       ask({ op: "state", status });
     });
-    return core.currentStatus();
+    return core.link.status;
   });
   hear("held", () => core?.sessions.held());
   hear("emit", ({ event, data }) => core?.agent.emit(event, data));

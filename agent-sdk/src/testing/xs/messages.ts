@@ -1,5 +1,5 @@
 /** What crosses the border of the engine, as JSON; bytes as base64. Types only. */
-import type { AgentStatus } from "../../core/agent-core.ts";
+import type { AgentStatus } from "../../core/link.ts";
 import type { StartOptions } from "../../moddable/start.ts";
 import type { LogLevel } from "../../ports.ts";
 

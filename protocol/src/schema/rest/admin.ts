@@ -5,7 +5,7 @@ import { NewPassword, PageQuery, page, Role, Timestamp, Username } from "./commo
 
 export const AdminUser = Type.Object({
   ...User.properties,
-  disabled: Type.Boolean({ description: "Whether nothing of this user is let in." }),
+  disabled: Type.Boolean({ description: "Whether the user and their agents are locked out." }),
 });
 export type AdminUser = Static<typeof AdminUser>;
 
@@ -58,7 +58,7 @@ export const AdminStats = Type.Object({
   }),
   auth_failures: Type.Integer({
     minimum: 0,
-    description: "Counted towards lock-outs, over REST and links together.",
+    description: "Counted towards lockouts, over REST and links together.",
     examples: [4],
   }),
   lockouts: Count,
@@ -91,6 +91,7 @@ export const AuditAction = Type.Union([
   Type.Literal("release.publish"),
   Type.Literal("release.rollout"),
   Type.Literal("release.yank"),
+  Type.Literal("release.delete"),
   Type.Literal("relay.rekey"),
 ]);
 export type AuditAction = Static<typeof AuditAction>;
@@ -99,7 +100,7 @@ export const AuditEntry = Type.Object({
   id: Type.String({ examples: ["a7c4b6f2-0d0e-4c55-8f0b-5d2b7c1e9a10"] }),
   at: Timestamp,
   actor: Type.Union([Type.Object({ id: Type.String(), username: Username }), Type.Null()], {
-    description: "Null: whoever holds the data folder, by `blindrelay-server`.",
+    description: "Null for `blindrelay-server` commands run on the data folder.",
   }),
   action: AuditAction,
   subject: Type.String({

@@ -123,7 +123,7 @@ export const ExportFormat = Type.Union([
 ]);
 export type ExportFormat = Static<typeof ExportFormat>;
 
-/** Without `format` the Accept header chooses, and JSON is what everybody else gets. */
+/** Without `format` the Accept header chooses, and JSON is the default. */
 export const ExportQuery = Type.Object({ format: Type.Optional(ExportFormat) });
 
 export const EXPORT_MEDIA_TYPES: { readonly [format in ExportFormat]: string } = {

@@ -80,7 +80,7 @@ export type TotpConfirmBody = Static<typeof TotpConfirmBody>;
 export const TotpConfirmAnswer = Type.Object({
   totp_enabled: Type.Literal(true),
   recovery_codes: Type.Array(Type.String(), {
-    description: "Ten, shown once; each stands for one totp_code at a login.",
+    description: "Ten, shown once; each replaces one totp_code at a login.",
     examples: [["mz3k7-q4tdn"]],
   }),
 });

@@ -43,7 +43,7 @@ export type ReleaseStatus = Static<typeof ReleaseStatus>;
 const Notes = Type.String({
   maxLength: 8192,
   description: "For people.",
-  examples: ["Closes the valve when the relay is away."],
+  examples: ["Closes the valve while the relay is unreachable."],
 });
 const Percent = Type.Integer({
   minimum: 0,
@@ -88,10 +88,10 @@ export const Release = Type.Object({
   rollout: Type.Object({
     percent: Percent,
     paused: Paused,
-    offered: Type.Integer({ description: "Devices that were told of it." }),
+    offered: Type.Integer({ description: "Devices that were offered the release." }),
     confirmed: Type.Integer({
       description:
-        "Devices that were told of it and then logged in as running it. Downloads are not counted.",
+        "Devices that were offered the release and then logged in with it. Downloads are not counted.",
     }),
   }),
   created_at: Timestamp,
@@ -144,7 +144,7 @@ export const ArtifactQuery = Type.Object({
   ticket: Type.Optional(
     Type.String({
       maxLength: 128,
-      description: "From the `url` of `releases/check`: stands for a token, for an hour.",
+      description: "From the `url` of `releases/check`; replaces a token for one hour.",
     }),
   ),
 });

@@ -132,7 +132,7 @@ describe.skipIf(!existsSync(CHROMIUM))(
     test.each([
       ["/api/docs", ".swagger-ui"],
       ["/api/redoc", "body"],
-    ])("%s is dark for whoever wants it dark", async (path, selector) => {
+    ])("%s is dark where the browser prefers dark", async (path, selector) => {
       const { page, complaints } = await open(path);
       await page.waitForSelector(".opblock, [data-section-id]");
       const background = () =>

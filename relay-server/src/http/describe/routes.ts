@@ -13,7 +13,7 @@ import { PAGES, type Page } from "./pages.ts";
 
 /** The bundles change with the program only. */
 const ASSETS_KEPT = "public, max-age=3600";
-/** Names that this relay is reached by; somebody who invents Host headers makes no more of them. */
+/** Names that this relay is reached by; made-up Host headers cannot create more of them. */
 const MAX_BASES = 16;
 const HTML_TYPE = "text/html; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -93,7 +93,7 @@ const pageRoutes = (app: App, page: Page): void => {
   );
 };
 
-/** What does not change while the relay runs: made once, and sent again only to who has another. */
+/** A document that does not change while the relay runs: built once, sent with an ETag. */
 interface Kept {
   readonly type: string;
   readonly bytes: Buffer;

@@ -4,7 +4,7 @@
 import { HOLDER_NAMES, type Holder } from "../../control/credentials.ts";
 import type { Access } from "../access.ts";
 
-/** In the order in which a reader meets them. */
+/** In reading order. */
 export const TAGS = [
   { name: "auth", description: "Logging in and out, tokens and the second factor." },
   { name: "account", description: "The user behind the credentials." },

@@ -11,6 +11,9 @@ import { up as grace } from "./0005-grace.ts";
 import { up as oneLiveToken } from "./0006-one-live-token.ts";
 import { up as notices } from "./0007-notices.ts";
 import { up as agentLists } from "./0008-agent-lists.ts";
+import { up as agentEpochs } from "./0009-agent-epochs.ts";
+import { up as noticeNumbers } from "./0010-notice-numbers.ts";
+import { up as agentNodes } from "./0011-agent-nodes.ts";
 
 export interface Migration {
   readonly name: string;
@@ -26,4 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0006-one-live-token", up: oneLiveToken },
   { name: "0007-notices", up: notices },
   { name: "0008-agent-lists", up: agentLists },
+  { name: "0009-agent-epochs", up: agentEpochs },
+  { name: "0010-notice-numbers", up: noticeNumbers },
+  { name: "0011-agent-nodes", up: agentNodes },
 ];

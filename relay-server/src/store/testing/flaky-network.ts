@@ -1,5 +1,5 @@
 /**
- * For tests: a TCP proxy in front of a database, which can stand still, cut every connection, or
+ * For tests: a TCP proxy in front of a database, which can freeze, cut every connection, or
  * refuse.
  */
 import { once } from "node:events";

@@ -33,7 +33,7 @@ export class NonceRecorder {
   private readonly listener: ((record: SealRecord) => void) | null;
   seals = 0;
 
-  /** `listener` is told of every seal before it happens. */
+  /** `listener` is called before every seal. */
   constructor(listener: ((record: SealRecord) => void) | null = null) {
     this.listener = listener;
   }

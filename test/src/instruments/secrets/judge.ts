@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { leaksIn } from "./leaks.ts";
 import { processWitness } from "./witness.ts";
 
-/** The leaks since the last look; each is told once. */
+/** The leaks since the last look; each is reported once. */
 export const takeLeaks = (folder: string): string[] => {
   const witness = processWitness();
   const texts = [witness.said.join("")];

@@ -1,8 +1,7 @@
 /**
- * Secrets in what programs say beside their answers: on standard error and in logs. Tokens are
- * known by their form, a right checksum included, so that any that a test made is found without
- * asking who made it; passwords, one-time secrets and keys have no form, and are known because
- * whoever makes them tells (the stand-ins of this folder).
+ * Finds secrets in standard error and logs. Tokens are recognised by their format and checksum, so
+ * a test need not report those that it makes. Passwords, one-time secrets and keys have no format;
+ * the stand-ins of this folder report each one when it is made.
  */
 import { readToken } from "@blindrelay/protocol";
 

@@ -17,6 +17,7 @@ import { printStatus } from "../../../../tools/src/output.ts";
 import { showSecret } from "../../../../tools/src/show-secret.ts";
 import { takeLeaks } from "./judge.ts";
 import { leaksIn } from "./leaks.ts";
+import { FULL_COST_DUMMY_HASH, hashAtFullCost } from "./witnessed-passwords.ts";
 
 const KINDS = ["account", "agent", "session", "login", "e2e"] as const;
 const folder = process.env.BLINDRELAY_TEST_RECORDS ?? "";
@@ -33,7 +34,7 @@ describe("leaksIn", () => {
     expect(leaksIn(mistyped, new Set())).toEqual([]);
   });
 
-  test("knows what has no form by having been told", () => {
+  test("knows secrets without a form from their registration", () => {
     const secrets = new Set(["correct horse", "short"]);
     expect(leaksIn("user=ada password=correct horse", secrets)).toHaveLength(1);
     expect(leaksIn("a short text", secrets)).toEqual([]);
@@ -103,4 +104,11 @@ describe("over a whole test file", () => {
     // they were meant to be found
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
   });
+});
+
+test("outside of tests a password is hashed at the cost that OWASP asks of servers", async () => {
+  const cost = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
+  expect(await hashAtFullCost("any password")).toMatch(cost);
+  expect(FULL_COST_DUMMY_HASH).toMatch(cost);
+  expect(await hashPassword("any password")).not.toMatch(cost);
 });

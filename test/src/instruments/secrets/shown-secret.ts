@@ -1,5 +1,5 @@
 /**
- * Stands in for the one place where the `blindrelay` command shows secrets to a person
+ * Replaces the one place where the `blindrelay` command shows secrets to a person
  * (../stand-ins.ts): the witness does not hear what is shown there. Said anywhere else the same
  * secret is a leak.
  */

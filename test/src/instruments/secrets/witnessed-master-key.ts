@@ -1,5 +1,5 @@
 /**
- * Stands in for the relay's master key wherever tests run: the witness hears of it in every
+ * Replaces the relay's master key module in all tests: the witness registers the key in every
  * writing.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * Stands in for the relay's one-time codes wherever tests run: the witness hears of what it draws.
+ * Replaces the relay's one-time codes module in all tests: the witness registers what it draws.
  */
 import {
   drawRecoveryCodes as drawCodes,

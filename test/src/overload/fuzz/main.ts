@@ -6,7 +6,7 @@
 import { writeFileSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { endWithUsage, readFlags } from "../flags.ts";
 import { endWithRelays } from "../relay-process.ts";
 import { fuzz } from "./fuzz.ts";
 
@@ -17,26 +17,26 @@ const PRIORITY = 5;
 
 endWithRelays();
 
-const usage = (text: string): never => {
-  console.error(`${text}\nusage: npm run fuzz -- [--minutes N] [--seed N]`);
-  process.exit(2);
+const LINE = {
+  help: `usage: npm run fuzz -- [--minutes N] [--seed N]
+
+Random frames and requests against a relay of its own. A failing seed can be run again.
+
+  --minutes N  how long (five seconds; one minute in CI)
+  --seed N     makes the same frames and requests again; drawn when absent
+
+Example:
+  npm run fuzz -- --minutes 10 --seed 7
+
+Exit codes: 0 nothing found, 1 found something, 2 usage.`,
+  flags: { minutes: "", seed: "" },
 };
 
-const read = (): { minutes?: string; seed?: string } => {
-  try {
-    const options = { minutes: { type: "string" }, seed: { type: "string" } } as const;
-    return parseArgs({ options }).values;
-  } catch (error) {
-    return usage((error as Error).message);
-  }
-};
-
-const { minutes, seed } = read();
-const seconds =
-  minutes === undefined ? (process.env.CI ? CI_SECONDS : SECONDS) : Number(minutes) * 60;
-const chosen = seed === undefined ? Math.floor(Math.random() * 1_000_000) : Number(seed);
-if (!(seconds > 0)) usage("--minutes takes a number above 0");
-if (!Number.isSafeInteger(chosen)) usage("--seed takes a whole number");
+const { minutes = "", seed = "" } = readFlags(LINE);
+const seconds = minutes === "" ? (process.env.CI ? CI_SECONDS : SECONDS) : Number(minutes) * 60;
+const chosen = seed === "" ? Math.floor(Math.random() * 1_000_000) : Number(seed);
+if (!(seconds > 0)) endWithUsage(LINE, "--minutes takes a number above 0");
+if (!Number.isSafeInteger(chosen)) endWithUsage(LINE, "--seed takes a whole number");
 
 setPriority(PRIORITY);
 const { last, faults, ...report } = await fuzz(chosen, seconds);

@@ -31,7 +31,7 @@ const text = (random: Random): string =>
     random.bytes(random.below(40)).toString("latin1"),
   ]);
 
-/** A message as JSON, with the agents `agentIds` to speak to. */
+/** A message as JSON, addressed to the agents `agentIds`. */
 export const message = (random: Random, agentIds: readonly string[]): string => {
   const sid = `${random.pick(["C", "D", text(random)])}${random.pick(["", ".A", "."])}`;
   const packet = { v: "1", sid, seq: random.below(5), p: random.pick(["AAAA", text(random)]) };

@@ -49,7 +49,8 @@ const body = (random: Random): string => {
 };
 
 /**
- * One request; `tokens` may stand in its Authorization. It never changes the account that it uses.
+ * One request; `tokens` may be used in its Authorization. It never changes the account that it
+ * uses.
  */
 export const request = (
   random: Random,

@@ -13,7 +13,7 @@ const MAKERS = 16;
 const CONNECTING = 32;
 /** Messages to agents a second, over all. */
 const CALLS_PER_SECOND = 100;
-/** Agents that drop their link and come back, and clients that come and go, a second. */
+/** Agents that reconnect, and clients that connect and disconnect, per second. */
 const RECONNECTS_PER_SECOND = 10;
 const SAMPLE_MS = 1000;
 /** Of the time, spent before the slope is looked at. */

@@ -3,6 +3,7 @@ import { createCipheriv, createHash, randomInt } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { createContext, runInContext } from "node:vm";
 import { crc32 } from "node:zlib";
+import { untokenise } from "@blindrelay/agent-sdk/testing/build/tokens";
 import type { DoubleOptions } from "./options.ts";
 import type { DoubleStorage } from "./storage.ts";
 
@@ -108,6 +109,14 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     timers.add(timer);
     return timer;
   };
+  const addCached = (name: string, code: string): unknown => {
+    const module = { exports: {} };
+    const text = `(function(module,exports){${untokenise(code)}\n})`;
+    const load = runInContext(text, context) as (module: object, exports: object) => void;
+    load(module, module.exports);
+    cached.set(name, module.exports);
+    return module.exports;
+  };
   const globals = {
     print: printAll,
     console: { log: printAll },
@@ -132,6 +141,8 @@ export const makeContext = (wiring: Wiring): BoardContext => {
         if (options.uart && device !== "Serial1") wiring.leaveConsole();
       },
     },
+    digitalWrite: () => undefined,
+    LED1: "LED1",
     global: options.uart ? { Serial1: serial } : {},
     atob: (text: string) => Buffer.from(text, "base64").toString("latin1"),
     btoa: (data: unknown) => bytesOf(data).toString("base64"),
@@ -148,15 +159,10 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       if (cached.has(name)) return cached.get(name);
       const code = storage.read(name);
       if (code === undefined) throw new Error(`Module ${name} not found`);
-      const module = { exports: {} };
-      const load = runInContext(`(function(module,exports){${code}\n})`, context) as (
-        module: object,
-        exports: object,
-      ) => void;
-      load(module, module.exports);
-      cached.set(name, module.exports);
-      return module.exports;
+      return addCached(name, code);
     },
+    eval: (code: string) => runInContext(untokenise(code), context),
+    Modules: { addCached: (name: string, code: string) => void addCached(name, code) },
   };
   const context = createContext(globals);
   return {

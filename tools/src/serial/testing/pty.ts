@@ -43,7 +43,7 @@ export class Cable {
     return device;
   }
 
-  /** Pulls it out: the terminal is gone for whoever has it open. */
+  /** Unplugs it: the terminal is gone for the process that has it open. */
   async pull(): Promise<void> {
     const { socat, server, device } = this;
     this.socat = null;

@@ -14,7 +14,7 @@ export const serve = async (
   return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
 };
 
-/** A port server of a few lines: RFC 2217, with what it was told, and data echoed. */
+/** A port server of a few lines: RFC 2217, recording its settings, and echoing data. */
 export const portServer = (
   told: number[][],
   behaviour: { refuses?: boolean; maxRate?: number; silentOn?: readonly number[] } = {},

@@ -1,33 +1,33 @@
 /**
- * Import circles, of files and of rooms (the folders of a package). Types count: a type in the
- * wrong file ties two files together just as a value does, for whoever reads or moves them.
+ * Import cycles, of files and of a package's folders. Types count: a type in the
+ * wrong file ties two files together just as a value does, for anyone who reads or moves them.
  */
 import type { Edge, Graph } from "./graph.ts";
 
-/** One edge of a circle for each place to look at. */
-export interface Circle {
+/** One edge of a cycle for each place to look at. */
+export interface Cycle {
   /**
-   * The names of the files or rooms, in the order of the circle, the first one again at the end.
+   * The names of the files or folders, in the order of the cycle, the first one again at the end.
    */
   names: string[];
   edges: Edge[];
 }
 
-/** Circles of files; at most one is named for each set of files that reach each other. */
-export const fileCircles = (graph: Graph, keep: (path: string) => boolean): Circle[] =>
-  circles(importsOf(graph, keep), (path) => path);
+/** Cycles of files; at most one is named for each set of files that reach each other. */
+export const fileCycles = (graph: Graph, keep: (path: string) => boolean): Cycle[] =>
+  cycles(importsOf(graph, keep), (path) => path);
 
 /**
- * Circles of rooms: two folders of one package that import each other, directly or through others.
+ * Cycles of folders: two folders of one package that import each other, directly or through others.
  */
-export const roomCircles = (graph: Graph, keep: (path: string) => boolean): Circle[] =>
-  circles(importsOf(graph, keep), roomOf);
+export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cycle[] =>
+  cycles(importsOf(graph, keep), folderOf);
 
 /**
- * `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` is its own
- * room.
+ * `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` counts as
+ * a folder of its own.
  */
-export const roomOf = (path: string): string => {
+export const folderOf = (path: string): string => {
   const parts = path.split("/");
   const depth = parts[1] === "src" ? 3 : 2;
   return parts.slice(0, Math.max(depth, 1)).join("/");
@@ -48,7 +48,7 @@ function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {
   return edges;
 }
 
-function circles(edges: Edge[], nameOf: (path: string) => string): Circle[] {
+function cycles(edges: Edge[], nameOf: (path: string) => string): Cycle[] {
   const next = new Map<string, Map<string, Edge>>();
   for (const edge of edges) {
     if (edge.target.kind !== "file") continue;
@@ -59,13 +59,13 @@ function circles(edges: Edge[], nameOf: (path: string) => string): Circle[] {
     next.set(from, own);
   }
   const done = new Set<string>();
-  const found: Circle[] = [];
+  const found: Cycle[] = [];
   for (const start of [...next.keys()].sort()) {
     if (done.has(start)) continue;
-    const circle = shortestBack(start, next, done);
-    if (circle === null) continue;
-    found.push(circle);
-    for (const name of circle.names) done.add(name);
+    const cycle = shortestBack(start, next, done);
+    if (cycle === null) continue;
+    found.push(cycle);
+    for (const name of cycle.names) done.add(name);
   }
   return found;
 }
@@ -75,7 +75,7 @@ function shortestBack(
   start: string,
   next: Map<string, Map<string, Edge>>,
   leaveOut: Set<string>,
-): Circle | null {
+): Cycle | null {
   const ways = new Map<string, Edge[]>([[start, []]]);
   const order: string[] = [start];
   for (const name of order) {
@@ -90,7 +90,7 @@ function shortestBack(
   return null;
 }
 
-function named(start: string, edges: Edge[], next: Map<string, Map<string, Edge>>): Circle {
+function named(start: string, edges: Edge[], next: Map<string, Map<string, Edge>>): Cycle {
   const names = [start];
   for (const edge of edges) {
     const last = names.at(-1) as string;

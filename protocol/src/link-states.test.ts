@@ -2,29 +2,20 @@ import { describe, expect, it } from "vitest";
 import { type LinkEvent, type LinkState, nextLinkState } from "./link-states.ts";
 
 const STATES: LinkState[] = [
-  "stopped",
+  "idle",
   "connecting",
   "authenticating",
   "online",
   "waiting",
   "refused",
+  "stopped",
 ];
-const EVENTS: LinkEvent[] = [
-  "start",
-  "opened",
-  "fallback",
-  "accepted",
-  "lost",
-  "elapsed",
-  "refused",
-  "stop",
-];
+const EVENTS: LinkEvent[] = ["start", "opened", "accepted", "lost", "elapsed", "refused", "stop"];
 
 /** The whole table once more, written the other way round: event, from, to. */
 const ALLOWED: [LinkEvent, LinkState, LinkState][] = [
-  ["start", "stopped", "connecting"],
+  ["start", "idle", "connecting"],
   ["opened", "connecting", "authenticating"],
-  ["fallback", "authenticating", "authenticating"],
   ["accepted", "authenticating", "online"],
   ["lost", "connecting", "waiting"],
   ["lost", "authenticating", "waiting"],
@@ -32,16 +23,17 @@ const ALLOWED: [LinkEvent, LinkState, LinkState][] = [
   ["elapsed", "waiting", "connecting"],
   ["refused", "authenticating", "refused"],
   ["refused", "online", "refused"],
-  ...STATES.map((state): [LinkEvent, LinkState, LinkState] => ["stop", state, "stopped"]),
+  ...STATES.filter((state) => state !== "stopped").map(
+    (state): [LinkEvent, LinkState, LinkState] => ["stop", state, "stopped"],
+  ),
 ];
 
 describe("the link's states", () => {
   it.each(EVENTS.flatMap((event) => STATES.map((state) => [event, state] as const)))(
-    "%s in %s goes where the drawing says, or throws",
+    "%s in %s leads where the diagram shows, or nowhere",
     (event, state) => {
       const row = ALLOWED.find(([e, s]) => e === event && s === state);
-      if (row) expect(nextLinkState(state, event)).toBe(row[2]);
-      else expect(() => nextLinkState(state, event)).toThrow(state);
+      expect(nextLinkState(state, event)).toBe(row?.[2] ?? null);
     },
   );
 });

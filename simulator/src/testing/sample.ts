@@ -1,7 +1,9 @@
 /** A report made up from a seed, for tests of what reads reports. */
+
+import { HeatMap } from "../report/heat.ts";
+import { LatencyBuckets, LatencyRecorder } from "../report/latency.ts";
+import type { Report } from "../report/report.ts";
 import { seeded } from "../seeded.ts";
-import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
-import type { Report } from "./report.ts";
 
 /** `failed`: as if the relay had been killed in the middle. */
 export function sampleReport(failed: boolean): Report {
@@ -9,6 +11,7 @@ export function sampleReport(failed: boolean): Report {
   const latency = new LatencyRecorder();
   const first = new LatencyRecorder();
   const buckets = new LatencyBuckets();
+  const heat = new HeatMap();
   const ok = failed ? 2210 : 5000;
   for (let i = 0; i < ok; i++) {
     const isFirst = i < 1000;
@@ -16,6 +19,7 @@ export function sampleReport(failed: boolean): Report {
     latency.record(us);
     if (isFirst) first.record(us);
     buckets.record(us, isFirst);
+    heat.record(2 + (i / ok) * (failed ? 1 : 2.4), us);
   }
   const series = Array.from({ length: failed ? 32 : 45 }, (_, i) => {
     const done = Math.max(0, Math.min(ok, (i - 20) * 215 + draw(80)));
@@ -66,6 +70,8 @@ export function sampleReport(failed: boolean): Report {
     ],
     series,
     histogram: buckets.histogram(),
+    heat: heat.result(),
+    outliers: failed ? [{ device: "<pump>-00007", calls: 3, failed: 2, max_ms: 912 }] : [],
     machine: {
       cpus: 2,
       cpu_model: "AMD EPYC",
@@ -78,8 +84,8 @@ export function sampleReport(failed: boolean): Report {
     programs: {},
     trace: "0123456789abcdef",
     oracles: [],
-    faults: [],
-    dropped: [],
+    faults: failed ? [{ kind: "net.cut", at_s: 1, until_s: 2 }] : [],
+    dropped: failed ? [{ reason: "AGENT_OFFLINE", count: 12 }] : [],
     shrunk: null,
   };
 }

@@ -1,0 +1,31 @@
+/**
+ * Pass: names of the top level begin with `$`. There they are globals of the board (boot.ts), where
+ * `D1` is a pin and `E` the engine's own.
+ */
+import type { Node } from "acorn";
+import { fullAncestor } from "acorn-walk";
+import { declaredNames } from "./modules.ts";
+import { applyChanges, type Change, parsePiece } from "./piece.ts";
+
+type Tree = Node & Record<string, unknown>;
+
+export const prefixGlobals = (code: string): string => {
+  const program = parsePiece(code);
+  const names = new Set(program.body.flatMap(declaredNames));
+  const changes: Change[] = [];
+  fullAncestor(program, (found, _state, ancestors) => {
+    const node = found as Tree & { name: string };
+    if (found.type !== "Identifier" || !names.has(node.name)) return;
+    const parent = ancestors.at(-2) as Tree | undefined;
+    if (parent?.type === "Property" && parent.shorthand) throw new Error("a shorthand property");
+    changes.push({ start: node.start, end: node.start, text: "$" });
+  });
+  for (const statement of program.body) {
+    if (statement.type === "ClassDeclaration") {
+      changes.push({ start: statement.id.start, end: statement.id.start, text: "$" });
+    }
+  }
+  // Some are met twice.
+  const unique = new Map(changes.map((change) => [change.start, change]));
+  return applyChanges(code, [...unique.values()]);
+};

@@ -1,0 +1,28 @@
+/** A start that cannot be: what a person sees of it on a board's console. */
+import { makeToken } from "@blindrelay/protocol";
+import { expect, it } from "vitest";
+import { FakePreference, fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
+import { startOn } from "./start.ts";
+
+it("traces why it cannot start before it throws, as a release build shows no error", () => {
+  const traced: string[] = [];
+  const sdk = {
+    Timer: fakeTimer,
+    Time: fakeTime(),
+    Preference: new FakePreference(),
+    trace: (text: string) => {
+      traced.push(text);
+    },
+  };
+  const start = () =>
+    startOn(sdk, {
+      url: "ws://relay.test/wss",
+      agentId: "pump-7",
+      relayToken: makeToken("agent", new Uint8Array(32)),
+      agentToken: makeToken("e2e", new Uint8Array(32)),
+      program: () => {},
+      network: {},
+    });
+  expect(start).toThrow("boot count");
+  expect(traced).toEqual([expect.stringMatching(/^blindrelay error: .*boot count.*\n$/)]);
+});

@@ -1,0 +1,82 @@
+/**
+ * What boards do not run of a device program: agent-sdk/build/device-program.ts in a checkout, the
+ * same in one file in the published package. Loaded when asked for, because a parser comes with it.
+ */
+import { existsSync } from "node:fs";
+import * as modules from "node:module";
+
+/** A place that boards do not run. */
+export interface Refusal {
+  /** From 1. */
+  readonly line: number;
+  /** From 1. */
+  readonly column: number;
+  readonly rule: string;
+  /** The source there, one line of it. */
+  readonly text: string;
+  /** What to write instead; null where the rule says it. */
+  readonly fix: string | null;
+}
+
+export interface Dialect {
+  /** What boards would not run as written, and the names that only a board knows. */
+  checkProgram(code: string): {
+    readonly refused: readonly Refusal[];
+    readonly asked: readonly string[];
+  };
+  /** What Espruino's `require` evaluates. */
+  toModule(code: string): string;
+  /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
+  exactDecimals(code: string): string;
+  /** What starts the module "program" at power-up; the relay is told `firmwareVersion`. */
+  bootCode(firmwareVersion: string | undefined): string;
+  /** Whether a file that starts something is of `bootCode`'s making, now or earlier. */
+  isBootCode(content: string): boolean;
+}
+
+export const loadDialect = async (): Promise<Dialect> => {
+  const source = new URL("../../build/device-program.ts", import.meta.url);
+  const place = existsSync(source) ? source : new URL("../build/dialect.js", import.meta.url);
+  return (await import(place.href)) as Dialect;
+};
+
+/**
+ * JavaScript without its types, every column where it was, or why it cannot be read. Needs Node
+ * 22.13 or newer.
+ */
+export const eraseTypes = (
+  code: string,
+): { readonly code: string } | { readonly refused: Refusal } => {
+  try {
+    return { code: modules.stripTypeScriptTypes(code) };
+  } catch (error) {
+    const { message, stack = "" } = error as Error;
+    // Node says the place in the stack alone: `:LINE`, source, and marks under the place.
+    const lines = stack.split("\n");
+    const [, line = "1"] = /:(\d+)$/.exec(lines[0] ?? "") ?? [];
+    const marks = lines.findIndex((text) => /^\s*\^+$/.test(text));
+    const at = marks < 1 ? 0 : (lines[marks] as string).indexOf("^");
+    const text = marks < 1 ? "" : (lines[marks - 1] as string).slice(at);
+    const rule = `cannot be read: ${message}`;
+    return { refused: { line: Number(line), column: at + 1, rule, text, fix: null } };
+  }
+};
+
+/** `file:line:column: reason: source (what to write instead)`. */
+export const describeRefusal = (path: string, { line, column, ...why }: Refusal): string => {
+  const text = why.text === "" ? "" : `: ${why.text}`;
+  return `${path}:${line}:${column}: ${why.rule}${text}${why.fix === null ? "" : ` (${why.fix})`}`;
+};
+
+/** Whether no engine at all could read it. */
+export const isSyntax = ({ rule }: Refusal): boolean => rule.startsWith("cannot be read");
+
+/**
+ * For those who run a program on Node and may take it to a board later; null where boards run it.
+ */
+export const dialectWarning = (path: string, refused: readonly Refusal[]): string | null => {
+  const { length } = refused;
+  if (length === 0) return null;
+  const places = `${length} ${length === 1 ? "place" : "places"}`;
+  return `warn: boards do not run ${path} as written: ${places}; see blindrelay check ${path}`;
+};

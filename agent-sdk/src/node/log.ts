@@ -1,0 +1,29 @@
+/** What an agent says on standard error where its program gives no log of its own. */
+import { fileURLToPath } from "node:url";
+import type { Log } from "../ports.ts";
+
+/** Code that no author of a program looks for: Node's, libraries', and in a checkout ours. */
+const OTHERS = ["node:", "/node_modules/"].concat(
+  ["../", "../../../protocol/"].flatMap((path) => {
+    const folder = new URL(path, import.meta.url);
+    return [folder.href, fileURLToPath(folder)];
+  }),
+);
+
+/**
+ * The frames of the program that threw, a line each, every one preceded by a line end; "" for what
+ * has no stack. A stack without any is kept whole: a bundle holds the program and the SDK in one.
+ */
+export const programFrames = (thrown: unknown): string => {
+  const stack = thrown instanceof Error && typeof thrown.stack === "string" ? thrown.stack : "";
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  const own = frames.filter((line) => !OTHERS.some((other) => line.includes(other)));
+  return (own.length === 0 ? frames : own).map((line) => `\n${line}`).join("");
+};
+
+/** Warnings and errors, each with the place in the program where something was thrown. */
+export const logToStderr: Log = (level, message, fields, thrown) => {
+  if (level === "debug" || level === "info") return;
+  const more = fields ? ` ${JSON.stringify(fields)}` : "";
+  process.stderr.write(`${level}: ${message}${more}${programFrames(thrown)}\n`);
+};

@@ -1,0 +1,54 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { FrameSplitter, maskedFrame } from "./frames.ts";
+
+test("a masked frame is unmasked to its payload, whatever the length", () => {
+  for (const length of [0, 1, 125, 126, 16_384, 65_535]) {
+    const payload = Buffer.alloc(length, "packet");
+    const frame = maskedFrame(payload, 1);
+    const start = frame.length - length;
+    const mask = frame.subarray(start - 4, start);
+    const plain = frame.subarray(start).map((byte, i) => byte ^ (mask[i & 3] as number));
+    expect(Buffer.from(plain).equals(payload)).toBe(true);
+    expect(frame[0]).toBe(0x81);
+  }
+});
+
+/** As a server writes it. */
+function frame(length: number): Buffer {
+  const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10);
+  head[0] = 0x81;
+  head[1] = length < 126 ? length : length < 65_536 ? 126 : 127;
+  if (head.length === 4) head.writeUInt16BE(length, 2);
+  if (head.length === 10) head.writeUInt32BE(length, 6);
+  return Buffer.concat([head, Buffer.alloc(length)]);
+}
+
+test("a stream is split into its frames, wherever it is cut", () => {
+  const length = fc.constantFrom<number>(0, 1, 15, 125, 126, 300, 70_000);
+  const lengths = fc.array(length, { maxLength: 6 });
+  fc.assert(
+    fc.property(lengths, fc.array(fc.nat(2_000), { minLength: 1 }), (sizes, cuts) => {
+      const stream = Buffer.concat(sizes.map(frame));
+      const splitter = new FrameSplitter();
+      const found: number[] = [];
+      let bytes = 0;
+      let at = 0;
+      for (let i = 0; at < stream.length; i++) {
+        const end = at + 1 + (cuts[i % cuts.length] as number);
+        splitter.split(stream.subarray(at, end), (piece, size, ends) => {
+          bytes += piece.length;
+          if (ends) found.push(size);
+        });
+        at = end;
+      }
+      const carrying = sizes.filter((size) => size > 0);
+      expect(found).toEqual(carrying);
+      expect(bytes).toBe(carrying.reduce((sum, size) => sum + size, 0));
+    }),
+  );
+});
+
+test("a close frame is an error", () => {
+  expect(() => new FrameSplitter().split(Buffer.from([0x88, 0]), () => {})).toThrow("closed");
+});

@@ -1,0 +1,57 @@
+/**
+ * What forwarding costs while many more agents only hold their connection: c1 against a yardstick
+ * that holds nothing, and the relay's processor for one scrape of its metrics.
+ */
+import type { Contender } from "./contenders.ts";
+import { type Effort, measureForwarding, type Rig } from "./forwarding.ts";
+import type { Comparison } from "./interleave.ts";
+import { SCENARIOS, type Scenario } from "./sections.ts";
+import { cpuUs } from "./usage.ts";
+
+const SCRAPES = 5;
+const GROUP = "idle agents";
+
+export interface GrowthLevel {
+  readonly connected: number;
+  readonly comparison: Comparison;
+  /** Milliseconds of the relay's processor. */
+  readonly scrapeMs: number;
+}
+
+/** `rig`: the yardstick, its twin and the relay. `levels` are ascending. */
+export async function measureGrowth(
+  rig: Rig,
+  levels: readonly number[],
+  effort: Effort,
+  onLevel: (connected: number) => void,
+): Promise<GrowthLevel[]> {
+  const relay = rig.contenders[2] as Contender;
+  const c1 = SCENARIOS[0] as Scenario;
+  const most = levels.at(-1) as number;
+  // Taken first, so that the pairs of each level are others.
+  const peers = await relay.idle(most);
+  const pairs = await relay.pairs(Math.max(2, Math.round(c1.pairs * effort.share)), c1.bytes);
+  const kept: Contender = { ...relay, pairs: async () => pairs, release: () => {} };
+  const contenders = rig.contenders.map((one) => (one === relay ? kept : one));
+  const results: GrowthLevel[] = [];
+  let connected = 0;
+  try {
+    for (const level of levels) {
+      onLevel(level);
+      await rig.generator.connectIdle(GROUP, peers.slice(connected, level));
+      connected = level;
+      const comparison = await measureForwarding({ ...rig, contenders }, c1, effort);
+      results.push({ connected, comparison, scrapeMs: await scrape(relay) });
+    }
+    return results;
+  } finally {
+    await rig.generator.close(GROUP);
+    relay.release();
+  }
+}
+
+async function scrape(relay: Contender): Promise<number> {
+  const before = cpuUs(relay.pid);
+  for (let i = 0; i < SCRAPES; i++) await (await fetch(relay.metricsUrl as string)).text();
+  return (cpuUs(relay.pid) - before) / SCRAPES / 1000;
+}

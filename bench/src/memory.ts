@@ -1,0 +1,86 @@
+/**
+ * What an idle connection costs in memory: the slope of a server's anonymous resident memory over
+ * waves of connections. One difference says little, as heaps grow in steps.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Contender } from "./contenders.ts";
+import type { Generator } from "./generator/client.ts";
+import { anonymousBytes } from "./usage.ts";
+
+const SETTLE_TIMES = 12;
+const SETTLED = 0.01;
+/** Below this share of explained variance the points lie on no line. */
+export const FIT_LEAST = 0.95;
+
+export interface Waves {
+  /** Connections in all. */
+  readonly idle: number;
+  readonly waves: number;
+  /** Between two looks at the memory. */
+  readonly settleMs: number;
+}
+
+export interface MemoryResult {
+  readonly name: string;
+  readonly points: readonly { readonly connections: number; readonly bytes: number }[];
+  /** Bytes a connection, by least squares. */
+  readonly slope: number;
+  readonly fit: number;
+}
+
+/** Holds `idle` connections, made in waves, and lets them go. */
+export async function measureMemory(
+  generator: Generator,
+  contender: Contender,
+  { idle, waves, settleMs }: Waves,
+): Promise<MemoryResult> {
+  const group = `waves of ${contender.name}`;
+  const points: { connections: number; bytes: number }[] = [];
+  try {
+    for (let wave = 1; wave <= waves; wave++) {
+      const count = Math.round(idle / waves);
+      await generator.connectIdle(group, await contender.idle(count));
+      points.push({ connections: wave * count, bytes: await settled(contender.pid, settleMs) });
+    }
+  } finally {
+    await generator.close(group);
+    contender.release();
+  }
+  return { name: contender.name, points, ...line(points) };
+}
+
+/** Whether the points lie on a line, so that its slope means something. */
+export function isLine({ fit }: MemoryResult): boolean {
+  return fit >= FIT_LEAST;
+}
+
+/** The memory once it stands still, or after SETTLE_TIMES looks. */
+async function settled(pid: number, settleMs: number): Promise<number> {
+  let last = anonymousBytes(pid);
+  for (let i = 0; i < SETTLE_TIMES; i++) {
+    await delay(settleMs);
+    const bytes = anonymousBytes(pid);
+    if (Math.abs(bytes / last - 1) < SETTLED) return bytes;
+    last = bytes;
+  }
+  return last;
+}
+
+/** Least squares; `fit` is R squared. */
+export function line(points: readonly { readonly connections: number; readonly bytes: number }[]): {
+  slope: number;
+  fit: number;
+} {
+  const mean = (values: number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
+  const x = mean(points.map(({ connections }) => connections));
+  const y = mean(points.map(({ bytes }) => bytes));
+  let xx = 0;
+  let xy = 0;
+  let yy = 0;
+  for (const { connections, bytes } of points) {
+    xx += (connections - x) ** 2;
+    xy += (connections - x) * (bytes - y);
+    yy += (bytes - y) ** 2;
+  }
+  return { slope: xy / xx, fit: yy === 0 ? 0 : xy ** 2 / (xx * yy) };
+}

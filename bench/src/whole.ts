@@ -1,0 +1,36 @@
+/** A whole run and what is told of it: the table, the JSON document and the page. */
+import { machine } from "@blindrelay/simulator/testing";
+import { renderPage } from "./page.ts";
+import { type Report, renderText, type Section } from "./report.ts";
+import { SECTION_IDS } from "./sections.ts";
+import { measureSpeed, type Plan } from "./speed.ts";
+
+/**
+ * Not ok where a section is void, unless that was to be. `args`: as typed, for the page. Rejects
+ * when `signal` aborts.
+ */
+export async function benchSpeed(
+  plan: Plan,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<Report> {
+  const startedAt = new Date();
+  const { sections: measured, skipped, versions } = await measureSpeed(plan, signal);
+  const place = ({ id }: Section): number => SECTION_IDS.indexOf(id);
+  const sections = (plan.quick ? measured.map(tooShort) : measured).toSorted(
+    (a, b) => place(a) - place(b),
+  );
+  const ok = plan.quick || sections.every(({ voids }) => voids.length === 0);
+  const facts = { startedAt, machine: machine(), versions };
+  const command = ["npm run bench --", ...args].join(" ");
+  return {
+    ok,
+    text: renderText(sections, skipped),
+    json: { ok, ...facts, quick: plan.quick, cycles: plan.cycles, skipped, sections },
+    html: renderPage(sections, { ...facts, command }),
+  };
+}
+
+function tooShort(section: Section): Section {
+  return { ...section, voids: ["a quick run is too short for figures", ...section.voids] };
+}

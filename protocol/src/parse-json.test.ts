@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseJson } from "./parse-json.ts";
+
+test.each([
+  ["", 1, 1],
+  ["  ", 1, 3],
+  ["{percent: 40}", 1, 2],
+  ['{"a": }', 1, 7],
+  ['{"a" 1}', 1, 6],
+  ['{"a": 1,\n "b": tru}', 2, 7],
+  ['{\n  "a": 1,\n}', 3, 1],
+  ["[1,", 1, 4],
+  ["[1,]", 1, 4],
+  ["[1 2]", 1, 4],
+  ["[1}", 1, 3],
+  ['{"a": 1]', 1, 8],
+  ['{"a": 1} x', 1, 10],
+  ['{"a": "open', 1, 7],
+  ["{'a': 1}", 1, 2],
+  ['["a\\x"]', 1, 2],
+  ["01", 1, 1],
+  ["[1.]", 1, 2],
+  ["]", 1, 1],
+])("%j is invalid at line %i, column %i", (text, line, column) => {
+  expect(() => parseJson(text)).toThrow(`invalid JSON (line ${line}, column ${column})`);
+});
+
+test("what JSON.parse takes is read, and what it refuses has a place within the text", () => {
+  const broken = fc.tuple(fc.json(), fc.nat(), fc.nat(3), fc.string({ maxLength: 2 }));
+  fc.assert(
+    fc.property(broken, ([json, at, gone, put]) => {
+      const from = at % (json.length + 1);
+      const text = json.slice(0, from) + put + json.slice(from + gone);
+      let wanted: unknown;
+      try {
+        wanted = JSON.parse(text);
+      } catch {
+        const place = /^invalid JSON \(line (\d+), column (\d+)\)$/;
+        let message = "";
+        try {
+          parseJson(text);
+        } catch (error) {
+          ({ message } = error as Error);
+        }
+        const [, line, column] = place.exec(message) ?? [];
+        const lines = text.split("\n");
+        expect(Number(line)).toBeLessThanOrEqual(lines.length);
+        expect(Number(column)).toBeLessThanOrEqual((lines[Number(line) - 1] ?? "").length + 1);
+        return;
+      }
+      expect(parseJson(text)).toEqual(wanted);
+    }),
+  );
+});
+
+test("a long text is no deep stack", () => {
+  expect(() => parseJson("[".repeat(1e6))).toThrow("(line 1, column 1000001)");
+});

@@ -1,0 +1,296 @@
+/**
+ * Relays that share PostgreSQL and NATS: whoever reaches one of them finds everybody, and is told
+ * what a relay that is alone would tell.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
+import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
+
+const packet = (sid: string, seq = 0) => ({ v: "1", sid, seq, p: "x" });
+const envelope = (agentId: string, payload: object | string, more: object = {}) => ({
+  type: "relay",
+  agent_id: agentId,
+  payload: typeof payload === "string" ? payload : JSON.stringify(payload),
+  ...more,
+});
+
+describe.skipIf(noCluster)("two nodes", () => {
+  let cluster: TestCluster;
+  let a: Node;
+  let b: Node;
+  let account: string;
+  beforeAll(async () => {
+    cluster = await startCluster(2);
+    [a, b] = cluster.nodes as [Node, Node];
+    account = cluster.account;
+  });
+  afterAll(() => cluster?.end());
+
+  const newAgent = async (name = "pump") =>
+    (await a.api("POST", "/agents", account, { name })).body;
+
+  test("a client calls an agent of the other node: envelope, bare packets, both ways", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const client = await b.client({ api_token: account });
+    const opening = envelope(agent.agent_id, packet("C"), { request_id: "r" });
+    client.send(opening);
+    expect(await device.next()).toEqual(opening);
+    device.send(packet("C.A"));
+    expect(await client.next()).toEqual(packet("C.A"));
+    client.send(packet("C.A", 1));
+    expect(await device.next()).toEqual(packet("C.A", 1));
+    device.send(envelope(agent.agent_id, packet("C.A", 1)));
+    expect(await client.next()).toEqual(envelope(agent.agent_id, packet("C.A", 1)));
+    client.socket.close();
+    device.socket.close();
+  });
+
+  test("an envelope without a packet is answered by its request_id", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const client = await b.client({ api_token: account });
+    client.send(envelope(agent.agent_id, "hello", { request_id: "ask-1" }));
+    expect((await device.next()).payload).toBe("hello");
+    const other = await a.client({ api_token: account });
+    other.send(envelope(agent.agent_id, "mine", { request_id: "ask-1" }));
+    expect(await other.next()).toMatchObject({ code: "REQUEST_ID_IN_USE", request_id: "ask-1" });
+    device.send({ type: "relay", payload: "there", request_id: "ask-1" });
+    expect(await client.next()).toMatchObject({ payload: "there", agent_id: agent.agent_id });
+  });
+
+  test("errors are those of a relay that is alone", async () => {
+    const agent = await newAgent();
+    const client = await b.client({ api_token: account });
+    client.send(envelope(agent.agent_id, packet("OFF"), { request_id: "r1" }));
+    const offline = { code: "AGENT_OFFLINE", sid: "OFF", request_id: "r1" };
+    expect(await client.next()).toMatchObject(offline);
+    client.send(envelope("no-such-agent", packet("NO")));
+    expect(await client.next()).toMatchObject({ code: "AGENT_NOT_FOUND", sid: "NO" });
+    client.send(packet("UNBOUND"));
+    expect(await client.next()).toMatchObject({ code: "UNKNOWN_SESSION", sid: "UNBOUND" });
+
+    const device = await a.agent(agent);
+    expect(await client.next()).toMatchObject({ type: "agent_status", online: true });
+    const local = await a.client({ api_token: account });
+    local.send(envelope(agent.agent_id, packet("TAKEN")));
+    await device.next();
+    client.send(envelope(agent.agent_id, packet("TAKEN")));
+    expect(await client.next()).toMatchObject({ code: "SID_IN_USE", sid: "TAKEN" });
+    device.send(packet("NOBODY.A", 1));
+    expect(await device.next()).toMatchObject({ code: "UNKNOWN_SESSION", sid: "NOBODY.A" });
+  });
+
+  test("a guest that leaves takes its bindings along", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const client = await b.client({ api_token: account });
+    client.send(envelope(agent.agent_id, packet("GONE")));
+    await device.next();
+    client.socket.close();
+    const codes = () => {
+      device.send(packet("GONE.A", 1));
+      return device.waiting().map(({ code }) => code);
+    };
+    await expect.poll(codes).toContain("UNKNOWN_SESSION");
+  });
+
+  test("an agent that comes to another node ends its link on the first and is reached there", async () => {
+    const agent = await newAgent();
+    const first = await a.agent(agent);
+    const client = await b.client({ api_token: account });
+    client.send(envelope(agent.agent_id, packet("MOVE")));
+    await first.next();
+    const second = await b.agent(agent);
+    expect(second.answer.status).toBe("authenticated");
+    expect(await first.next()).toMatchObject({ code: "REPLACED" });
+    expect(await first.next()).toEqual({ closed: 1008 });
+    client.send(packet("MOVE", 1));
+    expect(await second.next()).toEqual(packet("MOVE", 1));
+    second.send(packet("MOVE.A", 1));
+    expect(await client.next()).toEqual(packet("MOVE.A", 1));
+    // And back: it is another node's again.
+    const third = await a.agent(agent);
+    expect(await second.next()).toMatchObject({ code: "REPLACED" });
+    client.send(packet("MOVE", 2));
+    expect(await third.next()).toEqual(packet("MOVE", 2));
+    expect(a.server.hub.isOnline(agent.agent_id)).toBe(true);
+    expect(b.server.hub.isOnline(agent.agent_id)).toBe(false);
+  });
+
+  test("a token rotated on one node ends the link on the other, which lets the new one in", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const { body } = await b.api("POST", `/agents/${agent.agent_id}/rotate-token`, account);
+    expect(await device.next()).toMatchObject({ code: "REVOKED" });
+    expect(await device.next()).toEqual({ closed: 1008 });
+    const again = await a.agent({ ...agent, api_token: body.api_token });
+    expect(again.answer.status).toBe("authenticated");
+    await sleep(1200); // the log of the store, which has it too, does not end the new link
+    expect(again.waiting()).toEqual([]);
+    await a.api("DELETE", `/agents/${agent.agent_id}`, account);
+    expect(await again.next()).toMatchObject({ code: "REVOKED" });
+  });
+
+  test("presence: clients of both nodes are notified once of an agent that connects, moves and disconnects", async () => {
+    const agent = await newAgent();
+    const watchers = [
+      await a.client({ api_token: account }),
+      await b.client({ api_token: account }),
+    ];
+    const heard = async () => {
+      await sleep(100);
+      return watchers.map((watcher) =>
+        watcher
+          .waiting()
+          .filter(({ type, agent_id }) => type === "agent_status" && agent_id === agent.agent_id)
+          .map(({ online }) => online),
+      );
+    };
+    const first = await a.agent(agent);
+    expect(await heard()).toEqual([[true], [true]]);
+    const online = async (node: Node) =>
+      (await node.api("GET", `/agents/${agent.agent_id}`, account)).body.online;
+    await expect.poll(() => online(b), { timeout: 5000 }).toBe(true);
+    const newcomer = await b.client({ api_token: account, presence: true });
+    const status = { type: "agent_status", agent_id: agent.agent_id, online: true };
+    await expect.poll(() => newcomer.waiting()).toContainEqual(expect.objectContaining(status));
+    const second = await b.agent(agent);
+    const third = await a.agent(agent);
+    expect(await heard()).toEqual([[], []]);
+    third.socket.close();
+    expect(await heard()).toEqual([[false], [false]]);
+    await expect.poll(() => online(b), { timeout: 5000 }).toBe(false);
+    for (const { socket } of [...watchers, newcomer, first, second]) socket.close();
+  });
+
+  test("the first client on a node that asks for presence gets all agents", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const third = await cluster.add();
+    const client = await third.client({ api_token: account, presence: true });
+    const status = { agent_id: agent.agent_id, online: true };
+    await expect.poll(() => client.waiting()).toContainEqual(expect.objectContaining(status));
+    const stats = async () => (await third.api("GET", "/admin/stats", account)).body;
+    // The figures of nodes are some seconds old.
+    await expect
+      .poll(async () => (await stats()).agents.online, { timeout: 10_000 })
+      .toBeGreaterThan(0);
+    device.socket.close();
+    client.socket.close();
+  });
+
+  test("events reach their client before it sends to the agent's new node", async () => {
+    const agent = await newAgent();
+    const first = await a.agent(agent);
+    const client = await b.client({ api_token: account });
+    const local = await a.client({ api_token: account });
+    client.send(envelope(agent.agent_id, packet("FAR")));
+    await first.next();
+    local.send(envelope(agent.agent_id, packet("NEAR")));
+    await first.next();
+    const third = cluster.nodes[2] ?? (await cluster.add());
+    const moved = await third.agent(agent);
+    const events = async () => {
+      moved.send(packet("FAR.A", 1));
+      moved.send(packet("NEAR.A", 1));
+      await sleep(20);
+      const sids = ({ sid }: { sid?: string }) => sid;
+      return [client.waiting().map(sids), local.waiting().map(sids)];
+    };
+    await expect
+      .poll(events)
+      .toEqual([expect.arrayContaining(["FAR.A"]), expect.arrayContaining(["NEAR.A"])]);
+    first.socket.close();
+  });
+
+  test("one session token on three nodes at once passes exactly 10,000 requests", async () => {
+    const agent = await newAgent();
+    const device = await a.agent(agent);
+    const third = cluster.nodes[2] ?? (await cluster.add());
+    const { session_token } = (await a.api("POST", "/auth/session", account)).body;
+    const used = 9_000; // the last thousand is where nodes could take too many, or leave some
+    await cluster.sql("update sessions set requests_used = $1 where kind = 'client'", [used]);
+    const clients = await Promise.all([a, b, third].map((node) => node.client({ session_token })));
+    let passed = 0;
+    device.socket.on("message", () => {
+      passed += 1;
+    });
+    const ended = clients.map(async (client) => {
+      for (;;) {
+        const message = await client.next();
+        if (message.closed !== undefined) return message.closed;
+      }
+    });
+    for (const [at, client] of clients.entries()) {
+      for (let i = 0; i < 500; i += 1) {
+        client.send(envelope(agent.agent_id, "x", { request_id: `${at}-${i}` }));
+      }
+    }
+    expect(await Promise.all(ended)).toEqual([1008, 1008, 1008]);
+    await expect.poll(() => used + passed).toBe(10_000);
+    const again = await b.client({ session_token });
+    expect(again.answer).toMatchObject({ code: "LIMIT_EXCEEDED" });
+    device.socket.close();
+  });
+
+  test("failures of one address count on both nodes together", async () => {
+    const wrong = { api_token: "acct_wrong" };
+    const tries = [a, b, a, b, a].map(
+      (node) => async () => (await node.client(wrong, "192.0.2.7")).answer,
+    );
+    const answers = [];
+    for (const attempt of tries) {
+      answers.push(await attempt());
+      await sleep(50);
+    }
+    expect(answers.map(({ retry_after }) => retry_after)).toEqual([0, 0, 0, 0, 600]);
+    const refused = await b.client({ api_token: account }, "192.0.2.7");
+    expect(refused.answer).toMatchObject({ code: "LOCKED_OUT" });
+  });
+});
+
+describe.skipIf(noCluster || noNatsServer)("with NATS away", () => {
+  test("links and local routing continue, remote calls fail at once, revocations come from the store, and all recovers", async () => {
+    const nats = await ownNatsServer();
+    const cluster = await startCluster(2, { bus: nats.url });
+    try {
+      const [a, b] = cluster.nodes as [Node, Node];
+      const { account } = cluster;
+      const make = async () => (await a.api("POST", "/agents", account, { name: "p" })).body;
+      const [pump, lamp] = [await make(), await make()];
+      const [device, other] = [await a.agent(pump), await a.agent(lamp)];
+      const far = await b.client({ api_token: account });
+      const near = await a.client({ api_token: account });
+      const call = (sid: string) => envelope(pump.agent_id, packet(sid));
+      far.send(call("one"));
+      expect(await device.next()).toEqual(call("one"));
+
+      await nats.stop();
+      await sleep(200);
+      near.send(call("two"));
+      expect(await device.next()).toEqual(call("two"));
+      far.send(packet("one", 1));
+      expect(await far.next()).toMatchObject({ code: "UNAVAILABLE", sid: "one" });
+      await b.api("POST", `/agents/${lamp.agent_id}/rotate-token`, account);
+      expect(await other.next()).toMatchObject({ code: "REVOKED" });
+
+      // One agent on both nodes, which cannot know of each other.
+      const twin = await b.agent(pump);
+      expect(twin.answer.status).toBe("authenticated");
+      await nats.start();
+      expect(await device.next()).toMatchObject({ code: "REPLACED" });
+      near.send(call("two"));
+      expect(await twin.next()).toEqual(call("two"));
+      expect(twin.waiting()).toEqual([]);
+    } finally {
+      await cluster.end();
+      await nats.stop();
+    }
+  });
+});
+
+test("a bus without a store that nodes can share is refused", async () => {
+  await expect(startCluster(1, { store: "sqlite" })).rejects.toThrow(/--bus .*--store postgres/);
+});

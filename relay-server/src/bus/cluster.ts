@@ -1,0 +1,649 @@
+/**
+ * One node's part in a cluster: the hub's BusPort over subjects (docs/operations.md, "Subjects").
+ * Events and a time in, messages out; the engine behind the transport carries and decides nothing.
+ *
+ * | subject        | who listens                    | what is said                             |
+ * |----------------|--------------------------------|------------------------------------------|
+ * | `a.<agent_id>` | the node with the agent's link | msg, bind, claim, holds                  |
+ * | `u.<user>`     | nodes with clients of the user | here, gone                               |
+ * | `all`          | every node                     | hello, bye, who, notice, failed, known   |
+ * | `n.<node>.*`   | that node                      | ans, say, fwd, guest, left, refuse, who, |
+ * |                |                                | here, claimed, older, "nobody listens"   |
+ */
+import type { ErrorCode } from "@blindrelay/protocol";
+import type { Subject } from "@blindrelay/protocol/wire";
+import type { NoticeBoard } from "../control/notice-board.ts";
+import type { UsernameLockout } from "../control/username-lockout.ts";
+import {
+  type Bus,
+  type Claim,
+  type Dispatch,
+  FREE,
+  type Origin,
+  type Sighted,
+} from "../core/bus.ts";
+import type { Hub, HubStats } from "../core/hub.ts";
+import type { Frame } from "../core/link.ts";
+import type { Lockout } from "../core/lockout.ts";
+import type { Notice } from "../store/notices.ts";
+import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
+import type { Delivery, Transport } from "./transport.ts";
+
+/** A node that has not answered a claim by then counts as gone; it learns of it when it resumes. */
+const CLAIM_TIMEOUT_MS = 300;
+/** What may wait for the engine before messages are refused: some hundred of the longest. */
+const MAX_BACKLOG_BYTES = 16_777_216;
+/** How long a node passes on what still reaches it for an agent that has moved, at most. */
+const FORWARD_MS = 2000;
+
+/** A node that was silent for this long counts as gone; each sends `hello` every second. */
+const LOST_MS = 5000;
+/** Long enough to read what lies in sockets, also on a machine that is busy. */
+const YIELD_MS = 25;
+/** Messages that wait for earlier ones, of one agent. */
+const MAX_EARLY = 256;
+/** Agents of one user in one message: some 50 KB. */
+const SIGHTED_TOGETHER = 500;
+/** Nodes that are remembered at once. */
+const MAX_NODES = 1024;
+
+export interface ClusterParts {
+  readonly transport: Transport;
+  /** This process, and no other before or after it; `[A-Za-z0-9_-]`. */
+  readonly node: string;
+  /** Of all subjects. */
+  readonly prefix: string;
+  readonly nowMs: () => number;
+  readonly log: { error(fields: object, message: string): void };
+  /** Calls once after `ms`, unless the returned function is called before. */
+  readonly after: (ms: number, fn: () => void) => () => void;
+}
+
+interface Holding {
+  /** Of the login that holds the agent, here or (`movedTo`) there. */
+  loginNumber: number;
+  userId: string;
+  /** The node that the agent has moved to; what still comes is passed on. */
+  movedTo: string | null;
+  /** What came here while the node before may still pass on what came to it; null: nothing does. */
+  early: BusMessage[] | null;
+  unsubscribe: () => void;
+}
+
+/** A `Sighted` in the body of `here`; `epoch` is the bus's name of the login number. */
+interface SightedOnBus {
+  readonly agentId: string;
+  readonly epoch: number;
+  readonly onlineForMs: number;
+}
+
+/** What a node says of itself; statistics are over all of them. */
+export interface NodeFigures {
+  readonly agentsOnline: number;
+  readonly connections: HubStats["connections"];
+}
+
+interface OtherNode {
+  heardMs: number;
+  figures: NodeFigures;
+  /** It was asked for its agents since either of the two was last away. */
+  isGreeted: boolean;
+}
+
+/** What all nodes keep alike. */
+export interface Shared {
+  readonly board: Pick<NoticeBoard, "take">;
+  readonly lockout: Lockout;
+  readonly names: UsernameLockout;
+}
+
+interface PendingClaim {
+  readonly agentId: string;
+  readonly answer: (claim: Claim) => void;
+  readonly cancel: () => void;
+}
+
+export class Cluster implements Bus {
+  readonly #parts: ClusterParts;
+  readonly #holdings = new Map<string, Holding>();
+  readonly #claims = new Map<string, PendingClaim>();
+  /** The agent that another node has just yielded, until it has its place here. */
+  readonly #yielded = new Set<string>();
+  readonly #nodes = new Map<string, OtherNode>();
+  /** Of users with clients here, how their subject is left. */
+  readonly #users = new Map<string, () => void>();
+  #hub: Hub | null = null;
+  #lastClaim = 0;
+
+  constructor(parts: ClusterParts) {
+    this.#parts = parts;
+  }
+
+  /** From now on what arrives reaches the hub and what all nodes keep alike. */
+  attach(hub: Hub, shared: Shared): void {
+    const { transport, node, prefix } = this.#parts;
+    this.#hub = hub;
+    this.#listen(`${prefix}.n.${node}.*`, (delivery) => this.#toNode(hub, delivery));
+    this.#listen(`${prefix}.all`, (delivery) => this.#toAll(shared, delivery));
+    transport.onUp(() => this.#guard(() => this.#returned()));
+    shared.lockout.onFailure = (address) => this.#tellAll("failed", { address });
+    shared.names.onFailure = (name) => this.#tellAll("failed", { name });
+    shared.names.onKnown = (pair) => this.#tellAll("known", { pair });
+    this.#sayHello(hub);
+  }
+
+  /** Once a second. */
+  tick(): void {
+    this.#guard(() => this.#tick());
+  }
+
+  #tick(): void {
+    const { transport, nowMs } = this.#parts;
+    if (!transport.isUp || this.#hub === null) return;
+    this.#sayHello(this.#hub);
+    for (const [node, { heardMs }] of this.#nodes) {
+      if (nowMs() - heardMs > LOST_MS) this.#lose(node);
+    }
+  }
+
+  /** What the other nodes have said of themselves. */
+  figures(): NodeFigures[] {
+    return [...this.#nodes.values()].map(({ figures }) => figures);
+  }
+
+  /** `isBack`: this node was away, and the others may not have noticed. */
+  #sayHello(hub: Hub, isBack = false): void {
+    const { agentsOnline, connections } = hub.stats();
+    this.#tellAll("hello", { agentsOnline, connections, isBack });
+  }
+
+  /** This node ends. */
+  leaveAll(): void {
+    this.#tellAll("bye", {});
+  }
+
+  /** Notices of this node, for the others; the store has them too. */
+  post(notices: readonly Notice[]): void {
+    for (const notice of notices) this.#tellAll("notice", notice);
+  }
+
+  // ---- what the hub asks
+
+  deliver(
+    agentId: string,
+    from: Omit<Origin, "node">,
+    ticket: number,
+    frame: Uint8Array,
+  ): Dispatch {
+    const { transport, node, prefix } = this.#parts;
+    if (!transport.isUp || !this.hasRoom()) return "unavailable";
+    const { connection, userId, sessionHash } = from;
+    const words = ["msg", node, connection, userId, sessionHash];
+    transport.publish(
+      `${prefix}.a.${agentId}`,
+      encodeBusMessage(words, frame),
+      `${prefix}.n.${node}.${ticket}`,
+    );
+    return "sent";
+  }
+
+  answer(to: Origin, frame: Frame): void {
+    const { node } = this.#parts;
+    const kind = typeof frame === "string" ? "say" : "ans";
+    this.#tell(to.node, [kind, node, to.connection], frame);
+  }
+
+  hasRoom(): boolean {
+    const { transport } = this.#parts;
+    return transport.isUp && transport.backlogBytes <= MAX_BACKLOG_BYTES;
+  }
+
+  refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void {
+    const { sid, requestId } = subject;
+    this.#tell(node, ["refuse", agentId, code], JSON.stringify({ sid, requestId }));
+  }
+
+  welcome(guest: Origin): void {
+    this.#tell(guest.node, ["guest", this.#parts.node, guest.connection]);
+  }
+
+  leave(connection: number, nodes: Iterable<string>): void {
+    for (const node of nodes) this.#tell(node, ["left", this.#parts.node, connection]);
+  }
+
+  bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void {
+    const { connection, userId, sessionHash } = from;
+    const words = ["bind", this.#parts.node, connection, userId, sessionHash];
+    this.#publish(`a.${agentId}`, words, JSON.stringify(firsts));
+  }
+
+  agentCame(userId: string, agent: Sighted, isNews: boolean): void {
+    const { agentId, loginNumber } = agent;
+    const holding = this.#holdings.get(agentId);
+    if (holding === undefined) {
+      const subject = `${this.#parts.prefix}.a.${agentId}`;
+      const unsubscribe = this.#listen(subject, (delivery) => this.#toAgent(agentId, delivery));
+      this.#holdings.set(agentId, { loginNumber, userId, movedTo: null, early: null, unsubscribe });
+    } else {
+      Object.assign(holding, { loginNumber, userId, movedTo: null });
+    }
+    if (this.#yielded.delete(agentId)) this.#awaitPassed(agentId);
+    this.#sayHolding(agentId, loginNumber);
+    this.#sayHere(`u.${userId}`, userId, [agent], isNews);
+  }
+
+  agentWent(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
+    const { node } = this.#parts;
+    this.#publish(`u.${userId}`, ["gone", node, userId, agentId, loginNumber, Number(moving)]);
+    if (moving) return; // what still comes is passed on, until `holds`
+    const holding = this.#holdings.get(agentId);
+    if (holding === undefined || holding.movedTo !== null) return;
+    if (holding.loginNumber > loginNumber) return;
+    this.#letGo(agentId, holding);
+  }
+
+  clientsCame(userId: string): void {
+    const subject = `${this.#parts.prefix}.u.${userId}`;
+    const unsubscribe = this.#listen(subject, (delivery) => this.#toUser(delivery));
+    this.#users.set(userId, unsubscribe);
+    this.#tellAll("who", { userId });
+  }
+
+  clientsWent(userId: string): void {
+    this.#users.get(userId)?.();
+    this.#users.delete(userId);
+  }
+
+  /** Whether a node was heard of lately. */
+  isLive(node: string): boolean {
+    return this.#nodes.has(node);
+  }
+
+  /** No responders: free. An agent that is here already needs no claim. */
+  claim(agentId: string, loginNumber: number, answer: (claim: Claim) => void): void {
+    const { transport, prefix, node } = this.#parts;
+    const holding = this.#holdings.get(agentId);
+    if (!transport.isUp || (holding !== undefined && holding.movedTo === null)) {
+      answer(FREE);
+      return;
+    }
+    // What still comes for an agent that went from here is no longer passed on: it returns.
+    if (holding !== undefined) this.#letGo(agentId, holding);
+    this.#lastClaim += 1;
+    const id = `c${this.#lastClaim}`;
+    const cancel = this.#after(CLAIM_TIMEOUT_MS, () => this.#claimed(id, FREE));
+    this.#claims.set(id, { agentId, answer, cancel });
+    transport.publish(
+      `${prefix}.a.${agentId}`,
+      encodeBusMessage(["claim", node, loginNumber]),
+      `${prefix}.n.${node}.${id}`,
+    );
+  }
+
+  // ---- what arrives
+
+  #toAgent(agentId: string, { payload, replyTo }: Delivery): void {
+    const hub = this.#hub;
+    const holding = this.#holdings.get(agentId);
+    const message = decodeBusMessage(payload);
+    if (hub === null || holding === undefined || message === null) return;
+    const [kind, node = ""] = message.words;
+    if (node === this.#parts.node && kind !== "msg") return;
+    if (kind === "msg") this.#message(hub, agentId, holding, message.words, message.body);
+    else if (kind === "bind") {
+      if (holding.movedTo !== null) return;
+      hub.guests.bind(originOf(message.words.slice(1)), agentId, JSON.parse(textOf(message.body)));
+    } else if (kind === "claim") this.#claimOf(hub, agentId, holding, message.words, replyTo);
+    else if (kind === "holds") this.#heldBy(hub, agentId, holding, node, Number(message.words[2]));
+  }
+
+  #message(
+    hub: Hub,
+    agentId: string,
+    holding: Holding,
+    words: readonly string[],
+    body: Uint8Array,
+  ): void {
+    if (holding.movedTo !== null) {
+      this.#tell(holding.movedTo, ["fwd", agentId, ...words.slice(1)], body);
+      return;
+    }
+    if (holding.early !== null && holding.early.length < MAX_EARLY) {
+      holding.early.push({ words, body: body.slice() });
+      return;
+    }
+    receive(hub, agentId, words.slice(1), body, this.#parts.nowMs());
+  }
+
+  /** What was sent to the agent earlier must not come later: sessions take their order for good. */
+  #awaitPassed(agentId: string): void {
+    const holding = this.#holdings.get(agentId);
+    if (holding === undefined) return;
+    holding.early = [];
+    this.#after(CLAIM_TIMEOUT_MS, () => this.#passed(holding, agentId));
+  }
+
+  #passed(holding: Holding, agentId: string): void {
+    const { early } = holding;
+    holding.early = null;
+    if (early === null || this.#hub === null) return;
+    for (const { words, body } of early) {
+      this.#message(this.#hub, agentId, holding, words, body);
+    }
+  }
+
+  #claimOf(
+    hub: Hub,
+    agentId: string,
+    holding: Holding,
+    words: readonly string[],
+    replyTo: string | null,
+  ): void {
+    const [, node = "", number] = words;
+    const yieldNow = () => this.#yield(hub, agentId, holding, node, Number(number), replyTo);
+    // What the agent said on its old link before it said hello on the new one is read first.
+    if (hub.isOnline(agentId)) this.#after(YIELD_MS, yieldNow);
+    else yieldNow();
+  }
+
+  #yield(
+    hub: Hub,
+    agentId: string,
+    holding: Holding,
+    node: string,
+    loginNumber: number,
+    replyTo: string | null,
+  ): void {
+    const { nowMs, transport } = this.#parts;
+    const claim = hub.claimAgent(agentId, node, loginNumber, nowMs());
+    if (claim.kind === "yielded" || claim.kind === "free") {
+      Object.assign(holding, { loginNumber, movedTo: node });
+      this.#after(FORWARD_MS, () => this.#stopForwarding(agentId, holding));
+    }
+    if (replyTo !== null) {
+      transport.publish(replyTo, encodeBusMessage(["claimed"], JSON.stringify(claim)));
+    }
+  }
+
+  /** Another node says that it holds an agent that is, or was, here. */
+  #heldBy(hub: Hub, agentId: string, holding: Holding, node: string, loginNumber: number): void {
+    if (holding.movedTo !== null) {
+      // Whatever was passed on is there before this.
+      this.#tell(holding.movedTo, ["passed", agentId]);
+      this.#stopForwarding(agentId, holding);
+    } else if (loginNumber > holding.loginNumber) {
+      hub.yieldAgent(agentId, node, loginNumber, this.#parts.nowMs());
+      this.#letGo(agentId, holding);
+    } else {
+      // It slept, or was cut off, while this one came.
+      this.#tell(node, ["older", agentId, holding.loginNumber]);
+    }
+  }
+
+  #toNode(hub: Hub, delivery: Delivery): void {
+    const { prefix, node, nowMs } = this.#parts;
+    const token = delivery.subject.slice(`${prefix}.n.${node}.`.length);
+    if (delivery.nobody) {
+      if (token.startsWith("c")) this.#claimed(token, FREE);
+      else hub.departures.nobody(Number(token), nowMs());
+      return;
+    }
+    const message = decodeBusMessage(delivery.payload);
+    if (message === null) return;
+    const { words, body } = message;
+    const [kind = "", from = "", third = ""] = words;
+    switch (kind) {
+      case "ans":
+      case "say":
+        if (
+          !hub.departures.arrive(Number(third), from, kind === "say", textOf(body), body, nowMs())
+        ) {
+          this.leave(Number(third), [from]);
+        }
+        break;
+      case "fwd":
+        receive(hub, from, words.slice(2), body, nowMs());
+        break;
+      case "passed": {
+        const holding = this.#holdings.get(from);
+        if (holding !== undefined) this.#passed(holding, from);
+        break;
+      }
+      case "guest":
+        if (!hub.departures.welcomed(Number(third), from)) this.leave(Number(third), [from]);
+        break;
+      case "left":
+        hub.guests.left(from, Number(third), nowMs());
+        break;
+      case "refuse": {
+        const subject = JSON.parse(textOf(body)) as Subject;
+        hub.guests.refused(from, third as ErrorCode, subject, nowMs());
+        break;
+      }
+      case "here":
+        this.#sighted(hub, words, body);
+        break;
+      case "who":
+        this.#answerWho(from, third, true);
+        break;
+      case "claimed":
+        this.#claimed(token, claimIn(body));
+        break;
+      case "older": {
+        const holding = this.#holdings.get(from);
+        if (
+          holding !== undefined &&
+          holding.movedTo === null &&
+          Number(third) > holding.loginNumber
+        ) {
+          hub.yieldAgent(from, "", Number(third), nowMs());
+          this.#letGo(from, holding);
+        }
+        break;
+      }
+    }
+  }
+
+  #toUser({ payload }: Delivery): void {
+    const hub = this.#hub;
+    const message = decodeBusMessage(payload);
+    if (hub === null || message === null) return;
+    const [kind, node = "", userId = "", agentId = "", loginNumber, moving] = message.words;
+    if (node === this.#parts.node) return;
+    if (kind === "here") this.#sighted(hub, message.words, message.body);
+    else if (kind === "gone") {
+      const nowMs = this.#parts.nowMs();
+      hub.remoteAgents.gone(userId, agentId, Number(loginNumber), moving === "1", nowMs);
+    }
+  }
+
+  #sighted(hub: Hub, words: readonly string[], body: Uint8Array): void {
+    const [, node = "", userId = "", isNews] = words;
+    const agents = (JSON.parse(textOf(body)) as SightedOnBus[]).map(
+      ({ agentId, epoch, onlineForMs }) => ({ agentId, loginNumber: epoch, onlineForMs }),
+    );
+    hub.remoteAgents.here(userId, node, agents, isNews === "1", this.#parts.nowMs());
+  }
+
+  #toAll(shared: Shared, { payload }: Delivery): void {
+    const message = decodeBusMessage(payload);
+    if (message === null) return;
+    const [kind = "", node = ""] = message.words;
+    const { nowMs } = this.#parts;
+    if (node === this.#parts.node) return;
+    const said = JSON.parse(textOf(message.body));
+    switch (kind) {
+      case "hello":
+        this.#greeted(node, said as NodeFigures, said.isBack === true);
+        break;
+      case "bye":
+        this.#nodes.delete(node);
+        this.#hub?.guests.nodeLost(node, nowMs());
+        this.#hub?.remoteAgents.nodeLeft(node, nowMs());
+        break;
+      case "notice":
+        shared.board.take(said as Notice);
+        break;
+      case "failed":
+        if (typeof said.address === "string") shared.lockout.failElsewhere(said.address, nowMs());
+        else if (typeof said.name === "string") shared.names.failElsewhere(said.name, nowMs());
+        break;
+      case "who":
+        this.#answerWho(node, said.userId, false);
+        break;
+      case "known":
+        shared.names.succeedElsewhere(said.pair);
+        break;
+    }
+  }
+
+  /**
+   * The first hello since this node or that one was away: what either said meanwhile is lost. It
+   * can hear this node now, so it is asked for its agents; those that it no longer names are gone.
+   */
+  #greeted(node: string, figures: NodeFigures, isBack: boolean): void {
+    const { nowMs } = this.#parts;
+    const known = this.#nodes.get(node);
+    if (known === undefined && this.#nodes.size >= MAX_NODES) return;
+    this.#nodes.set(node, { heardMs: nowMs(), figures, isGreeted: true });
+    if (known?.isGreeted === true && !isBack) return;
+    this.#hub?.remoteAgents.nodeLeft(node, nowMs());
+    for (const userId of this.#users.keys()) this.#tell(node, ["who", this.#parts.node, userId]);
+  }
+
+  #answerWho(node: string, userId: string, isNews: boolean): void {
+    const agents = this.#hub?.agentsOf(userId, this.#parts.nowMs()) ?? [];
+    for (let at = 0; at < agents.length; at += SIGHTED_TOGETHER) {
+      this.#sayHere(`n.${node}.0`, userId, agents.slice(at, at + SIGHTED_TOGETHER), isNews);
+    }
+  }
+
+  #lose(node: string): void {
+    const nowMs = this.#parts.nowMs();
+    this.#nodes.delete(node);
+    this.#hub?.guests.nodeLost(node, nowMs);
+    this.#hub?.remoteAgents.nodeLost(node, nowMs);
+  }
+
+  /** The engine is back: the others may have been heard all the time, but not here. */
+  #returned(): void {
+    const nowMs = this.#parts.nowMs();
+    for (const node of this.#nodes.values())
+      Object.assign(node, { heardMs: nowMs, isGreeted: false });
+    this.#sayHoldings();
+    this.#hub?.remoteAgents.doubt(nowMs);
+    if (this.#hub !== null) this.#sayHello(this.#hub, true);
+  }
+
+  #claimed(id: string, claim: Claim): void {
+    const pending = this.#claims.get(id);
+    if (pending === undefined) return;
+    this.#claims.delete(id);
+    pending.cancel();
+    if (claim.kind === "yielded") this.#yielded.add(pending.agentId);
+    pending.answer(claim);
+    this.#yielded.delete(pending.agentId);
+  }
+
+  /** An invalid message from any sender is dropped and has no other effect. */
+  #listen(subject: string, take: (delivery: Delivery) => void): () => void {
+    const { transport, log } = this.#parts;
+    return transport.subscribe(subject, (delivery) => {
+      try {
+        take(delivery);
+      } catch (error) {
+        log.error({ err: error, subject }, "a message of the bus could not be handled");
+      }
+    });
+  }
+
+  /** A fault of one call must not end the process. */
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#parts.log.error({ err: error }, "the bus could not do what was due");
+    }
+  }
+
+  #after(ms: number, call: () => void): () => void {
+    return this.#parts.after(ms, () => this.#guard(call));
+  }
+
+  // ---- what is held here
+
+  #letGo(agentId: string, holding: Holding): void {
+    if (this.#holdings.get(agentId) === holding) this.#holdings.delete(agentId);
+    holding.unsubscribe();
+  }
+
+  #stopForwarding(agentId: string, holding: Holding): void {
+    if (holding.movedTo !== null) this.#letGo(agentId, holding);
+  }
+
+  /** Any other node that holds it ends the link of the older login. */
+  #sayHolding(agentId: string, loginNumber: number): void {
+    this.#publish(`a.${agentId}`, ["holds", this.#parts.node, loginNumber]);
+  }
+
+  #sayHoldings(): void {
+    for (const [agentId, { loginNumber, movedTo }] of this.#holdings) {
+      if (movedTo === null) this.#sayHolding(agentId, loginNumber);
+    }
+  }
+
+  #sayHere(to: string, userId: string, agents: readonly Sighted[], isNews: boolean): void {
+    const said = agents.map(
+      ({ agentId, loginNumber, onlineForMs }): SightedOnBus => ({
+        agentId,
+        epoch: loginNumber,
+        onlineForMs,
+      }),
+    );
+    this.#publish(to, ["here", this.#parts.node, userId, Number(isNews)], JSON.stringify(said));
+  }
+
+  #tellAll(kind: string, said: object): void {
+    this.#publish("all", [kind, this.#parts.node], JSON.stringify(said));
+  }
+
+  #tell(node: string, words: readonly (string | number)[], body: Frame = ""): void {
+    this.#publish(`n.${node}.0`, words, body);
+  }
+
+  #publish(to: string, words: readonly (string | number)[], body: Frame = ""): void {
+    const { transport, prefix } = this.#parts;
+    if (transport.isUp) transport.publish(`${prefix}.${to}`, encodeBusMessage(words, body));
+  }
+}
+
+/** `words`: node, connection, user, session. */
+const originOf = (words: readonly string[]): Origin => {
+  const [node = "", connection, userId = "", sessionHash = ""] = words;
+  return { node, connection: Number(connection), userId, sessionHash };
+};
+
+/** `words`: the origin of a guest's message. */
+const receive = (
+  hub: Hub,
+  agentId: string,
+  words: readonly string[],
+  body: Uint8Array,
+  nowMs: number,
+): void => {
+  hub.guests.receive(originOf(words), agentId, textOf(body), body, nowMs);
+};
+
+/** The answer to a claim; throws where it is none, and the claim goes on waiting. */
+const claimIn = (body: Uint8Array): Claim => {
+  const claim = JSON.parse(textOf(body));
+  if (["free", "loop", "superseded"].includes(claim?.kind)) return claim;
+  const { kind, onlineForMs, takeoverAgesMs } = claim ?? {};
+  if (kind === "yielded" && Number.isFinite(onlineForMs) && Array.isArray(takeoverAgesMs)) {
+    if (takeoverAgesMs.every(Number.isFinite)) return claim;
+  }
+  throw new Error("not an answer to a claim");
+};
+
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();

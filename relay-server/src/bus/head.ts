@@ -1,0 +1,33 @@
+/**
+ * The head of a bus message, before its bytes: one line of words, `msg a41f 7 user hash`, then a
+ * line end, then the bytes as received. Words are identifiers, numbers and hashes, none of which
+ * has a space in it.
+ */
+export interface BusMessage {
+  readonly words: readonly string[];
+  readonly body: Uint8Array;
+}
+
+const LINE_END = 0x0a;
+/** Longer than any head of ours. */
+export const MAX_HEAD_BYTES = 512;
+
+export const encodeBusMessage = (
+  words: readonly (string | number)[],
+  body: Uint8Array | string = "",
+): Uint8Array => {
+  const head = `${words.join(" ")}\n`;
+  if (typeof body === "string") return Buffer.from(head + body);
+  const message = Buffer.allocUnsafe(head.length + body.length);
+  message.write(head, "latin1");
+  message.set(body, head.length);
+  return message;
+};
+
+/** Null where it is no message of ours. */
+export const decodeBusMessage = (message: Uint8Array): BusMessage | null => {
+  const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+  const end = bytes.indexOf(LINE_END);
+  if (end < 0 || end > MAX_HEAD_BYTES) return null;
+  return { words: bytes.toString("latin1", 0, end).split(" "), body: bytes.subarray(end + 1) };
+};

@@ -1,0 +1,263 @@
+/** What nodes make good of what the bus lost: on a bus and a clock of the test's own. */
+import { expect, test } from "vitest";
+import { UsernameLockout } from "../control/username-lockout.ts";
+import type { Claim } from "../core/bus.ts";
+import { Hub } from "../core/hub.ts";
+import { Lockout } from "../core/lockout.ts";
+import { Cluster, type Shared } from "./cluster.ts";
+import type { Delivery, Transport } from "./transport.ts";
+
+interface Subscription {
+  readonly side: Side;
+  readonly subject: string;
+  readonly take: (delivery: Delivery) => void;
+}
+
+/** The bus, its nodes, and the time. */
+class World {
+  nowMs = 1_000_000;
+  readonly errors: unknown[] = [];
+  readonly nodes: Node[] = [];
+  readonly subscriptions = new Set<Subscription>();
+  readonly #queue: (() => void)[] = [];
+  #timers: { at: number; fn: () => void }[] = [];
+
+  add(name: string): Node {
+    const node = new Node(this, name);
+    this.nodes.push(node);
+    return node;
+  }
+
+  after(ms: number, fn: () => void): () => void {
+    const timer = { at: this.nowMs + ms, fn };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((each) => each !== timer);
+    };
+  }
+
+  publish(from: Side, subject: string, payload: Uint8Array, replyTo: string | null): void {
+    this.#queue.push(() => {
+      const to = this.#listening(subject).filter(({ side }) => side.isUp);
+      for (const { side, take } of to) {
+        side.hear(() => take({ subject, payload, replyTo, nobody: false }));
+      }
+      if (to.length > 0 || replyTo === null) return;
+      const nobody = { subject: replyTo, payload: new Uint8Array(), replyTo: null, nobody: true };
+      for (const { side, take } of this.#listening(replyTo)) if (side === from) take(nobody);
+    });
+  }
+
+  #listening(subject: string): Subscription[] {
+    return [...this.subscriptions].filter(
+      (each) =>
+        each.subject === subject ||
+        (each.subject.endsWith(".*") && subject.startsWith(each.subject.slice(0, -1))),
+    );
+  }
+
+  run(ms: number): void {
+    for (const end = this.nowMs + ms; this.nowMs < end; ) {
+      this.#drain();
+      this.nowMs += 25;
+      const due = this.#timers.filter(({ at }) => at <= this.nowMs);
+      this.#timers = this.#timers.filter(({ at }) => at > this.nowMs);
+      for (const { fn } of due) fn();
+      for (const { hub, cluster, side } of this.nodes.filter((node) => !node.side.isFrozen)) {
+        if (this.nowMs % 100 === 0) hub.tick(this.nowMs);
+        if (this.nowMs % 1000 === 0 && side.isUp) cluster.tick();
+      }
+    }
+    this.#drain();
+  }
+
+  #drain(): void {
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) next();
+  }
+}
+
+/** One node's side of the bus. */
+class Side implements Transport {
+  isUp = true;
+  backlogBytes = 0;
+  isFrozen = false;
+  readonly #world: World;
+  #unread: (() => void)[] = [];
+  #listener = () => {};
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  publish(subject: string, payload: Uint8Array, replyTo?: string): void {
+    this.#world.publish(this, subject, payload, replyTo ?? null);
+  }
+
+  subscribe(subject: string, take: (delivery: Delivery) => void): () => void {
+    const subscription = { side: this, subject, take };
+    this.#world.subscriptions.add(subscription);
+    return () => this.#world.subscriptions.delete(subscription);
+  }
+
+  onUp(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  hear(take: () => void): void {
+    if (this.isFrozen) this.#unread.push(take);
+    else take();
+  }
+
+  thaw(): void {
+    this.isFrozen = false;
+    for (const take of this.#unread.splice(0)) take();
+  }
+
+  comeBack(): void {
+    this.isUp = true;
+    this.#listener();
+  }
+
+  async close(): Promise<void> {}
+}
+
+class Node {
+  readonly side: Side;
+  readonly hub: Hub;
+  readonly cluster: Cluster;
+  readonly #world: World;
+
+  constructor(world: World, name: string) {
+    this.#world = world;
+    this.side = new Side(world);
+    this.cluster = new Cluster({
+      transport: this.side,
+      node: name,
+      prefix: "p",
+      nowMs: () => world.nowMs,
+      log: { error: ({ err }: { err?: unknown }) => world.errors.push(err) },
+      after: (ms, fn) => world.after(ms, fn),
+    });
+    const port = {
+      authenticate: () => {},
+      findOwner: () => {},
+      nextTurn: () => {},
+      agentSeen: () => {},
+      saveRequestsUsed: () => {},
+    };
+    this.hub = new Hub(
+      port as unknown as ConstructorParameters<typeof Hub>[0],
+      { bus: this.cluster },
+      world.nowMs,
+    );
+    const board = { take: () => {} };
+    const shared = { board, lockout: new Lockout(), names: new UsernameLockout() };
+    this.cluster.attach(this.hub, shared as unknown as Shared);
+  }
+
+  agent(agentId: string, loginNumber: number) {
+    const login = { role: "agent" as const, userId: "u", agentId, loginNumber, sessionHash: "a" };
+    const { done, ...peer } = this.#connect({ client_type: "agent", agent_id: agentId }, login);
+    this.cluster.claim(agentId, loginNumber, done);
+    return peer;
+  }
+
+  client() {
+    const login = { role: "client" as const, userId: "u", sessionHash: "c", requestsUsed: 0 };
+    const { done, ...peer } = this.#connect({ client_type: "client" }, login);
+    done();
+    return peer;
+  }
+
+  #connect(fields: object, login: object) {
+    const heard: { type: string; code?: string; online?: boolean }[] = [];
+    const link = {
+      send: (frame: string | Uint8Array) => heard.push(JSON.parse(Buffer.from(frame).toString())),
+      queued: () => 0,
+      close: () => {},
+      pause: () => {},
+      resume: () => {},
+    };
+    const { hub } = this;
+    const connection = hub.connect(link, "192.0.2.1", this.#world.nowMs);
+    const receive = (message: object) => {
+      const text = JSON.stringify(message);
+      hub.receive(connection, text, Buffer.from(text), this.#world.nowMs);
+    };
+    receive({ type: "auth", api_token: "x", ...fields });
+    const done = (claim?: Claim) => {
+      const expiresAtMs = this.#world.nowMs + 1e9;
+      const result = { ok: true, sessionToken: "s", expiresAtMs, ...login };
+      const { nowMs } = this.#world;
+      hub.authenticated(connection, result as Parameters<Hub["authenticated"]>[1], nowMs, claim);
+    };
+    const statuses = () =>
+      heard.filter(({ type }) => type === "agent_status").map(({ online }) => online);
+    return { connection, receive, done, heard, statuses };
+  }
+}
+
+const twoNodes = () => {
+  const world = new World();
+  const [a, b] = [world.add("A"), world.add("B")];
+  world.run(2000);
+  return { world, a, b };
+};
+
+test("presence is right again after an outage, whichever node is back first", () => {
+  for (const firstBack of ["a", "b"] as const) {
+    const { world, a, b } = twoNodes();
+    const watcher = b.client();
+    a.agent("pump", 1);
+    world.run(500);
+    a.side.isUp = b.side.isUp = false;
+    world.run(2000);
+    (firstBack === "a" ? a : b).side.comeBack();
+    world.run(500);
+    (firstBack === "a" ? b : a).side.comeBack();
+    world.run(60_000);
+    expect(watcher.statuses().at(-1), firstBack).toBe(true);
+  }
+});
+
+test("presence is right again after a node was silent for long enough to count as gone", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = b.client();
+  a.agent("pump", 1);
+  world.run(500);
+  a.side.isFrozen = true;
+  world.run(7000);
+  expect(watcher.statuses()).toEqual([true, false]);
+  a.side.thaw();
+  world.run(60_000);
+  expect(watcher.statuses()).toEqual([true, false, true]);
+});
+
+test("agents that came and went while their node was away for a moment become known", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = b.client();
+  const pump = a.agent("pump", 1);
+  world.run(500);
+  a.side.isUp = false;
+  a.agent("lamp", 2);
+  a.hub.closed(pump.connection, world.nowMs);
+  world.run(2000);
+  expect(watcher.statuses()).toEqual([true]);
+  a.side.comeBack();
+  world.run(60_000);
+  expect(watcher.statuses()).toEqual([true, true, false]);
+});
+
+test("of two links of an agent the older one ends, however often it was taken over", () => {
+  const { world, a, b } = twoNodes();
+  for (let loginNumber = 1; loginNumber <= 6; loginNumber += 1) {
+    a.agent("pump", loginNumber);
+    world.run(100);
+  }
+  a.side.isFrozen = true;
+  b.agent("pump", 7);
+  world.run(500);
+  a.side.thaw();
+  world.run(60_000);
+  expect([a.hub.isOnline("pump"), b.hub.isOnline("pump")]).toEqual([false, true]);
+});

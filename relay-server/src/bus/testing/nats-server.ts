@@ -1,0 +1,67 @@
+/** For tests: a private NATS server that can be stopped and started. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Whether there is a `nats-server` to start. */
+export const noNatsServer = (() => {
+  try {
+    execFileSync("nats-server", ["--version"], { stdio: "ignore", env: withSbin() });
+    return false;
+  } catch {
+    return true;
+  }
+})();
+
+function withSbin(): NodeJS.ProcessEnv {
+  return { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` };
+}
+
+export interface NatsServer {
+  readonly url: string;
+  readonly pid: () => number;
+  /** `flags`: instead of those that it had at first. */
+  start(flags?: readonly string[]): Promise<void>;
+  /** By SIGKILL: nothing is said to anybody. */
+  stop(): Promise<void>;
+}
+
+/** `args`: more flags of nats-server. */
+export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsServer> => {
+  const port = await freePort();
+  let child: ChildProcess | null = null;
+  const start = async (flags = args) => {
+    const all = ["-a", "127.0.0.1", "-p", String(port), ...flags];
+    child = spawn("nats-server", all, { stdio: "ignore", env: withSbin() });
+    while (!(await answers(port))) {
+      if (child.exitCode !== null) throw new Error("nats-server did not start");
+      await sleep(20);
+    }
+  };
+  const stop = async () => {
+    if (child === null || child.exitCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  await start();
+  return { url: `nats://127.0.0.1:${port}`, pid: () => child?.pid as number, start, stop };
+};
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+};
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });

@@ -1,0 +1,24 @@
+/**
+ * What the bus needs of an engine: subjects, delivery at most once, and a report where there is no
+ * subscriber. NATS fills it (nats.ts), and a simulator's own.
+ */
+export interface Delivery {
+  readonly subject: string;
+  readonly payload: Uint8Array;
+  readonly replyTo: string | null;
+  /** Nobody listens on the subject of which this is the reply subject; there is no payload. */
+  readonly nobody: boolean;
+}
+
+export interface Transport {
+  /** While false, what is published is lost. */
+  readonly isUp: boolean;
+  /** Bytes published that the engine has not confirmed. */
+  readonly backlogBytes: number;
+  publish(subject: string, payload: Uint8Array, replyTo?: string): void;
+  /** Until the returned function is called; over all absences of the engine. */
+  subscribe(subject: string, take: (delivery: Delivery) => void): () => void;
+  /** Sets the callback for a reconnected engine; subscriptions are restored by then. */
+  onUp(listener: () => void): void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,105 @@
+/**
+ * What a fleet that comes back costs the store, in counts: nothing is compiled for a login, and
+ * logins that come together are committed together. Both engines.
+ */
+import { randomUUID } from "node:crypto";
+import { type CompiledQuery, DefaultQueryCompiler, PostgresDriver, SqliteDriver } from "kysely";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { authOf, type Fields } from "../core/harness.ts";
+import type { HubLink } from "../core/link.ts";
+import { Lockout } from "../core/lockout.ts";
+import { addAgent } from "../store/agents.ts";
+import { openStore, type Store } from "../store/open.ts";
+import { postgres, sqlite } from "../store/testing/engines.ts";
+import { addUser } from "../store/users.ts";
+import { type RunningHub, runHub } from "../ws/hub-driver.ts";
+import { storeLookups } from "./hub-lookups.ts";
+import { issuePersistent } from "./issue.ts";
+import { Secrets } from "./secrets.ts";
+import { storeWriteBehind } from "./write-behind.ts";
+
+const NOW = 1_800_000_000_000;
+const FLEET = 100;
+const secrets = new Secrets(new Uint8Array(32));
+
+/** The first message that an agent's link is sent. */
+const logIn = ({ hub }: RunningHub, { agentId, apiToken }: { agentId: string; apiToken: string }) =>
+  new Promise<Fields>((resolve) => {
+    const link: HubLink = {
+      send: (frame) => resolve(JSON.parse(frame.toString()) as Fields),
+      queued: () => 0,
+      close: () => {},
+      pause: () => {},
+      resume: () => {},
+    };
+    const text = JSON.stringify({ ...authOf(agentId), api_token: apiToken });
+    hub.receive(hub.connect(link, agentId, NOW), text, Buffer.from(text), NOW);
+  });
+
+for (const [engine, driver] of [
+  [sqlite(), SqliteDriver],
+  [postgres(), PostgresDriver],
+] as const) {
+  describe.skipIf(engine.skipped)(engine.name, () => {
+    let store: Store;
+    let fleet: { agentId: string; apiToken: string }[];
+    beforeAll(async () => {
+      store = await openStore(await engine.prepare(), true);
+      fleet = await Promise.all(Array.from({ length: FLEET }, makeAgent));
+    });
+    afterAll(async () => {
+      await store.close();
+      await engine.remove();
+    });
+
+    const makeAgent = async () => {
+      const userId = randomUUID();
+      const agentId = randomUUID();
+      const names = { id: userId, username: userId, role: "user", password_hash: "-" } as const;
+      await addUser(store.db, { ...names, totp_secret: null, totp_confirmed: 0, created_at: NOW });
+      const agent = { agent_id: agentId, user_id: userId, name: "n", metadata: "{}" };
+      await addAgent(store.db, { ...agent, created_at: NOW });
+      const owner = { userId, agentId };
+      const apiToken = await store.write((tx) => issuePersistent(tx, secrets, owner, NOW));
+      return { agentId, apiToken };
+    };
+    /** All in one turn of the loop, and what is written behind them. */
+    const comeIn = async (agents: typeof fleet): Promise<void> => {
+      const { authenticate } = storeLookups(store);
+      const behind = storeWriteBehind(store);
+      const common = { clientType: "agent", address: "192.0.2.1", nowMs: NOW } as const;
+      const results = await Promise.all(agents.map((one) => authenticate({ ...one, ...common })));
+      const report = { runtime: "node", firmwareVersion: "1.0.0" };
+      for (const { agentId } of agents) await behind.agentSeen(agentId, NOW, report, true);
+      await behind.flush();
+      expect(results.every((result) => result.ok)).toBe(true);
+      // With the session token, as after a short break.
+      for (const result of results) {
+        if (!result.ok || result.role !== "agent") throw new Error("refused");
+        const { sessionToken, agentId } = result;
+        expect((await authenticate({ ...common, agentId, sessionToken })).ok).toBe(true);
+      }
+    };
+
+    test("a login compiles no SQL, also where room must be made for its session", async () => {
+      for (let i = 0; i < 33; i++) await comeIn(fleet.slice(0, 1));
+      const compile = vi.spyOn(DefaultQueryCompiler.prototype, "compileQuery");
+      await comeIn(fleet);
+      expect(compile.mock.results.map(({ value }) => (value as CompiledQuery).sql)).toEqual([]);
+    });
+
+    test("logins that come together share their commits", async () => {
+      const clocks = { steadyMs: () => NOW, wallMs: () => NOW };
+      const log = { error: (...args: unknown[]) => expect(args).toEqual([]) };
+      const writeBehind = { saveRequestsUsed: async () => {}, agentSeen: async () => {} };
+      const lookups = storeLookups(store);
+      const lockout = new Lockout();
+      const running = runHub({ lookups, writeBehind, lockout, clocks, log });
+      const commit = vi.spyOn(driver.prototype, "commitTransaction");
+      const answers = await Promise.all(fleet.map((agent) => logIn(running, agent)));
+      running.stop();
+      expect(answers.every(({ status }) => status === "authenticated")).toBe(true);
+      expect(commit.mock.calls.length).toBeLessThanOrEqual(5);
+    });
+  });
+}

@@ -1,0 +1,85 @@
+/** What a relay does about notices: each once, whatever way it heard, and whenever it committed. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Notice, postNotice } from "../store/notices.ts";
+import { openStore, type Store } from "../store/open.ts";
+import { postgres, sqlite } from "../store/testing/engines.ts";
+import { NoticeBoard } from "./notice-board.ts";
+
+const HOUR_MS = 3_600_000;
+
+for (const engine of [sqlite(), postgres()]) {
+  describe.skipIf(engine.skipped)(engine.name, () => {
+    let store: Store;
+    beforeAll(async () => {
+      store = await openStore(await engine.prepare(), true);
+    });
+    afterAll(async () => {
+      await store.close();
+      await engine.remove();
+    });
+
+    const open = async () => {
+      const clock = { nowMs: 0 };
+      const done: string[] = [];
+      const act = ({ subject }: Notice) => done.push(subject);
+      const board = await NoticeBoard.open(store.db, act, () => clock.nowMs);
+      return { board, done, clock };
+    };
+    const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1);
+
+    test("what was there at the start is not acted on, what comes is, once", async () => {
+      await post("before");
+      const { board, done, clock } = await open();
+      const one = await post("one");
+      board.take(one); // another node said so
+      await board.look();
+      await post("two");
+      await board.look();
+      clock.nowMs += HOUR_MS;
+      await board.look();
+      board.take(one);
+      await board.look();
+      expect(done).toEqual(["one", "two"]);
+    });
+
+    test("many at once are all acted on", async () => {
+      const { board, done } = await open();
+      const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
+      await store.write(async (tx) => {
+        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1);
+      });
+      await board.look();
+      expect(done).toEqual(subjects);
+    });
+
+    test.skipIf(engine.name === "SQLite")(
+      "one that commits after a later one was read is acted on",
+      async () => {
+        const { board, done, clock } = await open();
+        let commit = () => {};
+        const held = new Promise<void>((resolve) => {
+          commit = resolve;
+        });
+        let posted = () => {};
+        const isPosted = new Promise<void>((resolve) => {
+          posted = resolve;
+        });
+        const slow = store.db.transaction().execute(async (tx) => {
+          await postNotice(tx, "end_agent", "slow", 1);
+          posted();
+          await held;
+        });
+        await isPosted;
+        await post("quick");
+        await board.look();
+        clock.nowMs += 30_000;
+        await board.look();
+        expect(done).toEqual(["quick"]);
+        commit();
+        await slow;
+        await board.look();
+        expect(done).toEqual(["quick", "slow"]);
+      },
+    );
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * Each notice of the store is acted on once by this relay: at once where it was posted here, or as
+ * soon as another node says so, and within a second in any case, because the store is read that
+ * often. PostgreSQL numbers notices as they are written and shows them as they are committed, so
+ * what was read lately is read again.
+ */
+import { lastNotice, listNotices, type Notice } from "../store/notices.ts";
+import type { Db } from "../store/open.ts";
+
+/** Longer than a transaction that posts a notice can last, by far. */
+const OVERLAP_MS = 60_000;
+/** Numbers below the last one that a relay looks through as it starts. */
+const OVERLAP_AT_START = 1000;
+const PAGE = 1000;
+
+export class NoticeBoard {
+  readonly #db: Db;
+  readonly #act: (notice: Notice) => void;
+  readonly #nowMs: () => number;
+  /** Numbers above `#after` that were acted on, or were there at the start. */
+  readonly #known = new Set<number>();
+  #after = 0;
+  #isLooking = false;
+  /** The highest number at an earlier time, oldest first. */
+  #marks: { atMs: number; seq: number }[] = [];
+
+  private constructor(db: Db, act: (notice: Notice) => void, nowMs: () => number) {
+    this.#db = db;
+    this.#act = act;
+    this.#nowMs = nowMs;
+  }
+
+  /** Starts with the existing notices as read. `nowMs`: steady. */
+  static async open(
+    db: Db,
+    act: (notice: Notice) => void,
+    nowMs: () => number,
+  ): Promise<NoticeBoard> {
+    const board = new NoticeBoard(db, act, nowMs);
+    board.#after = Math.max(0, (await lastNotice(db)) - OVERLAP_AT_START);
+    for (const { seq } of await board.#read()) board.#known.add(seq);
+    return board;
+  }
+
+  /** Acts on a notice, unless that was done. */
+  take(notice: Notice): void {
+    if (notice.seq <= this.#after || this.#known.has(notice.seq)) return;
+    this.#known.add(notice.seq);
+    this.#act(notice);
+  }
+
+  /** Acts on what is new in the store; does nothing while an earlier look runs. */
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      await this.#look();
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const notices = await this.#read();
+    for (const notice of notices) this.take(notice);
+    const nowMs = this.#nowMs();
+    this.#marks.push({ atMs: nowMs, seq: notices.at(-1)?.seq ?? this.#after });
+    const settled = this.#marks.filter(({ atMs }) => atMs <= nowMs - OVERLAP_MS).at(-1);
+    if (settled === undefined) return;
+    this.#after = Math.max(this.#after, settled.seq);
+    this.#marks = this.#marks.filter(({ atMs }) => atMs > nowMs - OVERLAP_MS);
+    for (const seq of this.#known) if (seq <= this.#after) this.#known.delete(seq);
+  }
+
+  async #read(): Promise<Notice[]> {
+    const notices: Notice[] = [];
+    for (;;) {
+      const after = notices.at(-1)?.seq ?? this.#after;
+      const page = await listNotices(this.#db, after, PAGE);
+      notices.push(...page);
+      if (page.length < PAGE) return notices;
+    }
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Clients of other nodes that call agents of this one. A guest is a client peer whose link
+ * leads to the bus, so that routing, bindings and errors are those of a client of this node; it has
+ * no heartbeat, session or rate here, as its own node handles those. A guest is removed when its
+ * user has no agent here, when its node reports that it left, or when that node is gone.
+ */
+import type { ErrorCode } from "@blindrelay/protocol";
+import {
+  decodeForRelay,
+  type Envelope,
+  type PacketHead,
+  type Subject,
+} from "@blindrelay/protocol/wire";
+import type { BusPort, Origin } from "./bus.ts";
+import { type AgentPeer, Connection, type Guest } from "./connection.ts";
+import type { Disconnector } from "./disconnect.ts";
+import type { Frame, HubLink } from "./link.ts";
+import type { Routing } from "./routing.ts";
+import type { HubState } from "./state.ts";
+
+/** The way to a guest's node. */
+class GuestLink implements HubLink {
+  readonly #bus: BusPort;
+  readonly #origin: Origin;
+
+  constructor(bus: BusPort, origin: Origin) {
+    this.#bus = bus;
+    this.#origin = origin;
+  }
+
+  send(frame: Frame): void {
+    this.#bus.answer(this.#origin, frame);
+  }
+
+  /** The client's own queue is bounded by its node; here the bus is full, or is not. */
+  queued(): number {
+    return this.#bus.hasRoom() ? 0 : Number.POSITIVE_INFINITY;
+  }
+
+  close(): void {}
+  pause(): void {}
+  resume(): void {}
+}
+
+/** What this part uses of the hub's state. */
+type State = Pick<HubState, "bus" | "limits" | "counters" | "peers" | "controlMessages">;
+
+export class Guests {
+  readonly #state: State;
+  readonly #disconnector: Disconnector;
+  readonly #routing: Routing;
+
+  constructor(state: State, disconnector: Disconnector, routing: Routing) {
+    this.#state = state;
+    this.#disconnector = disconnector;
+    this.#routing = routing;
+  }
+
+  /** A message of another node's client to an agent. */
+  receive(from: Origin, agentId: string, text: string, frame: Uint8Array, now: number): void {
+    const message = decodeForRelay(text);
+    if (message.kind !== "relay" && message.kind !== "packet") return;
+    this.#state.counters.receivedFromNodes += 1;
+    const agent = this.#state.peers.agent(agentId);
+    if (agent === undefined) {
+      this.#refuse(from, "AGENT_OFFLINE", message, now);
+    } else if (agent.userId !== from.userId) {
+      this.#refuse(from, "AGENT_NOT_FOUND", message, now);
+    } else {
+      const guest = this.#seat(from, agent);
+      if (guest === null) this.#refuse(from, "UNAVAILABLE", message, now);
+      else this.#route(guest, agent, message, frame, now);
+    }
+  }
+
+  /** A guest's bindings, which its node knows and this one may not: the agent has come here. */
+  bind(from: Origin, agentId: string, firsts: readonly string[]): void {
+    const agent = this.#state.peers.agent(agentId);
+    if (agent === undefined || agent.userId !== from.userId) return;
+    const guest = this.#seat(from, agent);
+    if (guest === null) return;
+    // Never from another connection: the client may have moved too, and spoken already.
+    for (const first of firsts) guest.user.bindings.bindIfFree(first, guest, agentId);
+  }
+
+  /** The guest's node had no room for a message of an agent of this one. */
+  refused(agentId: string, code: ErrorCode, subject: Subject, now: number): void {
+    const agent = this.#state.peers.agent(agentId);
+    if (agent !== undefined) {
+      this.#state.controlMessages.refuse(agent.connection, code, subject, now);
+    }
+  }
+
+  left(node: string, connection: number, now: number): void {
+    const guest = this.#state.peers.guest({ node, connection });
+    if (guest !== undefined) this.#disconnector.detach(guest.connection, now);
+  }
+
+  /** A node is gone, and its clients with it. */
+  nodeLost(node: string, now: number): void {
+    for (const guest of [...this.#state.peers.guests()]) {
+      if (guest.origin.node === node) this.#disconnector.detach(guest.connection, now);
+    }
+  }
+
+  #route(
+    guest: Guest,
+    agent: AgentPeer,
+    message: Envelope | PacketHead,
+    frame: Uint8Array,
+    now: number,
+  ): void {
+    const { agentId, userId } = agent;
+    if (message.kind === "relay") {
+      this.#routing.envelopeFromClient(guest, { ...message, agentId }, userId, frame, now);
+      return;
+    }
+    // Its node knows the binding; here it may be new, as after the agent has moved.
+    const { first } = message;
+    if (first === null || guest.user.bindings.bind(first, guest, agentId)) {
+      this.#routing.packetFromClient(guest, message, frame, now);
+    } else {
+      this.#refuse(guest.origin, "SID_IN_USE", message, now);
+    }
+  }
+
+  /** The guest, added if it is new; null: its user has too many. */
+  #seat(origin: Origin, agent: AgentPeer): Guest | null {
+    const { peers, limits, bus } = this.#state;
+    const known = peers.guest(origin);
+    if (known !== undefined) return known;
+    if (agent.user.guests.size >= limits.clientsPerUser) return null;
+    const guest: Guest = {
+      role: "client",
+      clientType: "client",
+      connection: this.#connect(origin),
+      userId: agent.userId,
+      user: agent.user,
+      sessionHash: origin.sessionHash,
+      session: null,
+      origin,
+      bound: new Set(),
+      latest: null,
+      requests: new Set(),
+    };
+    guest.connection.state = "online";
+    guest.connection.peer = guest;
+    peers.add(guest);
+    bus.welcome(origin);
+    return guest;
+  }
+
+  #connect(origin: Origin): Connection {
+    return new Connection(new GuestLink(this.#state.bus, origin), "", this.#state.limits, 0);
+  }
+
+  #refuse(to: Origin, code: ErrorCode, subject: Subject, now: number): void {
+    this.#state.controlMessages.refuse(this.#connect(to), code, subject, now);
+  }
+}

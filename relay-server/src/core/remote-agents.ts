@@ -1,0 +1,135 @@
+/**
+ * Agents of other nodes, of the users that have clients here: enough to tell those clients who
+ * comes and goes, as a relay that is alone does. What a node says of an agent counts by the number
+ * of its login, so that news that overtake each other do no harm.
+ */
+import type { BusPort, RemotePresence, Sighted } from "./bus.ts";
+import type { User } from "./connection.ts";
+import type { Departures } from "./departures.ts";
+import type { Peers } from "./peers.ts";
+import type { Presence } from "./presence.ts";
+
+/** How long an agent on its way from one node to another is still called online. */
+export const MOVING_MS = 5000;
+/** Of one user; an account has fewer agents. */
+const MAX_PER_USER = 100_000;
+
+/** What this part uses of the hub's state. */
+interface State {
+  readonly bus: BusPort;
+  readonly peers: Peers;
+  readonly presence: Presence;
+  readonly departures: Departures;
+}
+
+export class RemoteAgents {
+  readonly #state: State;
+  /** Those that are moving, in order of when that began. */
+  #moving: { userId: string; agentId: string; agent: RemotePresence; until: number }[] = [];
+
+  constructor(state: State) {
+    this.#state = state;
+  }
+
+  /**
+   * A node has these agents. `isNews`: clients are told of those that were not known; otherwise
+   * only clients that asked for a snapshot.
+   */
+  here(
+    userId: string,
+    node: string,
+    agents: readonly Sighted[],
+    isNews: boolean,
+    now: number,
+  ): void {
+    const { peers, presence } = this.#state;
+    const user = peers.find(userId);
+    if (user === undefined || user.clients.size === 0) return;
+    for (const { agentId, loginNumber, onlineForMs } of agents) {
+      const known = user.abroad.get(agentId);
+      if (user.agents.has(agentId)) continue;
+      if (known !== undefined && known.loginNumber > loginNumber) continue;
+      if (known === undefined && user.abroad.size >= MAX_PER_USER) continue;
+      const onlineSince = now - onlineForMs;
+      user.abroad.set(agentId, { node, loginNumber, onlineSince, moving: false });
+      if (known === undefined && isNews) presence.announce(user, agentId, true, now);
+      else if (known === undefined) presence.addToSnapshots(user, agentId);
+      if (known === undefined || known.node !== node || known.moving) this.#bind(user, agentId);
+    }
+  }
+
+  /** An agent has left its node. `moving`: it is expected on another one. */
+  gone(userId: string, agentId: string, loginNumber: number, moving: boolean, now: number): void {
+    const user = this.#state.peers.find(userId);
+    const known = user?.abroad.get(agentId);
+    if (user === undefined || known === undefined || known.loginNumber > loginNumber) return;
+    if (moving) this.#expect(user, agentId, known, now);
+    else this.#forget(user, agentId, now);
+  }
+
+  /** An agent of this node goes to another one. */
+  yielded(user: User, agentId: string, agent: Omit<RemotePresence, "moving">, now: number): void {
+    if (user.clients.size === 0) return;
+    const { node, loginNumber, onlineSince } = agent;
+    const remote = { node, loginNumber, onlineSince, moving: false };
+    user.abroad.set(agentId, remote);
+    this.#expect(user, agentId, remote, now);
+  }
+
+  /** A node has said goodbye: its agents have come elsewhere, or are on their way. */
+  nodeLeft(node: string, now: number): void {
+    for (const user of this.#state.peers.users()) {
+      for (const [agentId, agent] of user.abroad) {
+        if (agent.node === node) this.#expect(user, agentId, agent, now);
+      }
+    }
+  }
+
+  /** A node is gone, and was for long enough that its agents are not on their way. */
+  nodeLost(node: string, now: number): void {
+    for (const user of this.#state.peers.users()) {
+      for (const [agentId, agent] of user.abroad) {
+        if (agent.node === node) this.#forget(user, agentId, now);
+      }
+    }
+  }
+
+  /** The bus was silent: agents that no node names again within `MOVING_MS` count as gone. */
+  doubt(now: number): void {
+    for (const user of this.#state.peers.users()) {
+      for (const [agentId, agent] of user.abroad) this.#expect(user, agentId, agent, now);
+    }
+  }
+
+  tick(now: number): void {
+    let due = 0;
+    for (const { userId, agentId, agent, until } of this.#moving) {
+      if (until > now) break;
+      due += 1;
+      const user = this.#state.peers.find(userId);
+      // Another entry stands there where it came anew.
+      if (user?.abroad.get(agentId) === agent) this.#forget(user, agentId, now);
+    }
+    if (due > 0) this.#moving = this.#moving.slice(due);
+  }
+
+  #expect(user: User, agentId: string, agent: RemotePresence, now: number): void {
+    if (agent.moving) return;
+    agent.moving = true;
+    this.#moving.push({ userId: user.id, agentId, agent, until: now + MOVING_MS });
+  }
+
+  #forget(user: User, agentId: string, now: number): void {
+    user.abroad.delete(agentId);
+    if (!user.agents.has(agentId)) this.#state.presence.announce(user, agentId, false, now);
+  }
+
+  /** Its new node hears at once which sessions lead here, so events need not wait for a call. */
+  #bind(user: User, agentId: string): void {
+    if (user.bindings.isEmpty) return;
+    const { bus, departures } = this.#state;
+    for (const [client, firsts] of user.bindings.of(agentId)) {
+      if (client.origin === null) bus.bind(agentId, departures.originOf(client), firsts);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Takes turns between users, so that a user who sends much delays only their own messages.
+ * A user's messages, from all of its connections, are worked on until they have cost a turn's work;
+ * what came with them is held until the next turn of the event loop, in which all sockets
+ * are read again. Nothing is lost by it, and a relay with one user at work has as many turns as it
+ * needs. Those who have not authenticated share one place.
+ *
+ * Who has been alone at work for a while gets larger turns: fewer of them mean fewer writes and
+ * fewer sockets that stop and start, and there is nobody to be delayed. With the first message of
+ * somebody else the usual turns apply. The larger ones are bounded too, because that message waits
+ * for the end of one, and so does REST, which begins requests once a turn (http/pace.ts).
+ */
+import type { Connection } from "./connection.ts";
+import { ALONE_AFTER_TURNS, ALONE_TURN_COST, BYTES_PER_COST, TURN_COST } from "./limits.ts";
+import type { HubPort } from "./ports.ts";
+import { Share } from "./share.ts";
+
+const RENEWED_BELOW = TURN_COST / 2;
+
+export class Turns {
+  readonly #port: Pick<HubPort, "nextTurn">;
+  readonly #unauthenticated = new Share<Connection>();
+  /** Those who get a new share with the next turn. */
+  readonly #due = new Set<Share<Connection>>();
+  #asked = false;
+  /** Turns so far, and from which one on `#last` is alone if nobody else comes. */
+  #turn = 0;
+  #aloneFrom = ALONE_AFTER_TURNS;
+  /** Who took last. */
+  #last: Share<Connection> | null = null;
+
+  constructor(port: Pick<HubPort, "nextTurn">) {
+    this.#port = port;
+  }
+
+  /** Whether a message of this many bytes may be handled now; if so, it is charged. */
+  take(connection: Connection, bytes: number): boolean {
+    const share = this.#shareOf(connection);
+    if (share !== this.#last) this.#another(share);
+    if (share.left <= 0) return false;
+    share.left -= 1 + bytes / BYTES_PER_COST;
+    // Whoever sends little in each turn has a whole share in each, and never waits.
+    if (share.left < RENEWED_BELOW) this.#renew(share);
+    return true;
+  }
+
+  /** Charges for work beyond a message's own. */
+  charge(connection: Connection, cost: number): void {
+    this.#shareOf(connection).left -= cost;
+  }
+
+  /** The connection's messages are held until its user's next turn. */
+  wait(connection: Connection): void {
+    const share = this.#shareOf(connection);
+    share.waiting.add(connection);
+    this.#renew(share);
+  }
+
+  /** Whether they are. */
+  awaits(connection: Connection): boolean {
+    return this.#shareOf(connection).waiting.has(connection);
+  }
+
+  /** The next turn: `resume` hands in what a connection holds, which may have to wait again. */
+  next(resume: (connection: Connection) => void): void {
+    this.#asked = false;
+    this.#turn += 1;
+    for (const share of [...this.#due]) {
+      this.#due.delete(share);
+      const cost = this.#isAlone(share) ? ALONE_TURN_COST : TURN_COST;
+      share.left = Math.min(cost, share.left + cost);
+      for (const connection of share.waiting) {
+        if (share.left <= 0) break;
+        share.waiting.delete(connection);
+        resume(connection);
+      }
+      if (share.waiting.size > 0 || share.left < RENEWED_BELOW) this.#renew(share);
+    }
+  }
+
+  /** Whether the connection holds messages until its user's next turn; it does so no longer. */
+  leave(connection: Connection): boolean {
+    return this.#shareOf(connection).waiting.delete(connection);
+  }
+
+  #isAlone(share: Share<Connection>): boolean {
+    return share === this.#last && this.#turn >= this.#aloneFrom;
+  }
+
+  /** Somebody else takes than before, who may have a larger turn under way. */
+  #another(share: Share<Connection>): void {
+    if (this.#last !== null) {
+      this.#last.left = Math.min(this.#last.left, TURN_COST);
+      this.#aloneFrom = this.#turn + ALONE_AFTER_TURNS;
+    }
+    this.#last = share;
+  }
+
+  #renew(share: Share<Connection>): void {
+    this.#due.add(share);
+    this.#ask();
+  }
+
+  #ask(): void {
+    if (this.#asked) return;
+    this.#asked = true;
+    this.#port.nextTurn();
+  }
+
+  #shareOf(connection: Connection): Share<Connection> {
+    return connection.peer?.user.share ?? this.#unauthenticated;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * How many requests of one connection may wait for their answers. HTTP lets a client send the next
+ * before the last is answered; node makes a request of each as fast as the bytes arrive, and each
+ * takes kilobytes until its turn comes, so one connection could fill the memory within seconds.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { endWithProblem, HttpProblem } from "./problem.ts";
+
+/** Clients in use send one at a time; who sends a few at once is served. */
+const MAX_UNANSWERED = 8;
+
+/** Ends a connection that sends one more. Call it after the server's own listener is there. */
+export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
+  const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
+  const admit = (socket: Socket, response: ServerResponse): boolean => {
+    const waiting = unanswered.get(socket) ?? new Set();
+    if (waiting.size < max) {
+      unanswered.set(socket, waiting.add(response));
+      response.once("close", () => waiting.delete(response));
+      return true;
+    }
+    const [oldest] = waiting;
+    if (oldest?.headersSent === false) endWithProblem(socket, tooMany(max));
+    socket.destroy();
+    return false;
+  };
+  // In place of the listeners, because a request that another one hears has cost most already.
+  const listeners = server.listeners("request") as RequestListener[];
+  server.removeAllListeners("request");
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    if (request.socket.destroyed || !admit(request.socket, response)) return;
+    for (const listener of listeners) listener.call(server, request, response as never);
+  });
+};
+
+const tooMany = (max: number): HttpProblem =>
+  new HttpProblem(
+    "RATE_LIMITED",
+    `More than ${max} requests of this connection wait: send the next when one is answered.`,
+    { headers: { "retry-after": "1" } },
+  );

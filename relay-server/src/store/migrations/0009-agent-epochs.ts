@@ -1,0 +1,7 @@
+/** Logins of agents are numbered over all nodes; an embedded store has one node, and needs none. */
+import { type Kysely, PostgresAdapter, sql } from "kysely";
+
+export const up = async (db: Kysely<unknown>): Promise<void> => {
+  if (!(db.getExecutor().adapter instanceof PostgresAdapter)) return;
+  await sql`create sequence agent_epochs`.execute(db);
+};

@@ -1,0 +1,41 @@
+/**
+ * Queries that every login asks. Kysely builds and compiles a query at each call, which for a fleet
+ * that comes back cost more than SQLite's own work; these are compiled once for each open store,
+ * and run with the values of the call.
+ */
+import type { Compilable, CompiledQuery } from "kysely";
+import type { Db } from "./tables.ts";
+
+/** Placeholder for a value while a query is compiled; `name` says which. */
+class Placeholder {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * A query that `build` makes of values by name. It is called once for each store, with placeholders
+ * in place of the values: they may be used where SQL has parameters, and must not be read.
+ */
+export const prepared = <V extends object, Row>(
+  build: (db: Db, values: V) => Compilable<Row>,
+): ((db: Db, values: V) => Promise<Row[]>) => {
+  const placeholders = new Proxy({} as V, {
+    get: (_, name) => new Placeholder(String(name)),
+  });
+  // By adapter: of one Kysely all transactions share it.
+  const compiled = new WeakMap<object, CompiledQuery<Row>>();
+  return async (db, values) => {
+    const { adapter } = db.getExecutor();
+    let query = compiled.get(adapter);
+    if (query === undefined) {
+      query = build(db, placeholders).compile();
+      compiled.set(adapter, query);
+    }
+    const parameters = query.parameters.map((parameter) =>
+      parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter,
+    );
+    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+  };
+};

@@ -1,0 +1,77 @@
+/**
+ * Reads whatever a peer may send: the way of a connection from its first unusual frame, or from its
+ * relay's close, to its end. ws's own receiver knows the rules of RFC 6455; the filter before it
+ * bounds what a connection can hold.
+ */
+import type { Writable } from "node:stream";
+import { MAX_FRAGMENTS } from "@blindrelay/protocol";
+import * as ws from "ws";
+import { type FrameFault, FrameFilter, type FrameFilterOptions } from "./frame-filter.ts";
+
+/** Exported by ws, unknown to its types. Tells what it read by events, before `write` returns. */
+interface Receiver extends Writable {
+  on(event: "message", hear: (data: Buffer, isBinary: boolean) => void): this;
+  on(event: "ping", hear: (data: Buffer) => void): this;
+  on(event: "conclude", hear: (code: number, reason: Buffer) => void): this;
+  on(event: "error", hear: (error: Error) => void): this;
+}
+const { Receiver } = ws as unknown as {
+  Receiver: new (options: Readonly<Record<string, unknown>>) => Receiver;
+};
+
+/** What ws says of a close frame without a code, which is never sent (section 7.4.1). */
+const NO_CODE = 1005;
+
+export interface CarefulSink {
+  /** `data` is the sink's to keep. */
+  carefulMessage(data: Buffer, isBinary: boolean): void;
+  ping(payload: Buffer): void;
+  /** The peer's close frame; `code` is null where it has none. The last call. */
+  closeReceived(code: number | null, reason: Buffer): void;
+  /** The peer broke RFC 6455. The last call. */
+  broken(): void;
+}
+
+export class CarefulReader {
+  readonly #filter: FrameFilter;
+  readonly #receiver: Receiver;
+  /** What still comes means nothing. */
+  #over = false;
+
+  constructor(options: FrameFilterOptions & { maxMessageBytes: number }, sink: CarefulSink) {
+    this.#filter = new FrameFilter(options);
+    this.#receiver = new Receiver({
+      isServer: true,
+      // The filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
+      maxPayload: options.maxMessageBytes + 1,
+      maxFragments: MAX_FRAGMENTS, // the filter counts them too, and says why it closes
+      // The hub answers BAD_MESSAGE to what is not UTF-8; ws would close.
+      skipUTF8Validation: true,
+    })
+      .on("message", (data, isBinary) => sink.carefulMessage(data, isBinary))
+      .on("ping", (data) => sink.ping(data))
+      .on("conclude", (code, reason) => {
+        this.#over = true;
+        sink.closeReceived(code === NO_CODE ? null : code, reason);
+      })
+      .on("error", () => {
+        this.#over = true;
+        sink.broken();
+      });
+  }
+
+  /** As FrameFilter has it. */
+  get unfinishedMessage(): number {
+    return this.#filter.unfinishedMessage;
+  }
+
+  /** Takes what arrived; `known` and the answer as FrameFilter has them. */
+  take(chunk: Buffer, known: boolean): FrameFault | null {
+    return this.#filter.take(chunk, (bytes) => this.#over || this.#receiver.write(bytes), known);
+  }
+
+  /** The relay closes: from now on only the peer's close frame counts. */
+  end(): void {
+    this.#filter.end();
+  }
+}

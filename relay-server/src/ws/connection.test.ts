@@ -1,0 +1,351 @@
+/**
+ * One connection over a socket that the tests play: what it reads, held against ws's own receiver,
+ * and what it writes.
+ */
+import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import * as ws from "ws";
+import type { HubLink } from "../core/link.ts";
+import { newTimings } from "../ops/durations.ts";
+import { acceptSocket } from "./connection.ts";
+import { textFrame } from "./frames.ts";
+import { HeldBytes } from "./held-bytes.ts";
+import type { RunningHub } from "./hub-driver.ts";
+
+const LIMIT = 70_000;
+const BURST = 500;
+const OUTBOX = 40_000;
+
+/** The relay's end of a socket; its peer takes nothing while it is stalled. */
+class Wire extends Duplex {
+  /** The chunks of each write; those of one `writev` are one. */
+  readonly writes: Buffer[][] = [];
+  stalled = false;
+  ended = false;
+  #taken: (() => void) | null = null;
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.#take([chunk], done);
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.#take(
+      chunks.map(({ chunk }) => chunk),
+      done,
+    );
+  }
+
+  override _final(done: () => void): void {
+    this.ended = true;
+    done();
+  }
+
+  #take(chunks: Buffer[], done: () => void): void {
+    this.writes.push(chunks);
+    if (this.stalled) this.#taken = done;
+    else done();
+  }
+
+  goOn(): void {
+    this.stalled = false;
+    this.#taken?.();
+  }
+
+  /** All that was written, as one. */
+  get written(): Buffer {
+    return Buffer.concat(this.writes.flat());
+  }
+
+  /** What of node's sockets the link uses beside. */
+  setNoDelay(): void {}
+}
+
+/** A connection whose hub keeps what it is told. */
+const connected = () => {
+  const wire = new Wire();
+  const heard: { text: string | null; payload: Buffer; frame: Buffer }[] = [];
+  const heldBytes = new HeldBytes();
+  let link: HubLink | null = null;
+  const hub = {
+    connect: (its: HubLink) => {
+      link = its;
+      return { peer: {} };
+    },
+    receive: (_: unknown, text: string | null, payload: Buffer) =>
+      heard.push({ text, payload: Buffer.from(payload), frame: Buffer.from(textFrame(payload)) }),
+    closed: vi.fn(),
+    queues: vi.fn(),
+    fragmented: () => undefined,
+    brokeFraming: vi.fn(),
+  };
+  const log = { error: vi.fn() };
+  const running = { hub, nowMs: () => 0, log, timings: newTimings() } as unknown as RunningHub;
+  const rate = { ratePerSecond: 1, rateBurst: BURST, outboxBytes: OUTBOX };
+  const edge = { running, maxMessageBytes: LIMIT, ...rate, heldBytes, chunks: 0, now: 0 };
+  acceptSocket(edge, wire as unknown as Socket, Buffer.alloc(0), "192.0.2.1");
+  return { wire, hub, log, heard, heldBytes, link: link as unknown as HubLink };
+};
+
+interface Sent {
+  /** Flags and opcode. */
+  first: number;
+  payload: Buffer;
+  mask: Buffer | null;
+}
+
+/** A frame as a peer sends it. */
+const encode = ({ first, payload, mask }: Sent): Buffer => {
+  const { length } = payload;
+  const extended = length < 126 ? 0 : length < 65_536 ? 2 : 8;
+  const header = Buffer.alloc(2 + extended);
+  header[0] = first;
+  header[1] = (mask === null ? 0 : 0x80) | (extended === 0 ? length : extended === 2 ? 126 : 127);
+  if (extended === 2) header.writeUInt16BE(length, 2);
+  if (extended === 8) header.writeBigUInt64BE(BigInt(length), 2);
+  if (mask === null) return Buffer.concat([header, payload]);
+  const masked = payload.map((byte, i) => byte ^ (mask[i % 4] as number));
+  return Buffer.concat([header, mask, masked]);
+};
+
+const text = (payload: string): Buffer =>
+  encode({ first: 0x81, payload: Buffer.from(payload), mask: Buffer.from([1, 2, 3, 4]) });
+
+/** What ws makes of a stream that comes whole. */
+const reference = async (stream: Buffer) => {
+  type Receiver = NodeJS.WritableStream;
+  const { Receiver } = ws as unknown as { Receiver: new (options: object) => Receiver };
+  const messages: { text: boolean; payload: Buffer }[] = [];
+  const answers: Buffer[] = [];
+  const receiver = new Receiver({ isServer: true, skipUTF8Validation: true })
+    .on("message", (data: Buffer, isBinary: boolean) =>
+      messages.push({ text: !isBinary, payload: Buffer.from(data).subarray(0, LIMIT + 1) }),
+    )
+    .on("ping", (data: Buffer) => answers.push(Buffer.from([0x8a, data.length, ...data])))
+    .on("conclude", (code: number, reason: Buffer) => {
+      const payload = code === 1005 ? [] : [code >> 8, code & 0xff, ...reason];
+      answers.push(Buffer.from([0x88, payload.length, ...payload]));
+    })
+    .on("error", () => answers.push(Buffer.from([0x88, 2, 1002 >> 8, 1002 & 0xff])));
+  receiver.write(stream);
+  await turn();
+  return { messages, answers: Buffer.concat(answers) };
+};
+
+const TEXT = 0x81;
+const LENGTH = fc.oneof(
+  { weight: 6, arbitrary: fc.nat(300) },
+  { weight: 1, arbitrary: fc.constantFrom(125, 126, 65_535, 65_536, LIMIT, LIMIT + 1, 90_000) },
+);
+const PAYLOAD = fc
+  .tuple(LENGTH, fc.oneof(fc.constantFrom(65, 0x5c, 10), fc.nat(255)))
+  .map(([length, byte]) => Buffer.alloc(length, byte));
+const MASK = fc.uint8Array({ minLength: 4, maxLength: 4 }).map((mask) => Buffer.from(mask));
+const frameOf = (first: fc.Arbitrary<number>, payload = PAYLOAD): fc.Arbitrary<Sent> =>
+  fc.record({ first, payload, mask: MASK });
+const SMALL = PAYLOAD.map((payload) => payload.subarray(0, 125));
+const FRAME: fc.Arbitrary<Sent> = fc.oneof(
+  { weight: 30, arbitrary: frameOf(fc.constant(TEXT)) },
+  { weight: 6, arbitrary: frameOf(fc.constantFrom(0x89, 0x8a), SMALL) },
+  { weight: 2, arbitrary: frameOf(fc.constantFrom(0x01, 0x00, 0x80, 0x02, 0x82)) },
+  { weight: 1, arbitrary: frameOf(fc.nat(255)) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ first: fc.nat(255), payload: SMALL, mask: fc.constant(null) }),
+  },
+  {
+    weight: 1,
+    arbitrary: frameOf(
+      fc.constant(0x88),
+      fc
+        .constantFrom("", "\x03", "\x03\xe8", "\x03\xe8bye", "\x03\xed")
+        .map((payload) => Buffer.from(payload, "latin1")),
+    ),
+  },
+);
+const CUTS = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.nat(70_000)), { maxLength: 40 });
+
+/** How many streams are tried; 20,000 have been, by hand. */
+const RUNS = 300;
+
+describe("reading", () => {
+  it("finds in a stream what ws's receiver finds, wherever the stream is cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(FRAME, { maxLength: 12 }), CUTS, async (frames, cuts) => {
+        const stream = Buffer.concat(frames.map(encode));
+        const expected = await reference(Buffer.from(stream));
+        const { wire, heard, heldBytes } = connected();
+        let at = 0;
+        for (const size of [...cuts, stream.length]) {
+          wire.emit("data", Buffer.from(stream.subarray(at, at + size)));
+          at += size;
+        }
+        await turn();
+        await turn();
+        expect(wire.written.equals(expected.answers)).toBe(true);
+        expect(heard.length).toBe(expected.messages.length);
+        for (const [i, { text, payload }] of expected.messages.entries()) {
+          const { text: read, payload: bytes, frame } = heard[i] as (typeof heard)[number];
+          expect(bytes.equals(payload)).toBe(true);
+          expect(frame.equals(textFrame(Buffer.from(payload.toString("latin1"), "latin1")))).toBe(
+            true,
+          );
+          if (!text) expect(read).toBeNull();
+          else if (read !== null) expect(Buffer.from(read).equals(payload)).toBe(true);
+        }
+        wire.destroy();
+        await turn();
+        expect(heldBytes.held).toBe(0);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("frames a message for the next peer where it lies", async () => {
+    const { wire, link, hub } = connected();
+    hub.receive = (_, __, payload) => {
+      link.send(payload);
+      return 0;
+    };
+    const chunk = text("x".repeat(300));
+    wire.emit("data", chunk);
+    await turn();
+    expect(wire.writes).toHaveLength(1);
+    expect(wire.writes[0]?.[0]?.buffer).toBe(chunk.buffer);
+    expect(wire.written.equals(textFrame("x".repeat(300)))).toBe(true);
+  });
+
+  it("copies little of a frame that comes byte by byte, and holds at most twice what came", () => {
+    const { wire, heldBytes, heard } = connected();
+    const grown = vi.spyOn(Buffer, "allocUnsafeSlow");
+    const frame = text("x".repeat(60_000));
+    for (let at = 0; at < frame.length - 1; at++) {
+      wire.emit("data", Buffer.from(frame.subarray(at, at + 1)));
+      if (heldBytes.held > 2 * (at + 1)) expect(heldBytes.held).toBe(0);
+    }
+    expect(grown.mock.calls.length).toBeLessThan(25);
+    wire.emit("data", frame.subarray(frame.length - 1));
+    expect(heard[0]?.text).toBe("x".repeat(60_000));
+    expect(heldBytes.held).toBe(0);
+  });
+});
+
+describe("writing", () => {
+  it("the frames of one turn go in one write, each link's in order, and count as queued", async () => {
+    const { wire, link } = connected();
+    const messages = ["one", Buffer.from("two"), "three"];
+    for (const message of messages) link.send(message);
+    expect(link.queued()).toBe(3 * 2 + 11);
+    await turn();
+    expect(wire.writes).toHaveLength(1);
+    expect(wire.written.equals(Buffer.concat(messages.map((each) => textFrame(each))))).toBe(true);
+    expect(link.queued()).toBe(0);
+    const large = Buffer.alloc(20_000, "x");
+    link.send(large);
+    link.send(large);
+    await turn();
+    expect(wire.writes).toHaveLength(2);
+  });
+
+  it("a peer that reads nothing keeps at most twice its queue alive", async () => {
+    const { wire, link, hub } = connected();
+    hub.receive = (_, __, payload) => {
+      if (payload[0] === 97) link.send(payload);
+      return 0;
+    };
+    wire.stalled = true;
+    const rounds = [1, 1, 1, 2, 400].map((count) =>
+      Buffer.concat([...Array(count).fill(text(`a${"x".repeat(99)}`)), text("b".repeat(60_000))]),
+    );
+    for (const chunk of rounds) {
+      wire.emit("data", Buffer.from(chunk));
+      await turn();
+    }
+    const queued = link.queued();
+    expect(queued).toBe(405 * 102);
+    wire.goOn();
+    await turn();
+    const [, ...waited] = wire.writes.flat();
+    const memory = new Set(waited.map(({ buffer }) => buffer));
+    const kept = [...memory].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    expect(kept).toBeLessThanOrEqual(2 * queued);
+  });
+});
+
+describe("closing", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("says why after what was sent, waits for the peer's close, and ends", async () => {
+    const { wire, link, hub, heard } = connected();
+    link.send("last");
+    link.close(1012, "RESTARTING");
+    link.send("too late");
+    await turn();
+    const close = Buffer.from([0x88, 12, 1012 >> 8, 1012 & 0xff, ...Buffer.from("RESTARTING")]);
+    expect(wire.written.equals(Buffer.concat([textFrame("last"), close]))).toBe(true);
+    expect(wire.ended).toBe(false);
+    wire.emit("data", text("not read any more"));
+    wire.emit("data", encode({ first: 0x88, payload: Buffer.alloc(0), mask: Buffer.alloc(4) }));
+    expect(heard).toEqual([]);
+    wire.push(null);
+    await turn();
+    expect(wire.ended).toBe(true);
+    await turn();
+    expect(hub.closed).toHaveBeenCalledTimes(1);
+  });
+
+  it("a peer that does not answer the close, or ends without one, has five seconds", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    for (const begin of ["relay", "peer"]) {
+      const { wire, link, hub } = connected();
+      wire.stalled = true;
+      link.send("last");
+      await turn();
+      if (begin === "relay") link.close(1008, "");
+      else wire.emit("end");
+      vi.advanceTimersByTime(4999);
+      expect(wire.destroyed).toBe(false);
+      vi.advanceTimersByTime(1);
+      expect(wire.destroyed).toBe(true);
+      await turn();
+      expect(hub.closed).toHaveBeenCalledTimes(1);
+      expect(vi.getTimerCount()).toBe(0);
+    }
+  });
+
+  it("takes pings by the rate of messages, then ends the connection", () => {
+    const { wire, hub } = connected();
+    const ping = encode({ first: 0x89, payload: Buffer.from("x"), mask: Buffer.alloc(4) });
+    wire.emit("data", Buffer.concat(Array(BURST).fill(ping)));
+    expect(hub.brokeFraming).not.toHaveBeenCalled();
+    wire.emit("data", Buffer.from(ping));
+    expect(hub.brokeFraming).toHaveBeenCalledTimes(1);
+  });
+
+  it("survives a hub that fails on its end", async () => {
+    const { wire, hub, log } = connected();
+    hub.closed.mockImplementation(() => {
+      throw new Error("a fault of ours");
+    });
+    wire.destroy();
+    await turn();
+    expect(hub.closed).toHaveBeenCalledTimes(1);
+    expect(log.error).toHaveBeenCalledTimes(1);
+  });
+
+  it("answers pings until as much is queued as a connection may have", async () => {
+    const { wire } = connected();
+    wire.stalled = true;
+    const ping = encode({ first: 0x89, payload: Buffer.alloc(125), mask: Buffer.alloc(4) });
+    wire.emit("data", Buffer.concat(Array(BURST - 1).fill(ping)));
+    await turn();
+    expect(wire.written.length).toBeGreaterThanOrEqual(OUTBOX);
+    expect(wire.written.length).toBeLessThan(OUTBOX + ping.length);
+  });
+});

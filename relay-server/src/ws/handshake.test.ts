@@ -1,0 +1,41 @@
+import type { IncomingMessage } from "node:http";
+import { expect, test } from "vitest";
+import { acceptance, handshakeFault } from "./handshake.ts";
+
+/** The request of RFC 6455 section 1.3, changed. */
+const request = (headers: Record<string, string | undefined> = {}, method = "GET") =>
+  ({
+    method,
+    headers: {
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+      "sec-websocket-version": "13",
+      ...headers,
+    },
+  }) as unknown as IncomingMessage;
+
+test("answers the RFC's key as the RFC does, and the first subprotocol that is offered", () => {
+  expect(handshakeFault(request())).toBeNull();
+  expect(acceptance(request())).toBe(
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+      "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+  );
+  const offer = request({
+    "sec-websocket-protocol": "chat, superchat",
+    "sec-websocket-extensions": "permessage-deflate",
+  });
+  expect(handshakeFault(offer)).toBeNull();
+  expect(acceptance(offer)).toMatch(/Protocol: chat\r\n\r\n$/);
+  expect(acceptance(offer)).not.toContain("deflate");
+});
+
+test.each([
+  ["another method", request({}, "POST"), "METHOD_NOT_ALLOWED"],
+  ["another version", request({ "sec-websocket-version": "8" }), "UPGRADE_REQUIRED"],
+  ["no version", request({ "sec-websocket-version": undefined }), "UPGRADE_REQUIRED"],
+  ["no key", request({ "sec-websocket-key": undefined }), "BAD_REQUEST"],
+  ["a short key", request({ "sec-websocket-key": "dGhlIHNhbXBsZQ==" }), "BAD_REQUEST"],
+  ["a subprotocol twice", request({ "sec-websocket-protocol": "a, a" }), "BAD_REQUEST"],
+  ["a line break", request({ "sec-websocket-protocol": "a\r\nSet-Cookie: x" }), "BAD_REQUEST"],
+])("refuses %s", (_, bad, code) => {
+  expect(handshakeFault(bad)).toMatchObject({ code });
+});

@@ -1,0 +1,69 @@
+/**
+ * The opening handshake of RFC 6455 (section 4.2) as the relay takes part in it: what a request has
+ * to be, and the 101 that answers it. No extension is ever agreed on: packets are sealed, and
+ * sealed bytes do not compress.
+ */
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import * as ws from "ws";
+import { HttpProblem } from "../http/problem.ts";
+
+const VERSION = "13";
+/** Section 1.3. */
+const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/** base64 of 16 bytes. */
+const KEY = /^[+/0-9A-Za-z]{22}==$/;
+
+/** Exported by ws, unknown to its types. Throws where the header lists no distinct tokens. */
+const { parse: parseSubprotocols } = (
+  ws as unknown as { subprotocol: { parse(header: string): Set<string> } }
+).subprotocol;
+
+/** Why a request that asks for the upgrade does not get it; null where it does. */
+export const handshakeFault = (request: IncomingMessage): HttpProblem | null => {
+  const { method, headers } = request;
+  if (method !== "GET") {
+    return new HttpProblem("METHOD_NOT_ALLOWED", "A WebSocket begins with GET.", {
+      headers: { allow: "GET" },
+    });
+  }
+  if (headers["sec-websocket-version"] !== VERSION) {
+    // Section 4.4. Version 8, which ws would take too, no standard describes.
+    return new HttpProblem("UPGRADE_REQUIRED", `This path requires WebSocket version ${VERSION}.`, {
+      headers: { "sec-websocket-version": VERSION, upgrade: "websocket" },
+    });
+  }
+  if (!KEY.test(headers["sec-websocket-key"] ?? "")) {
+    return new HttpProblem("BAD_REQUEST", "Sec-WebSocket-Key must be base64 of 16 bytes.");
+  }
+  try {
+    subprotocolOf(request);
+  } catch {
+    return new HttpProblem("BAD_REQUEST", "Sec-WebSocket-Protocol must list distinct tokens.");
+  }
+  return null;
+};
+
+/** The answer to a request without fault. */
+export const acceptance = (request: IncomingMessage): string => {
+  const accept = createHash("sha1")
+    .update(request.headers["sec-websocket-key"] + GUID)
+    .digest("base64");
+  const subprotocol = subprotocolOf(request);
+  return [
+    "HTTP/1.1 101 Switching Protocols",
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    `Sec-WebSocket-Accept: ${accept}`,
+    ...(subprotocol === null ? [] : [`Sec-WebSocket-Protocol: ${subprotocol}`]),
+    "\r\n",
+  ].join("\r\n");
+};
+
+/** The first that the peer offers: browsers that offer some fail where none is chosen. */
+const subprotocolOf = ({ headers }: IncomingMessage): string | null => {
+  const offered = headers["sec-websocket-protocol"];
+  if (offered === undefined) return null;
+  const [first] = parseSubprotocols(offered);
+  return first ?? null;
+};

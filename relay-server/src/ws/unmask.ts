@@ -1,0 +1,95 @@
+/**
+ * Unmasking (RFC 6455 section 5.3) in place, in JavaScript: for messages of the usual size a call
+ * into native code costs more than the work. The same pass tells whether the text is plain, which a
+ * reader of it would otherwise need passes of its own for.
+ */
+import { endianness } from "node:os";
+
+/** From here on words pay: the view that they need costs about as much as 250 bytes. */
+const WORDS_FROM = 256;
+const LITTLE_ENDIAN = endianness() === "LE";
+const BACKSLASH = 0x5c;
+
+/** 1 for what is not plain: control characters, DEL, the backslash, and all beyond ASCII. */
+const NOT_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 || byte > 0x7e || byte === BACKSLASH ? 1 : 0,
+);
+
+/**
+ * Unmasks `bytes` from `from` to before `to` with the four bytes at `maskAt`. Answers whether the
+ * result is plain: printable ASCII without a backslash, so that the text between two quotes is a
+ * JSON string's value as it is. Of a plain text it may answer false, where that has a DEL.
+ */
+export const unmask = (bytes: Buffer, from: number, to: number, maskAt: number): boolean => {
+  const mask = bytes.readUInt32LE(maskAt);
+  return !LITTLE_ENDIAN || to - from < WORDS_FROM
+    ? unmaskBytes(bytes, from, to, mask)
+    : unmaskWords(bytes, from, to, mask);
+};
+
+/** `mask`: its first byte is the lowest. */
+const unmaskBytes = (bytes: Buffer, from: number, to: number, mask: number): boolean => {
+  const m0 = mask & 0xff;
+  const m1 = (mask >>> 8) & 0xff;
+  const m2 = (mask >>> 16) & 0xff;
+  const m3 = mask >>> 24;
+  let notPlain = 0;
+  let at = from;
+  // Four at a time, because each goes with its own byte of the mask.
+  for (const last = to - 3; at < last; at += 4) {
+    const b0 = (bytes[at] as number) ^ m0;
+    const b1 = (bytes[at + 1] as number) ^ m1;
+    const b2 = (bytes[at + 2] as number) ^ m2;
+    const b3 = (bytes[at + 3] as number) ^ m3;
+    bytes[at] = b0;
+    bytes[at + 1] = b1;
+    bytes[at + 2] = b2;
+    bytes[at + 3] = b3;
+    notPlain |=
+      (NOT_PLAIN[b0] as number) |
+      (NOT_PLAIN[b1] as number) |
+      (NOT_PLAIN[b2] as number) |
+      (NOT_PLAIN[b3] as number);
+  }
+  for (let rest = mask; at < to; at += 1, rest >>>= 8) {
+    const byte = (bytes[at] as number) ^ (rest & 0xff);
+    bytes[at] = byte;
+    notPlain |= NOT_PLAIN[byte] as number;
+  }
+  return notPlain === 0;
+};
+
+/**
+ * Bytes up to a whole word of the memory below, words as far as they go, and bytes again. For
+ * little-endian hosts only: words have the order of the host, the mask has its first byte lowest.
+ */
+const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boolean => {
+  const before = -(bytes.byteOffset + from) & 3;
+  const start = from + before;
+  const turned = before === 0 ? mask : (mask >>> (8 * before)) | (mask << (32 - 8 * before));
+  const count = (to - start) >> 2;
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, count);
+  // Bit 7 of each byte: set where any byte was below 0x20 (it borrows) or above 0x7f.
+  let notPlain = 0;
+  let at = 0;
+  for (const last = count - 1; at < last; at += 2) {
+    const w0 = (words[at] as number) ^ turned;
+    const w1 = (words[at + 1] as number) ^ turned;
+    words[at] = w0;
+    words[at + 1] = w1;
+    notPlain |= ((w0 - 0x20202020) & ~w0) | w0 | ((w1 - 0x20202020) & ~w1) | w1;
+  }
+  if (at < count) {
+    const word = (words[at] as number) ^ turned;
+    words[at] = word;
+    notPlain |= ((word - 0x20202020) & ~word) | word;
+  }
+  const begins = unmaskBytes(bytes, from, start, mask);
+  const ends = unmaskBytes(bytes, start + 4 * count, to, turned >>> 0);
+  return (
+    begins &&
+    ends &&
+    (notPlain & 0x80808080) === 0 &&
+    !bytes.subarray(start, start + 4 * count).includes(BACKSLASH)
+  );
+};

@@ -1,0 +1,84 @@
+/**
+ * Device programs as files, for both worlds: read, types erased, parsed. Mistakes are found here,
+ * with their place, before anything is started.
+ */
+import { readFileSync } from "node:fs";
+import { extname } from "node:path";
+import { dialectWarning, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
+import { type Node, parse } from "acorn";
+import { EXIT, Failure } from "./failure.ts";
+import { type Problem, ScenarioError } from "./scenario/problems.ts";
+
+export type Tree = Node & Record<string, unknown>;
+
+export interface ProgramText {
+  /** As it is in the file. */
+  readonly source: string;
+  /** The same without types, every column where it was. */
+  readonly text: string;
+  readonly tree: Tree;
+}
+
+/** Throws a Failure (usage) for what is no file. */
+export function readProgramFile(path: string, shown: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "ENOENT" ? "file not found" : message;
+    throw new Failure(EXIT.usage, `the device program ${shown} cannot be read: ${reason}`);
+  }
+}
+
+/** `file`: as errors name it. Throws a ScenarioError with line and column. */
+export function parseProgramText(source: string, file: string): ProgramText {
+  const text = /\.m?ts$/.test(extname(file)) ? stripTypes(source, file) : source;
+  try {
+    const tree = parse(text, {
+      ecmaVersion: "latest",
+      sourceType: "module",
+      locations: true,
+      allowAwaitOutsideFunction: true,
+    }) as unknown as Tree;
+    return { source, text, tree };
+  } catch (error) {
+    const { loc, message } = error as { loc?: { line: number; column: number }; message: string };
+    const { line, column } = loc ?? { line: 1, column: 0 };
+    throw new ScenarioError([
+      { file, line, column: column + 1, message: message.replace(/ \([0-9:]+\)$/, "") },
+    ]);
+  }
+}
+
+/** What is wrong where a program exports no function; null where it does. */
+export function missingExport(tree: Tree, file: string): Problem | null {
+  const exported = (tree.body as Tree[]).some(
+    ({ type, specifiers = [] }) =>
+      type === "ExportDefaultDeclaration" ||
+      (specifiers as Tree[]).some((specifier) => {
+        const as = specifier.exported as Tree | undefined;
+        return (as?.name ?? as?.value) === "default";
+      }),
+  );
+  const message = "a device program exports a function: export default (agent) => { … }";
+  return exported ? null : { file, line: 1, column: 1, message };
+}
+
+/**
+ * Checks a program that a real process will import. Throws as the two above do; resolves with a
+ * warning where boards do not run it as written, otherwise with null.
+ */
+export async function checkLiveProgram(path: string, shown: string): Promise<string | null> {
+  const { text, tree } = parseProgramText(readProgramFile(path, shown), shown);
+  const problem = missingExport(tree, shown);
+  if (problem !== null) throw new ScenarioError([problem]);
+  const { checkProgram } = await loadDialect();
+  return dialectWarning(shown, checkProgram(text).refused);
+}
+
+function stripTypes(source: string, file: string): string {
+  const erased = eraseTypes(source);
+  if ("code" in erased) return erased.code;
+  const { line, column, rule } = erased.refused;
+  throw new ScenarioError([{ file, line, column, message: rule }]);
+}

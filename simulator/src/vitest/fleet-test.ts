@@ -1,0 +1,65 @@
+/**
+ * Vitest's `test` with a virtual fleet: `relay`, `devices`, `client`, `clock` and `faults` as
+ * fixtures, made anew for each test. A violation of an oracle fails the test.
+ */
+import { dirname } from "node:path";
+import { type TestAPI, test } from "vitest";
+import {
+  type FleetClient,
+  type FleetClock,
+  type FleetDevice,
+  type FleetFaults,
+  type FleetOptions,
+  type FleetRelay,
+  VirtualFleet,
+} from "./fleet.ts";
+
+export interface FleetFixtures {
+  /** What the fleet consists of; set it with `fleetTest.extend({ fleet: { devices: [ … ] } })`. */
+  fleet: FleetOptions;
+  /** The running fleet itself; the fixtures below are its parts. */
+  virtualFleet: VirtualFleet;
+  relay: FleetRelay;
+  /** All online when the test begins, in the order of `fleet.devices`. */
+  devices: readonly FleetDevice[];
+  client: FleetClient;
+  clock: FleetClock;
+  faults: FleetFaults;
+}
+
+/** The seed of all tests that name none, to play a failure again or to look for others. */
+const SEED = "BLINDRELAY_SEED";
+
+/**
+ * `test` for device programs. Paths of programs are relative to the test file; one seed plays one
+ * test to the microsecond alike.
+ *
+ * @example
+ * const test = fleetTest.extend({
+ *   fleet: { devices: [{ group: "pumps", count: 3, program: "./pump.js" }] },
+ * });
+ * test("a pump remembers its opening", async ({ client, clock, devices, faults }) => {
+ *   const [pump] = devices;
+ *   await client.call(pump, "pump.set", { percent: 40 });
+ *   faults.inject({ kind: "device.reboot" }, pump);
+ *   await clock.advance("30s");
+ *   const state = await client.call(pump, "pump.state", undefined, { idempotent: true });
+ *   expect(state).toEqual({ percent: 40 });
+ * });
+ */
+export const fleetTest: TestAPI<FleetFixtures> = test.extend<FleetFixtures>({
+  fleet: { devices: [{ group: "device", count: 1, kind: "echo" }] },
+  virtualFleet: async ({ fleet, task }, use) => {
+    const seed = process.env[SEED];
+    const options = seed === undefined ? fleet : { seed: Number(seed), ...fleet };
+    const running = new VirtualFleet(options, dirname(task.file.filepath));
+    await running.start();
+    await use(running);
+    running.stop();
+  },
+  relay: ({ virtualFleet }, use) => use(virtualFleet.relay),
+  devices: ({ virtualFleet }, use) => use(virtualFleet.devices),
+  client: ({ virtualFleet }, use) => use(virtualFleet.client),
+  clock: ({ virtualFleet }, use) => use(virtualFleet.clock),
+  faults: ({ virtualFleet }, use) => use(virtualFleet.faults),
+});

@@ -1,0 +1,319 @@
+/**
+ * A virtual world that a test drives: relay, devices and one client, whose time moves only while
+ * the test waits for something of the fleet's. Everything else is as in a scenario: the same seed,
+ * faults and oracles.
+ */
+import type { Agent, CallOptions } from "@blindrelay/client-sdk";
+import { makePlan, type PlannedLoad, planFault } from "../plan.ts";
+import { loadPrograms } from "../run/programs.ts";
+import { checkScenario } from "../scenario/load.ts";
+import type { Fault, Scenario } from "../scenario/schema.ts";
+import { durationMs, showMs } from "../scenario/units.ts";
+import type { Device } from "../world/device.ts";
+import { playFault } from "../world/faults.ts";
+import type { Person } from "../world/person.ts";
+import { settled, World } from "../world/world.ts";
+
+/** What a scenario says, without the parts that the test plays itself. */
+export type FleetOptions = Pick<Scenario, "devices"> &
+  Partial<Pick<Scenario, "seed" | "network" | "relay">>;
+
+export interface FleetDevice {
+  readonly id: string;
+  readonly group: string;
+  /** Logged in at the relay. */
+  readonly online: boolean;
+  /** Starts so far. */
+  readonly boots: number;
+}
+
+export interface FleetClient {
+  /** Connected to the relay. */
+  readonly online: boolean;
+  /** Calls a method, and lets time pass until it ends. Rejects with the SDK's CallError. */
+  call<Result = unknown>(
+    device: FleetDevice,
+    method: string,
+    params?: unknown,
+    options?: Omit<CallOptions, "signal">,
+  ): Promise<Result>;
+  /** The SDK's own handle, for events and streams. Wait for its promises with `clock.until`. */
+  agent(device: FleetDevice): Agent;
+}
+
+export interface FleetClock {
+  /** Milliseconds since the fleet was switched on. */
+  now(): number;
+  /** Lets time pass: milliseconds, or a duration such as `"30s"`. */
+  advance(duration: number | string): Promise<void>;
+  /**
+   * Lets time pass until the promise settles. Rejects where it does not within `limit` of virtual
+   * time (default: 10m).
+   */
+  until<T>(promise: Promise<T>, limit?: number | string): Promise<T>;
+}
+
+export interface FleetFaults {
+  /**
+   * Begins a fault of a scenario's vocabulary at once; it ends after its `for`. `targets`: these
+   * devices instead of a group or a share. Throws a ScenarioError for one that is none.
+   */
+  inject(fault: Omit<Fault, "at">, ...targets: readonly FleetDevice[]): void;
+}
+
+export interface FleetRelay {
+  /** Whether it accepts connections. */
+  readonly online: boolean;
+  /** Connections that are logged in, by kind; zeros while it is down. */
+  readonly connections: { readonly client: number; readonly agent: number };
+}
+
+/** How long the fleet may take to come online. */
+const START_LIMIT = "5m";
+const UNTIL_LIMIT = "10m";
+/** Longer than any test; the world's own events need an end. */
+const DURATION = "365d";
+const LINES = 20;
+const MAX_LINE = 160;
+
+export class VirtualFleet {
+  readonly seed: number;
+  readonly devices: readonly FleetDevice[];
+  readonly client: FleetClient;
+  readonly clock: FleetClock;
+  readonly faults: FleetFaults;
+  readonly relay: FleetRelay;
+  private readonly world: World;
+  private readonly folder: string;
+  private readonly scenario: Scenario;
+  private readonly programs: ReturnType<typeof loadPrograms>;
+  /** What the test waits for; each is called with the reason why it will not come. */
+  private readonly waiting = new Set<(reason: Error) => void>();
+  private isPlaying = false;
+  private isClosed = false;
+  private injected = 0;
+
+  /**
+   * `folder`: what paths of programs are relative to. Throws a ScenarioError where the options or a
+   * program are wrong.
+   */
+  constructor(options: FleetOptions, folder: string) {
+    const [first] = options.devices;
+    const clients = [{ name: "client", devices: first?.group ?? "", presence: true, from: "0s" }];
+    const asked = { name: "a test", duration: DURATION, ...options, clients };
+    this.scenario = checkScenario(asked, folder, "fleet").scenario;
+    this.folder = folder;
+    this.seed = this.scenario.seed ?? 1;
+    this.programs = loadPrograms(this.scenario, folder);
+    this.world = new World({
+      scenario: this.scenario,
+      plan: makePlan(this.scenario, this.seed),
+      programs: this.programs,
+      keptEntries: LINES,
+    });
+    this.devices = this.world.devices.map((device) => ({
+      id: device.id,
+      group: device.plan.group,
+      get online() {
+        return device.online;
+      },
+      get boots() {
+        return device.boots;
+      },
+    }));
+    this.clock = {
+      now: () => this.world.clock.nowMs(),
+      advance: (duration) => this.advance(milliseconds(duration)),
+      until: (promise, limit = UNTIL_LIMIT) => this.until(promise, milliseconds(limit)),
+    };
+    this.client = this.makeClient();
+    this.faults = { inject: (fault, ...targets) => this.inject(fault, targets) };
+    this.relay = this.makeRelay();
+  }
+
+  /** Lets time pass until the client and every device are online. */
+  async start(): Promise<void> {
+    const limitMs = this.clock.now() + durationMs(START_LIMIT);
+    for (;;) {
+      const missing = this.devices.filter(({ online }) => !online);
+      if (missing.length === 0 && this.client.online) return;
+      if (this.clock.now() >= limitMs) {
+        const who =
+          missing.length === 0 ? "the client is" : `${missing.map(({ id }) => id).join(", ")} are`;
+        throw this.explained(`${who} not online ${START_LIMIT} after the start`);
+      }
+      await this.advance(100);
+    }
+  }
+
+  /** Ends it. Throws where an oracle has reported a violation, or does so now. */
+  stop(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.fail(new Error("the test is over"));
+    this.world.finish();
+    const { violation } = this.world;
+    if (violation !== null) throw this.violated();
+  }
+
+  private makeClient(): FleetClient {
+    const { world } = this;
+    const [person] = world.people as [Person];
+    const [load] = world.plan.loads as [PlannedLoad];
+    const call: FleetClient["call"] = (device, method, params, options = {}) => {
+      const { timeoutMs = load.timeoutMs, idempotent = false } = options;
+      const asked = { ...load, timeoutMs, spec: { ...load.spec, idempotent } };
+      const outcome = new Promise<never>((resolve, reject) => {
+        const question = { method, params, right: () => true };
+        world.call(asked, person, this.deviceOf(device), question, false, (result, error) => {
+          if (error === null) resolve(result as never);
+          else reject(error);
+        });
+      });
+      return this.until(outcome, timeoutMs + durationMs(UNTIL_LIMIT));
+    };
+    return {
+      get online() {
+        return person.online;
+      },
+      call,
+      agent: (device) => {
+        if (person.client === null) throw new Error("the client is not connected");
+        const { id, agentToken, plan } = this.deviceOf(device);
+        return person.client.agent(id, agentToken, { version: plan.version });
+      },
+    };
+  }
+
+  private makeRelay(): FleetRelay {
+    const { relay } = this.world;
+    return {
+      get online() {
+        return relay.isUp;
+      },
+      get connections() {
+        const { client = 0, agent = 0 } = relay.hub?.stats().connections ?? {};
+        return { client, agent };
+      },
+    };
+  }
+
+  private deviceOf({ id }: FleetDevice): Device {
+    const device = this.world.devices.find((one) => one.id === id);
+    if (device === undefined) throw new Error(`${id} is not a device of this fleet`);
+    return device;
+  }
+
+  private inject(fault: Omit<Fault, "at">, targets: readonly FleetDevice[]): void {
+    const { world } = this;
+    const asked = { ...this.scenario, faults: [{ at: "0s", ...fault }] };
+    const { scenario } = checkScenario(asked, this.folder, "fault");
+    for (const [path, program] of loadPrograms(scenario, this.folder)) {
+      if (!this.programs.has(path)) this.programs.set(path, program);
+    }
+    this.injected += 1;
+    const [spec] = scenario.faults as [Fault];
+    const lots = `${this.seed}/${this.injected}`;
+    const planned = planFault(spec, lots, world.plan.devices, world.plan.loads);
+    const chosen = targets.map((device) => this.deviceOf(device).number);
+    const { nowUs } = world.clock;
+    playFault(world, {
+      ...planned,
+      atUs: nowUs,
+      endUs: nowUs + planned.endUs,
+      devices: targets.length === 0 ? planned.devices : chosen,
+    });
+  }
+
+  private advance(ms: number): Promise<void> {
+    const { world } = this;
+    return this.wait((resolve) => {
+      world.clock.after(ms, () => {
+        world.stir();
+        resolve();
+      });
+    });
+  }
+
+  private until<T>(promise: Promise<T>, limitMs: number): Promise<T> {
+    const { world } = this;
+    return this.wait((resolve, reject) => {
+      const limit = world.clock.after(limitMs, () => {
+        reject(this.explained(`nothing settled within ${showMs(limitMs)} of virtual time`));
+        world.stir();
+      });
+      const end = (): void => world.clock.cancel(limit);
+      promise.finally(end).then(resolve, reject);
+    });
+  }
+
+  /** Time passes until `begin` has settled what it was given. */
+  private wait<T>(
+    begin: (resolve: (value: T) => void, reject: (reason: Error) => void) => void,
+  ): Promise<T> {
+    if (this.isClosed) return Promise.reject(new Error("the test is over"));
+    return new Promise((resolve, reject) => {
+      const refuse = (reason: Error): void => {
+        this.waiting.delete(refuse);
+        reject(reason);
+      };
+      this.waiting.add(refuse);
+      begin((value) => {
+        this.waiting.delete(refuse);
+        resolve(value);
+      }, refuse);
+      this.play();
+    });
+  }
+
+  private async play(): Promise<void> {
+    if (this.isPlaying) return;
+    this.isPlaying = true;
+    const { world } = this;
+    try {
+      // What the test set going before it waited.
+      await settled();
+      while (this.waiting.size > 0) {
+        await world.play(
+          () => this.waiting.size === 0,
+          () => !this.isClosed,
+        );
+        if (world.violation !== null) this.fail(this.violated());
+      }
+    } catch (error) {
+      this.fail(error as Error);
+    } finally {
+      this.isPlaying = false;
+    }
+  }
+
+  private fail(reason: Error): void {
+    for (const refuse of [...this.waiting]) refuse(reason);
+  }
+
+  private violated(): Error {
+    const { violation } = this.world;
+    return this.explained(`the oracle "${violation?.oracle}": ${violation?.detail}`);
+  }
+
+  /** The error with what is needed to look at it again. */
+  private explained(what: string): Error {
+    const { world } = this;
+    const tail = world.traceLog
+      .tail()
+      .map(({ atUs, what, who, text }) =>
+        `  ${showMs(Math.floor(atUs / 1000)).padStart(10)} ${what} ${who} ${text}`.slice(
+          0,
+          MAX_LINE,
+        ),
+      );
+    const at = `${showMs(world.clock.nowMs())} after the start, seed ${this.seed}`;
+    return new Error([`${what} (${at}). The latest events:`, ...tail].join("\n"));
+  }
+}
+
+const milliseconds = (duration: number | string): number => {
+  const ms = typeof duration === "string" ? durationMs(duration) : duration;
+  if (!(ms >= 0)) throw new RangeError(`not a duration: ${duration}; give ms, or such as "30s"`);
+  return ms;
+};

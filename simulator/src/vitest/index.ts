@@ -1,0 +1,9 @@
+export type {
+  FleetClient,
+  FleetClock,
+  FleetDevice,
+  FleetFaults,
+  FleetOptions,
+  FleetRelay,
+} from "./fleet.ts";
+export { type FleetFixtures, fleetTest } from "./fleet-test.ts";

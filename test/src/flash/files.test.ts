@@ -1,0 +1,157 @@
+/** The commands around flashing: monitor, devices, and files in place of a board. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { FAST, openWorkshop } from "./workshop.ts";
+
+const { house, lamp, plugIn, secretsOf } = openWorkshop();
+
+describe("monitor and devices", () => {
+  it("shows what the board says, types to it, and comes back with the port", async () => {
+    const { double, cable, port } = await plugIn();
+    const monitor = house.start(["monitor", port, "--json", ...FAST]);
+    const said = setInterval(() => double.print("warm"), 50);
+    expect(await monitor.json()).toEqual({ line: "warm" });
+    clearInterval(said);
+    await cable.unplug();
+    await cable.plugIn();
+    const again = setInterval(() => double.print("warmer"), 50);
+    let line = "warm";
+    while (line !== "warmer") line = (await monitor.json<{ line: string }>()).line;
+    clearInterval(again);
+    const { code, stderr } = await monitor.stop("SIGINT");
+    expect([code, stderr]).toEqual([0, expect.stringContaining("is back")]);
+  });
+
+  it("hands what is typed to the board, and ends with 7 where it may not wait", async () => {
+    const { double, cable, port } = await plugIn();
+    const typed = house.start(
+      ["monitor", port, "--no-reconnect", "--json", ...FAST],
+      {},
+      "print(6*7)\n",
+    );
+    let line = "";
+    while (line !== "42") line = (await typed.json<{ line: string }>()).line;
+    await cable.unplug();
+    expect((await typed.ended).code).toBe(7);
+    expect(double.lost).toBe(0);
+  });
+
+  it("lists what answers, without disturbing it", async () => {
+    const { double, port } = await plugIn();
+    const { double: mute, port: silent } = await plugIn();
+    mute.stuck = true;
+    const { starts } = double;
+    const nowhere = house.path("no-such-tty");
+    const { code, stdout } = await house.cli(["devices", port, silent, nowhere, "--json"]);
+    expect([code, double.starts]).toEqual([0, starts]);
+    expect(JSON.parse(stdout).items).toMatchObject([
+      { port, answers: "espruino", board: "DOUBLE", agent_id: null, problem: null },
+      { port: silent, answers: "silent", problem: expect.stringContaining("nothing answers") },
+      { port: nowhere, answers: "closed", problem: expect.stringContaining("no port") },
+    ]);
+  });
+});
+
+describe("files in place of a board", () => {
+  it("are for one board, once", async () => {
+    const out = house.path("board-files");
+    const made = await house.cli(["provision", "--out", out, "--id", "filed", "--json"]);
+    expect([made.code, JSON.parse(made.stdout).packet_version]).toEqual([0, "1"]);
+    const config = JSON.parse(readFileSync(`${out}/blindrelay.json`, "utf8"));
+    expect([config.relay_token, config.agent_token]).toEqual(await secretsOf("filed"));
+    expect(statSync(`${out}/blindrelay.json`).mode & 0o777).toBe(0o600);
+    const again = await house.cli(["provision", "--out", out, "--id", "filed-2"]);
+    expect([again.code, again.stderr]).toEqual([7, expect.stringContaining("empty folder")]);
+  });
+
+  it("make a project for Moddable that says how to build it", async () => {
+    const out = house.path("xs-files");
+    await house.cli(["provision", "--out", out, "--id", "xs-1", "--packet-version", "2"]);
+    const project = house.path("xs-project");
+    const args = [
+      "flash",
+      "--target",
+      "moddable",
+      "--program",
+      lamp,
+      "--config",
+      out,
+      "--out",
+      project,
+    ];
+    const { code, stdout, stderr } = await house.cli([...args, "--json"]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining("mcconfig is not here")]);
+    const { files, commands } = JSON.parse(stdout);
+    for (const file of files) expect(existsSync(`${project}/${file}`)).toBe(true);
+    expect(commands[0]).toBe("mcconfig -m -p esp32 provision=1");
+    const { modules } = JSON.parse(readFileSync(`${project}/blindrelay/manifest.json`, "utf8"));
+    for (const path of Object.values<string>(modules)) {
+      if (path.startsWith(".")) expect(existsSync(`${project}/blindrelay/${path}.js`)).toBe(true);
+    }
+    const inProject = (name: string) =>
+      JSON.parse(readFileSync(`${project}/${name}`, "utf8")).config;
+    expect(inProject("agent.json")).toMatchObject({ agent_id: "xs-1", packet_version: "2" });
+    expect(inProject("manifest.json")).toEqual({});
+    expect((await house.cli([...args, "--firmware-version", "1.4.0"])).code).toBe(0);
+    expect(inProject("manifest.json")).toEqual({ firmware_version: "1.4.0" });
+  });
+
+  it("are built by mcconfig where it is there: the boot count first, once for each secret", async () => {
+    const out = house.path("xs-files-2");
+    await house.cli(["provision", "--out", out, "--id", "xs-2"]);
+    const bin = house.path("bin");
+    mkdirSync(bin);
+    const mcconfig = house.write(
+      "bin/mcconfig",
+      '#!/bin/sh\necho "$UPLOAD_PORT $*" >>"$MODDABLE/said"\n',
+    );
+    chmodSync(mcconfig, 0o755);
+    const env = { PATH: `${bin}:${process.env.PATH}`, MODDABLE: bin };
+    const project = house.path("xs-project-2");
+    const port = "/dev/ttyX";
+    const args = ["flash", port, "--target", "moddable", "--program", lamp, "--config", out];
+    const flashXs = () => house.cli([...args, "--out", project, "--platform", "esp32/s3"], env);
+    expect((await flashXs()).code).toBe(0);
+    const added = JSON.parse(readFileSync(`${project}/agent.json`, "utf8"));
+    house.write(
+      "xs-project-2/agent.json",
+      JSON.stringify({ config: { ...added.config, ssid: "hall" } }),
+    );
+    expect((await flashXs()).code).toBe(0);
+    expect(readFileSync(`${bin}/said`, "utf8").split("\n")).toEqual([
+      `${port} -m -p esp32/s3 provision=1`,
+      `${port} -m -p esp32/s3`,
+      "",
+    ]);
+    const { config } = JSON.parse(readFileSync(`${project}/agent.json`, "utf8"));
+    expect([config.ssid, config.agent_id]).toEqual(["hall", "xs-2"]);
+    expect(readFileSync(`${project}/blindrelay-project.json`, "utf8")).not.toContain(
+      config.agent_token,
+    );
+    house.write("bin/mcconfig", "#!/bin/sh\nexit 3\n");
+    const failed = await flashXs();
+    expect([failed.code, failed.stderr]).toEqual([7, expect.stringContaining("ended with 3")]);
+  });
+
+  it("say that a boot count is written once it was read back, from a folder of its own", async () => {
+    const out = house.path("xs-files-3");
+    await house.cli(["provision", "--out", out, "--id", "xs-3"]);
+    const bin = house.path("bin-3");
+    mkdirSync(bin);
+    chmodSync(house.write("bin-3/mcconfig", "#!/bin/sh\n"), 0o755);
+    const env = { PATH: `${bin}:${process.env.PATH}`, MODDABLE: bin };
+    const project = house.path("xs-project-3");
+    const args = ["flash", "--target", "moddable", "--program", lamp, "--config", out];
+    const flashXs = () => house.cli([...args, "--out", project, "--platform", "lin"], env);
+    const built = await flashXs();
+    expect([built.code, built.stderr]).toEqual([0, expect.stringContaining("start it once")]);
+    expect(built.stderr).not.toContain("is written");
+    const { config } = JSON.parse(readFileSync(`${project}/manifest.json`, "utf8"));
+    expect(config.file.root).toBe(`${project}/preferences/`);
+    const early = await flashXs();
+    expect([early.code, early.stderr]).toEqual([7, expect.stringContaining("no boot count in")]);
+    house.write("xs-project-3/preferences/modpreferences.json", '{"blindrelay":{"boot.0.0":""}}');
+    const done = await flashXs();
+    expect([done.code, done.stderr]).toEqual([0, expect.stringContaining("read back from")]);
+  });
+});

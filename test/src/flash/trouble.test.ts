@@ -1,0 +1,141 @@
+/** What goes wrong at a board: exit codes, words, and what is left behind. */
+import { describe, expect, it } from "vitest";
+import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
+
+const { house, lamp, plugIn, provision, flash } = openWorkshop();
+
+describe("what goes wrong", () => {
+  const agents = async (): Promise<string[]> => {
+    const { stdout } = await house.cli(["agent", "list", "--json"]);
+    return JSON.parse(stdout).items.map(({ agent_id }: { agent_id: string }) => agent_id);
+  };
+
+  it("unplugged while provisioning: 7, and no agent is left behind", async () => {
+    const { double, cable, port } = await plugIn();
+    double.storage.onWrite = (name) => {
+      if (name === "boot.1") void cable.unplug();
+    };
+    const { code, stderr } = await provision(port, "lost-1");
+    expect([code, stderr]).toEqual([7, expect.stringContaining("disconnected")]);
+    expect(await agents()).not.toContain("lost-1");
+    expect(double.storage.read("blindrelay.json")).toBeUndefined();
+  });
+
+  it("unplugged in the middle: 7, nothing starts, and the next time it works", async () => {
+    const { double, cable, port } = await plugIn();
+    await provision(port, "lost-2");
+    expect((await flash(port)).code).toBe(0);
+    expect(double.storage.list()).toContain(".bootcde");
+    double.storage.onWrite = (name) => {
+      if (name === "program") void cable.unplug();
+    };
+    const longer = house.write("longer.js", `${PROGRAM}const table = "${"x".repeat(2_000)}";`);
+    const { code, stderr } = await flash(port, [], longer);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("disconnected")]);
+    expect(double.storage.list()).not.toContain(".bootcde");
+    double.storage.onWrite = () => undefined;
+    await cable.plugIn();
+    expect((await flash(port, [], longer)).code).toBe(0);
+  });
+
+  it("a byte that changed on the way is found by reading back, and written again", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "spoilt");
+    const { write } = double.storage;
+    let spoilt = 0;
+    double.storage.write = (name, data, offset, total) => {
+      const spoils = name === "program" && spoilt++ === 0;
+      return write.call(
+        double.storage,
+        name,
+        spoils ? data.replace("lamp", "lump").replace("on", "no") : data,
+        offset,
+        total,
+      );
+    };
+    expect((await flash(port)).code).toBe(0);
+    expect(double.storage.written.filter((name) => name === "program")).toHaveLength(2);
+  });
+
+  it("no space: 7, with the numbers, and nothing was touched", async () => {
+    const { double, port } = await plugIn({ storageBytes: 16_384 });
+    await provision(port, "small");
+    const { code, stderr } = await flash(port);
+    expect([code, stderr]).toEqual([7, expect.stringMatching(/not enough space: \d+ bytes/)]);
+    expect(double.storage.list()).not.toContain("blindrelay");
+  });
+
+  it("no SHA-256: 7 for provision, unless slow crypto is welcome", async () => {
+    const { port } = await plugIn({ sha256: false });
+    const refused = await provision(port, "slow");
+    expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("no SHA-256")]);
+    expect((await provision(port, "slow", ["--slow-crypto"])).code).toBe(0);
+  });
+
+  it("not provisioned: 7; not a port: 7; a program that it would not run: 2", async () => {
+    const { double, port } = await plugIn();
+    const bare = await flash(port);
+    expect([bare.code, bare.stderr]).toEqual([7, expect.stringContaining("blindrelay provision")]);
+    const nowhere = await flash(house.path("no-such-tty"));
+    expect([nowhere.code, nowhere.stderr]).toEqual([7, expect.stringContaining("devices")]);
+    const modern = house.write(
+      "modern.js",
+      "export default async ({ handle }) => { handle?.('x'); };",
+    );
+    const dialect = await flash(port, [], modern);
+    expect([dialect.code, dialect.stderr]).toEqual([
+      2,
+      expect.stringMatching(/modern\.js:1:\d+: .*async/),
+    ]);
+    await provision(port, "names");
+    const unknown = house.write(
+      "names.js",
+      "export default (agent) => { agent.handle('x', () => nixda()); };",
+    );
+    const names = await flash(port, [], unknown);
+    expect([names.code, names.stderr]).toEqual([2, expect.stringContaining("nixda")]);
+    expect(double.storage.list()).not.toContain("program");
+  });
+
+  it("no secret at hand to prove it with: 2 before anything is touched, unless nobody asks", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "unproven");
+    const args = ["--profile", "stranger", "flash", port, "--program", lamp, ...FAST];
+    const { code, stderr } = await house.cli(args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("no end-to-end secret")]);
+    expect(double.storage.list()).not.toContain("blindrelay");
+    expect((await house.cli([...args, "--no-check"])).code).toBe(0);
+  });
+
+  it("a program that throws at its start: 7, in the board's own words", async () => {
+    const { port } = await plugIn();
+    await provision(port, "thrower");
+    const thrower = house.write(
+      "thrower.js",
+      'export default () => { throw new Error("no lamp"); };',
+    );
+    const { code, stderr } = await flash(port, [], thrower);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("no lamp")]);
+  });
+
+  it("a check of Espruino's own that fails: 7, and what build to take", async () => {
+    const { port } = await plugIn();
+    await provision(port, "asserting");
+    const asserting = house.write(
+      "asserting.js",
+      'export default () => { console.log("ASSERT(jsvHasChildren(obj)) FAILED AT src/jsvar.c:3324"); };',
+    );
+    const { code, stderr } = await flash(port, [], asserting);
+    expect([code, stderr]).toEqual([7, expect.stringMatching(/jsvar\.c:3324.*RELEASE=1/)]);
+  });
+
+  it("what starts the program is its own at the next version, and somebody else's otherwise", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "upgraded");
+    const upgrade = (version: string) => flash(port, ["--firmware-version", version]);
+    expect((await upgrade("1.0.0")).code).toBe(0);
+    expect((await upgrade("1.0.1")).stderr).not.toContain("somebody else");
+    double.storage.write(".bootcde", "LED1.set()");
+    expect((await upgrade("1.0.1")).stderr).toContain("somebody else");
+  });
+});

@@ -1,0 +1,34 @@
+/** The one task of docs/recipes.md that is done in a browser. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { expect } from "vitest";
+
+const CHROMIUM = "/usr/bin/chromium";
+export const HAS_CHROMIUM = existsSync(CHROMIUM);
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
+const PATIENCE_MS = 60_000;
+
+/** Fills the page in and reads its answer. `work`: where the page says that the secret is. */
+export const visitPage = async (port: string, work: string): Promise<void> => {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  try {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    await page.goto(`http://127.0.0.1:${port}`);
+    await page.getByLabel("User name").fill("ada");
+    await page.getByLabel("Password").fill("a wrong password");
+    const secret = readFileSync(join(work, "door-secret"), "utf8").trim();
+    await page.getByLabel("End-to-end secret").fill(secret);
+    const button = page.getByRole("button", { name: "Open the door" });
+    const output = page.locator("output");
+    await button.click();
+    await output.getByText(/password/i).waitFor();
+    await page.getByLabel("Password").fill("a long password");
+    await button.click();
+    await output.getByText('{"open":true}').waitFor();
+    expect(await output.textContent()).toBe('{"open":true}');
+  } finally {
+    await browser.close();
+  }
+};

@@ -1,0 +1,58 @@
+/**
+ * docs/recipes.md, done as it is written, by one reader in one shell, recipe after recipe. Only the
+ * blocks that the page calls the reader's own get other values: free ports of this machine, and the
+ * terminal where the test plays the device.
+ */
+import { rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { freePort } from "@blindrelay/tools/testing/serial/free-port";
+import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
+import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
+import { HAS_CHROMIUM, visitPage } from "./browser.ts";
+import { DEVICES, type Plugged } from "./devices.ts";
+import { readSections, type Section } from "./document.ts";
+import { type Installation, Reader } from "./reader.ts";
+
+const RECIPE_MS = 180_000;
+const BROWSER_RECIPE = "A browser page that calls a device";
+
+/** `install`: called once, before anything is typed. */
+export const followPage = (title: string, install: () => Installation): void => {
+  describe.skipIf(!HAS_SOCAT)(title, () => {
+    const [before, ...recipes] = readSections() as [Section, ...Section[]];
+    let reader: Reader;
+    let pagePort: string;
+    let plugged: Plugged | null = null;
+
+    beforeAll(async () => {
+      const port = await freePort();
+      pagePort = String(await freePort());
+      reader = new Reader(install());
+      reader.yours = {
+        BLINDRELAY_PORT: String(port),
+        BLINDRELAY_URL: `http://127.0.0.1:${port}`,
+        BOARD_RELAY: `http://127.0.0.1:${port}`,
+        PAGE_PORT: pagePort,
+        TTY: join(reader.folder, "tty"),
+      };
+      for (const block of before.blocks) await reader.follow(block);
+    }, RECIPE_MS);
+
+    afterEach(async () => {
+      rmSync(join(reader.folder, "tty"), { force: true });
+      await plugged?.pull();
+      plugged = null;
+    });
+
+    afterAll(() => reader?.close());
+
+    it.for(recipes)("$title", { timeout: RECIPE_MS }, async ({ title, blocks }, { skip }) => {
+      plugged = (await DEVICES[title]?.()) ?? null;
+      if (plugged !== null) symlinkSync(plugged.path, join(reader.folder, "tty"));
+      for (const block of blocks) await reader.follow(block);
+      if (title !== BROWSER_RECIPE) return;
+      if (!HAS_CHROMIUM) skip("there is no Chromium to open the page with");
+      await visitPage(pagePort, reader.work);
+    });
+  });
+};

@@ -1,0 +1,59 @@
+/** Mode `raw` without a port or a session: what a takeover does to the bytes. */
+import type { Agent } from "@blindrelay/agent-sdk/node";
+import { toBase64 } from "@blindrelay/protocol/streams";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_SETTINGS, NO_STATUS } from "../serial/port.ts";
+import { rawProgram } from "./raw.ts";
+
+type Part = Parameters<Agent["attach"]>[0];
+type Handler = (params: unknown, context: { readonly sid: string }) => unknown;
+
+const SID = "session";
+
+const world = () => {
+  const writes: { readonly text: string; readonly taken: () => void }[] = [];
+  const handlers = new Map<string, Handler>();
+  let part!: Part;
+  const agent = {
+    handle: (method: string, handler: Handler) => handlers.set(method, handler),
+    attach: (attached: Part) => {
+      part = attached;
+      return { maxPlaintext: 16_384, send: () => true };
+    },
+  };
+  const port = {
+    write: (bytes: Uint8Array) =>
+      new Promise<void>((taken) => writes.push({ text: Buffer.from(bytes).toString(), taken })),
+    pause: () => undefined,
+    resume: () => undefined,
+    configure: async () => undefined,
+    control: async () => undefined,
+    status: async () => NO_STATUS,
+    close: async () => undefined,
+  };
+  rawProgram(port, DEFAULT_SETTINGS).program(agent as unknown as Agent);
+  return {
+    writes,
+    open: (stream: number) => handlers.get("serial.write")?.({ stream }, { sid: SID }),
+    say: (stream: number, text: string) =>
+      part.receive("stream.data", { stream, data: toBase64(Buffer.from(text)) }, SID),
+    settled: () => new Promise((resolve) => setImmediate(resolve)),
+  };
+};
+
+describe("mode raw", () => {
+  it("writes nothing of a new writer into what the port still takes of the one before", async () => {
+    const { writes, open, say, settled } = world();
+    open(1);
+    say(1, "old, under way");
+    say(1, "old, waiting");
+    await settled();
+    open(2);
+    say(2, "new");
+    await settled();
+    expect(writes.map(({ text }) => text)).toEqual(["old, under way"]);
+    writes[0]?.taken();
+    await settled();
+    expect(writes.map(({ text }) => text)).toEqual(["old, under way", "new"]);
+  });
+});

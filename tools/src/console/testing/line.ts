@@ -1,0 +1,29 @@
+/**
+ * A port that ends at a double in this process: bytes and XOFF are where they go at once, so that
+ * what is lost is lost by who wrote it, however busy the machine is.
+ */
+import { Duplex } from "node:stream";
+import type { Port } from "../port.ts";
+import type { EspruinoDouble } from "./double.ts";
+
+export const lineTo = (double: EspruinoDouble): Port => {
+  const far = new Duplex({
+    read: () => undefined,
+    write: (bytes: Buffer, _encoding, done) => {
+      port.events.received(bytes);
+      done();
+    },
+  });
+  const port: Port = {
+    name: "a line",
+    events: { received: () => undefined, closed: () => undefined },
+    write: async (bytes) => {
+      far.emit("data", Buffer.from(bytes));
+    },
+    close: async () => {
+      far.destroy();
+    },
+  };
+  double.connect(far);
+  return port;
+};
