@@ -16,9 +16,11 @@ const WAIT_MS = 90_000;
 export class Said {
   text = "";
   ended = false;
+  private readonly waitMs: number;
   private wake: () => void = () => undefined;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, waitMs = WAIT_MS) {
+    this.waitMs = waitMs;
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding("utf8").on("data", (text: string) => {
         this.text += text;
@@ -39,7 +41,7 @@ export class Said {
     const timer = setTimeout(() => {
       late = true;
       this.wake();
-    }, WAIT_MS);
+    }, this.waitMs);
     try {
       for (;;) {
         const found = find(this.text);

@@ -13,7 +13,7 @@ import { DEVICES, type Plugged } from "./devices.ts";
 import { readSections, type Section } from "./document.ts";
 import { type Installation, Reader } from "./reader.ts";
 
-const RECIPE_MS = 180_000;
+const RECIPE_MS = 600_000;
 const BROWSER_RECIPE = "A browser page that calls a device";
 
 /** `install`: called once, before anything is typed. */
@@ -46,13 +46,18 @@ export const followPage = (title: string, install: () => Installation): void => 
 
     afterAll(() => reader?.close());
 
-    it.for(recipes)("$title", { timeout: RECIPE_MS }, async ({ title, blocks }, { skip }) => {
-      plugged = (await DEVICES[title]?.()) ?? null;
-      if (plugged !== null) symlinkSync(plugged.path, join(reader.folder, "tty"));
-      for (const block of blocks) await reader.follow(block);
-      if (title !== BROWSER_RECIPE) return;
-      if (!HAS_CHROMIUM) skip("there is no Chromium to open the page with");
-      await visitPage(pagePort, reader.work);
-    });
+    // One shell: what was typed in part cannot be typed again.
+    it.for(recipes)(
+      "$title",
+      { timeout: RECIPE_MS, retry: 0 },
+      async ({ title, blocks }, { skip }) => {
+        plugged = (await DEVICES[title]?.()) ?? null;
+        if (plugged !== null) symlinkSync(plugged.path, join(reader.folder, "tty"));
+        for (const block of blocks) await reader.follow(block);
+        if (title !== BROWSER_RECIPE) return;
+        if (!HAS_CHROMIUM) skip("there is no Chromium to open the page with");
+        await visitPage(pagePort, reader.work);
+      },
+    );
   });
 };
