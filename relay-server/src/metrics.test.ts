@@ -10,9 +10,11 @@ import { Lockout } from "./core/lockout.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { newTimings } from "./ops/durations.ts";
 
+const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
+
 test("a name that is guessed from many addresses is counted apart from locked addresses", async () => {
   const [lockout, names] = [new Lockout(), new UsernameLockout()];
-  const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings());
+  const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings(), ENGINES);
   for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
   const shown = (name: string) => registry.getSingleMetricAsString(name);
   expect(await shown("blindrelay_name_lockouts_total")).toContain("_total 1");
@@ -40,7 +42,7 @@ test("a scrape visits no connection, however many there are, but those with a qu
   }
   const { lockout } = world;
   const names = new UsernameLockout();
-  const registry = relayMetrics(() => world.hub.stats(), { lockout, names }, newTimings());
+  const registry = relayMetrics(() => world.hub.stats(), { lockout, names }, newTimings(), ENGINES);
   const text = await registry.metrics();
   expect(text).toContain('blindrelay_connections{type="agent"} 51');
   expect(text).toMatch(/blindrelay_queue_bytes [1-9]/);

@@ -12,9 +12,11 @@ import {
   Registry as Metrics,
   type Registry,
 } from "prom-client";
+import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./ops/durations.ts";
+import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";
 
@@ -58,24 +60,32 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
   };
 };
 
+/** What a relay shares with others; `nodes`: how many of them were heard of lately. */
+export interface Engines {
+  readonly store: Pick<Store, "isReady" | "pool">;
+  /** Null: the relay is alone. */
+  readonly bus: { traffic(): BusTraffic; nodes(): number } | null;
+}
+
 /** The registry over a hub and the counters of failures that it shares with REST. */
 export const relayMetrics = (
   readStats: () => HubStats,
   { lockout, names }: Pick<ControlContext, "lockout" | "names">,
   timings: Timings,
+  engines: Engines,
 ): Registry => {
   const stats = oncePerTurn(readStats);
   const registry = new Metrics();
   collectDefaultMetrics({ register: registry }); // process, heap and event-loop delay
   for (const name of LISTS) registry.removeSingleMetric(name);
   countOpenFiles(registry);
-  const gauge = (name: string, help: string, read: () => number) =>
+  const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
     new Gauge({
       name: `blindrelay_${name}`,
       help,
       registers: [registry],
-      collect() {
-        this.set(read());
+      async collect() {
+        this.set(await read());
       },
     });
   const counter = (name: string, help: string, read: () => number) =>
@@ -162,6 +172,34 @@ export const relayMetrics = (
     "From bytes that were read until their messages are queued or refused, of one read in 16.",
     [{ labels: {}, durations: timings.routed }],
   );
+  const { store, bus } = engines;
+  gauge("store_ready", "Whether the store can be read and written.", async () =>
+    Number(await store.isReady()),
+  );
+  if (store.pool() !== null) {
+    labelled(Gauge, "store_connections", "Connections to PostgreSQL.", "state", () => {
+      const { used = 0, idle = 0 } = store.pool() ?? {};
+      return Object.entries({ used, idle });
+    });
+    gauge(
+      "store_waiting",
+      "Queries that wait for a connection to PostgreSQL.",
+      () => store.pool()?.waiting ?? 0,
+    );
+  }
+  if (bus !== null) {
+    gauge("bus_up", "Whether the bus is connected.", () => Number(bus.traffic().isUp));
+    gauge("bus_nodes", "Other nodes, heard of within 5 s.", () => bus.nodes());
+    gauge(
+      "bus_backlog_bytes",
+      "Bytes that the bus has not confirmed.",
+      () => bus.traffic().backlogBytes,
+    );
+    labelled(Counter, "bus_messages_total", "Messages on the bus.", "direction", () => {
+      const { sent, received } = bus.traffic();
+      return Object.entries({ sent, received });
+    });
+  }
   return registry;
 };
 

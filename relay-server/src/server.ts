@@ -202,7 +202,11 @@ const assemble = async (ground: Ground) => {
   await app.ready();
   attachUpgrade(app.server, running, { addressOf, ...limits });
   const metrics = metricsServer(
-    relayMetrics(() => hub.stats(), context, running.timings),
+    relayMetrics(() => hub.stats(), context, running.timings, {
+      store,
+      bus:
+        bus === null ? null : { traffic: bus.traffic, nodes: () => bus.cluster.figures().length },
+    }),
     log,
   );
   const end = async () => {

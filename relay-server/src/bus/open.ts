@@ -3,11 +3,13 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import type { Cluster } from "./cluster.ts";
+import { type BusTraffic, counted } from "./counted.ts";
 
 export interface OpenBus {
   readonly cluster: Cluster;
   /** The name of this process among the nodes. */
   readonly node: string;
+  traffic(): BusTraffic;
   close(): Promise<void>;
 }
 
@@ -25,11 +27,11 @@ export const openBus = async (
   ]);
   const node = randomBytes(9).toString("base64url");
   const minBytes = maxMessageBytes + MAX_HEAD_BYTES;
-  const transport = await openNats(bus, `blindrelay ${node}`, minBytes, log);
+  const { transport, traffic } = counted(await openNats(bus, `blindrelay ${node}`, minBytes, log));
   const after = (ms: number, fn: () => void) => {
     const timer = setTimeout(fn, ms);
     return () => clearTimeout(timer);
   };
   const cluster = new Cluster({ transport, node, prefix: busPrefix, nowMs, log, after });
-  return { cluster, node, close: () => transport.close() };
+  return { cluster, node, traffic, close: () => transport.close() };
 };

@@ -4,7 +4,7 @@ import { Kysely } from "kysely";
 import { groupCommit, type Write } from "./group-commit.ts";
 import { storeHealth } from "./health.ts";
 import { migrate } from "./migrate.ts";
-import { PATIENT, type Patience, PROMPT, postgresDialect } from "./postgres.ts";
+import { boundedPool, PATIENT, type PoolFigures, PROMPT, postgresDialect } from "./postgres.ts";
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
 import type { Db, Tables } from "./tables.ts";
@@ -24,6 +24,8 @@ export interface Store {
   readonly patient: Db;
   /** Whether it takes new work: it can be read and, after a write has failed, written. */
   isReady(): Promise<boolean>;
+  /** Of the connections to the database; null: it is embedded. */
+  pool(): PoolFigures | null;
   close(): Promise<void>;
 }
 
@@ -38,7 +40,7 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
-  const { db, patient } = connect(location);
+  const { db, patient, pool } = connect(location);
   const close = async () => {
     await db.destroy();
     if (patient !== db) await patient.destroy();
@@ -49,18 +51,21 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
     await close();
     throw error;
   }
-  return { db, patient, ...storeHealth(db, groupCommit(db, location.engine)), close };
+  return { db, patient, ...storeHealth(db, groupCommit(db, location.engine)), pool, close };
 };
 
-const connect = (location: StoreLocation): Pick<Store, "db" | "patient"> => {
+const connect = (location: StoreLocation): Pick<Store, "db" | "patient" | "pool"> => {
   if (location.engine === "sqlite") {
     const db = new Kysely<Tables>({ dialect: sqliteDialect(location.path) });
     chmodSync(location.path, 0o600);
-    return { db, patient: db };
+    return { db, patient: db, pool: () => null };
   }
-  const over = (patience: Patience) =>
-    new Kysely<Tables>({ dialect: postgresDialect(location.url, patience) });
-  return { db: over(PROMPT), patient: over(PATIENT) };
+  const { dialect, figures } = boundedPool(location.url, PROMPT);
+  return {
+    db: new Kysely<Tables>({ dialect }),
+    patient: new Kysely<Tables>({ dialect: postgresDialect(location.url, PATIENT) }),
+    pool: figures,
+  };
 };
 
 /** Whether a store was initialised here. Changes nothing, whatever its migrations are. */

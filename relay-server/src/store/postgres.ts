@@ -29,12 +29,24 @@ const CONNECT_MS = 3000;
 /** How long a pool's connections may take to close. */
 const CLOSE_MS = 1000;
 
+/** Of a pool's connections, and of what waits for one of them. */
+export interface PoolFigures {
+  readonly used: number;
+  readonly idle: number;
+  readonly waiting: number;
+}
+
+export interface BoundedPool {
+  readonly dialect: Dialect;
+  figures(): PoolFigures;
+}
+
 /**
  * The dialect over a pool. A schema other than `public` goes into the URL: `?options=-c
  * search_path=...`.
  */
 export const postgresDialect = (url: string, patience: Patience): Dialect =>
-  new PostgresDialect({ pool: boundedPool(url, patience) });
+  boundedPool(url, patience).dialect;
 
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
@@ -42,7 +54,7 @@ class Client extends pg.Client {
   }
 }
 
-const boundedPool = (url: string, patience: Patience): PostgresPool => {
+export const boundedPool = (url: string, patience: Patience): BoundedPool => {
   const pool = new pg.Pool({
     connectionString: url,
     Client,
@@ -172,7 +184,15 @@ const boundedPool = (url: string, patience: Patience): PostgresPool => {
     }, CLOSE_MS);
     await pool.end().finally(() => clearTimeout(timer));
   };
-  return { connect, end, options: pool.options } as unknown as PostgresPool;
+  const bounds = { connect, end, options: pool.options } as unknown as PostgresPool;
+  return {
+    dialect: new PostgresDialect({ pool: bounds }),
+    figures: () => ({
+      used: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
+  };
 };
 
 const silent = (): StoreUnavailable =>

@@ -57,6 +57,8 @@ export interface Node {
 
 export interface TestCluster {
   readonly nodes: Node[];
+  /** The address of the database. */
+  readonly store: string;
   /** The first admin's account token. */
   readonly account: string;
   /** One more node; `settings` as in config.ts. */
@@ -117,7 +119,7 @@ export const startCluster = async (
   }
   const logIn = { username: "admin", password: PASSWORD };
   const answer = await (nodes[0] as Node).api("POST", "/auth/login", null, logIn);
-  return { nodes, account: answer.body.user.api_token, add, sql, end };
+  return { nodes, store, account: answer.body.user.api_token, add, sql, end };
 };
 
 const nodeOf = (server: RunningServer): Node => ({

@@ -1,0 +1,258 @@
+/**
+ * The files of `deploy/` against what they deploy: each flag, port, probe, metric and label in them
+ * is one of a relay that runs here.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
+import { POSTGRES, postgres } from "../store/testing/engines.ts";
+import { type FlakyNetwork, flakyNetwork } from "../store/testing/flaky-network.ts";
+import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
+
+const DEPLOY = join(import.meta.dirname, "../../deploy");
+const MAIN = join(import.meta.dirname, "../main.ts");
+/** What a relay of several needs after --drain-delay (docs/operations.md, "Stopping"). */
+const DRAIN_S = 30;
+
+const read = (name: string): string => readFileSync(join(DEPLOY, name), "utf8");
+
+// biome-ignore lint/suspicious/noExplicitAny: documents of other people's formats
+type Document = any;
+
+const compose: Document = parse(read("compose.yaml"), { merge: true });
+const resources: Document[] = parseAllDocuments(read("kubernetes.yaml")).map((one) => {
+  expect(one.errors).toEqual([]);
+  return one.toJS();
+});
+const ofKind = (kind: string): Document => resources.find((one) => one.kind === kind);
+const pod = ofKind("Deployment").spec.template.spec;
+const container = pod.containers[0];
+const relays = ["relay-1", "relay-2"].map((name) => compose.services[name]);
+
+const instruction = (name: string): string =>
+  new RegExp(`^${name} (.*)$`, "m").exec(read("Containerfile"))?.[1] as string;
+const imagePorts = instruction("EXPOSE").split(" ").map(Number);
+
+test("the manifests set nothing that the relay does not know", () => {
+  const help = execFileSync(process.execPath, [MAIN, "start", "--help"], { encoding: "utf8" });
+  const known = [...help.matchAll(/BLINDRELAY_\w+/g)].map(([name]) => name);
+  const used = ["compose.yaml", "kubernetes.yaml", "Containerfile", "blindrelay.service"].flatMap(
+    (file) => [...read(file).matchAll(/BLINDRELAY_\w+/g)].map(([name]) => name),
+  );
+  expect(used).toContain("BLINDRELAY_BUS");
+  expect(used.filter((name) => ![...known, MASTER_KEY_VARIABLE].includes(name))).toEqual([]);
+  const flags = ["compose.yaml", "kubernetes.yaml", "alerts.yaml", "dashboard.json"].flatMap(
+    (file) => [...read(file).matchAll(/(?<=[ `])--[a-z][a-z-]+/g)].map(([flag]) => flag),
+  );
+  expect(flags.filter((flag) => !help.includes(`  ${flag} <`))).toEqual([]);
+});
+
+test("the manifests agree with the image's entry, user, ports and data folder", () => {
+  expect(instruction("ENTRYPOINT")).toContain('"/app/relay-server/src/main.ts"]');
+  const command = JSON.parse(instruction("CMD"));
+  expect(container.command).toBeUndefined();
+  expect(container.args).toEqual(command);
+  for (const relay of relays) {
+    expect([relay.entrypoint, relay.command]).toEqual([undefined, undefined]);
+    expect(relay.build.dockerfile).toBe("relay-server/deploy/Containerfile");
+    expect(relay.tmpfs[0]).toMatch(new RegExp(`^${instruction("VOLUME")}:`));
+  }
+  expect(container.volumeMounts[0].mountPath).toBe(instruction("VOLUME"));
+  // The image's user is `node`, whose number in the official image is 1000.
+  expect([instruction("USER"), pod.securityContext.runAsUser]).toEqual(["node", 1000]);
+  const ports = container.ports.map((port: Document) => port.containerPort);
+  expect(ports).toEqual(imagePorts);
+  const annotations = ofKind("Deployment").spec.template.metadata.annotations;
+  expect(Number(annotations["prometheus.io/port"])).toBe(imagePorts[1]);
+  const named = container.ports.map((port: Document) => port.name);
+  const { livenessProbe, readinessProbe } = container;
+  for (const port of [
+    livenessProbe.httpGet.port,
+    readinessProbe.httpGet.port,
+    ofKind("Service").spec.ports[0].targetPort,
+  ]) {
+    expect(named).toContain(port);
+  }
+  const upstreams = [...read("Caddyfile").matchAll(/(relay-\d):(\d+)/g)];
+  expect(upstreams.map(([, name]) => name)).toEqual(["relay-1", "relay-2"]);
+  expect(new Set(upstreams.map(([, , port]) => Number(port)))).toEqual(new Set([imagePorts[0]]));
+});
+
+test("a relay has the time to drain before it is killed", () => {
+  const setting = (name: string) =>
+    container.env.find((one: Document) => one.name === name)?.value as string;
+  const preStop = Number(container.lifecycle.preStop.exec.command[1]);
+  const drainDelay = Number(setting("BLINDRELAY_DRAIN_DELAY"));
+  expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStop + drainDelay + DRAIN_S);
+  const { periodSeconds, failureThreshold } = container.readinessProbe;
+  expect(preStop).toBeGreaterThan(periodSeconds * failureThreshold);
+  const interval = Number(/health_interval (\d+)s/.exec(read("Caddyfile"))?.[1]);
+  for (const relay of relays) {
+    const delay = Number(relay.environment.BLINDRELAY_DRAIN_DELAY);
+    expect(Number.parseInt(relay.stop_grace_period, 10)).toBeGreaterThanOrEqual(delay + DRAIN_S);
+    expect(delay).toBeGreaterThan(2 * interval);
+  }
+});
+
+test("no secret is in the manifests", () => {
+  const literals = container.env.filter((one: Document) => one.value !== undefined);
+  const names = literals.map((one: Document) => one.name);
+  for (const name of [MASTER_KEY_VARIABLE, "BLINDRELAY_STORE", "BLINDRELAY_BUS"]) {
+    expect(names).not.toContain(name);
+    expect(container.env.map((one: Document) => one.name)).toContain(name);
+  }
+  for (const relay of relays) {
+    expect(relay.environment[MASTER_KEY_VARIABLE]).toMatch(/^\$\{/);
+    expect(relay.environment.BLINDRELAY_STORE).toContain("${POSTGRES_PASSWORD:?");
+    expect(relay.environment.BLINDRELAY_BUS).toContain("${NATS_TOKEN:?");
+  }
+});
+
+test("one selector finds the pods, and not all of them may be evicted at once", () => {
+  const { labels } = ofKind("Deployment").spec.template.metadata;
+  expect(ofKind("Service").spec.selector).toEqual(labels);
+  expect(ofKind("PodDisruptionBudget").spec.selector.matchLabels).toEqual(labels);
+  expect(ofKind("PodDisruptionBudget").spec.maxUnavailable).toBeLessThan(
+    ofKind("Deployment").spec.replicas,
+  );
+  expect(ofKind("Deployment").spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
+});
+
+/** Each metric with its labels and their values, out of a scrape. */
+const seriesOf = (text: string): Map<string, Map<string, Set<string>>> => {
+  const all = new Map<string, Map<string, Set<string>>>();
+  for (const line of text.split("\n")) {
+    const [, name, labels = ""] = /^([a-z0-9_]+)(?:\{(.*)\})? /.exec(line) ?? [];
+    if (name === undefined) continue;
+    const seen = all.get(name) ?? new Map<string, Set<string>>();
+    all.set(name, seen);
+    for (const [, label, value] of labels.matchAll(/(\w+)="([^"]*)"/g)) {
+      const values = seen.get(label as string) ?? new Set<string>();
+      seen.set(label as string, values.add(value as string));
+    }
+  }
+  return all;
+};
+
+/** Labels that Prometheus adds, and its own metric. */
+const SCRAPED = ["job", "instance"];
+const WORDS = new Set(["offset"]);
+
+/** The metrics of an expression, what is asked of their labels, and the labels grouped by. */
+const askedBy = (expression: string) => {
+  const selectors = [...expression.matchAll(/([a-z0-9_]+)\{([^}]*)\}/g)].flatMap(
+    ([, metric = "", matchers = ""]) =>
+      [...matchers.matchAll(/(\w+)=(~?)"([^"]*)"/g)].map(([, label = "", regex, value = ""]) => ({
+        metric,
+        label,
+        values: regex === "~" ? value.split("|") : [value],
+      })),
+  );
+  const bare = expression.replaceAll(/\{[^}]*\}|\[[^\]]*\]|"[^"]*"/g, " ");
+  const groups = [...bare.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, names = ""]) =>
+    names.split(",").map((name) => name.trim()),
+  );
+  const ungrouped = bare.replaceAll(/\b(?:by|on) \([^)]*\)/g, " ");
+  const names = [...ungrouped.matchAll(/\b[a-z_][a-z0-9_]*\b(?! *\()/g)].map(([name]) => name);
+  const metrics = [...new Set(names)].filter((name) => !WORDS.has(name));
+  return { selectors, groups, metrics };
+};
+
+const alerts: Document[] = parse(read("alerts.yaml")).groups.flatMap((one: Document) => one.rules);
+const panels: Document[] = JSON.parse(read("dashboard.json")).panels;
+const expressions: [string, string][] = [
+  ...alerts.map((one): [string, string] => [one.alert, one.expr]),
+  ...panels.flatMap(({ title, targets = [] }): [string, string][] =>
+    targets.map((one: Document) => [`${title} (dashboard)`, one.expr]),
+  ),
+];
+
+test("each panel has a place of its own, and each alert says what to do", () => {
+  const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
+  expect(new Set(places).size).toBe(panels.length);
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  for (const { alert, annotations, labels } of alerts) {
+    expect([alert, annotations.action.length > 20]).toEqual([alert, true]);
+    expect(["critical", "warning"]).toContain(labels.severity);
+  }
+});
+
+test.skipIf(spawnSync("promtool", ["--version"]).error !== undefined)(
+  "Prometheus accepts the alerts",
+  () => {
+    execFileSync("promtool", ["check", "rules", join(DEPLOY, "alerts.yaml")]);
+  },
+);
+
+describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
+  let network: FlakyNetwork;
+  let cluster: TestCluster;
+  let scraped: ReturnType<typeof seriesOf>;
+  const node = () => cluster.nodes[1] as Node;
+
+  beforeAll(async () => {
+    network = await flakyNetwork(POSTGRES);
+    cluster = await startCluster(1);
+    // The second node's way to PostgreSQL can fail.
+    const store = new URL(cluster.store);
+    store.host = `127.0.0.1:${network.port}`;
+    await cluster.add({ store: String(store) });
+    // A message that is not forwarded, so that its reason has a label.
+    const client = await node().client({ api_token: cluster.account });
+    client.send({ type: "relay", agent_id: "nobody", request_id: "1", payload: "x" });
+    await client.next();
+    client.socket.terminate(); // a node that ends would wait for it
+    scraped = seriesOf(await (await fetch(node().server.metricsUrl)).text());
+  });
+  afterAll(async () => {
+    network?.heal();
+    await cluster?.end();
+    await network?.close();
+  });
+
+  test.each(expressions)("has each metric and label of %s", (_name, expression) => {
+    const { selectors, groups, metrics } = askedBy(expression);
+    expect(metrics.length).toBeGreaterThan(0);
+    expect(metrics.filter((name) => name !== "up" && !scraped.has(name))).toEqual([]);
+    const labels = metrics.flatMap((name) => [...(scraped.get(name)?.keys() ?? [])]);
+    expect(groups.filter((name) => ![...SCRAPED, ...labels].includes(name))).toEqual([]);
+    for (const { metric, label, values } of selectors) {
+      if (SCRAPED.includes(label)) continue;
+      const known = [...(scraped.get(metric)?.get(label) ?? [])];
+      expect([label, values.filter((value) => !known.includes(value))]).toEqual([label, []]);
+    }
+  });
+
+  test("is not killed while its database is unavailable: it is alive, and not ready", async () => {
+    const paths = [
+      container.livenessProbe.httpGet.path as string,
+      /127\.0\.0\.1:8080(\/[\w/]+)/.exec(read("Containerfile"))?.[1] as string,
+    ];
+    const readyPaths = [
+      container.readinessProbe.httpGet.path as string,
+      /health_uri (\S+)/.exec(read("Caddyfile"))?.[1] as string,
+    ];
+    const status = async (path: string) => (await fetch(`${node().server.url}${path}`)).status;
+    const all = (list: string[]) => Promise.all(list.map(status));
+    expect([await all(paths), await all(readyPaths)]).toEqual([
+      [200, 200],
+      [200, 200],
+    ]);
+    for (const fail of ["refuse", "freeze"] as const) {
+      network[fail]();
+      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 503, 30_000);
+      expect([await all(paths), await all(readyPaths)]).toEqual([
+        [200, 200],
+        [503, 503],
+      ]);
+      expect(await (await fetch(node().server.metricsUrl)).text()).toContain(
+        "blindrelay_store_ready 0",
+      );
+      network.heal();
+      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 200, 30_000);
+    }
+  });
+});
