@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,8 +7,10 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll } from "vitest";
 import { WebSocketServer } from "ws";
 import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import type { LinkPort } from "../ports.ts";
 import { relaySides } from "../testing/relay-sides.ts";
 import { folderStorage, systemTimer, webSocketLinks } from "./index.ts";
+import { movingLinks } from "./moving-links.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-agent-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -24,12 +27,12 @@ storageConformance("folder", nodeSuite(), () => {
 
 timerConformance("system", () => ({ timer: systemTimer(), until }));
 
-linkConformance("ws", async () => {
+const overWebSockets = (port: LinkPort) => async () => {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await new Promise((resolve) => server.once("listening", resolve));
   const relays = relaySides(server);
   return {
-    port: webSocketLinks(),
+    port,
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/wss`,
     deadUrl: "ws://127.0.0.1:1/wss",
     relays,
@@ -39,4 +42,10 @@ linkConformance("ws", async () => {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-});
+};
+
+linkConformance("ws", overWebSockets(webSocketLinks()));
+
+const ports = { link: webSocketLinks(), timer: systemTimer(), random: randomBytes, log: () => {} };
+const login = { agentId: "pump", relayToken: "agt_x", runtime: "test" };
+linkConformance("ws that moves", overWebSockets(movingLinks({ ...login, ports })));

@@ -18,6 +18,7 @@ import { ConfigError, StateError } from "./errors.ts";
 import { relayUrl, webSocketLinks } from "./link.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { logToStderr } from "./log.ts";
+import { movingLinks } from "./moving-links.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 import { systemTimer } from "./timer.ts";
@@ -178,29 +179,35 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   }
   const suite = options.suite ?? nodeSuite();
   const log = options.log ?? logToStderr;
+  const login = {
+    agentId: options.agentId,
+    relayToken: options.relayToken,
+    runtime: `${RUNTIME} ${process.versions.node}`,
+    firmwareVersion: options.firmwareVersion,
+  };
+  const ports = {
+    link: options.links ?? webSocketLinks(),
+    timer: systemTimer(),
+    random: (length: number) => randomBytes(length),
+    suite,
+    log,
+  };
   return underLock(options.stateDir, async (lock) => {
     const core = new AgentCore({
+      ...login,
       url,
-      agentId: options.agentId,
-      relayToken: options.relayToken,
       agentToken: options.agentToken,
       foreignAgentToken: options.foreignAgentToken,
       version: options.packetVersion ?? "1",
       name: options.name,
-      runtime: `${RUNTIME} ${process.versions.node}`,
-      firmwareVersion: options.firmwareVersion,
       sdkVersion: SDK_VERSION,
       bootCount: claimBootCount(options.stateDir, options.agentToken, suite, log),
       deviceRandom: randomBytes(16),
       serialNumber: null,
       freeMemory: freemem,
-      ports: {
-        link: options.links ?? webSocketLinks(),
-        timer: systemTimer(),
-        random: (length) => randomBytes(length),
-        suite,
-        log,
-      },
+      // Another way to the relay may lead over a line that carries one link only.
+      ports:
+        options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
     try {
       await options.program(core.agent);

@@ -3,6 +3,7 @@
  * parts.
  */
 
+export { noNatsServer, ownNatsServer } from "../bus/testing/nats-server.ts";
 export { findCredential } from "../control/credentials.ts";
 export { openData } from "../control/data-dir.ts";
 export { issueLogin, issuePersistent, issueSession, repeatPersistent } from "../control/issue.ts";

@@ -14,6 +14,7 @@ const PASSWORD = "correct horse";
 export interface RelayNode {
   readonly child: ChildProcess;
   readonly url: string;
+  readonly metricsUrl: string;
 }
 
 export interface Relays {
@@ -44,20 +45,16 @@ export const startRelays = async (count: number, store: string, bus: string): Pr
     cpSync(join(first, "key"), join(data, "key"), { recursive: true });
     const flags = ["--data", data, "--store", store, "--bus", bus, "--bus-prefix", prefix];
     const more = [
-      "--port",
-      "0",
-      "--metrics-port",
-      "0",
-      "--drain-delay",
-      "1",
-      "--log-level",
-      "error",
+      ...["--port", "0", "--metrics-port", "0", "--drain-delay", "1", "--log-level", "error"],
+      // One account owns the whole fleet.
+      ...["--requests-per-minute", "1000000", "--waiting-per-address", "10000"],
     ];
     const child = spawn(process.execPath, [MAIN, "start", ...flags, ...more], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = await once(createInterface(child.stdout as NodeJS.ReadableStream), "line");
-    nodes[place] = { child, url: JSON.parse(String(line)).url };
+    const { url, metrics_url: metricsUrl } = JSON.parse(String(line));
+    nodes[place] = { child, url, metricsUrl };
     point();
   };
   const end = async (place: number, signal: "SIGTERM" | "SIGKILL"): Promise<number | null> => {

@@ -1,0 +1,270 @@
+/**
+ * Make before break on Node. A relay of several that restarts says so and keeps the link; a second
+ * one then leads to another node, which claims the agent, and only then does the first one end. The
+ * core has one link all the time and learns nothing of it. This is not in the core, because boards
+ * can hold one connection only, and have no bytes to spare.
+ *
+ *     settled --RESTARTING--> waiting --its time--> dialling --opened--> asking --+
+ *        ^                      ^                      |                   |      |
+ *        |                      +------- failed -------+---- failed -------+   accepted
+ *        +--------- the first link has ended, or SETTLE_MS -------- arriving <----+
+ *
+ * Nothing is sent on the first link from the login on the second: its node reads what was sent
+ * before, and nothing afterwards. What arrives on the second waits for the end of the first,
+ * because a session refuses packets that were overtaken.
+ */
+import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "@blindrelay/protocol";
+import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
+import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, MAX_ASKED_WAIT_MS } from "../core/defaults.ts";
+import { authFailure, type Failure } from "../core/failures.ts";
+import type { LinkOptions } from "../core/link.ts";
+import type { Link, LinkEvents, LinkPort } from "../ports.ts";
+
+/** How long a node that has handed the agent over may take to close its link. */
+const SETTLE_MS = 2000;
+/** The relay's own messages are shorter, and only those are read here. */
+const MAX_NOTICE_LENGTH = 512;
+
+type Phase = "settled" | "waiting" | "dialling" | "asking" | "arriving";
+
+/** What the core is given too; `ports.link` makes the links. */
+export type MovingOptions = Pick<
+  LinkOptions,
+  "agentId" | "relayToken" | "runtime" | "firmwareVersion" | "ports"
+>;
+
+/** A LinkPort whose links outlive the restart of their node. */
+export const movingLinks = (options: MovingOptions): LinkPort => ({
+  connect: (url, events) => new MovingLink(url, events, options),
+});
+
+class MovingLink implements Link {
+  private readonly url: string;
+  private readonly events: LinkEvents;
+  private readonly options: MovingOptions;
+
+  private phase: Phase = "settled";
+  private current: Link;
+  /** How the first link ended while the second one was asking. */
+  private end: { readonly code: number; readonly reason: string } | null = null;
+  private next: Link | null = null;
+  private sessionToken: string | null = null;
+  private triedSession = false;
+  /** The notice of the restart, which the core needs if the link ends before its time. */
+  private notice: string | null = null;
+  private readonly outgoing: string[] = [];
+  private outgoingBytes = 0;
+  private readonly incoming: string[] = [];
+  private incomingBytes = 0;
+  private timer: unknown = null;
+  private tries = 0;
+  private askedAt = 0;
+
+  constructor(url: string, events: LinkEvents, options: MovingOptions) {
+    this.url = url;
+    this.events = events;
+    this.options = options;
+    this.current = this.connect();
+  }
+
+  send(text: string): void {
+    if (this.phase === "asking") {
+      this.outgoing.push(text);
+      this.outgoingBytes += text.length;
+    } else if (this.phase === "arriving") this.next?.send(text);
+    else this.current.send(text);
+  }
+
+  queuedBytes(): number {
+    const link = this.phase === "arriving" ? this.next : this.current;
+    return this.outgoingBytes + (link?.queuedBytes?.() ?? 0);
+  }
+
+  close(code: number, reason: string): void {
+    const { end } = this;
+    this.dropNext();
+    this.phase = "settled";
+    this.notice = null;
+    if (end === null) this.current.close(code, reason);
+    // With the second link nothing is left, and its end is not reported any more.
+    else this.arm(0, () => this.events.closed(end.code, end.reason));
+  }
+
+  private connect(): Link {
+    const link: Link = this.options.ports.link.connect(this.url, {
+      opened: () => {
+        if (link === this.next) this.ask(link);
+        else if (link === this.current) this.events.opened();
+      },
+      received: (text) => {
+        if (link === this.next) this.receivedNext(link, text);
+        else if (link === this.current) this.received(text);
+      },
+      closed: (code, reason) => {
+        if (link === this.next) this.failed();
+        else if (link === this.current) this.closed(code, reason);
+      },
+    });
+    return link;
+  }
+
+  // ---- the first link
+
+  private received(text: string): void {
+    const message = isNotice(text) ? decodeForAgent(text) : null;
+    const handsOver = this.phase === "asking" || this.phase === "arriving";
+    if (message?.kind === "error" && message.code === "RESTARTING") {
+      this.restarts(text, message.reconnectIn ?? 0);
+    } else if (message?.kind === "error" && message.code === "REPLACED" && handsOver) {
+      // By the second link.
+    } else if (message?.kind === "ping" && handsOver) {
+      this.current.send(PONG_TEXT);
+    } else {
+      if (message?.kind === "authenticated") this.sessionToken = message.sessionToken;
+      this.events.received(text);
+    }
+  }
+
+  private closed(code: number, reason: string): void {
+    this.end = { code, reason };
+    if (this.phase === "arriving") this.settle();
+    else if (this.phase !== "asking") this.report();
+  }
+
+  /** A relay that repeats itself gets no second attempt beside the one under way. */
+  private restarts(text: string, reconnectInS: number): void {
+    if (this.phase !== "settled") return;
+    this.notice = text;
+    this.tries = 0;
+    this.dialIn(Math.min(reconnectInS * 1000, MAX_ASKED_WAIT_MS));
+  }
+
+  // ---- the second link
+
+  private dialIn(ms: number): void {
+    this.phase = "waiting";
+    this.arm(ms, () => {
+      this.phase = "dialling";
+      this.notice = null;
+      this.arm(AUTH_TIMEOUT_MS, () => this.failed());
+      this.next = this.connect();
+    });
+  }
+
+  private ask(next: Link): void {
+    this.phase = "asking";
+    this.askedAt = this.options.ports.timer.now();
+    this.triedSession = this.sessionToken !== null;
+    this.login(next);
+  }
+
+  private login(next: Link): void {
+    const { agentId, relayToken, runtime, firmwareVersion = null } = this.options;
+    const token = this.triedSession ? (this.sessionToken as string) : relayToken;
+    next.send(encodeAgentAuth(token, this.triedSession, agentId, runtime, firmwareVersion));
+  }
+
+  private receivedNext(next: Link, text: string): void {
+    if (this.phase === "arriving") {
+      this.incoming.push(text);
+      this.incomingBytes += text.length;
+      if (this.incomingBytes > OUTBOX_BYTES) this.settle();
+      return;
+    }
+    const message = decodeForAgent(text);
+    if (message.kind === "ping") next.send(PONG_TEXT);
+    else if (message.kind === "authenticated") this.arrive(next, message.sessionToken);
+    else if (message.kind === "authFailed") this.refused(next, authFailure(message.code));
+  }
+
+  private arrive(next: Link, sessionToken: string | null): void {
+    const { log, timer } = this.options.ports;
+    this.phase = "arriving";
+    this.sessionToken = sessionToken;
+    log("info", "moved to another link", { heldMs: Math.round(timer.now() - this.askedAt) });
+    this.sendHeld(next);
+    if (this.end === null) this.arm(SETTLE_MS, () => this.settle());
+    else this.settle();
+  }
+
+  /** The second link is the only one now. */
+  private settle(): void {
+    const { current, next, end } = this;
+    if (next === null) return;
+    this.disarm();
+    this.phase = "settled";
+    this.current = next;
+    this.next = null;
+    this.end = null;
+    if (end === null) current.close(CLOSE_NORMAL, "moved");
+    this.incomingBytes = 0;
+    for (const text of this.incoming.splice(0)) this.received(text);
+  }
+
+  private refused(next: Link, failure: Failure): void {
+    if (this.triedSession && failure.dropsSession) {
+      // The connection stays open for a try with the other token (section 3).
+      this.triedSession = false;
+      this.sessionToken = null;
+      this.login(next);
+    } else if (failure.course === "backoff") {
+      this.failed();
+    } else {
+      // The core knows how long to wait, once the first link has ended.
+      this.giveUp();
+    }
+  }
+
+  /** The load balancer may know a better node soon, and the first link is kept for a while. */
+  private failed(): void {
+    this.giveUp();
+    if (this.end === null) {
+      this.dialIn(Math.min(BACKOFF_FIRST_MS * 2 ** this.tries, BACKOFF_MAX_MS));
+      this.tries++;
+    }
+  }
+
+  /** The first link goes on until its node closes it. */
+  private giveUp(): void {
+    this.dropNext();
+    this.phase = "waiting";
+    if (this.end === null) this.sendHeld(this.current);
+    else this.report();
+  }
+
+  private report(): void {
+    const { code, reason } = this.end as NonNullable<typeof this.end>;
+    this.dropNext();
+    if (this.notice !== null) this.events.received(this.notice);
+    this.events.closed(code, reason);
+  }
+
+  private sendHeld(link: Link): void {
+    this.outgoingBytes = 0;
+    for (const text of this.outgoing.splice(0)) link.send(text);
+  }
+
+  private dropNext(): void {
+    const { next } = this;
+    this.disarm();
+    this.next = null;
+    next?.close(CLOSE_NORMAL, "not needed");
+  }
+
+  private arm(ms: number, fn: () => void): void {
+    this.disarm();
+    this.timer = this.options.ports.timer.set(ms, () => {
+      this.timer = null;
+      fn();
+    });
+  }
+
+  private disarm(): void {
+    if (this.timer !== null) this.options.ports.timer.clear(this.timer);
+    this.timer = null;
+  }
+}
+
+/** Spares packets a second reading. */
+const isNotice = (text: string): boolean =>
+  text.length <= MAX_NOTICE_LENGTH && /RESTARTING|REPLACED|"auth_response"|"ping"/.test(text);
