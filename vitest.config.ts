@@ -14,7 +14,7 @@ const FILES = {
     "client-sdk/src/node/**",
     "relay-server/src/{bus,control,http,store,ws}/**",
     "relay-server/src/{metrics,server}.test.ts",
-    "simulator/src/live/**",
+    "simulator/src/{live,msw}/**",
     "test/src/{contract,specification}/**",
     "tools/src/{bridge,config,console,flash,serial}/**",
     "tools/src/{network-fix,rest}.test.ts",

@@ -83,7 +83,7 @@ const SYSTEM_TIMER: DriverTimer = {
     timer.unref();
     return () => clearTimeout(timer);
   },
-  soon: setImmediate,
+  soon: (fn) => void setImmediate(fn),
 };
 
 export const runHub = (parts: HubParts): RunningHub => {

@@ -23,7 +23,9 @@ import { Cable } from "@blindrelay/tools/testing/console/pty";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Ended, Running } from "../cli/processes.ts";
+import { HAS_CHROMIUM } from "../recipes/browser.ts";
 import { followPage } from "../recipes/follow.ts";
+import { useApp } from "./browser-app.ts";
 import { type Name, nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
 
 /** Six builds, beside other tests. */
@@ -269,10 +271,20 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
   }
 });
 
-it("fleetTest runs a device program of one's own in a test of one's own", async () => {
+it("fleetTest and fake devices run a device program of one's own in tests of one's own", async () => {
   const vitest = resolve(packages.consumer, "node_modules/vitest/vitest.mjs");
-  const output = await run(process.execPath, [vitest, "run", "fleet.test.js"], packages.consumer);
-  expect(output).toContain("1 passed");
+  const tests = ["fleet.test.js", "app.test.js"];
+  const output = await run(process.execPath, [vitest, "run", ...tests], packages.consumer);
+  expect(output).toMatch(/Tests .*2 passed/);
+});
+
+it.runIf(HAS_CHROMIUM)("a browser app runs on msw's handlers, in a real browser", async () => {
+  const { shown, requested } = await useApp(packages.consumer, ["sesame", "open sesame"]);
+  expect(shown).toEqual([
+    "User name, password or code are not right.",
+    '{"agent_id":"lamp-1","online":true,"lamp":{"on":true}}',
+  ]);
+  expect(requested.filter((path) => !/\.(html|js)$/.test(path))).toEqual(["/favicon.ico"]);
 });
 
 it("types resolve for a strict TypeScript program", async () => {

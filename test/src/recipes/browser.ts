@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { expect } from "vitest";
 
-const CHROMIUM = "/usr/bin/chromium";
+export const CHROMIUM = "/usr/bin/chromium";
 export const HAS_CHROMIUM = existsSync(CHROMIUM);
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
-const PATIENCE_MS = 60_000;
+export const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
+export const PATIENCE_MS = 60_000;
 
 /** Fills the page in and reads its answer. `work`: where the page says that the secret is. */
 export const visitPage = async (port: string, work: string): Promise<void> => {

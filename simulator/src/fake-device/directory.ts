@@ -1,0 +1,192 @@
+/**
+ * Who may come in to a relay in memory: one account, its agents, and the tokens of both. What the
+ * hub asks of a store, and what REST reads and writes.
+ */
+import {
+  AGENT_ID_PATTERN,
+  makeToken,
+  SESSION_MAX_REQUESTS,
+  SESSION_TTL_S,
+  TOKEN_NAMES,
+  type TokenKind,
+  tokenKind,
+} from "@blindrelay/protocol";
+import type {
+  AgentReport,
+  AuthRequest,
+  AuthResult,
+  HubLookups,
+  WriteBehind,
+} from "@blindrelay/relay-server/core";
+
+/** The one user of a relay in memory. */
+export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;
+const MAX_AGENTS = 10_000;
+/** Sessions of the longest ago are forgotten first. */
+const MAX_SESSIONS = 10_000;
+
+/** An agent as REST shows it, and its relay token. */
+export interface AgentRecord {
+  readonly agentId: string;
+  name: string;
+  relayToken: string;
+  metadata: Record<string, unknown>;
+  readonly createdAt: string;
+  lastSeen: string | null;
+  runtime: string | null;
+  firmwareVersion: string | null;
+}
+
+export interface Session {
+  readonly token: string;
+  readonly side: "client" | "agent";
+  readonly agentId: string | null;
+  readonly expiresAtMs: number;
+  used: number;
+}
+
+export const randomBytes = (length: number): Uint8Array =>
+  crypto.getRandomValues(new Uint8Array(length));
+
+const newToken = (kind: TokenKind): string => makeToken(kind, randomBytes(32));
+const now = (): string => new Date().toISOString();
+
+export class Directory implements HubLookups, WriteBehind {
+  readonly agents = new Map<string, AgentRecord>();
+  accountToken = newToken("account");
+  readonly createdAt = now();
+  private readonly sessions = new Map<string, Session>();
+
+  /** Throws a RangeError where the id is no agent's, is taken, or there are too many. */
+  addAgent(agentId: string, name: string, metadata: Record<string, unknown> = {}): AgentRecord {
+    if (!new RegExp(AGENT_ID_PATTERN).test(agentId)) {
+      throw new RangeError(`not an agent id: ${agentId}`);
+    }
+    if (this.agents.has(agentId)) throw new RangeError(`there is an agent ${agentId} already`);
+    if (this.agents.size >= MAX_AGENTS) throw new RangeError(`at most ${MAX_AGENTS} agents`);
+    const record: AgentRecord = {
+      agentId,
+      name,
+      metadata,
+      relayToken: newToken("agent"),
+      createdAt: now(),
+      lastSeen: null,
+      runtime: null,
+      firmwareVersion: null,
+    };
+    this.agents.set(agentId, record);
+    return record;
+  }
+
+  rotateAgent(record: AgentRecord): void {
+    record.relayToken = newToken("agent");
+    this.endSessions(({ agentId }) => agentId === record.agentId);
+  }
+
+  removeAgent(agentId: string): void {
+    this.agents.delete(agentId);
+    this.endSessions((session) => session.agentId === agentId);
+  }
+
+  rotateAccount(): void {
+    this.accountToken = newToken("account");
+    this.endSessions(({ side }) => side === "client");
+  }
+
+  addSession(side: Session["side"], agentId: string | null): Session {
+    const token = newToken("session");
+    const expiresAtMs = Date.now() + SESSION_TTL_S * 1000;
+    const session = { token, side, agentId, expiresAtMs, used: 0 };
+    this.sessions.set(token, session);
+    if (this.sessions.size > MAX_SESSIONS) {
+      const [oldest] = this.sessions.keys();
+      this.sessions.delete(oldest as string);
+    }
+    return session;
+  }
+
+  /** A session of a client that is still good. */
+  clientSession(token: string): Session | undefined {
+    const session = this.sessions.get(token);
+    return session?.side === "client" && session.expiresAtMs > Date.now() ? session : undefined;
+  }
+
+  private endSessions(which: (session: Session) => boolean): void {
+    for (const session of [...this.sessions.values()]) {
+      if (which(session)) this.sessions.delete(session.token);
+    }
+  }
+
+  // ---- for the hub
+
+  async authenticate(request: AuthRequest): Promise<AuthResult> {
+    const { apiToken, sessionToken, clientType, agentId = null } = request;
+    const side = clientType === "client" ? "client" : "agent";
+    if (sessionToken !== undefined) return this.bySession(sessionToken, side, agentId);
+    const token = apiToken ?? "";
+    const expected = side === "client" ? "account" : "agent";
+    const kind = tokenKind(token);
+    if (kind !== null && kind !== expected) {
+      const error = `Expected ${TOKEN_NAMES[expected]}, got ${TOKEN_NAMES[kind]}`;
+      return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: true };
+    }
+    const isRight =
+      side === "client"
+        ? token === this.accountToken
+        : agentId !== null && this.agents.get(agentId)?.relayToken === token;
+    if (!isRight) return INVALID;
+    return admit(this.addSession(side, side === "agent" ? agentId : null));
+  }
+
+  private bySession(token: string, side: Session["side"], agentId: string | null): AuthResult {
+    const session = this.sessions.get(token);
+    if (session === undefined || session.side !== side) return INVALID;
+    if (side === "agent" && session.agentId !== agentId) return INVALID;
+    if (session.expiresAtMs <= Date.now()) {
+      return { ok: false, code: "SESSION_EXPIRED", error: "Session token expired", counted: false };
+    }
+    if (session.used >= SESSION_MAX_REQUESTS && side === "client") {
+      return { ok: false, code: "LIMIT_EXCEEDED", error: "Session token used up", counted: false };
+    }
+    return admit(session);
+  }
+
+  async ownerOf(agentId: string): Promise<string | null> {
+    return this.agents.has(agentId) ? USER.id : null;
+  }
+
+  async saveRequestsUsed(sessionHash: string, used: number): Promise<void> {
+    const session = this.sessions.get(sessionHash);
+    if (session !== undefined) session.used = used;
+  }
+
+  async agentSeen(agentId: string, nowMs: number, report: AgentReport | null): Promise<void> {
+    const record = this.agents.get(agentId);
+    if (record === undefined) return;
+    record.lastSeen = new Date(nowMs).toISOString();
+    if (report === null) return;
+    record.runtime = report.runtime ?? record.runtime;
+    record.firmwareVersion = report.firmwareVersion ?? record.firmwareVersion;
+  }
+}
+
+const INVALID: AuthResult = {
+  ok: false,
+  code: "INVALID_TOKEN",
+  error: "Invalid token",
+  counted: true,
+};
+
+/** Nothing is at rest here, so a token is its own hash. */
+const admit = ({ token, side, agentId, expiresAtMs, used }: Session): AuthResult => {
+  const common = {
+    ok: true as const,
+    userId: USER.id,
+    sessionHash: token,
+    sessionToken: token,
+    expiresAtMs,
+  };
+  return side === "client"
+    ? { ...common, role: "client", requestsUsed: used }
+    : { ...common, role: "agent", agentId: agentId ?? "", loginNumber: 0 };
+};

@@ -1,0 +1,191 @@
+/** What a relay in memory answers over REST: who may ask, and what for. */
+import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
+import type { Agent } from "@blindrelay/protocol/schema/rest";
+import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";
+import type { MemoryRelay } from "../fake-device/memory-relay.ts";
+import type { Operation } from "./operation.ts";
+
+/** A request whose shape is right. */
+export interface Request {
+  readonly url: URL;
+  readonly params: Readonly<Record<string, string>>;
+  readonly token: string | null;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** Answered with a problem document. */
+export class Refusal extends Error {
+  readonly code: ErrorCode;
+  readonly errors: readonly object[] | null;
+
+  constructor(code: ErrorCode, detail: string, errors: readonly object[] | null = null) {
+    super(detail);
+    this.code = code;
+    this.errors = errors;
+  }
+}
+
+export interface Answers {
+  /** Throws a Refusal for credentials that the operation does not take. */
+  admit(operation: Operation, token: string | null): void;
+  /** The answer's body; null for none. Throws a Refusal. */
+  answer(operation: Operation, request: Request): unknown;
+}
+
+const LOGIN_TTL_S = 3600;
+const PAGE_LIMIT = 50;
+
+export const answersOf = (relay: MemoryRelay, password: string): Answers => {
+  const { directory } = relay;
+  /** Of the last login; null before it and after a logout. */
+  let loginToken: string | null = null;
+  const user = {
+    id: USER.id,
+    username: USER.username,
+    role: "admin",
+    totp_enabled: false,
+    created_at: directory.createdAt,
+  };
+
+  const holderOf = (token: string): string | null => {
+    if (token === directory.accountToken) return "account";
+    if (token === loginToken) return "login";
+    return directory.clientSession(token) === undefined ? null : "client_session";
+  };
+
+  const agentAnswer = (record: AgentRecord): Agent => ({
+    agent_id: record.agentId,
+    name: record.name,
+    online: relay.isOnline(record.agentId),
+    last_seen: record.lastSeen,
+    runtime: record.runtime,
+    firmware_version: record.firmwareVersion,
+    created_at: record.createdAt,
+    metadata: record.metadata,
+  });
+
+  const own = ({ params }: Request): AgentRecord => {
+    const record = directory.agents.get(params.agent_id ?? "");
+    if (record === undefined) {
+      throw new Refusal("NOT_FOUND", "This agent does not exist, or is not yours.");
+    }
+    return record;
+  };
+
+  /** By `operationId`; what is not here is answered with its example. */
+  const stateful: Record<string, (request: Request) => unknown> = {
+    postAuthLogin: ({ body }) => {
+      const given = body as { username: string; password: string };
+      if (given.username !== USER.username || given.password !== password) {
+        throw new Refusal("INVALID_CREDENTIALS", "User name, password or code are not right.");
+      }
+      loginToken = makeToken("login", randomBytes(32));
+      return {
+        access_token: loginToken,
+        token_type: "Bearer",
+        expires_in: LOGIN_TTL_S,
+        user: { ...user, api_token: directory.accountToken },
+      };
+    },
+    postAuthLogout: () => {
+      loginToken = null;
+      return null;
+    },
+    postAuthSession: () => {
+      const { token, expiresAtMs } = directory.addSession("client", null);
+      return {
+        session_token: token,
+        expires_at: new Date(expiresAtMs).toISOString(),
+        expires_in: Math.ceil((expiresAtMs - Date.now()) / 1000),
+        max_requests: SESSION_MAX_REQUESTS,
+      };
+    },
+    postAuthTokenRotate: () => {
+      directory.rotateAccount();
+      relay.endClients(USER.id);
+      return { api_token: directory.accountToken, rotated_at: new Date().toISOString() };
+    },
+    getAccount: () => user,
+    postAgents: ({ body }) => {
+      const { agent_id, name, metadata } = body as {
+        agent_id?: string;
+        name: string;
+        metadata?: Record<string, unknown>;
+      };
+      const id = agent_id ?? `agent-${crypto.randomUUID().slice(0, 8)}`;
+      if (directory.agents.has(id)) {
+        throw new Refusal("CONFLICT", "That agent_id is taken: propose another, or none.");
+      }
+      const record = directory.addAgent(id, name, metadata);
+      return { ...agentAnswer(record), api_token: record.relayToken };
+    },
+    getAgents: ({ query }) => {
+      const { limit = PAGE_LIMIT, cursor, online, name, runtime, firmware_version } = query;
+      const all = [...directory.agents.values()].map(agentAnswer);
+      const from = all.findIndex(({ agent_id }) => agent_id === cursor) + 1;
+      const wanted = all
+        .slice(from)
+        .filter(
+          (agent) =>
+            (online === undefined || agent.online === online) &&
+            (name === undefined || agent.name.startsWith(name as string)) &&
+            (runtime === undefined || agent.runtime?.startsWith(runtime as string) === true) &&
+            (firmware_version === undefined || agent.firmware_version === firmware_version),
+        );
+      const items = wanted.slice(0, limit as number);
+      const isLast = items.length === wanted.length;
+      return { items, next_cursor: isLast ? null : items.at(-1)?.agent_id };
+    },
+    getAgentsByAgentId: (request) => agentAnswer(own(request)),
+    patchAgentsByAgentId: (request) => {
+      const record = own(request);
+      const { name, metadata } = request.body as {
+        name?: string;
+        metadata?: Record<string, unknown>;
+      };
+      record.name = name ?? record.name;
+      record.metadata = metadata ?? record.metadata;
+      return agentAnswer(record);
+    },
+    deleteAgentsByAgentId: (request) => {
+      const { agentId } = own(request);
+      directory.removeAgent(agentId);
+      relay.forgetAgent(agentId);
+      return null;
+    },
+    postAgentsByAgentIdRotateToken: (request) => {
+      const record = own(request);
+      directory.rotateAgent(record);
+      relay.endAgent(record.agentId);
+      const { agentId: agent_id, relayToken: api_token } = record;
+      return { agent_id, api_token, rotated_at: new Date().toISOString() };
+    },
+    getAgentsByAgentIdExport: (request) => {
+      const { agentId: agent_id, relayToken: api_token, createdAt: created_at } = own(request);
+      const relay_url = `${request.url.origin.replace(/^http/, "ws")}/wss`;
+      return { agent_id, api_token, relay_url, created_at };
+    },
+  };
+
+  return {
+    admit: ({ credentials }, token) => {
+      if (credentials.length === 0) return;
+      if (token === null) throw new Refusal("AUTH_REQUIRED", 'Send "Authorization: Bearer".');
+      const holder = holderOf(token);
+      if (holder === null) {
+        const kind = tokenKind(token);
+        if (kind === "agent")
+          throw new Refusal("WRONG_TOKEN_KIND", "An agent's token is not for this.");
+        throw new Refusal("INVALID_TOKEN", "Invalid token");
+      }
+      if (!credentials.includes(holder)) {
+        throw new Refusal("FORBIDDEN", "These credentials are valid but may not do this.");
+      }
+    },
+    answer: (operation, request) => {
+      const answer = stateful[operation.id];
+      return answer === undefined ? operation.answer : answer(request);
+    },
+  };
+};
