@@ -38,7 +38,12 @@ interface Proof {
 export const PROOFS: Readonly<Record<string, Proof>> = {
   adversary: { tests: ["test/src/adversary/**"], inputs: [...SDKS, "simulator/src"] },
   boards: {
-    tests: ["test/src/espruino/**", "test/src/runtime-parity/**", "test/src/xs/**"],
+    tests: [
+      "test/src/espruino/**",
+      "test/src/runtime-parity/**",
+      "test/src/quickjs/**",
+      "test/src/xs/**",
+    ],
   },
   bench: { tests: ["bench/**"] },
   bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },

@@ -1,17 +1,7 @@
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import {
-  linkConformance,
-  type RelaySide,
-  storageConformance,
-  timerConformance,
-} from "../conformance/index.ts";
-import { CuttableStorage, ManualTimer, MEDIA, MemoryStorage, memoryNetwork } from "./index.ts";
-
-/** Moves time until something is true; a world where it never is ends the test. */
-const untilIn = (timer: ManualTimer) => async (done: () => boolean) => {
-  for (let i = 0; i < 10000 && !done(); i++) timer.advance(1);
-  if (!done()) throw new Error("it never happened");
-};
+import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
+import { CuttableStorage, ManualTimer, MEDIA, MemoryStorage } from "./index.ts";
 
 storageConformance("memory", nodeSuite(), () => {
   const storage = new MemoryStorage();
@@ -33,36 +23,6 @@ timerConformance("manual", () => {
 for (const latencyMs of [0, 40]) {
   linkConformance(`memory, ${latencyMs} ms`, async () => {
     const timer = new ManualTimer();
-    const relays: RelaySide[] = [];
-    const port = memoryNetwork({
-      timer,
-      latencyMs,
-      accept: (end) => {
-        if (end.url.includes("dead")) return false;
-        const received: string[] = [];
-        let closedWith: number | null = null;
-        end.received = (text) => received.push(text);
-        end.closed = (code) => {
-          closedWith = code;
-        };
-        relays.push({
-          received,
-          get closedWith() {
-            return closedWith;
-          },
-          send: (text) => end.send(text),
-          close: (code, reason) => end.close(code, reason),
-        });
-        return true;
-      },
-    });
-    return {
-      port,
-      url: "memory://relay",
-      deadUrl: "memory://dead",
-      relays,
-      until: untilIn(timer),
-      end: async () => {},
-    };
+    return { ...memoryRelays(timer, latencyMs), until: untilIn(timer), end: async () => {} };
   });
 }

@@ -1,0 +1,136 @@
+/**
+ * The edge for an engine that is embedded in another program (QuickJS in C, say): what that program
+ * gives the engine, as functions of numbers and strings, and what it calls in its turn. Nothing
+ * here belongs to one engine. docs/bring-your-runtime.md describes it for those who write the host.
+ */
+import type { Suite } from "@blindrelay/protocol/crypto";
+import type { LinkEvents, LinkPort, Log, Random, StoragePort, TimerPort } from "../ports.ts";
+import { hostBytes } from "./bytes.ts";
+import { embeddedSuite, type HostAes } from "./suite.ts";
+
+/** Written by the host. An exception that one of them throws ends the call that led to it. */
+export interface Host {
+  /** Milliseconds of a clock that never goes back. */
+  now(): number;
+  /** `fired(id)` follows once, after at most 2^30 ms and never from inside. */
+  setTimer(id: number, ms: number): void;
+  /** Harmless where the timer has fired. */
+  clearTimer(id: number): void;
+  /** `length` random bytes, in hex. */
+  random(length: number): string;
+  /** The ASCII text that storage holds under this name, else null. */
+  read(name: string): string | null;
+  /** Durable when it returns. */
+  write(name: string, text: string): void;
+  /** Opens a WebSocket to this address; `opened(id)` or `closed(id, 1006, "")` follows. */
+  connect(id: number, url: string): void;
+  /** One text message. */
+  send(id: number, text: string): void;
+  /** Ends the WebSocket; `closed(id, …)` still follows. */
+  close(id: number, code: number, reason: string): void;
+  /** For the operator of the device; no secrets are in it. `level`: debug, info, warn or error. */
+  log(level: string, line: string): void;
+  /**
+   * AES-128 of whole blocks (ECB); all in hex. Packet version "2" wants it; the only one that may
+   * be absent.
+   */
+  readonly aes?: HostAes;
+}
+
+/**
+ * Called by the host, each in a turn of its own, never from inside one of its functions. After each
+ * call it runs the engine's pending jobs. Ids it no longer knows are ignored.
+ */
+export interface HostEvents {
+  fired(id: number): void;
+  opened(id: number): void;
+  /** One whole text message, in the order received. */
+  received(id: number, text: string): void;
+  closed(id: number, code: number, reason: string): void;
+}
+
+/** What an edge supplies: all that an agent needs of its runtime. */
+export interface RuntimePorts {
+  readonly timer: TimerPort;
+  readonly link: LinkPort;
+  readonly random: Random;
+  readonly storage: StoragePort;
+  readonly suite: Suite;
+  readonly log: Log;
+}
+
+export interface EmbeddedPorts extends RuntimePorts {
+  readonly events: HostEvents;
+}
+
+/** Many hosts take delays as 32-bit integers; a longer one is waited for in parts. */
+const LONGEST_MS = 2 ** 30;
+
+export const embeddedPorts = (host: Host): EmbeddedPorts => {
+  const timers = new Map<number, () => void>();
+  const links = new Map<number, LinkEvents>();
+  let last = 0;
+
+  const arm = (id: number, end: number, fn: () => void): void => {
+    timers.set(id, () => {
+      if (host.now() < end) arm(id, end, fn);
+      else fn();
+    });
+    host.setTimer(id, Math.min(Math.ceil(Math.max(0, end - host.now())), LONGEST_MS));
+  };
+
+  return {
+    timer: {
+      now: () => host.now(),
+      set: (ms, fn) => {
+        last++;
+        arm(last, host.now() + ms, fn);
+        return last;
+      },
+      clear: (handle) => {
+        if (timers.delete(handle as number)) host.clearTimer(handle as number);
+      },
+    },
+    link: {
+      connect: (url, events) => {
+        last++;
+        const id = last;
+        links.set(id, events);
+        let closing = false;
+        host.connect(id, url);
+        return {
+          send: (text) => {
+            if (!closing && links.has(id)) host.send(id, text);
+          },
+          close: (code, reason) => {
+            if (closing || !links.has(id)) return;
+            closing = true;
+            host.close(id, code, reason);
+          },
+        };
+      },
+    },
+    random: (length) => hostBytes(host.random(length), length, "random"),
+    storage: {
+      read: (name) => host.read(name),
+      write: (name, text) => host.write(name, text),
+    },
+    suite: embeddedSuite(host.aes),
+    log: (level, message, fields) =>
+      host.log(level, fields === undefined ? message : `${message} ${JSON.stringify(fields)}`),
+    events: {
+      fired: (id) => {
+        const fn = timers.get(id);
+        timers.delete(id);
+        fn?.();
+      },
+      opened: (id) => links.get(id)?.opened(),
+      received: (id, text) => links.get(id)?.received(text),
+      closed: (id, code, reason) => {
+        const events = links.get(id);
+        links.delete(id);
+        events?.closed(code, reason);
+      },
+    },
+  };
+};

@@ -1,0 +1,69 @@
+/**
+ * An agent from ports alone: the boot count is raised before the core is made, then the program
+ * registers its handlers, then the link starts. The count is never made here: erased storage looks
+ * like new storage, so only `provisionAgent` writes a first count, for a new agent_token.
+ */
+import type { Version } from "@blindrelay/protocol/crypto";
+import type { Program } from "../core/agent.ts";
+import { AgentCore } from "../core/agent-core.ts";
+import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { SDK_VERSION } from "../version.ts";
+import type { RuntimePorts } from "./host.ts";
+
+export interface StartOptions {
+  /** The relay's WebSocket: wss://relay.example/wss. */
+  readonly url: string;
+  readonly agentId: string;
+  /** `agt_`: what the relay knows this agent by. */
+  readonly relayToken: string;
+  /** `e2e_`: what its clients know it by. Never shared by two devices. */
+  readonly agentToken: string;
+  /** "1" where absent. */
+  readonly packetVersion?: Version;
+  /** For people; the agentId where absent. */
+  readonly name?: string;
+  /** Of the running program, as SemVer; the relay receives it at every login. */
+  readonly firmwareVersion?: string;
+  readonly program: Program;
+  /** Said in system.info, such as "quickjs esp32". */
+  readonly runtime: string;
+  /** Such as a chip's own number; part of what makes epochs differ. */
+  readonly serialNumber?: string;
+  /** Bytes, for system.info. */
+  readonly freeMemory?: () => number;
+  /** Of one call or answer, in bytes; a device with little memory says less than 47,000. */
+  readonly maxPlaintext?: number;
+}
+
+/**
+ * Starts a device program. Throws where the boot count does not let it, and for values that cannot
+ * be right.
+ */
+export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCore => {
+  if (!/^wss?:\/\//.test(options.url)) {
+    throw new Error("url: a relay's WebSocket begins with ws:// or wss://, and ends with /wss");
+  }
+  const count = raiseBootCount(ports.storage, ports.suite, options.agentToken);
+  if (!count.ok) throw new Error(count.advice);
+  const core = new AgentCore({
+    ...options,
+    version: options.packetVersion ?? "1",
+    sdkVersion: SDK_VERSION,
+    bootCount: count.count,
+    deviceRandom: ports.random(16),
+    serialNumber: options.serialNumber ?? null,
+    ports,
+  });
+  options.program(core.agent);
+  core.start();
+  return core;
+};
+
+/** Writes the first boot count of an agent_token that was never used. Throws where it was. */
+export const provisionAgent = (
+  { storage, suite }: Pick<RuntimePorts, "storage" | "suite">,
+  agentToken: string,
+): void => {
+  const result = provisionBootCount(storage, suite, agentToken);
+  if (!result.ok) throw new Error(result.advice);
+};

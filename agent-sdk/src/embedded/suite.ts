@@ -1,0 +1,40 @@
+/**
+ * The suite of an embedded engine: @noble's ChaCha20-Poly1305 and SHA-256, and the host's AES where
+ * it has one. @noble's AES would add tables of 1.3 MB to the heap.
+ */
+import type { AesBlocks, Suite } from "@blindrelay/protocol/crypto";
+import { toHex } from "@blindrelay/protocol/crypto";
+import { withAes } from "@blindrelay/protocol/suites/aes-blocks";
+import { nobleChachaSuite } from "@blindrelay/protocol/suites/noble-chacha";
+import { hostBytes } from "./bytes.ts";
+
+/** AES-128 of whole blocks (ECB); all in hex. */
+export type HostAes = (key: string, blocks: string) => string;
+
+const BLOCK_BYTES = 16;
+
+const blocksOf = (aes: HostAes, key: Uint8Array): AesBlocks => {
+  const keyHex = toHex(key);
+  const ecb = (blocks: Uint8Array): Uint8Array =>
+    hostBytes(aes(keyHex, toHex(blocks)), blocks.length, "aes");
+  return {
+    ecb,
+    cbc: (blocks, iv) => {
+      const out = new Uint8Array(blocks.length);
+      let last = iv;
+      for (let at = 0; at < blocks.length; at += BLOCK_BYTES) {
+        const block = blocks.slice(at, at + BLOCK_BYTES);
+        for (let i = 0; i < BLOCK_BYTES; i++) block[i] = (block[i] as number) ^ (last[i] as number);
+        last = ecb(block);
+        out.set(last, at);
+      }
+      return out;
+    },
+  };
+};
+
+/** Packet version "2" throws where the host has no AES. */
+export const embeddedSuite = (aes: HostAes | undefined): Suite => {
+  const suite = nobleChachaSuite();
+  return aes === undefined ? suite : withAes(suite, (key) => blocksOf(aes, key));
+};

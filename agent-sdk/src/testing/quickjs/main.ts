@@ -1,0 +1,35 @@
+/**
+ * Runs in QuickJS, in the place of a project's main.js: starts a device program when it is told to.
+ * The host hears of it by the functions of `host`, and tells it by those of `device`.
+ */
+import { checkVectors } from "@blindrelay/protocol/testing";
+import type { Program } from "../../core/agent.ts";
+import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
+import { embeddedPorts, provisionAgent, startAgent } from "../../embedded/index.ts";
+
+/** What only the tests ask of a host: each state of the link, as JSON. */
+declare const host: Host & { state(status: string): void };
+
+export const serve = (programs: { readonly [name: string]: Program }): void => {
+  const ports = embeddedPorts(host);
+  let core: AgentCore | null = null;
+  const device = {
+    ...ports.events,
+    provision: (agentToken: string): void => provisionAgent(ports, agentToken),
+    start: (options: string, program: string): void => {
+      core = startAgent(ports, {
+        ...(JSON.parse(options) as Omit<StartOptions, "program" | "runtime">),
+        program: programs[program] as Program,
+        runtime: "quickjs",
+      });
+      core.link.onState((status) => host.state(JSON.stringify(status)));
+    },
+    emit: (event: string, data: string): void => {
+      core?.agent.emit(event, JSON.parse(data));
+    },
+    /** Sentences for what is wrong, as JSON. */
+    vectors: (field: string, text: string): string =>
+      JSON.stringify(checkVectors(ports.suite, { [field]: JSON.parse(text) })),
+  };
+  Object.assign(globalThis, { device });
+};

@@ -1,0 +1,96 @@
+/** A device of the kit as the hardware of a besieged board. */
+import type { LinkPort, LogLevel } from "@blindrelay/agent-sdk";
+import { CuttableStorage, seededRandom } from "@blindrelay/agent-sdk/memory";
+import {
+  DEAD_NETWORK,
+  type Hardware,
+  type Identity,
+  type MakeHardware,
+  type Surroundings,
+} from "../hostile-boards/hardware.ts";
+import type { DeviceSurroundings, DeviceUnderTest } from "./device.ts";
+
+export type MakeDevice = (surroundings: DeviceSurroundings) => DeviceUnderTest;
+
+/** Of the program among those that were loaded. */
+export const SIEGE_PROGRAM = "siege";
+const EXECUTED = "executed";
+
+/** The program's log line says the marker of the call. */
+const markerOf = (message: string, fields: object | undefined): unknown =>
+  (fields ?? JSON.parse(message.slice(EXECUTED.length))).marker;
+
+class BesiegedHardware implements Hardware {
+  private readonly makeDevice: MakeDevice;
+  private readonly surroundings: Surroundings;
+  private readonly flash = new Map<string, string>();
+  private storage = new CuttableStorage("erase", this.flash);
+  private device: DeviceUnderTest | null = null;
+
+  constructor(makeDevice: MakeDevice, surroundings: Surroundings) {
+    this.makeDevice = makeDevice;
+    this.surroundings = surroundings;
+  }
+
+  powerOn(network: LinkPort): void {
+    this.device = this.makeDevice({
+      timer: this.surroundings.timer,
+      link: network,
+      // The same in each life, as on boards: only the boot count makes starts differ.
+      random: seededRandom(1),
+      storage: this.storage,
+      log: (_level: LogLevel, message, fields) => {
+        if (message.startsWith(EXECUTED)) this.surroundings.executed(markerOf(message, fields));
+      },
+      onState: () => undefined,
+    });
+  }
+
+  provision({ agentToken }: Identity): void {
+    this.device?.provision(agentToken);
+  }
+
+  start({ version: packetVersion, ...identity }: Identity): void {
+    this.device?.start({ ...identity, packetVersion, url: "ws://relay.test/wss" }, SIEGE_PROGRAM);
+  }
+
+  emit(event: string, data: object): void {
+    this.device?.emit(event, data);
+  }
+
+  powerOff(): void {
+    this.device?.end();
+    this.device = null;
+  }
+
+  startWithCut(identity: Identity, step: number): void {
+    this.storage.cutAfter(step);
+    this.powerOn(DEAD_NETWORK);
+    try {
+      this.start(identity);
+    } catch {
+      // As often as not the power went inside.
+    }
+    this.powerOff();
+    this.storage.cutAfter(null);
+  }
+
+  eraseFlash(): void {
+    this.flash.clear();
+  }
+
+  damageSlot(slot: number, gone: boolean): void {
+    const name = `boot.${slot}`;
+    if (gone) this.flash.delete(name);
+    else this.flash.set(name, "\xff");
+  }
+
+  async end(): Promise<void> {
+    this.powerOff();
+  }
+}
+
+export const besiegedHardware =
+  (makeDevice: MakeDevice): MakeHardware =>
+  (surroundings) =>
+    new BesiegedHardware(makeDevice, surroundings);

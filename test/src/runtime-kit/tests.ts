@@ -1,0 +1,80 @@
+/**
+ * The conformance kit: all that a runtime must do, tried on a device that runs in it. A new runtime
+ * writes a RuntimeUnderTest (device.ts) and calls this (docs/bring-your-runtime.md).
+ *
+ * - every vector of protocol/vectors, computed inside the engine;
+ * - the malicious relay: each attack, every message that is none, histories drawn from the seeds;
+ * - the sameness table: a real client on a real relay gets what it gets from every other runtime.
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ManualTimer, MemoryStorage, seededRandom } from "@blindrelay/agent-sdk/memory";
+import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEAD_NETWORK } from "../hostile-boards/hardware.ts";
+import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { parityTests } from "../runtime-parity/parity-tests.ts";
+import { PROGRAMS } from "../runtime-parity/programs.ts";
+import { besiegedHardware, type MakeDevice, SIEGE_PROGRAM } from "./besieged-hardware.ts";
+import type { DeviceUnderTest, RuntimeUnderTest } from "./device.ts";
+import { parityRuntime } from "./parity-runtime.ts";
+
+const LIMITS = { timeout: 120_000 };
+const SEEDS = [1];
+const MOVES_AT_RANDOM = 100;
+
+const programs = {
+  ...Object.fromEntries(Object.entries(PROGRAMS).map(([name, { path }]) => [name, path])),
+  [SIEGE_PROGRAM]: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
+};
+
+const vectorFile = (field: keyof VectorFiles): string =>
+  readFileSync(
+    fileURLToPath(import.meta.resolve(`@blindrelay/protocol/vectors/${VECTOR_FILE_NAMES[field]}`)),
+    "utf8",
+  );
+
+export const runtimeTests = (runtime: RuntimeUnderTest): void => {
+  describe(runtime.title, LIMITS, () => {
+    let makeDevice: MakeDevice;
+    beforeAll(async () => {
+      makeDevice = await runtime.load(programs);
+    }, 300_000);
+
+    describe("the vectors", () => {
+      let device: DeviceUnderTest;
+      beforeAll(() => {
+        device = makeDevice({
+          timer: new ManualTimer(),
+          link: DEAD_NETWORK,
+          random: seededRandom(1),
+          storage: new MemoryStorage(),
+          log: () => undefined,
+          onState: () => undefined,
+        });
+      });
+      afterAll(() => device.end());
+
+      it.each(Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[])("agree: %s", (field) => {
+        expect(device.checkVectors(field, vectorFile(field))).toEqual([]);
+      });
+
+      it("are compared: a wrong one is found", () => {
+        const bent = vectorFile("hmac").replace(/"mac": "./, '"mac": "_');
+        expect(device.checkVectors("hmac", bent)).not.toEqual([]);
+      });
+    });
+
+    describe("behind a malicious relay, agents", () => {
+      siegeTests({
+        makeHardware: () => besiegedHardware(makeDevice),
+        seeds: SEEDS,
+        movesAtRandom: MOVES_AT_RANDOM,
+      });
+    });
+
+    describe("on a real relay", () => {
+      parityTests(parityRuntime(runtime, () => makeDevice));
+    });
+  });
+};
