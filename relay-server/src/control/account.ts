@@ -20,6 +20,7 @@ import {
   setPendingTotp,
 } from "../store/users.ts";
 import type { ControlContext } from "./context.ts";
+import { KNOWN } from "./hash-queue.ts";
 import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
 import { provesFactors } from "./login-check.ts";
 import { hashPassword } from "./passwords.ts";
@@ -46,21 +47,21 @@ export interface Login {
 }
 
 /**
- * Logs a person in; null for a wrong name, password or code, whichever it was. `known`: whether the
- * name has logged in from this address before. Rejects with Overloaded.
+ * Logs a person in; null for a wrong name, password or code, whichever it was. `rank`: of
+ * this login among those that wait (hash-queue.ts). Rejects with Overloaded.
  */
 export const logIn = async (
   context: ControlContext,
   username: string,
   password: string,
   code: string | undefined,
-  known = false,
+  rank = KNOWN,
 ): Promise<Login | null> => {
   // A name of another form cannot exist, and may contain characters that a database refuses.
   const user = USERNAME.test(username)
     ? await findUserByName(context.store.db, username)
     : undefined;
-  if (!(await provesFactors(context, user, password, code, known)) || user === undefined)
+  if (!(await provesFactors(context, user, password, code, rank)) || user === undefined)
     return null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may slip in behind it.
@@ -116,7 +117,7 @@ export const changePassword = async (
   password: string,
   askingHash: string,
 ): Promise<void> => {
-  const passwordHash = await context.hashing.run(true, () => hashPassword(password));
+  const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password));
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
     await setPassword(tx, userId, passwordHash);

@@ -7,6 +7,7 @@ import { KeyedMutex } from "./keyed-mutex.ts";
 import { DEFAULT_QUOTAS, type Quotas } from "./quotas.ts";
 import type { Secrets } from "./secrets.ts";
 import { UsernameLockout } from "./username-lockout.ts";
+import { WrongLogins } from "./wrong-logins.ts";
 
 export interface ControlContext {
   readonly store: Store;
@@ -16,6 +17,8 @@ export interface ControlContext {
   readonly lockout: Lockout;
   /** Failed logins by name. */
   readonly names: UsernameLockout;
+  /** Failed logins by network. */
+  readonly wrongLogins: WrongLogins;
   readonly links: Links;
   /** Unix milliseconds, as the machine's clock has them: for what is kept and compared later. */
   readonly nowMs: () => number;
@@ -41,7 +44,7 @@ export interface Links {
   act(notices: readonly Notice[]): void;
 }
 
-type Made = "mutex" | "names" | "hashing" | "quotas";
+type Made = "mutex" | "names" | "wrongLogins" | "hashing" | "quotas";
 
 export const controlContext = (
   parts: Omit<ControlContext, Made> & { quotas?: Quotas },
@@ -50,5 +53,6 @@ export const controlContext = (
   ...parts,
   hashing: new HashQueue(),
   names: new UsernameLockout(),
+  wrongLogins: new WrongLogins(),
   mutex: new KeyedMutex(),
 });

@@ -1,13 +1,13 @@
 /** Who waits for a password's hash, and who does not. */
 import { expect, test } from "vitest";
-import { HashQueue, Overloaded } from "./hash-queue.ts";
+import { HashQueue, KNOWN, Overloaded } from "./hash-queue.ts";
 
 const world = (workers: number, maxWaiting: number) => {
   const queue = new HashQueue(workers, maxWaiting);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
-  const run = (name: string, known = false): Promise<void> =>
-    queue.run(known, () => {
+  const run = (name: string, rank = 1): Promise<void> =>
+    queue.run(rank, () => {
       begun.push(name);
       return new Promise((resolve) => ends.set(name, resolve));
     });
@@ -20,7 +20,7 @@ const world = (workers: number, maxWaiting: number) => {
 
 test("known callers go first, and the others in order of arrival", async () => {
   const { begun, run, end } = world(1, 10);
-  const all = [run("a"), run("b"), run("c"), run("ada", true), run("eve", true)];
+  const all = [run("a"), run("b"), run("c"), run("ada", KNOWN), run("eve", KNOWN)];
   await end("a");
   await end("ada");
   await end("eve");
@@ -36,11 +36,11 @@ test("a full queue refuses unknown callers, and a known one displaces the last",
   const first = run("c");
   const second = run("d");
   await expect(run("e")).rejects.toThrow(Overloaded);
-  const known = run("ada", true);
+  const known = run("ada", KNOWN);
   await expect(second).rejects.toThrow(Overloaded);
-  const other = run("bob", true);
+  const other = run("bob", KNOWN);
   await expect(first).rejects.toThrow(Overloaded);
-  await expect(run("cat", true)).rejects.toThrow(Overloaded);
+  await expect(run("cat", KNOWN)).rejects.toThrow(Overloaded);
   expect(queue.waiting).toBe(2);
   for (const name of ["a", "b", "ada", "bob"]) await end(name);
   await Promise.all([...working, known, other]);
@@ -49,6 +49,18 @@ test("a full queue refuses unknown callers, and a known one displaces the last",
 
 test("work that fails gives its place back", async () => {
   const queue = new HashQueue(1, 1);
-  await expect(queue.run(false, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
-  expect(await queue.run(false, async () => 7)).toBe(7);
+  await expect(queue.run(1, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+  expect(await queue.run(1, async () => 7)).toBe(7);
+});
+
+test("strangers of a lower rank go first, and displace one of the highest", async () => {
+  const { begun, run, end } = world(1, 3);
+  const working = run("a");
+  const guessers = [run("g1", 7), run("g2", 7), run("g3", 7)];
+  const newcomer = run("new", 1);
+  await expect(guessers[2]).rejects.toThrow(Overloaded);
+  await expect(run("g4", 8)).rejects.toThrow(Overloaded);
+  for (const name of ["a", "new", "g1", "g2"]) await end(name);
+  await Promise.all([working, newcomer, guessers[0], guessers[1]]);
+  expect(begun).toEqual(["a", "new", "g1", "g2"]);
 });

@@ -1,7 +1,8 @@
 /**
  * Password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that the
  * relay needs for messages. Known callers (an address that this name logged in from, or
- * a user already logged in) go first, so that a distributed flood of guesses does not delay them.
+ * a user already logged in) go first, and strangers by how much their network has guessed wrong
+ * lately (wrong-logins.ts), so that a distributed flood of guesses delays neither.
  */
 import { availableParallelism } from "node:os";
 
@@ -9,12 +10,17 @@ import { availableParallelism } from "node:os";
 const MAX_WAITING = 48;
 export const RETRY_AFTER_S = 5;
 
+/** The place of a known caller; strangers have a higher one. */
+export const KNOWN = 0;
+
 /** Too many wait already. */
 export class Overloaded extends Error {
   readonly retryAfterS = RETRY_AFTER_S;
 }
 
 interface Waiting {
+  /** Lower ones go first, equal ones in order of arrival. */
+  readonly rank: number;
   readonly begin: () => void;
   readonly refuse: () => void;
 }
@@ -23,8 +29,8 @@ export class HashQueue {
   readonly #workers: number;
   readonly #maxWaiting: number;
   #working = 0;
-  readonly #known: Waiting[] = [];
-  readonly #unknown: Waiting[] = [];
+  /** In the order in which they go. */
+  readonly #waiting: Waiting[] = [];
 
   constructor(workers = Math.max(1, availableParallelism() - 1), maxWaiting = MAX_WAITING) {
     this.#workers = workers;
@@ -32,15 +38,15 @@ export class HashQueue {
   }
 
   get waiting(): number {
-    return this.#known.length + this.#unknown.length;
+    return this.#waiting.length;
   }
 
   /**
-   * Runs `work` when its turn comes. Rejects with Overloaded where too many wait; a known caller
-   * replaces the last that is not.
+   * Runs `work` when its turn comes. Rejects with Overloaded where too many wait: the last of the
+   * highest rank.
    */
-  async run<T>(known: boolean, work: () => Promise<T>): Promise<T> {
-    if (this.#working >= this.#workers) await this.#turn(known);
+  async run<T>(rank: number, work: () => Promise<T>): Promise<T> {
+    if (this.#working >= this.#workers) await this.#turn(rank);
     else this.#working += 1;
     try {
       return await work();
@@ -49,23 +55,18 @@ export class HashQueue {
     }
   }
 
-  #turn(known: boolean): Promise<void> {
-    if (this.waiting >= this.#maxWaiting) {
-      const last = known ? this.#unknown.pop() : undefined;
-      if (last === undefined) return Promise.reject(new Overloaded("too many logins wait"));
-      last.refuse();
-    }
+  #turn(rank: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      (known ? this.#known : this.#unknown).push({
-        begin: resolve,
-        refuse: () => reject(new Overloaded("too many logins wait")),
-      });
+      const refuse = () => reject(new Overloaded("too many logins wait"));
+      const before = this.#waiting.findLastIndex((other) => other.rank <= rank);
+      this.#waiting.splice(before + 1, 0, { rank, begin: resolve, refuse });
+      if (this.waiting > this.#maxWaiting) this.#waiting.pop()?.refuse();
     });
   }
 
   /** Hands the place on, or gives it back. */
   #next(): void {
-    const next = this.#known.shift() ?? this.#unknown.shift();
+    const next = this.#waiting.shift();
     if (next === undefined) this.#working -= 1;
     else next.begin();
   }

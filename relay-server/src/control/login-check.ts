@@ -6,6 +6,7 @@
 import type { UserRow } from "../store/tables.ts";
 import { failTotp, findUser, forgiveTotp, takeRecoveryCode, useTotpStep } from "../store/users.ts";
 import type { ControlContext } from "./context.ts";
+import { KNOWN } from "./hash-queue.ts";
 import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
 import { totpStep, totpStepAt } from "./totp.ts";
 
@@ -17,17 +18,17 @@ const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
 const LONGEST_REST_MS = Math.max(...RESTS_MS);
 
 /**
- * Whether password and code are the user's. Takes as long for an unknown user. `known`: whether the
- * relay knows the caller, who then has priority. Rejects with Overloaded.
+ * Whether password and code are the user's. Takes as long for an unknown user. `rank`: of
+ * the caller among those that wait (hash-queue.ts). Rejects with Overloaded.
  */
 export const provesFactors = async (
   context: ControlContext,
   user: UserRow | undefined,
   password: string,
   code: string | undefined,
-  known = true,
+  rank = KNOWN,
 ): Promise<boolean> => {
-  const right = await context.hashing.run(known, () =>
+  const right = await context.hashing.run(rank, () =>
     verifyPassword(password, user?.password_hash ?? DUMMY_HASH),
   );
   if (user === undefined || !right) return false;

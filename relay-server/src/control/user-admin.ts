@@ -19,6 +19,7 @@ import {
   setPassword,
 } from "../store/users.ts";
 import type { ControlContext } from "./context.ts";
+import { KNOWN } from "./hash-queue.ts";
 import { issuePersistent } from "./issue.ts";
 import { hashPassword } from "./passwords.ts";
 
@@ -33,7 +34,7 @@ type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs"> &
   Partial<Pick<ControlContext, "hashing">>;
 
 const hashed = ({ hashing }: Offline, password: string): Promise<string> =>
-  hashing === undefined ? hashPassword(password) : hashing.run(true, () => hashPassword(password));
+  hashing === undefined ? hashPassword(password) : hashing.run(KNOWN, () => hashPassword(password));
 
 /** Makes a user, without a second factor yet; null where the name is taken. */
 export const createUser = async (

@@ -73,6 +73,8 @@ export class Connection implements Waiting {
   /** Messages behind a look-up, or until the user's next turn; null while nothing has to wait. */
   held: HeldMessage[] | null = null;
   heldBytes = 0;
+  /** Whose they are counted as. */
+  heldBy: Share<Connection> | null = null;
   paused = false;
   /** The client's envelope whose agent is being looked up. */
   unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;

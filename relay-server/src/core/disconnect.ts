@@ -5,6 +5,7 @@
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";
 import { advance, type Connection, type User } from "./connection.ts";
+import { drop } from "./hold-queue.ts";
 import type { HubState } from "./state.ts";
 
 type State = Pick<
@@ -74,7 +75,7 @@ export class Disconnector {
     this.#state.fragmented.delete(connection);
     wheel.remove(connection);
     outbox.forget(connection);
-    connection.held = null;
+    drop(connection);
     if (connection.unrouted !== null || connection.uncounted !== null) {
       connection.unrouted = null;
       connection.uncounted = null;

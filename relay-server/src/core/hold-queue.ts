@@ -4,7 +4,8 @@
  * is much, the link is asked to read no more meanwhile; what it had read already is bounded here.
  */
 import type { Connection, Content, HeldMessage } from "./connection.ts";
-import { HELD_BYTES, HELD_OVERHEAD_BYTES } from "./limits.ts";
+import { HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";
+import type { Share } from "./share.ts";
 
 /** From now on messages wait. */
 export const startHolding = (connection: Connection): void => {
@@ -13,21 +14,26 @@ export const startHolding = (connection: Connection): void => {
 
 /**
  * Keeps a message for later; false when there is no room for it. With more than `unpausedBytes` the
- * link is paused.
+ * link is paused, and with any while much of the user's messages waits.
  */
 export const hold = (
   connection: Connection,
+  share: Share<Connection>,
   content: Content,
   frame: Uint8Array,
   unpausedBytes: number,
 ): boolean => {
   const bytes = frame.length + HELD_OVERHEAD_BYTES;
-  if (connection.held === null || connection.heldBytes + bytes > HELD_BYTES) {
-    return false;
-  }
+  // One that has authenticated meanwhile leaves what it holds with those who have not.
+  const heldBy = connection.heldBy ?? share;
+  if (connection.held === null || connection.heldBytes + bytes > HELD_BYTES) return false;
+  if (heldBy.heldBytes + bytes > HELD_BYTES_PER_USER) return false;
+  connection.heldBy = heldBy;
   connection.heldBytes += bytes;
+  heldBy.heldBytes += bytes;
   connection.held.push({ content, frame });
-  if (!connection.paused && connection.heldBytes > unpausedBytes) {
+  const isMuch = heldBy.heldBytes > HELD_BYTES_PER_USER / 2;
+  if (!connection.paused && (isMuch || connection.heldBytes > unpausedBytes)) {
     connection.paused = true;
     connection.link.pause();
   }
@@ -42,7 +48,7 @@ export const release = (
   const held = connection.held ?? [];
   connection.held = null;
   for (const [at, { content, frame }] of held.entries()) {
-    connection.heldBytes -= frame.length + HELD_OVERHEAD_BYTES;
+    letGo(connection, frame.length + HELD_OVERHEAD_BYTES);
     handle(content, frame);
     if (waitsAgain(connection)) {
       connection.held.push(...held.slice(at + 1));
@@ -53,6 +59,19 @@ export const release = (
     connection.paused = false;
     connection.link.resume();
   }
+};
+
+/** What waited is not handled any more. */
+export const drop = (connection: Connection): void => {
+  connection.held = null;
+  letGo(connection, connection.heldBytes);
+};
+
+const letGo = (connection: Connection, bytes: number): void => {
+  if (connection.heldBy === null) return; // dropped while it was handed in
+  connection.heldBytes -= bytes;
+  connection.heldBy.heldBytes -= bytes;
+  if (connection.heldBytes === 0) connection.heldBy = null;
 };
 
 const waitsAgain = (connection: Connection): connection is Connection & { held: HeldMessage[] } =>

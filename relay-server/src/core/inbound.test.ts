@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
-import type { HubLimits } from "./limits.ts";
+import { authOf, envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
+import { HELD_BYTES_PER_USER, type HubLimits } from "./limits.ts";
 
 const world = (limits: Partial<HubLimits> = {}) => {
   const w = new World(limits);
@@ -10,6 +10,58 @@ const world = (limits: Partial<HubLimits> = {}) => {
 
 const toLamp = (more: Fields = {}): Fields => envelope("hello", { agent_id: "lamp", ...more });
 const tooLarge = "x".repeat(65_537);
+
+describe("messages that wait", () => {
+  const LARGE = "x".repeat(60_000);
+  const EACH = 4; // of these, as many as one connection may have
+
+  it("have room for each user together; beyond it they get RATE_LIMITED, and others do not", () => {
+    const { w, agent } = world();
+    w.user("bob", "bell");
+    const bell = w.agent("bell");
+    const links = HELD_BYTES_PER_USER / (EACH * 60_000);
+    const clients = Array.from({ length: Math.ceil(links) + 10 }, () => w.client("ann"));
+    const bob = w.client("bob");
+    w.slowStore = true;
+    for (const client of clients) {
+      client.say(envelope("?", { agent_id: "unknown" })); // waits for a look-up
+      for (let i = 0; i < EACH; i++) client.say(envelope(LARGE, { agent_id: "lamp" }));
+    }
+    bob.say(envelope("?", { agent_id: "unknown" }));
+    bob.say(envelope(LARGE, { agent_id: "bell" }));
+    const refused = clients.flatMap((client) => client.codes());
+    expect(new Set(refused)).toEqual(new Set(["RATE_LIMITED"]));
+    const kept = EACH * clients.length - refused.length;
+    expect(kept * 60_000).toBeLessThanOrEqual(HELD_BYTES_PER_USER);
+    expect(kept * 60_000).toBeGreaterThan(0.9 * HELD_BYTES_PER_USER);
+    clients.pop()?.hangUp();
+    w.slowStore = false;
+    w.settle();
+    expect(agent.take()).toHaveLength(kept);
+    expect(bell.take()).toHaveLength(1);
+    expect(clients.some(({ paused }) => paused)).toBe(false);
+    // What those held who have gone, or were served, is free again.
+    w.slowStore = true;
+    for (const client of clients.slice(0, 40)) {
+      client.take();
+      client.say(envelope("?", { agent_id: "another" }));
+      for (let i = 0; i < EACH; i++) client.say(envelope(LARGE, { agent_id: "lamp" }));
+      expect(client.take()).toEqual([]);
+    }
+  });
+
+  it("of those who leave meanwhile make room again", () => {
+    const { w } = world();
+    w.slowStore = true;
+    for (let i = 0; i < 2 * (HELD_BYTES_PER_USER / (EACH * 60_000)); i++) {
+      const stranger = w.connect(`192.0.2.${i}`);
+      stranger.say(authOf("lamp"));
+      for (let n = 0; n < EACH; n++) stranger.say(toLamp({ payload: LARGE }));
+      expect(stranger.take()).toEqual([]);
+      stranger.hangUp();
+    }
+  });
+});
 
 describe("bad messages", () => {
   it.each<[string, string, (peer: VirtualPeer) => void]>([

@@ -96,7 +96,8 @@ export class Inbound {
     // Whoever is not known yet holds as little of the relay's memory as can be.
     const mayGoOn = connection.peer !== null && this.#state.turns.awaits(connection);
     const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
-    if (!hold(connection, content, frame, unpausedBytes)) {
+    const share = this.#state.turns.shareOf(connection);
+    if (!hold(connection, share, content, frame, unpausedBytes)) {
       this.#overRate(connection, decode(content), now);
     }
   }

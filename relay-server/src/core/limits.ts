@@ -42,12 +42,23 @@ export const DEFAULT_LIMITS: HubLimits = {
   maxRequests: SESSION_MAX_REQUESTS,
 };
 
+/**
+ * Bytes that may wait for all connections of a user together before messages to those of them that
+ * have a queue are dropped; at twice as much, all messages are.
+ */
+export const QUEUED_BYTES_PER_USER = 33_554_432;
+
 /** How often the edge calls `hub.tick`, and so how late a deadline may be. */
 export const TICK_MS = 100;
 
 /** Messages that a connection may send while the hub waits for a look-up. A paused socket holds one
  * read of 64 KiB more, which this covers several times. */
 export const HELD_BYTES = 262_144;
+/**
+ * The same over all connections of a user, who may have a thousand; and over all that have not
+ * authenticated. Beyond half of it their links are paused at once.
+ */
+export const HELD_BYTES_PER_USER = 16_777_216;
 /** Charged for a held message on top of its bytes, so that a flood of tiny ones is bounded too. */
 export const HELD_OVERHEAD_BYTES = 64;
 
@@ -58,12 +69,17 @@ export const HELD_OVERHEAD_BYTES = 64;
 export const UNPAUSED_BYTES = 65_536;
 
 /**
- * Work for one user in one turn of the event loop, in messages: a millisecond or two. Smaller turns
+ * Work for one user in one turn of the event loop, in messages: half a millisecond. Smaller turns
  * cost more system calls, larger ones delay all other connections.
  */
-export const TURN_COST = 128;
+export const TURN_COST = 32;
 /** The same while nobody else is at work: a few milliseconds, which a newcomer may have to wait. */
-export const ALONE_TURN_COST = 4 * TURN_COST;
+export const ALONE_TURN_COST = 512;
+/**
+ * The same for all who have not authenticated, together: what their logins write is written in one
+ * commit.
+ */
+export const UNAUTHENTICATED_TURN_COST = 128;
 /** Nobody else is, when nobody else sent anything in so many turns. */
 export const ALONE_AFTER_TURNS = 256;
 /** Bytes of a message that cost as much as one message more. */

@@ -2,11 +2,16 @@
  * The queue towards each peer, bounded in bytes before anything is written (section 3, "slow
  * receiver"). Queued is what the link has not handed to the operating system yet. A connection is
  * over its bound from the first message that did not fit until that message would fit; 30 s of that
- * end it.
+ * end it. A user's connections have a bound together too, because there may be a thousand.
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
+import { QUEUED_BYTES_PER_USER, TICK_MS } from "./limits.ts";
 import type { Frame } from "./link.ts";
+import type { Share } from "./share.ts";
+
+/** A user's queues are counted again after so many bytes; until then all that was sent counts. */
+const RECOUNT_BYTES = 1_048_576;
 
 export class Outbox {
   readonly #maxBytes: number;
@@ -20,8 +25,9 @@ export class Outbox {
 
   /** Sends a message, or answers false when the queue is too full for it. */
   offer(connection: Connection, frame: Frame, now: number): boolean {
-    if (connection.link.queued() + frame.length <= this.#maxBytes) {
+    if (this.#fits(connection, frame.length, now)) {
       connection.link.send(frame);
+      if (connection.peer !== null) connection.peer.user.share.queuedBytes += frame.length;
       return true;
     }
     if (connection.overSince === null) {
@@ -40,12 +46,35 @@ export class Outbox {
   /** Finds connections that have been over their bound for too long. */
   tick(now: number, tooSlow: (connection: Connection) => void): void {
     for (const connection of this.#over) {
-      if (connection.link.queued() + connection.refusedBytes <= this.#maxBytes) {
+      if (this.#fits(connection, connection.refusedBytes, now)) {
         this.forget(connection);
       } else if (now - (connection.overSince as number) >= SLOW_CONSUMER_CLOSE_MS) {
         tooSlow(connection);
       }
     }
+  }
+
+  /** Whether a message of so many bytes may join a connection's queue. */
+  #fits(connection: Connection, bytes: number, now: number): boolean {
+    const queued = connection.link.queued();
+    if (queued + bytes > this.#maxBytes) return false;
+    const share = connection.peer?.user.share;
+    return share === undefined || this.#userHasRoom(share, queued === 0, now);
+  }
+
+  /** Who has no queue reads what comes, as far as is known, and gets more. */
+  #userHasRoom(share: Share<Connection>, reads: boolean, now: number): boolean {
+    const most = reads ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
+    if (share.queuedBytes <= most) return true;
+    const sentSince = share.queuedBytes - share.countedBytes;
+    if (sentSince < RECOUNT_BYTES && now - share.countedAt < TICK_MS) return false;
+    share.queuedBytes = 0;
+    for (const { peer, link } of this.#queueing) {
+      if (peer?.user.share === share) share.queuedBytes += link.queued();
+    }
+    share.countedBytes = share.queuedBytes;
+    share.countedAt = now;
+    return share.queuedBytes <= most;
   }
 
   forget(connection: Connection): void {

@@ -11,15 +11,18 @@
  * for the end of one, and so does REST, which begins requests once a turn (http/pace.ts).
  */
 import type { Connection } from "./connection.ts";
-import { ALONE_AFTER_TURNS, ALONE_TURN_COST, BYTES_PER_COST, TURN_COST } from "./limits.ts";
+import {
+  ALONE_AFTER_TURNS,
+  ALONE_TURN_COST,
+  BYTES_PER_COST,
+  UNAUTHENTICATED_TURN_COST,
+} from "./limits.ts";
 import type { HubPort } from "./ports.ts";
 import { Share } from "./share.ts";
 
-const RENEWED_BELOW = TURN_COST / 2;
-
 export class Turns {
   readonly #port: Pick<HubPort, "nextTurn">;
-  readonly #unauthenticated = new Share<Connection>();
+  readonly #unauthenticated = new Share<Connection>(UNAUTHENTICATED_TURN_COST);
   /** Those who get a new share with the next turn. */
   readonly #due = new Set<Share<Connection>>();
   #asked = false;
@@ -35,30 +38,30 @@ export class Turns {
 
   /** Whether a message of this many bytes may be handled now; if so, it is charged. */
   take(connection: Connection, bytes: number): boolean {
-    const share = this.#shareOf(connection);
+    const share = this.shareOf(connection);
     if (share !== this.#last) this.#another(share);
     if (share.left <= 0) return false;
     share.left -= 1 + bytes / BYTES_PER_COST;
     // Whoever sends little in each turn has a whole share in each, and never waits.
-    if (share.left < RENEWED_BELOW) this.#renew(share);
+    if (share.left < share.turnCost / 2) this.#renew(share);
     return true;
   }
 
   /** Charges for work beyond a message's own. */
   charge(connection: Connection, cost: number): void {
-    this.#shareOf(connection).left -= cost;
+    this.shareOf(connection).left -= cost;
   }
 
   /** The connection's messages are held until its user's next turn. */
   wait(connection: Connection): void {
-    const share = this.#shareOf(connection);
+    const share = this.shareOf(connection);
     share.waiting.add(connection);
     this.#renew(share);
   }
 
   /** Whether they are. */
   awaits(connection: Connection): boolean {
-    return this.#shareOf(connection).waiting.has(connection);
+    return this.shareOf(connection).waiting.has(connection);
   }
 
   /** The next turn: `resume` hands in what a connection holds, which may have to wait again. */
@@ -67,20 +70,20 @@ export class Turns {
     this.#turn += 1;
     for (const share of [...this.#due]) {
       this.#due.delete(share);
-      const cost = this.#isAlone(share) ? ALONE_TURN_COST : TURN_COST;
+      const cost = this.#isAlone(share) ? ALONE_TURN_COST : share.turnCost;
       share.left = Math.min(cost, share.left + cost);
       for (const connection of share.waiting) {
         if (share.left <= 0) break;
         share.waiting.delete(connection);
         resume(connection);
       }
-      if (share.waiting.size > 0 || share.left < RENEWED_BELOW) this.#renew(share);
+      if (share.waiting.size > 0 || share.left < share.turnCost / 2) this.#renew(share);
     }
   }
 
   /** Whether the connection holds messages until its user's next turn; it does so no longer. */
   leave(connection: Connection): boolean {
-    return this.#shareOf(connection).waiting.delete(connection);
+    return this.shareOf(connection).waiting.delete(connection);
   }
 
   #isAlone(share: Share<Connection>): boolean {
@@ -90,7 +93,7 @@ export class Turns {
   /** Somebody else takes than before, who may have a larger turn under way. */
   #another(share: Share<Connection>): void {
     if (this.#last !== null) {
-      this.#last.left = Math.min(this.#last.left, TURN_COST);
+      this.#last.left = Math.min(this.#last.left, this.#last.turnCost);
       this.#aloneFrom = this.#turn + ALONE_AFTER_TURNS;
     }
     this.#last = share;
@@ -107,7 +110,8 @@ export class Turns {
     this.#port.nextTurn();
   }
 
-  #shareOf(connection: Connection): Share<Connection> {
+  /** Whose turns a connection has. */
+  shareOf(connection: Connection): Share<Connection> {
     return connection.peer?.user.share ?? this.#unauthenticated;
   }
 }

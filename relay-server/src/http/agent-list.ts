@@ -11,9 +11,9 @@ import { readPosition, writePosition } from "./pagination.ts";
 /** How many agents one request looks at in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;
 /** Agents per turn of the relay's thread, which all requests share. */
-const LOOK_AT_ONCE = 256;
+const LOOK_AT_ONCE = 64;
 /** Agents read at a time, each with its metadata. */
-const READ_AT_ONCE = 32;
+const READ_AT_ONCE = 8;
 /** Metadata of one page: reading and writing a megabyte of JSON would delay all other requests. */
 const MAX_PAGE_BYTES = 131_072;
 

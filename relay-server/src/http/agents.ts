@@ -89,7 +89,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     async (request) => {
       const { userId } = credentialOf(request);
       await context.settle();
-      const { pause } = request.server.requestLimits;
+      const pause = () => request.server.requestLimits.pause(userId);
       const page = await agentPage(context, userId, request.query, pause);
       return { items: page.rows.map(answer), next_cursor: page.nextCursor };
     },

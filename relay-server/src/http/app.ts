@@ -3,7 +3,7 @@
  * schemas from `@blindrelay/protocol/schema/rest`, errors as problem documents.
  */
 import { randomUUID } from "node:crypto";
-import type { RequestListener, Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, {
   type FastifyBaseLogger,
@@ -48,6 +48,8 @@ const BODY_LIMIT_BYTES = 65536;
 const MAX_PARAM_LENGTH = 16384;
 /** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
+/** Longer than proxies keep a connection that they may use again. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 
 /**
  * Builds the server without listening. `logger` must not be passed to code that logs bodies;
@@ -56,7 +58,7 @@ const REQUEST_TIMEOUT_MS = 3_600_000;
 export const buildApp = (
   context: HttpContext,
   logger: FastifyBaseLogger,
-  serve?: (listener: RequestListener) => Server,
+  serve: (listener: RequestListener) => Server = (listener) => createServer(listener),
 ): App => {
   const app: App = Fastify({
     loggerInstance: logger,
@@ -74,12 +76,15 @@ export const buildApp = (
     },
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
-    ...(serve === undefined ? {} : { serverFactory: serve }),
+    // For `localhost` fastify would make a second server of its own, on the other kind of address,
+    // which none of the limits below hold for.
+    serverFactory: serve,
     forceCloseConnections: "idle", // requests in progress are answered; see close.ts
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   // Not in fastify's options, which do not apply to a custom server.
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
+  app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   limitIdleness(app.server);
   limitConnections(app.server);
   limitPipelining(app.server);

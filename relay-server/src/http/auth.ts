@@ -19,6 +19,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { logIn, logOut, rotateAccountToken } from "../control/account.ts";
+import { KNOWN } from "../control/hash-queue.ts";
 import { issueSession } from "../control/issue.ts";
 import { addressKey } from "../core/address.ts";
 import {
@@ -135,9 +136,13 @@ const answerLogin = async (
   refuseLockedOut(context, request);
   refuseShutName(context, request, body.username);
   const { username, password, totp_code } = body;
-  const known = context.names.isKnown(username, context.addressOf(request.raw));
-  const result = await logIn(context, username, password, totp_code, known);
+  const address = context.addressOf(request.raw);
+  const rank = context.names.isKnown(username, address)
+    ? KNOWN
+    : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
+  const result = await logIn(context, username, password, totp_code, rank);
   if (result === null) {
+    context.wrongLogins.count(address, context.steadyMs());
     throw failedAuthentication(
       context,
       request,
@@ -146,7 +151,7 @@ const answerLogin = async (
       username,
     );
   }
-  context.names.succeed(body.username, context.addressOf(request.raw));
+  context.names.succeed(username, address);
   return {
     access_token: result.login.token,
     token_type: "Bearer",

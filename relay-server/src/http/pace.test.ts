@@ -1,6 +1,7 @@
 /** How many requests begin in one turn of the event loop. */
 import { expect, test } from "vitest";
 import { Pace } from "./pace.ts";
+import type { HttpProblem } from "./problem.ts";
 
 /** For each of `count` requests that keep the thread busy for `ms`, in which turn it began. */
 const turnsOf = async (count: number, ms: number): Promise<number[]> => {
@@ -14,7 +15,7 @@ const turnsOf = async (count: number, ms: number): Promise<number[]> => {
   setImmediate(countTurns);
   const began = await Promise.all(
     Array.from({ length: count }, async () => {
-      await pace.next();
+      await pace.begin("192.0.2.1");
       const beganIn = turn;
       for (const end = performance.now() + ms; performance.now() < end; );
       return beganIn;
@@ -42,9 +43,45 @@ test("messages that wait go out before each request, not behind all of them", as
   const order: string[] = [];
   const pace = new Pace(() => order.push("messages"));
   const begin = async (name: string): Promise<void> => {
-    await pace.next();
+    await pace.begin("192.0.2.1");
     order.push(name);
   };
   await Promise.all([begin("a"), begin("b")]);
   expect(order).toEqual(["messages", "a", "messages", "b"]);
+});
+
+test("so many may wait to begin; one more is refused, from the address that sent most", async () => {
+  const pace = new Pace(() => undefined, 3);
+  const outcome = (address: string): Promise<string> =>
+    pace.begin(address).then(
+      () => "began",
+      (error: HttpProblem) => `${error.code} ${error.headers["retry-after"]}`,
+    );
+  const greedy = Array.from({ length: 4 }, () => outcome("192.0.2.1"));
+  const other = outcome("192.0.2.2");
+  expect(await Promise.all([...greedy, other])).toEqual([
+    "began",
+    "began",
+    "UNAVAILABLE 1",
+    "UNAVAILABLE 1",
+    "began",
+  ]);
+  expect(await outcome("192.0.2.1")).toBe("began");
+});
+
+test("requests that go on and requests that arrive take turns", async () => {
+  const pace = new Pace();
+  const order: string[] = [];
+  const goesOn = async (): Promise<void> => {
+    for (let i = 0; i < 3; i++) {
+      await pace.goOn("ann");
+      order.push("goes on");
+    }
+  };
+  const begins = async (): Promise<void> => {
+    await pace.begin("192.0.2.1");
+    order.push("begins");
+  };
+  await Promise.all([goesOn(), goesOn(), begins(), begins()]);
+  expect(order.slice(0, 4).toSorted()).toEqual(["begins", "begins", "goes on", "goes on"]);
 });

@@ -3,34 +3,61 @@
  * that writes that come together share a sync of the disk, and one where it takes long. Work on
  * the store blocks the relay's thread; whatever else is due, messages above all, comes between
  * two turns, however many requests have arrived. A long request pauses in the same way.
+ *
+ * Requests that arrive and requests that go on are served alternately; the former by address in
+ * turn, the latter by user.
  */
+import { FairQueue } from "./fair-queue.ts";
+import { HttpProblem } from "./problem.ts";
 
 /** After this long in one turn no further request begins in it. */
-const TURN_MS = 1;
+const TURN_MS = 0.25;
 const MOST_IN_ONE_TURN = 16;
+/** Requests that may wait to begin, of some 15 KB each: a second of work. */
+const MAX_ARRIVED = 4096;
+
+interface Waiting {
+  readonly begin: () => void;
+  readonly refuse: () => void;
+}
 
 export class Pace {
-  readonly #waiting: (() => void)[] = [];
+  readonly #arrived: FairQueue<Waiting>;
+  /** Not bounded here: of each user a few are worked on at a time (turns.ts). */
+  readonly #begun = new FairQueue<Waiting>(Number.POSITIVE_INFINITY);
+  #lastBegan = false;
   /** Immediates under way, each for one request. */
   #steps = 0;
   #turnSinceMs: number | null = null;
   readonly #first: () => void;
 
   /** `first` is called before each request that begins: messages that wait to be written. */
-  constructor(first: () => void = () => undefined) {
+  constructor(first: () => void = () => undefined, maxArrived = MAX_ARRIVED) {
     this.#first = first;
+    this.#arrived = new FairQueue(maxArrived);
   }
 
-  /** Resolves when the request may begin, in the order of the calls. */
-  next(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+  /** Resolves when a request from this address may begin; rejects where too many wait. */
+  begin(address: string): Promise<void> {
+    return this.#wait(this.#arrived, address);
+  }
+
+  /** Resolves when a request of this user that has begun may go on. */
+  goOn(userId: string): Promise<void> {
+    return this.#wait(this.#begun, userId);
+  }
+
+  #wait(queue: FairQueue<Waiting>, key: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const refused = queue.push(key, { begin: resolve, refuse: () => reject(tooMany()) });
+      refused?.refuse();
       this.#schedule();
     });
   }
 
   #schedule(): void {
-    while (this.#steps < Math.min(MOST_IN_ONE_TURN, this.#waiting.length)) {
+    const waiting = this.#arrived.size + this.#begun.size;
+    while (this.#steps < Math.min(MOST_IN_ONE_TURN, waiting)) {
       this.#steps += 1;
       setImmediate(this.#step);
     }
@@ -46,12 +73,25 @@ export class Pace {
     }
     if (nowMs - this.#turnSinceMs <= TURN_MS) {
       this.#first();
-      this.#waiting.shift()?.();
+      this.#next()?.begin();
     }
     this.#schedule();
   };
+
+  #next(): Waiting | undefined {
+    this.#lastBegan = !this.#lastBegan;
+    const [one, other] = this.#lastBegan
+      ? [this.#arrived, this.#begun]
+      : [this.#begun, this.#arrived];
+    return one.shift() ?? other.shift();
+  }
 
   readonly #endTurn = (): void => {
     this.#turnSinceMs = null;
   };
 }
+
+const tooMany = (): HttpProblem =>
+  new HttpProblem("UNAVAILABLE", "Too many requests wait, most of them from where this came.", {
+    headers: { "retry-after": "1" },
+  });

@@ -45,8 +45,10 @@ export class RequestLimits {
     const { quotas, addressOf } = context;
     this.#pace = new Pace(context.writeLinks);
     this.#turns = new Turns(quotas.requestsAtOnce, quotas.requestsPerMinute, this.#pace);
-    app.addHook("onRequest", async ({ routeOptions }: FastifyRequest) => {
-      if (routeOptions.config.unlimited !== true) await this.#pace.next();
+    app.addHook("onRequest", async ({ raw, routeOptions }: FastifyRequest, reply) => {
+      if (routeOptions.config.unlimited === true) return;
+      await this.#pace.begin(addressKey(addressOf(raw)));
+      if (raw.socket.destroyed) reply.hijack(); // gone while it waited: nobody is to be answered
     });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
@@ -79,7 +81,9 @@ export class RequestLimits {
   }
 
   /** Yields to other requests in the middle of a long one. */
-  readonly pause = (): Promise<void> => this.#pace.next();
+  pause(userId: string): Promise<void> {
+    return this.#pace.goOn(userId);
+  }
 
   /** Counts a request that needs no credentials, or whose credentials are no good. */
   countAnonymous(request: FastifyRequest): Promise<void> {

@@ -1,7 +1,7 @@
 /** Whoever opens connections and dawdles holds them for a bounded time, over https as over http. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -18,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => rest.close());
 
 /** What a server that is slow to be told says on a socket, until it ends that. */
-const hear = async (port: number, bytes: string): Promise<string> => {
-  const socket = connect(port, "127.0.0.1");
+const hear = async (port: number, bytes: string, host = "127.0.0.1"): Promise<string> => {
+  const socket = connect(port, host);
   socket.on("error", () => undefined);
   socket.write(bytes);
   return text(socket);
@@ -94,6 +94,14 @@ test("a relay ends a connection that sends many requests at once", async () => {
   expect(await hear(port, many)).toMatch(/^HTTP\/1.1 429 .*send the next when one is answered/s);
 });
 
+test("it does so on every address that it listens on", async () => {
+  await rest.app.listen({ host: "localhost", port: 0 });
+  const many = "GET /api/v1/auth/config HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+  for (const { address, port } of rest.app.addresses() as AddressInfo[]) {
+    expect(await hear(port, many, address)).toMatch(/^HTTP\/1.1 429 /);
+  }
+});
+
 test("two Host headers are 400", async () => {
   await rest.app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = rest.app.addresses()[0] as { port: number };
@@ -104,12 +112,13 @@ test("two Host headers are 400", async () => {
   expect(answer).toMatch(/^HTTP\/1.1 400 .*one Host header/s);
 });
 
-test("a silent connection and a slow request are ended, on a custom server too", async () => {
+test("a silent connection and a slow request are ended, on a custom server too, and proxies may reuse theirs", async () => {
   const own = buildApp(rest.context, createLog("silent"), (listener) => createServer(listener));
   for (const { server } of [rest.app, own]) {
     expect(server.headersTimeout).toBe(60_000);
     expect(server.timeout).toBe(0); // or links would have a timer that they do not need
     expect(server.requestTimeout).toBe(3_600_000);
+    expect(server.keepAliveTimeout).toBe(72_000);
   }
   let timeout: number | undefined;
   own.server.on("request", ({ socket }) => {

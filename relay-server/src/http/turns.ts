@@ -32,7 +32,7 @@ export class Turns {
       const { waiting } = line;
       await new Promise<void>((resolve) => waiting.push(resolve));
     }
-    await this.#pace.next();
+    await this.#pace.goOn(key);
     const taken = line;
     let over = false;
     return () => {

@@ -12,6 +12,8 @@ import { initStore } from "@blindrelay/relay-server";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
+/** As the unit and the image set them. */
+const MEMORY_SETTINGS = { NODE_OPTIONS: "--max-old-space-size=512", MALLOC_ARENA_MAX: "2" };
 /** What docs/operations.md promises to survive with (issue 11). */
 export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
 
@@ -60,8 +62,7 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
   const child = spawn(process.execPath, [MAIN, "start", ...fixed, ...flags], {
     stdio: ["ignore", "pipe", "pipe"],
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
-    // Memory as the unit and the image set it up.
-    env: { ...process.env, NODE_OPTIONS: "", MALLOC_ARENA_MAX: "2" },
+    env: { ...process.env, ...MEMORY_SETTINGS },
   });
   running.add(child);
   child.once("exit", () => running.delete(child));

@@ -1,0 +1,64 @@
+/**
+ * How many logins from an address and from its network were wrong lately. While more people log in
+ * than passwords can be hashed, those go first whose network has guessed least: who guesses from
+ * thousands of addresses has as many networks' worth of wrong logins behind each of them, and
+ * somebody who logs in from a new place has none.
+ */
+import { addressKey } from "../core/address.ts";
+
+/** A count is forgotten after one to two of these. */
+const PERIOD_MS = 150_000;
+/** Of each kind and period; some 2 MB in all. Beyond it new ones are not counted. */
+const MAX_COUNTED = 8192;
+/** An address that has failed comes after all others, whatever their networks did. */
+const ADDRESS_WEIGHT = 1_000_000;
+
+export class WrongLogins {
+  readonly #addresses = new RecentCounts();
+  readonly #networks = new RecentCounts();
+
+  /** 0 where nothing was wrong; the higher, the later it is the turn of this address. */
+  of(address: string, nowMs: number): number {
+    const key = addressKey(address);
+    const own = Math.min(this.#addresses.of(key, nowMs), 1);
+    return own * ADDRESS_WEIGHT + this.#networks.of(networkOf(key), nowMs);
+  }
+
+  count(address: string, nowMs: number): void {
+    const key = addressKey(address);
+    this.#addresses.count(key, nowMs);
+    this.#networks.count(networkOf(key), nowMs);
+  }
+}
+
+/** As much as one provider has: a /16 of IPv4, a /32 of IPv6. */
+const networkOf = (key: string): string =>
+  key.includes(":")
+    ? `${key.split(":").slice(0, 2).join(":")}/32`
+    : `${key.split(".").slice(0, 2).join(".")}/16`;
+
+class RecentCounts {
+  #current = new Map<string, number>();
+  #previous = new Map<string, number>();
+  #sinceMs = 0;
+
+  of(key: string, nowMs: number): number {
+    this.#forget(nowMs);
+    return (this.#current.get(key) ?? 0) + (this.#previous.get(key) ?? 0);
+  }
+
+  count(key: string, nowMs: number): void {
+    this.#forget(nowMs);
+    const counted = this.#current.get(key);
+    if (counted === undefined && this.#current.size >= MAX_COUNTED) return;
+    this.#current.set(key, (counted ?? 0) + 1);
+  }
+
+  #forget(nowMs: number): void {
+    const ageMs = nowMs - this.#sinceMs;
+    if (ageMs < PERIOD_MS) return;
+    this.#previous = ageMs < 2 * PERIOD_MS ? this.#current : new Map();
+    this.#current = new Map();
+    this.#sinceMs = nowMs;
+  }
+}

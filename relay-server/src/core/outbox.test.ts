@@ -1,0 +1,90 @@
+/** What may wait for a user's connections together; for one of them, see connection-life.test.ts. */
+import { expect, test } from "vitest";
+import { Census } from "./census.ts";
+import { type AgentPeer, Connection, User } from "./connection.ts";
+import { DEFAULT_LIMITS, QUEUED_BYTES_PER_USER, TICK_MS } from "./limits.ts";
+import type { HubLink } from "./link.ts";
+import { Outbox } from "./outbox.ts";
+
+const FRAME = new Uint8Array(60_000);
+const EACH = 17; // of these fit into one connection's queue
+
+const world = () => {
+  const outbox = new Outbox(DEFAULT_LIMITS.outboxBytes);
+  const users = new Map<string, User>();
+  /** A connection of the user; `stalled`: nothing that is sent to it leaves. */
+  const connect = (userId: string, stalled: boolean) => {
+    const user = users.get(userId) ?? new User(userId, new Census());
+    users.set(userId, user);
+    let queued = 0;
+    const link = {
+      queued: () => queued,
+      send: (frame: { length: number }) => {
+        if (!stalled) return;
+        queued += frame.length;
+        outbox.queues(connection);
+      },
+    };
+    const connection = new Connection(
+      link as Partial<HubLink> as HubLink,
+      "192.0.2.1",
+      DEFAULT_LIMITS,
+      0,
+    );
+    connection.peer = { user } as AgentPeer;
+    const offer = (now = 0) => outbox.offer(connection, FRAME, now);
+    const leave = () => outbox.drop(connection);
+    return { link, offer, leave, connection };
+  };
+  /** Fills queues of the user until there is no more room. */
+  const fill = (userId: string) => {
+    const filled = [];
+    for (;;) {
+      const peer = connect(userId, true);
+      filled.push(peer);
+      for (let i = 0; i < EACH; i++) if (!peer.offer()) return filled;
+    }
+  };
+  return { outbox, connect, fill };
+};
+
+test("is bounded; a connection without a queue still gets messages, up to twice as much", () => {
+  const { connect, fill } = world();
+  const filled = fill("many");
+  const queued = filled.reduce((sum, { link }) => sum + link.queued(), 0);
+  expect(queued).toBeGreaterThan(QUEUED_BYTES_PER_USER);
+  expect(queued).toBeLessThan(QUEUED_BYTES_PER_USER + 2 * FRAME.length);
+  const reader = connect("many", false);
+  for (let i = 0; i < 1000; i++) expect(reader.offer()).toBe(true);
+  let more = 0;
+  while (connect("many", true).offer()) more += FRAME.length;
+  expect(queued + more).toBeGreaterThan(2 * QUEUED_BYTES_PER_USER - 2_000_000);
+  expect(queued + more).toBeLessThan(2 * QUEUED_BYTES_PER_USER + 2 * FRAME.length);
+});
+
+test("is another user's for itself", () => {
+  const { connect, fill } = world();
+  fill("many");
+  const other = connect("other", true);
+  for (let i = 0; i < EACH; i++) expect(other.offer()).toBe(true);
+  expect(other.offer()).toBe(false);
+});
+
+test("is free again when connections have read or gone", () => {
+  const { connect, fill } = world();
+  const filled = fill("many");
+  const stuck = connect("many", true);
+  stuck.offer();
+  expect(stuck.offer(TICK_MS)).toBe(false);
+  for (const { leave } of filled) leave();
+  expect(stuck.offer(2 * TICK_MS)).toBe(true);
+});
+
+test("does not hinder a user whose connections read, however much that is", () => {
+  const { connect } = world();
+  const reader = connect("many", false);
+  const stuck = connect("many", true);
+  stuck.offer();
+  for (let i = 0; i < (3 * QUEUED_BYTES_PER_USER) / FRAME.length; i++) reader.offer();
+  expect([reader.offer(), stuck.offer()]).toEqual([true, true]);
+});
