@@ -2,9 +2,11 @@
  * A relay whose PostgreSQL is cut off, stands still, goes away and comes back, under requests: it
  * says 503 in time, ends for none of it, keeps every link, and forgets nothing that it has counted.
  */
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -158,6 +160,26 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     release();
     await holding;
     expect((await renamed).status).toBe(200);
+  });
+
+  test("the image's health check passes while the database is away, and fails without a relay", async () => {
+    const file = readFileSync(join(import.meta.dirname, "../deploy/Containerfile"), "utf8");
+    const command = /^HEALTHCHECK .*\n +CMD (.*)$/m.exec(file)?.[1] as string;
+    expect(file).toMatch(/^EXPOSE 8080 /m);
+    const check = async (port: string) => {
+      const [node, ...rest] = JSON.parse(command.replace(":8080/", `:${port}/`)) as string[];
+      expect(node).toBe("node");
+      return once(spawn(process.execPath, rest, { stdio: "ignore" }), "exit");
+    };
+    const { port } = new URL(server.url);
+    network.refuse();
+    expect(await isReady()).toBe(false);
+    expect(await check(port)).toEqual([0, null]);
+    const unused = createServer().listen(0, "127.0.0.1");
+    await once(unused, "listening");
+    const { port: closed } = unused.address() as AddressInfo;
+    unused.close();
+    expect(await check(String(closed))).toEqual([1, null]);
   });
 
   test("requests that a session makes during a database outage are counted after it", async () => {

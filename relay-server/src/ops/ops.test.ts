@@ -244,12 +244,6 @@ test("passwords and second factors are reset, and names unlocked, by command", a
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
 });
 
-test("a container is restarted if the relay does not answer, but not if its store is unavailable", () => {
-  const file = readFileSync(join(import.meta.dirname, "../../deploy/Containerfile"), "utf8");
-  const check = /^HEALTHCHECK .*\n +CMD (.*)$/m.exec(file)?.[1];
-  expect(check).toContain("/health/live'");
-});
-
 test("--print-config says what file, environment and flags come to, and no password", async () => {
   const file = join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ publicUrl: "https://relay.example", port: 1 }));

@@ -358,6 +358,27 @@ describe("the edge", () => {
     expect(await client.next()).toMatchObject({ agent_id: "lamp", online: false });
   });
 
+  it.each([
+    ["as it begins", []],
+    ["after a message in fragments", ['{"type":', '"ping"}']],
+  ])("answers 61 pings that come in one segment, %s", async (_when, fragments) => {
+    const peer = await Peer.open(account);
+    for (const [i, part] of fragments.entries()) peer.ws.send(part, { fin: i === 1 });
+    if (fragments.length > 0) expect(await peer.next()).toEqual({ type: "pong" });
+    const pongs: string[] = [];
+    const all = new Promise<void>((resolve) =>
+      peer.ws.on("pong", (data) => pongs.push(`${data}`) === 61 && resolve()),
+    );
+    const { _socket: socket } = peer.ws as unknown as { _socket: Socket };
+    socket.cork();
+    for (let i = 0; i < 61; i++) peer.ws.ping(`${i}`);
+    socket.uncork();
+    await all;
+    expect(pongs).toEqual(Array.from({ length: 61 }, (_, i) => `${i}`));
+    peer.say({ type: "ping" });
+    expect(await peer.next()).toEqual({ type: "pong" });
+  });
+
   it("drains with RESTARTING and 1012", async () => {
     const { lamp, client } = await traffic();
     const drained = running.drain(5_000);
