@@ -1,4 +1,6 @@
-/** What may wait for a user's connections together; for one of them, see connection-life.test.ts. */
+/**
+ * What may wait for a user's connections together; for one of them, see connection-life.test.ts.
+ */
 import { expect, test } from "vitest";
 import { Census } from "./census.ts";
 import { type AgentPeer, Connection, User } from "./connection.ts";
