@@ -1,8 +1,8 @@
 /**
- * How many logins from an address and from its network were wrong lately. While more people log in
- * than passwords can be hashed, those go first whose network has guessed least: who guesses from
- * thousands of addresses has as many networks' worth of wrong logins behind each of them, and
- * somebody who logs in from a new place has none.
+ * How many logins from an address were wrong lately, and how many from its network came to nothing.
+ * While more people log in than passwords can be hashed, those go first whose network has tried
+ * least: who guesses from thousands of addresses has those of the whole network behind each of
+ * them, and somebody who logs in from a new place has few.
  */
 import { addressKey } from "../core/address.ts";
 
@@ -24,10 +24,14 @@ export class WrongLogins {
     return own * ADDRESS_WEIGHT + this.#networks.of(networkOf(key), nowMs);
   }
 
-  count(address: string, nowMs: number): void {
-    const key = addressKey(address);
-    this.#addresses.count(key, nowMs);
-    this.#networks.count(networkOf(key), nowMs);
+  wrong(address: string, nowMs: number): void {
+    this.#addresses.count(addressKey(address), nowMs);
+    this.unheard(address, nowMs);
+  }
+
+  /** Too many waited. Who comes again as fast as can be only falls back. */
+  unheard(address: string, nowMs: number): void {
+    this.#networks.count(networkOf(addressKey(address)), nowMs);
   }
 }
 

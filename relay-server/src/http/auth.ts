@@ -19,7 +19,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { logIn, logOut, rotateAccountToken } from "../control/account.ts";
-import { KNOWN } from "../control/hash-queue.ts";
+import { KNOWN, Overloaded } from "../control/hash-queue.ts";
 import { issueSession } from "../control/issue.ts";
 import { addressKey } from "../core/address.ts";
 import {
@@ -140,9 +140,14 @@ const answerLogin = async (
   const rank = context.names.isKnown(username, address)
     ? KNOWN
     : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
-  const result = await logIn(context, username, password, totp_code, rank);
+  const result = await logIn(context, username, password, totp_code, rank).catch(
+    (error: unknown) => {
+      if (error instanceof Overloaded) context.wrongLogins.unheard(address, context.steadyMs());
+      throw error;
+    },
+  );
   if (result === null) {
-    context.wrongLogins.count(address, context.steadyMs());
+    context.wrongLogins.wrong(address, context.steadyMs());
     throw failedAuthentication(
       context,
       request,

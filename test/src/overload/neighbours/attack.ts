@@ -6,10 +6,10 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { request } from "node:http";
 import { constants, getPriority, setPriority } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
 import { RawLink } from "../raw-link.ts";
+import { logInFrom } from "./log-in-from.ts";
 
 /** Each reads the dearest lists one after another, a 429 again at once. */
 const READERS = 16;
@@ -125,26 +125,6 @@ const guess = async (
     statuses[status] = (statuses[status] ?? 0) + 1;
   }
 };
-
-/** The status of a login from this address, which `fetch` cannot choose; 0: it was cut. */
-const logInFrom = (url: string, localAddress: string, body: object): Promise<number> =>
-  new Promise((resolve) => {
-    const asked = request(
-      `${url}/api/v1/auth/login`,
-      {
-        method: "POST",
-        localAddress,
-        agent: false,
-        headers: { "content-type": "application/json" },
-      },
-      (answer) => {
-        answer.resume();
-        answer.on("end", () => resolve(answer.statusCode ?? 0));
-      },
-    );
-    asked.on("error", () => resolve(0));
-    asked.end(JSON.stringify(body));
-  });
 
 if (import.meta.main && process.send !== undefined) {
   process.once("message", async (attack: Attack) => {

@@ -1,13 +1,17 @@
 /**
  * What a user feels while another does the worst that the limits allow and strangers guess
- * passwords as fast as they can: round trips and a right login, from an address that the name has
- * used, against round trips of the same run while the relay was idle. Times depend on the machine,
- * their ratio less.
+ * passwords as fast as they can: round trips, and right logins from an address that the name has
+ * used and from new ones, against round trips of the same run while the relay was idle. Times
+ * depend on the machine, their ratio less. Round trips through a process that only passes them on
+ * (control.ts) are taken in turn with those through the relay, and tell what the machine's being
+ * busy costs by itself.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { PASSWORD, type RelayProcess, startRelayProcess } from "../relay-process.ts";
 import { percentile, RoundTrips } from "../round-trips.ts";
 import { type AttackReport, attackFromAside } from "./attack.ts";
+import { Control } from "./control.ts";
+import { logInFrom } from "./log-in-from.ts";
 
 /** With metadata of 4 KB each; so many take half of a minute's requests. */
 const AGENTS = 1500;
@@ -21,6 +25,14 @@ const LOGIN_PAUSE_MS = 1000;
 const MAX_RATIO = 5;
 const MAX_LOGIN_MS = 2000;
 
+/** Right logins, one after another. */
+interface Logins {
+  readonly count: number;
+  readonly slowestMs: number;
+  /** Answered with anything but 200. */
+  readonly refused: number;
+}
+
 export interface NeighbourReport {
   readonly seconds: number;
   readonly idleP50Ms: number;
@@ -29,28 +41,36 @@ export interface NeighbourReport {
   readonly busyP99Ms: number;
   /** Of the two p99. */
   readonly ratio: number;
+  /** The same through the control. */
+  readonly controlIdleP99Ms: number;
+  readonly controlBusyP99Ms: number;
   readonly trips: number;
-  readonly logins: number;
-  readonly slowestLoginMs: number;
+  readonly logins: Logins;
+  /** From addresses that the name has not used. */
+  readonly newLogins: Logins;
   readonly attack: AttackReport;
   readonly faults: readonly string[];
 }
 
 export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
+  const control = await Control.start();
   try {
     const greedy = await makeUser(relay, "greedy");
     const account = await makeUser(relay, "neighbour");
     const startedMs = performance.now();
     await fill(relay, greedy);
     const trips = await RoundTrips.open(relay, account);
-    const measure = async (ms: number): Promise<number[]> => {
+    const measure = async (ms: number): Promise<{ relay: number[]; control: number[] }> => {
       trips.takeTimes();
+      control.takeTimes();
       for (const end = performance.now() + ms; performance.now() < end; ) {
         await trips.once();
         await wait(TRIP_PAUSE_MS);
+        await control.once();
+        await wait(TRIP_PAUSE_MS);
       }
-      return trips.takeTimes();
+      return { relay: trips.takeTimes(), control: control.takeTimes() };
     };
     await measure(RAMP_MS); // code that runs for the first time is slow
     const idle = await measure(seconds * 1000);
@@ -61,39 +81,48 @@ export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
       seconds: seconds + (2 * RAMP_MS) / 1000,
     });
     await wait(RAMP_MS);
-    const [busy, logins] = await Promise.all([
+    const [busy, logins, newLogins] = await Promise.all([
       measure(seconds * 1000),
-      logInFor(relay, seconds * 1000),
+      logInFor(seconds * 1000, () => logInFrom(relay.url, "127.0.0.1", RIGHT)),
+      logInFor(seconds * 1000, (i) => logInFrom(relay.url, `127.200.0.${1 + (i % 250)}`, RIGHT)),
     ]);
     const attack = await attacking;
     trips.close();
-    const idleP99Ms = percentile(idle, 99);
-    const busyP99Ms = percentile(busy, 99);
-    const slowestLoginMs = Math.max(...logins);
+    const idleP99Ms = percentile(idle.relay, 99);
+    const busyP99Ms = percentile(busy.relay, 99);
     const ratio = busyP99Ms / idleP99Ms;
     const faults: string[] = [];
     if (ratio > MAX_RATIO) faults.push(`p99 is ${ratio.toFixed(1)} times that of the idle relay`);
-    if (slowestLoginMs > MAX_LOGIN_MS) {
-      faults.push(`a right login took ${Math.round(slowestLoginMs)} ms`);
+    for (const [from, { slowestMs, refused }] of [
+      ["a known address", logins],
+      ["a new address", newLogins],
+    ] as const) {
+      if (slowestMs > MAX_LOGIN_MS) faults.push(`a right login from ${from} took ${slowestMs} ms`);
+      if (refused > 0) faults.push(`${refused} right logins from ${from} were refused`);
     }
     if (trips.lost + trips.wrong > 0) faults.push(`${trips.lost} lost, ${trips.wrong} wrong`);
     return {
       seconds,
-      idleP50Ms: round(percentile(idle, 50)),
+      idleP50Ms: round(percentile(idle.relay, 50)),
       idleP99Ms: round(idleP99Ms),
-      busyP50Ms: round(percentile(busy, 50)),
+      busyP50Ms: round(percentile(busy.relay, 50)),
       busyP99Ms: round(busyP99Ms),
       ratio: round(ratio),
-      trips: busy.length,
-      logins: logins.length,
-      slowestLoginMs: Math.round(slowestLoginMs),
+      controlIdleP99Ms: round(percentile(idle.control, 99)),
+      controlBusyP99Ms: round(percentile(busy.control, 99)),
+      trips: busy.relay.length,
+      logins,
+      newLogins,
       attack,
       faults,
     };
   } finally {
+    await control.stop();
     await relay.stop();
   }
 };
+
+const RIGHT = { username: "neighbour", password: PASSWORD };
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
@@ -115,16 +144,14 @@ const fill = async (relay: RelayProcess, account: string): Promise<void> => {
   await Promise.all(Array.from({ length: 8 }, make));
 };
 
-/** Right logins one after another; how long each took. */
-const logInFor = async (relay: RelayProcess, ms: number): Promise<number[]> => {
+const logInFor = async (ms: number, logIn: (i: number) => Promise<number>): Promise<Logins> => {
   const times: number[] = [];
+  let refused = 0;
   for (const end = performance.now() + ms; performance.now() < end; ) {
     const startedMs = performance.now();
-    const body = { username: "neighbour", password: PASSWORD };
-    const { status } = await relay.api("POST", "/auth/login", body);
-    if (status !== 200) throw new Error(`a right login was answered ${status}`);
+    if ((await logIn(times.length)) !== 200) refused += 1;
     times.push(performance.now() - startedMs);
     await wait(LOGIN_PAUSE_MS);
   }
-  return times;
+  return { count: times.length, slowestMs: Math.round(Math.max(...times)), refused };
 };
