@@ -78,8 +78,9 @@ export default defineConfig({
     // whole runs in a row have needed none: one lost race must not keep a day's work from landing.
     retry: process.env.CI ? 1 : 0,
     // Many times what any test needs alone: two cores may be shared with much other work.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     passWithNoTests: false,
     // A test that forgot to assert, or that was left `.only`, must not look green in CI.
     allowOnly: !process.env.CI,

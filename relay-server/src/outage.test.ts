@@ -135,10 +135,10 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     }
     const [ok, readyMs] = await ready;
     expect(ok).toBe(false);
-    // The promise is 1 s and 2 s; a busy machine gets as much again, and a wait without a bound
+    // The promise is 1 s and 2 s. A busy machine gets ten times that, and a wait without a bound
     // fails.
-    expect(readyMs).toBeLessThan(2000);
-    expect(tookMs).toBeLessThan(4000);
+    expect(readyMs).toBeLessThan(10_000);
+    expect(tookMs).toBeLessThan(20_000);
     // Nobody waits once more for what is known.
     const laterMs = performance.now();
     expect((await addAgent()).status).toBe(503);

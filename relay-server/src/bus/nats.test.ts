@@ -15,10 +15,10 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
   try {
     await nats.stop();
     await nats.start(login("two"));
-    await expect.poll(() => refused, { timeout: 20_000 }).toBeGreaterThan(2);
+    await expect.poll(() => refused).toBeGreaterThan(2);
     await nats.stop();
     await nats.start();
-    await expect.poll(() => transport.isUp, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => transport.isUp).toBe(true);
     transport.subscribe("a.b", () => {});
   } finally {
     await transport.close();

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLog } from "../log.ts";
 import { buildApp } from "./app.ts";
 import { type Rest, startRest } from "./harness.ts";
@@ -78,9 +78,9 @@ test("of one connection eight requests may wait; one more ends it, and nothing o
   for (let round = 0; round < 2; round++) {
     held.length = 0;
     kept.write(request.repeat(8));
-    await vi.waitFor(() => expect(held).toHaveLength(8));
+    await expect.poll(() => held).toHaveLength(8);
     for (const response of held) response.end("ok");
-    await vi.waitFor(() => expect(held.every(({ closed }) => closed)).toBe(true));
+    await expect.poll(() => held.every(({ closed }) => closed)).toBe(true);
   }
   expect(kept.destroyed).toBe(false);
   kept.destroy();

@@ -148,7 +148,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
     const pulledAt = Date.now();
     await cable.pull();
     const [first, second] = await Promise.all(calls);
-    expect(Date.now() - pulledAt).toBeLessThan(10_000);
+    expect(Date.now() - pulledAt).toBeLessThan(60_000);
     expect(first?.remote).toMatchObject({ code: -32_002, data: { retryable: true, sent: true } });
     expect(first?.retryable).toBe(false);
     expect(second?.remote).toMatchObject({ code: -32_002, data: { retryable: true, sent: false } });

@@ -183,7 +183,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
       expect(remote?.code ?? code).toBeOneOf(["OUTCOME_UNKNOWN", "AGENT_OFFLINE", -32002]);
     }
     expect(presence.filter((there) => !there).length).toBeGreaterThanOrEqual(3);
-  }, 60_000);
+  });
 
   it("calls in flight when the port goes fail at once, to be tried again", async () => {
     const { cable, agent, running } = await start("gone");

@@ -10,7 +10,7 @@ const RUN = fileURLToPath(new URL("on-terminal.sh", import.meta.url));
 /**
  * Longer than any step takes on a busy machine; a timeout shows the output received instead.
  */
-const WAIT_MS = 90_000;
+const WAIT_MS = 240_000;
 
 /** All that a process said so far, on both of its outputs, and a wait for more of it. */
 export class Said {

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Relays, startRelays } from "./relays.ts";
 
 const AGENTS = 6;
-const CALL_TIMEOUT_MS = 20_000;
+const CALL_TIMEOUT_MS = 60_000;
 /** How a call may end. */
 const DOCUMENTED = ["OK", "AGENT_OFFLINE", "OUTCOME_UNKNOWN", "TIMED_OUT", "UNREACHABLE"];
 
@@ -44,14 +44,14 @@ describe.skipIf(noCluster)("three nodes", () => {
       accountToken: relays.accountToken,
       presence: true,
     });
-  }, 120_000);
+  });
   afterAll(async () => {
     client?.close();
     await Promise.all((agents ?? []).map((agent) => agent.stop()));
     await relays?.close();
     await engine.remove();
     rmSync(folder, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   const addAgent = async (i: number): Promise<RunningAgent> => {
     const answer = await fetch(`${relays.nodes[0]?.url}/api/v1/agents`, {
@@ -153,7 +153,7 @@ describe.skipIf(noCluster)("three nodes", () => {
     expect([...runs.values()].filter((times) => times > 1)).toEqual([]);
     expect(flaps).toEqual([]);
     expect(await agentsOnline()).toBe(AGENTS);
-  }, 180_000);
+  });
 
   test("a node is killed: every call ends in an answer or a documented error, and each agent has one link", async () => {
     const calls = callAll();
@@ -167,8 +167,8 @@ describe.skipIf(noCluster)("three nodes", () => {
     expect(codes.filter((code) => !DOCUMENTED.includes(code))).toEqual([]);
     expect([...runs.values()].filter((times) => times > 1)).toEqual([]);
     await relays.start(1);
-    await expect.poll(agentsOnline, { timeout: 20_000 }).toBe(AGENTS);
-  }, 120_000);
+    await expect.poll(agentsOnline).toBe(AGENTS);
+  });
 
   test("a node is frozen: its agents go elsewhere, and when it wakes each has one link", async () => {
     const node = relays.nodes[0];
@@ -179,10 +179,10 @@ describe.skipIf(noCluster)("three nodes", () => {
     await expect.poll(() => agents.every(({ core }) => core.link.state === "online")).toBe(true);
     await sleep(2000);
     node?.child.kill("SIGCONT");
-    await expect.poll(agentsOnline, { timeout: 30_000 }).toBe(AGENTS);
+    await expect.poll(agentsOnline).toBe(AGENTS);
     const calls = callAll();
     await sleep(1000);
     const outcomes = await calls.stop();
     expect(tally(outcomes)).toEqual({ OK: outcomes.length });
-  }, 120_000);
+  });
 });

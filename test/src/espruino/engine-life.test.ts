@@ -49,7 +49,6 @@ const ascii = (value: unknown): string =>
 
 describe.skipIf(binary === null)(
   `alone on a real Espruino${whySkipped(binary, "ESPRUINO_BIN")}`,
-  { timeout: 120_000 },
   () => {
     let engine: Engine;
     beforeEach(() => {

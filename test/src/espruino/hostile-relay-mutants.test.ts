@@ -17,8 +17,6 @@ import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
 /** Several times what finds the hardest of them. */
 const SEEDS = 20;
 const MOVES_AT_RANDOM = 150;
-/** A build takes seconds where many share a core. */
-const LIMITS = { timeout: 240_000 };
 
 const violationsOf = (code: string, { rather = [] }: Mutant): readonly string[] => {
   const makeHardware = subsetHardware(espruinoFiles(code));
@@ -38,12 +36,12 @@ test.each([
   "where a slot of the boot count is damaged, a count is skipped",
   "a stored session ends its epoch",
   "an agent looks at its mark",
-])("noticed when left out of the built file: %s", LIMITS, async (without) => {
+])("noticed when left out of the built file: %s", async (without) => {
   const mutant = MUTANTS.find((one) => one.without === without) as Mutant;
   const code = await buildEspruinoMutant(mutant.patches);
   expect(violationsOf(code, mutant)).toContainEqual(expect.stringMatching(HARM));
 });
 
-test("a copy without a patch gives the file that is besieged", LIMITS, async () => {
+test("a copy without a patch gives the file that is besieged", async () => {
   expect(await buildEspruinoMutant([])).toBe(buildEspruino("any").stored);
 });

@@ -181,7 +181,6 @@ for (const [path, variable, small] of [
   const why = HAS_SOCAT ? whySkipped(path, variable) : " (skipped: there is no socat)";
   describe.skipIf(path === null || !HAS_SOCAT)(
     `on a real Espruino behind a bridge${small ? ", with 2,630 variables" : ""}${why}`,
-    { timeout: 60_000 },
     () =>
       conversationTests({
         sdk,
@@ -203,7 +202,6 @@ const SAMPLES = `
 
 describe.skipIf(smallBinary === null || !HAS_SOCAT)(
   `with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
-  { timeout: 60_000 },
   () => {
     it("takes no more of them than the file with WebSockets may", async () => {
       const fixture = await openRelayFixture();

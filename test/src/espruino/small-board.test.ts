@@ -21,7 +21,6 @@ const CALLS: readonly (readonly [string, object?])[] = [
 
 describe.skipIf(smallBinary === null)(
   `2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
-  { timeout: 240_000 },
   () => {
     let fixture: RelayFixture;
     let board: EngineBoard;

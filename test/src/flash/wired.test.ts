@@ -68,13 +68,13 @@ describe("the version of a program", () => {
       return JSON.parse(stdout).firmware_version;
     };
     expect((await flash(port, ["--firmware-version", "1.4.0"])).code).toBe(0);
-    await expect.poll(shown, { timeout: 15_000 }).toBe("1.4.0");
+    await expect.poll(shown).toBe("1.4.0");
     expect((await house.cli(["agent", "list"])).stdout).toMatch(/versioned .* 1\.4\.0 /);
     expect((await flash(port, ["--firmware-version", "1.5.0-ä"])).code).toBe(2);
     const next = await flash(port, ["--firmware-version", "1.5.0"]);
     expect(JSON.parse(next.stdout).files[1]).toMatchObject({ name: "program", unchanged: true });
-    await expect.poll(shown, { timeout: 15_000 }).toBe("1.5.0");
+    await expect.poll(shown).toBe("1.5.0");
     expect((await flash(port)).code).toBe(0);
-    await expect.poll(shown, { timeout: 15_000 }).toBeNull();
+    await expect.poll(shown).toBeNull();
   });
 });

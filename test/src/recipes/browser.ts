@@ -7,7 +7,7 @@ import { expect } from "vitest";
 export const CHROMIUM = "/usr/bin/chromium";
 export const HAS_CHROMIUM = existsSync(CHROMIUM);
 export const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 180_000;
 
 /** Fills the page in and reads its answer. `work`: where the page says that the secret is. */
 export const visitPage = async (port: string, work: string): Promise<void> => {

@@ -36,7 +36,7 @@ beforeAll(async () => {
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
   account = JSON.parse(readFileSync(house.path("config/default.json"), "utf8")).account_token;
-}, 60_000);
+});
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
@@ -72,13 +72,13 @@ const confirmedByBooting = async (runtime: string, boot: Boot): Promise<void> =>
   };
   const agent = async () => (await rest<Agent>(`/agents/${runtime}`, account)).firmware_version;
   await boot(identity, "1.0.0");
-  await expect.poll(agent, { timeout: 15_000 }).toBe("1.0.0");
+  await expect.poll(agent).toBe("1.0.0");
   expect(await rollout()).toMatchObject({ confirmed: 0 });
   for (const end of ends.splice(0)) await end();
 
   await boot(identity, "1.1.0");
-  await expect.poll(agent, { timeout: 15_000 }).toBe("1.1.0");
-  await expect.poll(rollout, { timeout: 15_000 }).toMatchObject({ offered: 1, confirmed: 1 });
+  await expect.poll(agent).toBe("1.1.0");
+  await expect.poll(rollout).toMatchObject({ offered: 1, confirmed: 1 });
 };
 
 it("confirms a version that has booted on Espruino (subset check)", async () => {
@@ -102,9 +102,7 @@ it("confirms a version that has booted on Espruino (subset check)", async () => 
     ends.push(() => board.powerOff());
     const start = `start(require("program").program, ${JSON.stringify(version)})`;
     board.evaluate(`require("blindrelay").${start}`);
-    await expect
-      .poll(() => board.evaluate('require("blindrelay").status().state'), { timeout: 15_000 })
-      .toBe("online");
+    await expect.poll(() => board.evaluate('require("blindrelay").status().state')).toBe("online");
   });
 });
 
@@ -124,7 +122,7 @@ describe.skipIf(withoutEngine)(`in XS${whySkipped}`, () => {
       ends.push(() => device.end());
       if (preference.values.size === 0) device.provision(identity.agentToken);
       device.start({ ...identity, firmwareVersion: version }, "counter");
-      await expect.poll(() => isOnline, { timeout: 15_000 }).toBe(true);
+      await expect.poll(() => isOnline).toBe(true);
     });
   }, 600_000);
 });

@@ -3,6 +3,4 @@ import { describe } from "vitest";
 import { RUNTIMES } from "./boards.ts";
 import { parityTests } from "./parity-tests.ts";
 
-const LIMITS = { timeout: 120_000 };
-
-describe.each(RUNTIMES)("$title", LIMITS, parityTests);
+describe.each(RUNTIMES)("$title", parityTests);
