@@ -165,7 +165,8 @@ describe("blindrelay-sim", () => {
       "broken.js:3:1: Unexpected token",
     ],
     [["run", "--program", "pump.js", "--world", "live"], "needs a call to make"],
-    [["run", "rooms.yaml", "--world", "live"], "rooms.yaml:7:5: the live world runs one group"],
+    [["run", "away.yaml", "--world", "live"], "away.yaml:4:26: store.away needs world: virtual"],
+    [["run", "rooms.yaml", "--live", "http://127.0.0.1:1"], "relay.restart needs a relay of"],
     [
       ["run", "--program", "pump.js", "--call", "pump.set:{x"],
       "--call pump.set: invalid JSON (line 1, column 2)",
@@ -180,6 +181,10 @@ describe("blindrelay-sim", () => {
     await writeFile(
       join(folder, "bad.yaml"),
       "name: x\nduration: 5\ndevices: [{ group: a, count: 1, kind: echo }]\n",
+    );
+    await writeFile(
+      join(folder, "away.yaml"),
+      "name: x\nduration: 5m\ndevices: [{ group: a, count: 1, kind: echo }]\nfaults: [{ at: 1m, kind: store.away, for: 1m }]\n",
     );
     await writeFile(
       join(folder, "broken.js"),

@@ -79,7 +79,10 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       "virtual (the default), or live: real sockets",
       oneOf("virtual", "live"),
     )
-    .option("--live <url>", "live, against this relay (not available yet)")
+    .option(
+      "--live <url>",
+      "live, against this relay; its account token in BLINDRELAY_ACCOUNT_TOKEN",
+    )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")
@@ -92,6 +95,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
 Examples:
   blindrelay-sim run --program ./pump.js --agents 500 --call pump.state
   blindrelay-sim run --program ./valve.js --call 'valve.open:{"percent":40}' --world live
+  blindrelay-sim run ./two-rooms.yaml --live https://relay.example
   blindrelay-sim run morning-rush --seed 7 --report report
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml`,
     )
@@ -180,9 +184,10 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     }
     const folder = process.cwd();
     const calls = call.map(usableCall);
-    const made = quickScenario(namedProgram(folder, program), agents, calls);
-    if (flags.world === "live" || flags.live !== undefined) made.world = "live";
-    if (made.world === "live" && calls.length === 0) {
+    const isLive = flags.world === "live" || flags.live !== undefined;
+    const world = isLive ? "live" : "virtual";
+    const made = quickScenario(namedProgram(folder, program), agents, calls, world);
+    if (isLive && calls.length === 0) {
       throw new Failure(EXIT.usage, "the live world needs a call to make: --call METHOD[:JSON]");
     }
     return checkScenario(made, folder, "--program");

@@ -40,8 +40,9 @@ describe("a caller", () => {
     fleet = startFleet({
       url: relayUrl(relay.url),
       connectionsPerSecond: 1000,
-      program: null,
-      agents,
+      seed: 1,
+      programs: KINDS.map(({ name }) => `kind:${name}`),
+      agents: agents.map((agent) => ({ ...agent, program: agent.kind })),
     });
     await fleet.untilConnected(agents.length);
   });

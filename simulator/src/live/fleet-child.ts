@@ -1,7 +1,7 @@
 /** The parent's end of a fleet in its own process. */
 import { fork } from "node:child_process";
 import { extname, join } from "node:path";
-import type { FleetOrder, FromFleet, ToFleet } from "./fleet-messages.ts";
+import type { FleetOrder, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { stopChild, watch, whenEnded } from "./processes.ts";
 
 export type FleetReport = Extract<FromFleet, { type: "report" }>;
@@ -14,6 +14,11 @@ export interface FleetChild {
   connected(): number;
   /** Resolves with the next progress that counts `wanted` agents; never otherwise. */
   untilConnected(wanted: number): Promise<void>;
+  /** Agents that were logged in at some time, and logins of all. */
+  everConnected(): number;
+  logins(): number;
+  /** Does something to some of its agents. */
+  take(step: FleetStep): void;
   /** Never answered by a process that has ended. */
   report(): Promise<FleetReport>;
   /** How the process ended; on a `stop`, too. */
@@ -30,9 +35,11 @@ export function startFleet(order: FleetOrder): FleetChild {
   );
   const ended = whenEnded(child);
   let connected = 0;
+  let ever = 0;
+  let logins = 0;
   const waiting = new Set<(message: FromFleet) => void>();
   child.on("message", (message: FromFleet) => {
-    connected = message.connected;
+    ({ connected, ever, logins } = message);
     for (const hear of waiting) hear(message);
   });
   ended.then(() => {
@@ -56,6 +63,9 @@ export function startFleet(order: FleetOrder): FleetChild {
   return {
     pid: child.pid ?? 0,
     connected: () => connected,
+    everConnected: () => ever,
+    logins: () => logins,
+    take: (step) => tell({ type: "step", step }),
     async untilConnected(wanted) {
       await next((message) => (message.connected >= wanted ? true : undefined));
     },

@@ -1,20 +1,56 @@
 /** What the fleet's process and its parent say to each other, over Node's IPC channel. */
+import type { Fault } from "../scenario/schema.ts";
 import type { Missing } from "./fleet.ts";
+import type { Shape } from "./shaped-link.ts";
 
 export interface FleetOrder {
   url: string;
   connectionsPerSecond: number;
-  /** A device program's file, in place of the kinds. */
-  program: string | null;
-  /** `kind`: index into KINDS, where there is no program. */
-  agents: { id: string; name: string; relayToken: string; agentToken: string; kind: number }[];
+  /** Of what is drawn while it runs. */
+  seed: number;
+  /** Device programs: files, or `kind:NAME` for a bundled one. */
+  programs: string[];
+  agents: OrderedAgent[];
 }
 
-export type ToFleet = { type: "start"; order: FleetOrder } | { type: "report" } | { type: "stop" };
+export interface OrderedAgent {
+  id: string;
+  name: string;
+  relayToken: string;
+  agentToken: string;
+  /** Index into `programs`. */
+  program: number;
+  version?: "1" | "2";
+  startMs?: number;
+  /** A network of its own; faults need one. */
+  shape?: Shape;
+  restarts?: boolean;
+}
+
+/** `agents`: indices into the order's. */
+export type FleetStep = { agents: number[] } & (
+  | { do: "play"; fault: Fault; on: boolean }
+  | { do: "power off" }
+  /** By agent, as `agents` has them; new secrets are for those that lost their storage. */
+  | { do: "power on"; agentTokens?: string[]; relayTokens?: string[] }
+);
+
+export type ToFleet =
+  | { type: "start"; order: FleetOrder }
+  | { type: "report" }
+  | { type: "step"; step: FleetStep }
+  | { type: "stop" };
+
+export interface FleetProgress {
+  connected: number;
+  /** Agents that were connected at some time. */
+  ever: number;
+  logins: number;
+}
 
 export type FromFleet =
-  | { type: "progress"; connected: number }
+  | ({ type: "progress" } & FleetProgress)
   /**
    * The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before.
    */
-  | { type: "report"; connected: number; missing: Missing[]; rssBytesPerAgent: number | null };
+  | ({ type: "report"; missing: Missing[]; rssBytesPerAgent: number | null } & FleetProgress);

@@ -8,10 +8,12 @@ import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { kindOf } from "../devices/kinds.ts";
-import { Fleet } from "./fleet.ts";
-import type { FleetOrder, FromFleet, ToFleet } from "./fleet-messages.ts";
+import { kindNamed } from "../devices/kinds.ts";
+import { Stream } from "../streams.ts";
+import { Fleet, type FleetMember } from "./fleet.ts";
+import type { FleetOrder, FleetProgress, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { liveLinkPort } from "./link.ts";
+import { Shaper } from "./shaped-link.ts";
 
 const PROGRESS_MS = 100;
 /** For close frames to leave. The parent does not wait for more. */
@@ -19,6 +21,8 @@ const STOP_MS = 300;
 
 let fleet: Fleet | null = null;
 let rssBefore = 0;
+const ids: string[] = [];
+const shapers = new Map<number, Shaper>();
 
 function tell(message: FromFleet): void {
   // The parent may go at any time; "disconnect" then ends this process.
@@ -26,22 +30,58 @@ function tell(message: FromFleet): void {
 }
 
 async function start(order: FleetOrder): Promise<void> {
-  const program = order.program === null ? null : await importProgram(order.program);
+  const programs = await Promise.all(order.programs.map(readProgram));
   rssBefore = process.memoryUsage.rss();
+  const link = liveLinkPort();
   const ports = {
-    link: liveLinkPort(),
+    link,
     timer: systemTimer(),
     random: (length: number) => randomBytes(length),
     suite: nodeSuite(),
     log: () => {},
   };
-  const members = order.agents.map(({ kind, ...member }) => ({
-    ...member,
-    program: program ?? kindOf(kind).program,
-  }));
+  const members = order.agents.map(({ program, shape, ...member }, n): FleetMember => {
+    ids.push(member.id);
+    const made = { ...member, program: programs[program] as Program };
+    if (shape === undefined) return made;
+    const shaper = new Shaper(link, shape, new Stream(`${order.seed}/${member.name}/net`));
+    shapers.set(n, shaper);
+    return { ...made, link: shaper };
+  });
   fleet = new Fleet({ ...order, ports }, members);
   fleet.start();
-  setInterval(() => tell({ type: "progress", connected: fleet?.connected ?? 0 }), PROGRESS_MS);
+  setInterval(() => tell({ type: "progress", ...progress() }), PROGRESS_MS);
+}
+
+function progress(): FleetProgress {
+  return {
+    connected: fleet?.connected ?? 0,
+    ever: fleet?.everConnected ?? 0,
+    logins: fleet?.loggedIn ?? 0,
+  };
+}
+
+function readProgram(name: string): Program | Promise<Program> {
+  return name.startsWith("kind:") ? kindNamed(name.slice(5)).program : importProgram(name);
+}
+
+function take(step: FleetStep): void {
+  step.agents.forEach((n, i) => {
+    const id = ids[n] as string;
+    const shaper = shapers.get(n);
+    if (step.do === "play") shaper?.play(step.fault, step.on);
+    else if (step.do === "power off") {
+      shaper?.vanish();
+      fleet?.powerOff(id);
+    } else {
+      const agentToken = step.agentTokens?.[i];
+      const relayToken = step.relayTokens?.[i];
+      fleet?.powerOn(id, {
+        ...(agentToken === undefined ? {} : { agentToken }),
+        ...(relayToken === undefined ? {} : { relayToken }),
+      });
+    }
+  });
 }
 
 async function importProgram(file: string): Promise<Program> {
@@ -67,7 +107,7 @@ function report(): void {
   globalThis.gc?.();
   tell({
     type: "report",
-    connected: fleet?.connected ?? 0,
+    ...progress(),
     missing: fleet?.missing() ?? [],
     rssBytesPerAgent:
       size === 0 ? null : Math.max(0, Math.round((process.memoryUsage.rss() - rssBefore) / size)),
@@ -77,6 +117,7 @@ function report(): void {
 process.on("message", (message: ToFleet) => {
   if (message.type === "start") start(message.order).catch(fail);
   else if (message.type === "report") report();
+  else if (message.type === "step") take(message.step);
   else {
     fleet?.stop();
     setTimeout(() => process.exit(0), STOP_MS);

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import {
+  type Agent,
   AgentCore,
   type AgentPorts,
   type AgentStatus,
@@ -14,7 +15,8 @@ import {
 } from "@blindrelay/agent-sdk";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { SDK_VERSION } from "@blindrelay/agent-sdk/node";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import type { LinkPort } from "@blindrelay/agent-sdk/ports";
+import type { Suite, Version } from "@blindrelay/protocol/crypto";
 
 /** One device: who it is, its two secrets, and the program on it. */
 export interface FleetMember {
@@ -22,7 +24,15 @@ export interface FleetMember {
   name: string;
   relayToken: string;
   agentToken: string;
-  program: Program;
+  program: Program | ((agent: Agent) => Promise<void>);
+  /** Of its packets. "1" where absent. */
+  version?: Version;
+  /** When it is switched on, after the fleet's start. 0 where absent. */
+  startMs?: number;
+  /** A network of its own, in place of the fleet's. */
+  link?: LinkPort;
+  /** Whether it may be switched off and on. */
+  restarts?: boolean;
 }
 
 export interface FleetOptions {
@@ -50,8 +60,11 @@ export interface Missing {
 export class Fleet {
   private readonly options: FleetOptions;
   private readonly cores = new Map<string, AgentCore>();
-  private readonly waiting: AgentCore[] = [];
+  private readonly restarting = new Map<string, Restarting>();
+  private readonly waiting: Waiting[] = [];
   private online = 0;
+  private reached = 0;
+  private logins = 0;
   private connecting = 0;
   private tick: unknown = null;
   private startedAt = 0;
@@ -63,24 +76,30 @@ export class Fleet {
   constructor(options: FleetOptions, members: Iterable<FleetMember>) {
     this.options = options;
     for (const member of members) {
-      const core = makeCore(options, member);
-      let state: AgentStatus["state"] = "idle";
-      core.link.onState((status) => {
-        if (isConnecting(state)) this.connecting -= 1;
-        if (state === "online") this.online -= 1;
-        state = status.state;
-        if (isConnecting(state)) this.connecting += 1;
-        if (state === "online") this.online += 1;
-      });
+      const storage = new MemoryStorage();
+      const { suite } = options.ports;
+      const core = makeCore(options, member, firstBoot(storage, suite, member.agentToken));
+      this.watch(core, true);
       this.cores.set(member.id, core);
-      this.waiting.push(core);
+      if (member.restarts) this.restarting.set(member.id, { member, storage });
+      this.waiting.push({ core, startMs: member.startMs ?? 0 });
     }
-    this.waiting.reverse();
+    this.waiting.reverse().sort((a, b) => b.startMs - a.startMs);
   }
 
   /** Agents logged in now. */
   get connected(): number {
     return this.online;
+  }
+
+  /** Agents that have logged in at least once. */
+  get everConnected(): number {
+    return this.reached;
+  }
+
+  /** Logins so far, of all of them. */
+  get loggedIn(): number {
+    return this.logins;
   }
 
   get size(): number {
@@ -91,6 +110,35 @@ export class Fleet {
   start(): void {
     this.startedAt = this.options.ports.timer.now();
     this.connectDue();
+  }
+
+  /** Ends what one agent does, as a loss of power does. Its links are not this one's to end. */
+  powerOff(id: string): void {
+    const core = this.cores.get(id);
+    if (core === undefined) return;
+    this.cores.delete(id);
+    core.stop();
+  }
+
+  /**
+   * Starts an agent again, on the storage of before; with a new `agentToken`, on an empty one.
+   * Throws where it cannot be provisioned.
+   */
+  powerOn(id: string, changed: { relayToken?: string; agentToken?: string } = {}): void {
+    const known = this.restarting.get(id);
+    if (known === undefined || this.cores.has(id)) return;
+    const { suite } = this.options.ports;
+    const { agentToken } = changed;
+    known.member = { ...known.member, ...changed };
+    if (agentToken !== undefined) known.storage = new MemoryStorage();
+    const count =
+      agentToken === undefined
+        ? nextBoot(known.storage, suite, known.member.agentToken)
+        : firstBoot(known.storage, suite, agentToken);
+    const core = makeCore(this.options, known.member, count);
+    this.watch(core, false);
+    this.cores.set(id, core);
+    core.start();
   }
 
   /** Stops one agent for good; false where there is none of that id. */
@@ -119,11 +167,30 @@ export class Fleet {
     return missing;
   }
 
+  private watch(core: AgentCore, isFirst: boolean): void {
+    let state: AgentStatus["state"] = "idle";
+    let isNew = isFirst;
+    core.link.onState((status) => {
+      if (isConnecting(state)) this.connecting -= 1;
+      if (state === "online") this.online -= 1;
+      state = status.state;
+      if (isConnecting(state)) this.connecting += 1;
+      if (state !== "online") return;
+      this.online += 1;
+      this.logins += 1;
+      if (isNew) this.reached += 1;
+      isNew = false;
+    });
+  }
+
   private connectDue(): void {
     const elapsedMs = this.options.ports.timer.now() - this.startedAt;
     const due = Math.ceil(((elapsedMs + TICK_MS) * this.options.connectionsPerSecond) / 1000);
-    while (this.waiting.length > 0 && this.started < due && this.connecting < CONNECTING_AT_ONCE) {
-      const core = this.waiting.pop() as AgentCore;
+    while (this.started < due && this.connecting < CONNECTING_AT_ONCE) {
+      const next = this.waiting.at(-1);
+      if (next === undefined || next.startMs > elapsedMs) break;
+      const { core } = next;
+      this.waiting.pop();
       this.started += 1;
       // A stopped agent has no way back.
       if (this.cores.has(core.agent.id)) core.start();
@@ -137,21 +204,32 @@ function isConnecting(state: AgentStatus["state"]): boolean {
   return state === "connecting" || state === "authenticating";
 }
 
-function makeCore(options: FleetOptions, member: FleetMember): AgentCore {
-  const { suite } = options.ports;
+interface Waiting {
+  core: AgentCore;
+  startMs: number;
+}
+
+/** What a member is started from again. */
+interface Restarting {
+  member: FleetMember;
+  storage: MemoryStorage;
+}
+
+function makeCore(options: FleetOptions, member: FleetMember, bootCount: number): AgentCore {
+  const { ports } = options;
   const core = new AgentCore({
     url: options.url,
     agentId: member.id,
     relayToken: member.relayToken,
     agentToken: member.agentToken,
-    version: "1",
+    version: member.version ?? "1",
     name: member.name,
     runtime: `simulator, node ${process.versions.node}`,
     sdkVersion: SDK_VERSION,
-    bootCount: firstBoot(suite, member.agentToken),
+    bootCount,
     deviceRandom: randomBytes(16),
     serialNumber: member.id,
-    ports: options.ports,
+    ports: member.link === undefined ? ports : { ...ports, link: member.link },
   });
   member.program(core.agent);
   return core;
@@ -161,10 +239,14 @@ function makeCore(options: FleetOptions, member: FleetMember): AgentCore {
  * What a fresh device does at its first start: provision, then count up. The storage dies with the
  * process, and so does the secret.
  */
-function firstBoot(suite: Suite, agentToken: string): number {
-  const storage = new MemoryStorage();
+function firstBoot(storage: MemoryStorage, suite: Suite, agentToken: string): number {
   const provisioned = provisionBootCount(storage, suite, agentToken);
-  const raised = provisioned.ok ? raiseBootCount(storage, suite, agentToken) : provisioned;
+  if (!provisioned.ok) throw new Error(provisioned.advice);
+  return nextBoot(storage, suite, agentToken);
+}
+
+function nextBoot(storage: MemoryStorage, suite: Suite, agentToken: string): number {
+  const raised = raiseBootCount(storage, suite, agentToken);
   if (!raised.ok) throw new Error(raised.advice);
   return raised.count;
 }

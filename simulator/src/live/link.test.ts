@@ -1,6 +1,12 @@
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -13,14 +19,14 @@ afterEach(() => {
 });
 
 /** A link whose events can be waited for. */
-function openLink(port: number, options?: LiveLinkOptions) {
+function openLink(port: number, options?: LiveLinkOptions, scheme = "ws") {
   const told: string[] = [];
   const waiting: { text: string; resolve: () => void }[] = [];
   function tell(text: string): void {
     told.push(text);
     for (const one of waiting.filter((other) => other.text === text)) one.resolve();
   }
-  const link = liveLinkPort(options).connect(`ws://127.0.0.1:${port}/wss`, {
+  const link = liveLinkPort(options).connect(`${scheme}://127.0.0.1:${port}/wss`, {
     opened: () => tell("opened"),
     received: (text) => tell(`received ${text}`),
     closed: (code, reason) => tell(`closed ${code} ${reason}`),
@@ -248,7 +254,50 @@ describe("a link with a strange server", () => {
   });
 });
 
-test("an address that is not ws:// is a mistake of ours", () => {
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+describe.skipIf(!hasOpenssl)("over TLS (wants the openssl command)", () => {
+  test("a link speaks to whom Node trusts, and to nobody else", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
+    const [key, cert] = [join(folder, "key"), join(folder, "cert")];
+    const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    const name = ["-subj", "/CN=relay", "-addext", "subjectAltName=IP:127.0.0.1"];
+    spawnSync("openssl", ["req", "-x509", ...curve, ...name, "-keyout", key, "-out", cert]);
+    const pair = { key: readFileSync(key), cert: readFileSync(cert) };
+    rmSync(folder, { recursive: true });
+    const server = createTlsServer(pair);
+    const relay = new WebSocketServer({ server });
+    relay.on("connection", (socket) => socket.on("message", (data) => socket.send(`${data}!`)));
+    stops.push(() => {
+      for (const client of relay.clients) client.terminate();
+      server.close();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+
+    const stranger = openLink(port, {}, "wss");
+    expect(await stranger.untilClosed()).toMatch(/^closed 1006 self-signed certificate/);
+
+    const trusted = getCACertificates();
+    setDefaultCACertificates([...trusted, `${pair.cert}`]);
+    try {
+      const peer = openLink(port, {}, "wss");
+      await peer.until("opened");
+      const long = "x".repeat(50_000);
+      peer.link.send(long);
+      await peer.until(`received ${long}!`);
+      peer.link.stall(true);
+      peer.link.send("later");
+      peer.link.stall(false);
+      await peer.until("received later!");
+    } finally {
+      setDefaultCACertificates(trusted);
+    }
+  });
+});
+
+test("an address that is no WebSocket's is a mistake of ours", () => {
   const events = { opened: () => {}, received: () => {}, closed: () => {} };
-  expect(() => liveLinkPort().connect("wss://127.0.0.1/wss", events)).toThrow(TypeError);
+  expect(() => liveLinkPort().connect("https://127.0.0.1/wss", events)).toThrow(TypeError);
 });

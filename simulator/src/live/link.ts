@@ -11,7 +11,8 @@
  * that does not read our answers gets to ask nothing more. A queue that grows past MAX_QUEUED_BYTES
  * all the same ends the link.
  */
-import { connect as connectSocket, type Socket } from "node:net";
+import { connect as connectSocket, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { encodeClose, encodeFrame, FrameReader, type FrameSink, OPCODE } from "./frames.ts";
@@ -28,12 +29,24 @@ export interface LiveLinkOptions {
   maxMessageBytes?: number;
 }
 
+/** A link whose socket can be treated as a bad network or a slow peer would. */
+export interface RawLink extends Link {
+  /** Ends the socket at once, without a close frame. */
+  abort(code: number, reason: string): void;
+  /** Reads nothing more, or reads again. */
+  stall(on: boolean): void;
+}
+
+export interface RawLinkPort extends LinkPort {
+  connect(url: string, events: LinkEvents): RawLink;
+}
+
 /**
- * A LinkPort for `ws://` addresses (the simulator talks to relays on loopback or behind a proxy of
- * its own; no TLS). All links of one port share one read buffer. `connect` throws a TypeError for
- * another kind of address.
+ * A LinkPort for `ws://` and `wss://` addresses. All links of one port share one read buffer, but
+ * those over TLS, which has buffers of its own; it trusts what Node trusts (NODE_EXTRA_CA_CERTS).
+ * `connect` throws a TypeError for another kind of address.
  */
-export function liveLinkPort(options: LiveLinkOptions = {}): LinkPort {
+export function liveLinkPort(options: LiveLinkOptions = {}): RawLinkPort {
   const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
   const settings: Settings = {
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
@@ -41,12 +54,21 @@ export function liveLinkPort(options: LiveLinkOptions = {}): LinkPort {
     maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
   };
   return {
-    connect(address: string, events: LinkEvents): Link {
+    connect(address: string, events: LinkEvents): RawLink {
       const url = new URL(address);
+      const host = url.hostname.replace(/^\[|\]$/g, "");
+      if (url.protocol === "wss:") {
+        const port = url.port === "" ? 443 : Number(url.port);
+        const servername = isIP(host) === 0 ? host : "";
+        const socket = connectTls({ host, port, servername }) as unknown as LinkSocket;
+        socket.setNoDelay();
+        socket.on("data", onData);
+        return new LiveLink(socket, url, events, settings);
+      }
       if (url.protocol !== "ws:")
-        throw new TypeError(`the simulator supports ws:// only, not ${url.protocol}//`);
+        throw new TypeError(`the simulator supports ws:// and wss://, not ${url.protocol}//`);
       const socket = connectSocket({
-        host: url.hostname.replace(/^\[|\]$/g, ""),
+        host,
         port: url.port === "" ? 80 : Number(url.port),
         noDelay: true,
         onread: { buffer, callback: onRead },
@@ -64,7 +86,7 @@ interface Settings {
 
 type LinkSocket = Socket & { link: LiveLink };
 
-class LiveLink implements Link, FrameSink {
+class LiveLink implements RawLink, FrameSink {
   private readonly socket: LinkSocket;
   private readonly events: LinkEvents;
   private readonly settings: Settings;
@@ -72,6 +94,7 @@ class LiveLink implements Link, FrameSink {
   private reader: FrameReader | null = null;
   private state: "connecting" | "open" | "closing" | "closed" = "connecting";
   private timer: NodeJS.Timeout | null;
+  private isStalled = false;
   private code = 1006;
   private reason = "";
 
@@ -136,7 +159,17 @@ class LiveLink implements Link, FrameSink {
     } else {
       this.reader?.push(chunk, this);
     }
-    return !this.socket.writableNeedDrain;
+    return !this.isStalled && !this.socket.writableNeedDrain;
+  }
+
+  stall(on: boolean): void {
+    this.isStalled = on;
+    if (on) this.socket.pause();
+    else this.drained();
+  }
+
+  drained(): void {
+    if (!this.isStalled && !this.socket.writableNeedDrain) this.socket.resume();
   }
 
   text(text: string): void {
@@ -224,8 +257,13 @@ function onClose(this: LinkSocket): void {
   this.link.socketClosed();
 }
 
+/** Over TLS. */
+function onData(this: LinkSocket, chunk: Buffer): void {
+  if (!this.link.receive(chunk, chunk.length)) this.pause();
+}
+
 function onDrain(this: LinkSocket): void {
-  this.resume();
+  this.link.drained();
 }
 
 function onTimeout(link: LiveLink, reason: string): void {

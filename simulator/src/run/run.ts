@@ -4,19 +4,17 @@
  */
 import { resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
-import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
 import { type LoadedScenario, shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { evaluate, type Measured, type Metric } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { Progress } from "../start/progress.ts";
-import { run as runDemonstration } from "../start/run.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { loadPrograms } from "./programs.ts";
-import { runVirtual, watched } from "./virtual.ts";
+import { runLive } from "./live.ts";
+import { loadPrograms, programPaths } from "./programs.ts";
+import { runVirtual } from "./virtual.ts";
 
 export interface RunScenarioOptions {
   seed: number;
@@ -33,15 +31,13 @@ export interface RunScenarioOptions {
 }
 
 const SHRINK_MS = 30_000;
-/** Calls to each device in the live world. */
-const LIVE_CALLS = 5;
 
 export async function runScenario(
   { scenario, folder }: LoadedScenario,
   options: RunScenarioOptions,
 ): Promise<Report> {
   const { seed, progress, signal, hardStopMs } = options;
-  if (scenario.world === "live") return runLive(scenario, folder, options);
+  if (scenario.world === "live") return runInLive(scenario, folder, options);
   const programs = options.programs ?? loadPrograms(scenario, folder);
   const seconds = durationMs(scenario.duration) / 1000;
   let done = 0;
@@ -74,71 +70,25 @@ export async function runScenario(
 }
 
 /** What a scenario may ask of this world is in scenario/check.ts. */
-async function runLive(
+async function runInLive(
   scenario: Scenario,
   folder: string,
-  { live, seed, progress, signal }: RunScenarioOptions,
+  { live, seed, progress, signal, hardStopMs }: RunScenarioOptions,
 ): Promise<Report> {
-  if (live !== undefined) {
-    throw new Failure(EXIT.usage, "--live against another relay is not available yet");
+  const ofRelay = (scenario.faults ?? []).find(({ kind }) => kind.startsWith("relay."));
+  if (live !== undefined && ofRelay !== undefined) {
+    throw new Failure(EXIT.usage, `--live: ${ofRelay.kind} needs a relay of the simulator's own`);
   }
-  const [group] = scenario.devices;
-  if (group?.program === undefined) throw new Error("a live scenario was not checked");
-  const program = resolve(folder, group.program);
-  const warning = await checkLiveProgram(program, shown(program));
-  if (warning !== null) progress.say(warning);
-  const calls = (scenario.clients ?? []).flatMap(({ call, params }) =>
-    call === undefined ? [] : [{ method: call, ...(params === undefined ? {} : { params }) }],
-  );
-  const flags = {
-    agents: group.count,
-    callsPerAgent: Math.max(LIVE_CALLS, calls.length),
-    reportDir: "",
+  for (const path of programPaths(scenario)) {
+    const program = resolve(folder, path);
+    const warning = await checkLiveProgram(program, shown(program));
+    if (warning !== null) progress.say(warning);
+  }
+  return runLive(scenario, folder, {
     seed,
-    json: false,
-    program,
-    calls,
-  };
-  const report = await runDemonstration(flags, progress, signal);
-  const judged = watched(scenario).map(({ parsed, text }) => ({
-    expression: text,
-    ...evaluate(parsed, liveFigures(report)),
-  }));
-  const thresholds = [...report.thresholds, ...judged];
-  const ok = report.stopped === null && thresholds.every((one) => one.ok);
-  const trace = planHash(makePlan(scenario, seed));
-  return { ...report, ok, thresholds, trace, scenario: { ...scenario, seed } };
-}
-
-/** The figures of a finished live run, as thresholds ask for them. */
-function liveFigures({ agents, calls, latency_ms, failures }: Report): Measured {
-  const counters: Partial<Record<Metric, number>> = {
-    "call.sent": calls.sent,
-    "call.ok": calls.ok,
-    "call.failed": calls.failed,
-    "call.wrong": failures.find(({ code }) => code === "WRONG_ANSWER")?.count ?? 0,
-  };
-  const online = { last: agents.connected, min: 0, max: agents.connected, avg: agents.connected };
-  return {
-    counter: (metric) => counters[metric] ?? 0,
-    gauge: (metric) => (metric === "agents.online" ? online : null),
-    trend: () =>
-      latency_ms === null
-        ? null
-        : {
-            // What a live report keeps; a percentile between two of them counts as the higher one.
-            percentile: (p) =>
-              p <= 50
-                ? latency_ms.p50
-                : p <= 95
-                  ? latency_ms.p95
-                  : p <= 99
-                    ? latency_ms.p99
-                    : latency_ms.max,
-            min: Number.NaN,
-            max: latency_ms.max,
-            avg: Number.NaN,
-            count: calls.ok,
-          },
-  };
+    progress,
+    signal,
+    ...(live === undefined ? {} : { url: live }),
+    ...(hardStopMs === undefined ? {} : { hardStopMs }),
+  });
 }

@@ -188,7 +188,7 @@ function kinds({ devices, measured }: World): KindResult[] {
 }
 
 /** The scenario's own phases, or the whole as one. */
-function phases(scenario: Scenario, seconds: number): Report["phases"] {
+export function phases(scenario: Scenario, seconds: number): Report["phases"] {
   let from = 0;
   const named = (scenario.phases ?? []).map(({ name, until }) => {
     const end = Math.min(durationMs(until) / 1000, seconds);

@@ -247,23 +247,15 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
   }
 }
 
-/**
- * The live world plays what `npm start` does: one program on all devices, each called several times
- * over real sockets. Several groups and most faults need the virtual world still.
- */
-function checkLive({ devices, clients = [], faults = [] }: Scenario, report: Report): void {
-  if (devices[0]?.kind !== undefined) {
-    const why = "the live world runs a program of your own; for the bundled ones: npm start";
-    report(["devices", 0, "kind"], why);
-  }
-  for (const i of devices.keys()) {
-    if (i > 0)
-      report(["devices", i], "the live world runs one group of devices; use world: virtual");
-  }
-  if (!clients.some(({ call }) => call !== undefined)) {
-    report(["clients"], "the live world needs a client that calls");
+/** What only a world without real clocks, addresses and stores can do. */
+function checkLive({ devices, relay, faults = [] }: Scenario, report: Report): void {
+  const needsVirtual = "needs world: virtual";
+  if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
+  for (const [i, { address, clock }] of devices.entries()) {
+    if (address !== undefined) report(["devices", i, "address"], `address ${needsVirtual}`, "key");
+    if (clock !== undefined) report(["devices", i, "clock"], `clock ${needsVirtual}`, "key");
   }
   for (const [i, { kind }] of faults.entries()) {
-    if (!FAULTS[kind].live) report(["faults", i, "kind"], `${kind} needs world: virtual`);
+    if (!FAULTS[kind].live) report(["faults", i, "kind"], `${kind} ${needsVirtual}`);
   }
 }

@@ -107,20 +107,11 @@ export default scenario;
   });
 
   test("that the live world cannot play is refused with line and column, also when the command line asks for it", async () => {
-    const refused = [
-      "4:37 the live world runs a program of your own; for the bundled ones: npm start",
-      "5:5 the live world runs one group of devices; use world: virtual",
-      "9:21 relay.restart needs world: virtual",
-    ];
-    const text = GOOD.replace("program: ./pump.js", "kind: valve").replace(
-      ", call: pump.state",
-      "",
+    const text = GOOD.replace("kind: relay.restart", "kind: store.away, for: 1s").replace(
+      "program: ./pump.js",
+      "program: ./pump.js, address: 10.0.0.1",
     );
-    const wanted = [
-      ...refused.slice(0, 2),
-      "7:3 the live world needs a client that calls",
-      refused[2],
-    ];
+    const wanted = ["4:51 address needs world: virtual", "9:21 store.away needs world: virtual"];
     expect(await problems(`${text}world: live\n`)).toEqual(wanted);
     await problems(text);
     const asLive = loadScenario(join(folder, "scenario.yaml"), (scenario) => ({
@@ -128,7 +119,10 @@ export default scenario;
       world: "live",
     }));
     await expect(asLive).rejects.toMatchObject({
-      problems: [{ line: 4, column: 37 }, { line: 5, column: 5 }, { line: 7 }, { line: 9 }],
+      problems: [
+        { line: 4, column: 51 },
+        { line: 9, column: 21 },
+      ],
     });
   });
 

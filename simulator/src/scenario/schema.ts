@@ -138,7 +138,7 @@ const fault = (kind: string, description: string, fields: TProperties) =>
 /** Every fault: its fields, and the worlds that can play it. */
 export const FAULTS = {
   "net.cut": {
-    live: false,
+    live: true,
     schema: fault(
       "net.cut",
       "Links end at once and no new one is made while it lasts (default: 0s).",
@@ -146,7 +146,7 @@ export const FAULTS = {
     ),
   },
   "net.partition": {
-    live: false,
+    live: true,
     schema: fault(
       "net.partition",
       "Nothing gets through and neither end notices; delayed packets arrive afterwards.",
@@ -154,7 +154,7 @@ export const FAULTS = {
     ),
   },
   "net.half_open": {
-    live: false,
+    live: true,
     schema: fault(
       "net.half_open",
       "The peer's end of the link is gone; the relay does not notice.",
@@ -164,7 +164,7 @@ export const FAULTS = {
     ),
   },
   "net.delay": {
-    live: false,
+    live: true,
     schema: fault("net.delay", "Another latency and jitter for a while.", {
       ...targets,
       for: during,
@@ -173,7 +173,7 @@ export const FAULTS = {
     }),
   },
   "net.bandwidth": {
-    live: false,
+    live: true,
     schema: fault("net.bandwidth", "Less bandwidth towards the peer for a while.", {
       ...targets,
       for: during,
@@ -181,14 +181,14 @@ export const FAULTS = {
     }),
   },
   "net.slow_reader": {
-    live: false,
+    live: true,
     schema: fault("net.slow_reader", "The peer reads nothing, so the relay's queue for it fills.", {
       ...targets,
       for: during,
     }),
   },
   "net.corrupt": {
-    live: false,
+    live: true,
     schema: fault("net.corrupt", "Some messages arrive with characters changed.", {
       ...targets,
       for: during,
@@ -196,7 +196,7 @@ export const FAULTS = {
     }),
   },
   "device.reboot": {
-    live: false,
+    live: true,
     schema: fault(
       "device.reboot",
       "The device loses power and restarts. A device that lost its storage is provisioned again.",
@@ -228,7 +228,7 @@ export const FAULTS = {
     }),
   },
   "relay.restart": {
-    live: false,
+    live: true,
     schema: fault(
       "relay.restart",
       "The relay drains, ends, and starts again (rolling deployment).",
@@ -238,7 +238,7 @@ export const FAULTS = {
     ),
   },
   "relay.crash": {
-    live: false,
+    live: true,
     schema: fault(
       "relay.crash",
       "The relay crashes; writes that its store had not flushed are lost.",
@@ -267,7 +267,7 @@ export const FAULTS = {
     schema: fault("store.away", "The relay's store fails every request.", { for: during }),
   },
   "operator.rotate": {
-    live: false,
+    live: true,
     schema: fault(
       "operator.rotate",
       "Relay tokens of devices are rotated; each device gets its new one after a while.",

@@ -59,13 +59,23 @@ export async function startRelay(
 ): Promise<RelayChild> {
   const password = randomBytes(24).toString("base64url");
   await initialise(folder, password, signal);
+  return startAgain(folder, { password, port: "0" }, signal, options);
+}
+
+/** Starts a relay on a store that is there already. `port`: 0 picks one. */
+export async function startAgain(
+  folder: string,
+  { password, port }: { password: string; port: string },
+  signal: AbortSignal,
+  options: RelayChildOptions = {},
+): Promise<RelayChild> {
   const child = launch(
     [
       "start",
       "--data",
       folder,
       "--port",
-      "0",
+      port,
       "--metrics-port",
       "0",
       "--log-level",

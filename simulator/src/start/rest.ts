@@ -1,8 +1,10 @@
 /**
- * The REST calls of a run (contract, section 4): log in, make the agents, read the relay's metrics.
+ * The REST calls of a run (contract, section 4): log in, make the agents and remove them, read the
+ * relay's metrics.
  */
 
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { makeToken } from "@blindrelay/protocol";
 import { KINDS } from "../devices/kinds.ts";
 import type { RelayChild } from "./relay.ts";
@@ -21,12 +23,30 @@ export interface Account {
   accountToken: string;
 }
 
+/** Where a relay's REST is. */
+export interface RelayAt {
+  readonly url: string;
+}
+
 const AGENTS_AT_ONCE = 16;
+/** A relay that asks for patience is asked again, this often. */
+const PATIENCE = 20;
+const MAX_WAIT_S = 60;
+
+/** The relay's own answer, where that is no success. */
+export class RestError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** Logs in as the relay's first admin. */
 export async function logIn(relay: RelayChild, signal: AbortSignal): Promise<Account> {
   const body = { username: relay.username, password: relay.password };
-  const answer = await post(relay, "/auth/login", null, body, signal);
+  const answer = await send(relay, "POST", "/auth/login", null, body, signal);
   const { access_token, user } = answer as { access_token: string; user: { api_token: string } };
   return { accessToken: access_token, accountToken: user.api_token };
 }
@@ -36,7 +56,7 @@ export async function logIn(relay: RelayChild, signal: AbortSignal): Promise<Acc
  * are made here and stay here. `firstNumber`: of the first one's id, counted from 1.
  */
 export async function makeAgents(
-  relay: RelayChild,
+  relay: RelayAt,
   accessToken: string,
   count: number,
   seed: number,
@@ -46,23 +66,64 @@ export async function makeAgents(
   kinds: readonly string[] = KINDS.map(({ name }) => name),
 ): Promise<MadeAgent[]> {
   const agents: MadeAgent[] = [];
-  let next = 0;
   let made = 0;
+  await eachAtOnce(count, async (i) => {
+    const kind = i % kinds.length;
+    const id = `${kinds[kind]}-${String(firstNumber + i).padStart(5, "0")}`;
+    const name = `${id}, seed ${seed}`;
+    const relayToken = await makeAgent(relay, accessToken, id, name, signal);
+    agents[i] = { id, name, kind, relayToken, agentToken: makeToken("e2e", randomBytes(32)) };
+    made += 1;
+    onMade(made);
+  });
+  return agents;
+}
+
+/** Resolves with its relay token. */
+export async function makeAgent(
+  relay: RelayAt,
+  token: string,
+  id: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const answer = await send(relay, "POST", "/agents", token, { name, agent_id: id }, signal);
+  return (answer as { api_token: string }).api_token;
+}
+
+/** Resolves with its new relay token; the old one ends at once. */
+export async function rotateAgent(
+  relay: RelayAt,
+  token: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const answer = await send(relay, "POST", `/agents/${id}/rotate-token`, token, {}, signal);
+  return (answer as { api_token: string }).api_token;
+}
+
+export async function removeAgent(
+  relay: RelayAt,
+  token: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await send(relay, "DELETE", `/agents/${id}`, token, null, signal);
+}
+
+/** Runs `go` for 0 to below `count`, several at once. Rejects with the first failure. */
+export async function eachAtOnce(count: number, go: (i: number) => Promise<void>): Promise<void> {
+  let next = 0;
   async function work(): Promise<void> {
     while (next < count) {
       const i = next++;
-      const kind = i % kinds.length;
-      const id = `${kinds[kind]}-${String(firstNumber + i).padStart(5, "0")}`;
-      const name = `${id}, seed ${seed}`;
-      const answer = await post(relay, "/agents", accessToken, { name, agent_id: id }, signal);
-      const relayToken = (answer as { api_token: string }).api_token;
-      agents[i] = { id, name, kind, relayToken, agentToken: makeToken("e2e", randomBytes(32)) };
-      made += 1;
-      onMade(made);
+      await go(i).catch((error) => {
+        next = count;
+        throw error;
+      });
     }
   }
   await Promise.all(Array.from({ length: AGENTS_AT_ONCE }, work));
-  return agents;
 }
 
 /** What the relay's process has used and done so far. */
@@ -96,25 +157,36 @@ function sum(text: string, metric: string): number {
     : samples.reduce((total, [, value]) => total + Number(value), 0);
 }
 
-async function post(
-  relay: RelayChild,
+/** Waits, as long as it is asked to, where the relay is busy. Rejects with a RestError. */
+async function send(
+  relay: RelayAt,
+  method: string,
   path: string,
   token: string | null,
-  body: object,
+  body: object | null,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const answer = await fetch(`${relay.url}/api/v1${path}`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-    },
-    body: JSON.stringify(body),
-    signal,
-  }).catch((error) => {
-    throw new Error(`POST ${path}: ${error.cause?.message ?? error.message}`, { cause: error });
-  });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`POST ${path}: HTTP ${answer.status} ${text.slice(0, 300)}`);
-  return JSON.parse(text);
+  for (let tries = 1; ; tries++) {
+    const answer = await fetch(`${relay.url}/api/v1${path}`, {
+      method,
+      headers: {
+        ...(body === null ? {} : { "content-type": "application/json" }),
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      },
+      ...(body === null ? {} : { body: JSON.stringify(body) }),
+      signal,
+    }).catch((error) => {
+      const { cause, message } = error as Error & { cause?: Error };
+      throw new Error(`${method} ${path}: ${cause?.message || message}`, { cause: error });
+    });
+    const text = await answer.text();
+    if (answer.ok) return text === "" ? null : JSON.parse(text);
+    const isBusy = answer.status === 429 || answer.status === 503;
+    const waitS = Number(answer.headers.get("retry-after") ?? 1);
+    if (!isBusy || tries === PATIENCE || !(waitS <= MAX_WAIT_S)) {
+      const why = `${method} ${path}: HTTP ${answer.status} ${text.slice(0, 300)}`;
+      throw new RestError(answer.status, why);
+    }
+    await delay(Math.max(0.1, waitS) * 1000, null, { signal });
+  }
 }

@@ -155,8 +155,12 @@ class Journey {
     const fleet = startFleet({
       url: relayUrl(relay.url),
       connectionsPerSecond: CONNECTIONS_PER_SECOND,
-      program: this.flags.program,
-      agents: this.agents,
+      seed: this.flags.seed,
+      programs:
+        this.flags.program === null
+          ? KINDS.map(({ name }) => `kind:${name}`)
+          : [this.flags.program],
+      agents: this.agents.map(({ kind, ...agent }) => ({ ...agent, program: kind })),
     });
     this.fleet = fleet;
     this.endsWith("fleet's process", fleet.ended);
@@ -181,6 +185,9 @@ class Journey {
       );
     }
     this.stopping.signal.throwIfAborted();
+    if (connected < count) {
+      throw new Error(`${connected} of ${count} agents came online; no calls were made`);
+    }
   }
 
   private async call(relay: RelayChild, accountToken: string): Promise<void> {

@@ -1,0 +1,245 @@
+/**
+ * The callers of a live scenario: the public client over real sockets, and the loads of the plan.
+ * A closed loop waits for each device's answer before it asks again; an open one does not.
+ */
+import { randomBytes } from "node:crypto";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import type { LinkPort } from "@blindrelay/agent-sdk/ports";
+import { CallError, Client } from "@blindrelay/client-sdk/node";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type Interview, kindNamed, type Question } from "../devices/kinds.ts";
+import type { PlannedLoad } from "../plan.ts";
+
+/** A client that could not connect at all tries again after this long. */
+const RETRY_MS = 1_000;
+
+/** A device as its callers know it. */
+export interface Called {
+  readonly id: string;
+  /** The device's name, from which a bundled kind's right answers follow. */
+  readonly name: string;
+  readonly kind: string | null;
+  readonly version: "1" | "2";
+  /** Starts after the first one; an answer across a start may be of either life. */
+  restarts: number;
+  /** Changes when the device loses its storage. */
+  agentToken: string;
+}
+
+export interface CallOutcome {
+  readonly load: PlannedLoad;
+  /** Index of the device. */
+  readonly device: number;
+  readonly method: string;
+  readonly isFirst: boolean;
+  /** `performance.now()` at its start. */
+  readonly fromMs: number;
+  readonly error: CallError | null;
+  readonly isRight: boolean;
+  readonly result: unknown;
+}
+
+export interface PeopleOptions {
+  /** `/wss` of the relay. */
+  readonly url: string;
+  readonly accountToken: string;
+  readonly devices: readonly Called[];
+  /** The network of each client, by its number over all loads. */
+  links(client: number): LinkPort;
+  asked(load: PlannedLoad, device: number): void;
+  ended(outcome: CallOutcome): void;
+}
+
+export class People {
+  private readonly options: PeopleOptions;
+  private readonly people: Person[] = [];
+  private readonly timers = new Set<NodeJS.Timeout>();
+  private readonly interviews = new Map<number, { life: number; interview: Interview }>();
+  private readonly asked = new Set<number>();
+  private readonly hurry = new AbortController();
+  private isOver = false;
+  /** Calls that have no outcome yet. */
+  underWay = 0;
+
+  constructor(options: PeopleOptions) {
+    this.options = options;
+  }
+
+  /** Connects the clients of all loads, and makes their calls when the plan has them. */
+  start(loads: readonly PlannedLoad[]): void {
+    const ports = {
+      timer: systemTimer(),
+      random: (length: number) => randomBytes(length),
+      suite: nodeSuite(),
+      log: () => undefined,
+    };
+    for (const load of loads) {
+      const owners = new Map<number, Person>();
+      for (const members of load.clients) {
+        const link = this.options.links(this.people.length);
+        const person = new Person(this.options, load.spec.presence ?? false, { ...ports, link });
+        this.people.push(person);
+        for (const device of members) owners.set(device, person);
+        person.connect();
+      }
+      if (load.everyUs > 0) this.startClosed(load, owners);
+      else if (load.arrivals.length > 0) this.startOpen(load, owners, 0);
+    }
+  }
+
+  /** Makes no further call. */
+  end(): void {
+    this.isOver = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.clear();
+  }
+
+  /** Ends the calls under way, and every client. */
+  stop(): void {
+    this.end();
+    this.hurry.abort(new Error("the run is over"));
+    for (const person of this.people) person.close();
+  }
+
+  private startClosed(load: PlannedLoad, owners: ReadonlyMap<number, Person>): void {
+    const everyMs = load.everyUs / 1000;
+    // `firstUs` is in the order of the group, and so are the devices' indices.
+    const members = [...owners.keys()].sort((a, b) => a - b);
+    members.forEach((device, i) => {
+      const person = owners.get(device) as Person;
+      const ask = (dueMs: number): void => {
+        if (dueMs * 1000 >= load.untilUs) return;
+        this.at(dueMs, () => {
+          this.call(load, person, device).then(() => {
+            const passed = Math.ceil((this.nowMs() - dueMs) / everyMs);
+            ask(dueMs + Math.max(1, passed) * everyMs);
+          });
+        });
+      };
+      ask((load.firstUs[i] as number) / 1000);
+    });
+  }
+
+  private startOpen(load: PlannedLoad, owners: ReadonlyMap<number, Person>, n: number): void {
+    const arrival = load.arrivals[n];
+    if (arrival === undefined) return;
+    this.at(arrival.atUs / 1000, () => {
+      this.startOpen(load, owners, n + 1);
+      this.call(load, owners.get(arrival.device) as Person, arrival.device);
+    });
+  }
+
+  private readonly startedMs = performance.now();
+
+  private nowMs(): number {
+    return performance.now() - this.startedMs;
+  }
+
+  private at(ms: number, fn: () => void): void {
+    const timer = setTimeout(
+      () => {
+        this.timers.delete(timer);
+        if (!this.isOver) fn();
+      },
+      Math.max(0, ms - this.nowMs()),
+    );
+    this.timers.add(timer);
+  }
+
+  private async call(load: PlannedLoad, person: Person, device: number): Promise<void> {
+    const question = this.question(load, device);
+    const { method, params } = question;
+    const isFirst = !this.asked.has(device);
+    this.asked.add(device);
+    this.underWay += 1;
+    this.options.asked(load, device);
+    const fromMs = performance.now();
+    const timeoutMs = load.timeoutMs;
+    const idempotent = load.spec.idempotent ?? false;
+    const options = { timeoutMs, idempotent, signal: this.hurry.signal };
+    const common = { load, device, method, isFirst, fromMs };
+    try {
+      const called = this.options.devices[device] as Called;
+      const result = await person.call(called, method, params, options);
+      const isRight = question.right(result);
+      this.options.ended({ ...common, error: null, isRight, result });
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      this.options.ended({ ...common, error, isRight: false, result: null });
+    } finally {
+      this.underWay -= 1;
+    }
+  }
+
+  private question({ spec }: PlannedLoad, device: number): Question {
+    const called = this.options.devices[device] as Called;
+    if (spec.call === undefined) return this.nextQuestion(called, device);
+    const isEcho = called.kind === "echo" && spec.call === "echo";
+    const wanted = spec.expect === undefined && isEcho ? spec.params : spec.expect;
+    const text = wanted === undefined ? null : JSON.stringify(wanted);
+    return {
+      method: spec.call,
+      params: spec.params as object,
+      right: (result) => text === null || JSON.stringify(result) === text,
+    };
+  }
+
+  /** A restarted device has lost its state, and so its interview starts over. */
+  private nextQuestion(called: Called, device: number): Question {
+    const life = called.restarts;
+    let known = this.interviews.get(device);
+    if (known?.life !== life) {
+      known = { life, interview: kindNamed(called.kind as string).interview(called.name) };
+      this.interviews.set(device, known);
+    }
+    const { method, params, right } = known.interview.ask();
+    return { method, params, right: (result) => right(result) || life !== called.restarts };
+  }
+}
+
+class Person {
+  private readonly options: PeopleOptions;
+  private readonly presence: boolean;
+  private readonly ports: ConstructorParameters<typeof Client>[1];
+  private client: Client | null = null;
+  private isClosed = false;
+
+  constructor(
+    options: PeopleOptions,
+    presence: boolean,
+    ports: ConstructorParameters<typeof Client>[1],
+  ) {
+    this.options = options;
+    this.presence = presence;
+    this.ports = ports;
+  }
+
+  /** Connects, and tries again where that fails. */
+  connect(): void {
+    const { url, accountToken } = this.options;
+    const client = new Client({ url, accountToken, presence: this.presence }, this.ports);
+    this.client = client;
+    client.start().catch(() => {
+      this.client = null;
+      if (!this.isClosed) setTimeout(() => this.isClosed || this.connect(), RETRY_MS).unref();
+    });
+  }
+
+  call(
+    { id, agentToken, version }: Called,
+    method: string,
+    params: unknown,
+    options: { timeoutMs: number; idempotent: boolean; signal: AbortSignal },
+  ): Promise<unknown> {
+    if (this.client === null) {
+      const error = new CallError("UNREACHABLE", "the client is not connected yet");
+      return Promise.reject(error);
+    }
+    return this.client.agent(id, agentToken, { version }).call(method, params, options);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.client?.close();
+  }
+}

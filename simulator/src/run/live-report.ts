@@ -1,0 +1,123 @@
+/** From what a live run has measured to its report. */
+import type { Missing } from "../live/fleet.ts";
+import { type Plan, planHash, plannedCalls } from "../plan.ts";
+import { machine } from "../report/machine.ts";
+import type { Failure, KindResult, OracleResult, Report } from "../report/report.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { evaluate } from "../scenario/thresholds.ts";
+import type { Measurements } from "../world/measure.ts";
+import { phases, watched } from "./virtual.ts";
+
+export interface LiveFacts {
+  scenario: Scenario;
+  plan: Plan;
+  seed: number;
+  startedAt: Date;
+  durationS: number;
+  stopped: string | null;
+  measured: Measurements;
+  connected: number;
+  missing: readonly Missing[];
+  rssBytesPerAgent: number | null;
+  violation: { oracle: string; detail: string } | null;
+  /** The file of our own relay's store that held a secret; null for another's relay. */
+  leak: { found: string | null } | null;
+}
+
+const HOLDS = {
+  answers: "every answer was opened, verified, and right where the scenario says what is",
+  liveness: "without faults no call failed once the fleet was whole",
+  blind: "no end-to-end secret in what the relay stored",
+};
+
+export function liveReport(facts: LiveFacts): Report {
+  const { scenario, plan, seed, measured, stopped, leak, durationS } = facts;
+  const { tally } = measured;
+  const thresholds = watched(scenario).map(({ parsed, text }) => ({
+    expression: text,
+    ...evaluate(parsed, measured),
+  }));
+  const oracles = oraclesOf(facts);
+  const right = [...thresholds, ...oracles].every(({ ok }) => ok);
+  return {
+    ok: stopped === null && right,
+    stopped: stopped ?? (leak?.found == null ? null : `the relay stored a secret in ${leak.found}`),
+    seed,
+    started_at: facts.startedAt.toISOString(),
+    duration_s: durationS,
+    agents: { requested: plan.devices.length, connected: facts.connected },
+    calls: {
+      planned: plan.loads.reduce((sum, load) => sum + plannedCalls(load), 0),
+      sent: tally.sent,
+      ok: tally.ok,
+      failed: tally.failed,
+    },
+    latency_ms: tally.all.summary(),
+    first_call_latency_ms: tally.first.summary(),
+    calls_per_second: durationS === 0 ? 0 : Number((tally.ok / durationS).toFixed(1)),
+    relay: {
+      rss_bytes_per_agent: null,
+      cpu_us_per_message: null,
+      messages: measured.counter("relay.forwarded"),
+    },
+    simulator: { rss_bytes_per_agent: facts.rssBytesPerAgent },
+    thresholds,
+    kinds: kindsOf(facts),
+    failures: [...missingOf(facts), ...tally.failures()],
+    phases: phases(scenario, durationS),
+    series: measured.series,
+    histogram: tally.histogram(),
+    heat: tally.heat(),
+    outliers: tally.outliers(),
+    machine: machine(),
+    world: "live",
+    scenario: { ...scenario, seed },
+    programs: {},
+    trace: planHash(plan),
+    oracles,
+    faults: plan.faults.map(({ spec, atUs, endUs }) => ({
+      kind: spec.kind,
+      at_s: atUs / 1e6,
+      until_s: endUs / 1e6,
+    })),
+    dropped: [],
+    shrunk: null,
+  };
+}
+
+function oraclesOf({ violation, leak }: LiveFacts): OracleResult[] {
+  return Object.entries(HOLDS).flatMap(([name, holds]) => {
+    if (violation?.oracle === name) return [{ name, ok: false, detail: violation.detail }];
+    if (name !== "blind") return [{ name, ok: true, detail: holds }];
+    if (leak === null) return []; // another's store is not ours to read
+    return [{ name, ok: leak.found === null, detail: leak.found ?? holds }];
+  });
+}
+
+function kindsOf({ plan, measured, missing }: LiveFacts): KindResult[] {
+  const groups = new Map<string, number>();
+  for (const { group } of plan.devices) groups.set(group, (groups.get(group) ?? 0) + 1);
+  return [...groups].map(([group, agents]) => {
+    const { calls, ok, latency } = measured.tally.kind(group);
+    const away = missing.filter(({ id }) => id.includes(`${group}-`)).length;
+    return {
+      kind: group,
+      agents,
+      connected: agents - away,
+      calls,
+      ok,
+      latency_ms: latency.summary(),
+    };
+  });
+}
+
+/** Devices that were not online at the end, by the reason they gave. */
+function missingOf({ missing }: LiveFacts): Failure[] {
+  const failures = new Map<string, Failure>();
+  for (const { id, code, advice } of missing) {
+    const known = failures.get(code);
+    if (known !== undefined) known.count += 1;
+    else failures.set(code, { code: `agent ${code}`, count: 1, example: `${id}: ${advice}` });
+  }
+  return [...failures.values()];
+}

@@ -1,0 +1,114 @@
+/** Scenarios in the live world: real processes and sockets, real time. */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Fault, Scenario } from "../scenario/schema.ts";
+import { Progress } from "../start/progress.ts";
+import { startRelay } from "../start/relay.ts";
+import { logIn } from "../start/rest.ts";
+import { runLive } from "./live.ts";
+
+let folder = "";
+const never = new AbortController().signal;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
+  name: "a live test",
+  duration,
+  world: "live",
+  devices: [
+    { group: "lamps", count: 3, kind: "echo" },
+    { group: "valves", count: 3, kind: "valve", network: { latency: "5ms" } },
+  ],
+  clients: [
+    { devices: "lamps", call: "echo", params: { n: 1 }, rate: "20/s", from: "0s" },
+    { devices: "valves", every: "200ms", from: "0s", timeout: "2s" },
+  ],
+  faults,
+  thresholds: ["call.wrong == 0"],
+});
+
+/** What it says goes nowhere. */
+const silent = () => new Progress({ write: () => true } as never);
+const run = (what: Scenario, more: { url?: string } = {}) =>
+  runLive(what, folder, { seed: 1, progress: silent(), signal: never, ...more });
+
+const runs = async () => (await readdir(tmpdir())).filter((name) => /^blindrelay-live-/.test(name));
+
+describe("a live scenario", () => {
+  test("plays its faults on the sockets, and ends with a report", async () => {
+    const before = await runs();
+    const report = await run(
+      scenario("12s", [
+        { at: "1s", kind: "net.cut", devices: "lamps", share: "30%", for: "500ms" },
+        { at: "2s", kind: "device.reboot", devices: "valves", share: "30%", for: "500ms" },
+        { at: "2s", kind: "device.reboot", devices: "lamps", share: "30%", storage: "lose" },
+        { at: "3s", kind: "operator.rotate", devices: "valves", share: "30%", for: "500ms" },
+        { at: "4s", kind: "relay.crash", for: "500ms" },
+      ]),
+    );
+    expect(report).toMatchObject({ ok: true, stopped: null, world: "live" });
+    expect(report.agents.requested).toBe(6);
+    expect(report.oracles.map(({ name, ok }) => [name, ok])).toEqual([
+      ["answers", true],
+      ["liveness", true],
+      ["blind", true],
+    ]);
+    expect(report.calls.ok).toBeGreaterThan(0);
+    expect(report.calls.sent).toBe(report.calls.ok + report.calls.failed);
+    // Those hit by the crash connect again, whatever else befell them.
+    const codes = report.failures.map(({ code }) => code);
+    expect(codes.some((code) => /UNREACHABLE|OUTCOME_UNKNOWN|AGENT_OFFLINE/.test(code))).toBe(true);
+    expect(report.faults).toHaveLength(5);
+    expect(await runs()).toEqual(before);
+  });
+
+  test("fails where a device never came online, and names why", async () => {
+    const cut: Fault = { at: "0s", kind: "net.cut", devices: "lamps", for: "60s" };
+    const late = scenario("4s", [cut]);
+    // After the fault has begun.
+    const devices = late.devices.map((group) => ({ ...group, start: { at: "2s" } }));
+    const report = await run({ ...late, devices });
+    expect([report.ok, report.stopped]).toEqual([
+      false,
+      expect.stringMatching(/^only [0-3] of 6 devices came online: /),
+    ]);
+  });
+
+  test("runs against another's relay, and takes its agents away again", async () => {
+    const relay = await startRelay(join(folder, "relay"), never);
+    try {
+      const { accountToken } = await logIn(relay, never);
+      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", accountToken);
+      const report = await run(scenario("3s"), { url: relay.url });
+      expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 6 } });
+      const headers = { authorization: `Bearer ${accountToken}` };
+      const left = await fetch(`${relay.url}/api/v1/agents`, { headers });
+      expect(await left.json()).toMatchObject({ items: [] });
+      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", `${accountToken}x`);
+      await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({ exitCode: 5 });
+      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", "");
+      await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({ exitCode: 2 });
+    } finally {
+      await relay.stop();
+    }
+  });
+
+  test("says that a relay cannot be reached", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as { port: number };
+    await new Promise((resolve) => server.close(resolve));
+    vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", "acct_any");
+    await expect(run(scenario("3s"), { url: `http://127.0.0.1:${port}` })).rejects.toMatchObject({
+      exitCode: 4,
+      message: expect.stringMatching(/cannot be reached/),
+    });
+  });
+});

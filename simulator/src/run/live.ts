@@ -1,0 +1,585 @@
+/**
+ * One run in the live world: the plan of a scenario over real sockets, against a relay of our own
+ * or an external one. The fleet is in a process of its own, the clients are in this one.
+ *
+ * Whatever happens, the run ends in bounded time, and every process, folder and agent that it made
+ * is gone.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { relayUrl } from "@blindrelay/client-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import { EXIT, Failure } from "../failure.ts";
+import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
+import type { OrderedAgent } from "../live/fleet-messages.ts";
+import { liveLinkPort } from "../live/link.ts";
+import { type Called, type CallOutcome, People } from "../live/people.ts";
+import { stopChild } from "../live/processes.ts";
+import { type Shape, Shaper, UNSHAPED } from "../live/shaped-link.ts";
+import { LivenessOracle } from "../oracle/liveness.ts";
+import { makePlan, type Plan, type PlannedDevice, type PlannedFault } from "../plan.ts";
+import type { Report } from "../report/report.ts";
+import type { NetworkSpec, Scenario } from "../scenario/schema.ts";
+import { evaluate } from "../scenario/thresholds.ts";
+import { durationMs, sizeOf } from "../scenario/units.ts";
+import type { Progress } from "../start/progress.ts";
+import { type RelayChild, startAgain, startRelay } from "../start/relay.ts";
+import {
+  eachAtOnce,
+  logIn,
+  makeAgent,
+  RestError,
+  readUsage,
+  removeAgent,
+  rotateAgent,
+} from "../start/rest.ts";
+import { Stream } from "../streams.ts";
+import { Measurements } from "../world/measure.ts";
+import { liveReport } from "./live-report.ts";
+import { watched } from "./virtual.ts";
+
+export interface LiveOptions {
+  seed: number;
+  progress: Progress;
+  signal: AbortSignal;
+  hardStopMs?: number;
+  /** An external relay: its http base. */
+  url?: string;
+}
+
+/** Of an external relay's account; secrets are never flags. */
+const TOKEN_VARIABLE = "BLINDRELAY_ACCOUNT_TOKEN";
+const CONNECTIONS_PER_SECOND = 2_000;
+const SAMPLE_MS = 1_000;
+/** From a device's planned start to its login: fixed, and for each device of the fleet. */
+const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10 };
+const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
+/** For calls under way, and devices on their way, at the end. */
+const SETTLE_MS = 5_000;
+const REPORT_LIMIT_MS = 2_000;
+const CLEAN_UP_LIMIT_MS = 60_000;
+/** Longest wait for the drain of a relay that restarts. */
+const DRAIN_MS = 20_000;
+const REASON_WAIT_MS = 500;
+
+export async function runLive(
+  scenario: Scenario,
+  folder: string,
+  options: LiveOptions,
+): Promise<Report> {
+  const plan = makePlan(scenario, options.seed);
+  const data = await mkdtemp(join(tmpdir(), "blindrelay-live-"));
+  const run = new LiveRun(scenario, plan, folder, data, options);
+  const interrupt = (): void => run.stopping.abort(options.signal.reason);
+  options.signal.addEventListener("abort", interrupt, { once: true });
+  if (options.signal.aborted) interrupt();
+  try {
+    await run.go();
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    // A crashed relay first shows as failed requests; its end is the better reason.
+    await Promise.race([aborted(run.stopping.signal), delay(REASON_WAIT_MS)]);
+    run.stopping.abort(error);
+  } finally {
+    options.progress.end();
+    options.signal.removeEventListener("abort", interrupt);
+    await run.stop();
+    await rm(data, { recursive: true, force: true, maxRetries: 5 });
+  }
+  return run.report();
+}
+
+class LiveRun {
+  readonly stopping = new AbortController();
+  private readonly startedAt = new Date();
+  private readonly scenario: Scenario;
+  private readonly plan: Plan;
+  private readonly folder: string;
+  private readonly data: string;
+  private readonly options: LiveOptions;
+  private readonly measured = new Measurements(() => this.elapsedMs() / 1000);
+  private readonly devices: Called[] = [];
+  private readonly shapers: (Shaper | null)[] = [];
+  private readonly timers: NodeJS.Timeout[] = [];
+  private readonly liveness = new LivenessOracle((what) => this.violate("liveness", what));
+  private relay: RelayChild | null = null;
+  private fleet: FleetChild | null = null;
+  private people: People | null = null;
+  private accountToken = "";
+  /** Made at the relay so far. */
+  private made: string[] = [];
+  private fleetReport: FleetReport | null = null;
+  private violation: { oracle: string; detail: string } | null = null;
+  private leak: string | null = null;
+  private begunMs: number | null = null;
+  /** Since when every device has been online. */
+  private wholeMs: number | null = null;
+  private ranMs = 0;
+  private isRelayMeantToBeAway = false;
+  private isOver = false;
+
+  constructor(scenario: Scenario, plan: Plan, folder: string, data: string, options: LiveOptions) {
+    this.scenario = scenario;
+    this.plan = plan;
+    this.folder = folder;
+    this.data = data;
+    this.options = options;
+  }
+
+  async go(): Promise<void> {
+    const { plan, options } = this;
+    const { length: count } = plan.devices;
+    const planMs = plan.endUs / 1000;
+    const setUpMs = SET_UP_LIMIT_MS.fixed + SET_UP_LIMIT_MS.each * count;
+    this.stopAfter(setUpMs, `making ${count} agents`);
+    const hardStopMs = options.hardStopMs ?? setUpMs + planMs + 2 * SETTLE_MS + DRAIN_MS;
+    this.stopAfter(hardStopMs, "the run", false);
+    const order = await this.setUp();
+    clearTimeout(this.timers.shift());
+    await this.start(order);
+    const { signal } = this.stopping;
+    await Promise.race([delay(planMs, null, { ref: false }), aborted(signal)]);
+    signal.throwIfAborted();
+    this.people?.end();
+    await this.settle();
+    await this.checkWhole();
+    signal.throwIfAborted();
+  }
+
+  /** Ends everything that was begun. */
+  async stop(): Promise<void> {
+    this.ranMs = this.elapsedMs();
+    this.isOver = true;
+    if (this.fleet !== null) {
+      this.fleetReport = await Promise.race([
+        this.fleet.report(),
+        this.fleet.ended.then(() => null),
+        delay(REPORT_LIMIT_MS, null, { ref: false }),
+      ]);
+      this.sample();
+    }
+    this.isRelayMeantToBeAway = true;
+    for (const timer of this.timers) clearTimeout(timer);
+    this.people?.stop();
+    await this.fleet?.stop();
+    if (this.options.url !== undefined) await this.removeAgents();
+    await this.relay?.stop();
+    this.leak = await findSecret(join(this.data, "relay", "store"), this.devices);
+  }
+
+  report(): Report {
+    const { scenario, plan, options, measured, fleetReport } = this;
+    const { signal } = this.stopping;
+    return liveReport({
+      scenario,
+      plan,
+      seed: options.seed,
+      startedAt: this.startedAt,
+      durationS: Number((this.ranMs / 1000).toFixed(3)),
+      stopped: signal.aborted ? String(signal.reason?.message ?? signal.reason) : null,
+      measured,
+      connected: fleetReport?.connected ?? 0,
+      missing: fleetReport?.missing ?? [],
+      rssBytesPerAgent: fleetReport?.rssBytesPerAgent ?? null,
+      violation: this.violation,
+      leak: options.url === undefined ? { found: this.leak } : null,
+    });
+  }
+
+  // ---- before the plan's time begins
+
+  private async setUp(): Promise<OrderedAgent[]> {
+    const { progress, url } = this.options;
+    const { signal } = this.stopping;
+    let restToken: string;
+    if (url === undefined) {
+      const relay = await startRelay(join(this.data, "relay"), signal);
+      this.watchRelay(relay);
+      progress.say(`relay at ${relay.url}, process ${relay.pid}`);
+      const account = await logIn(relay, signal);
+      this.accountToken = account.accountToken;
+      restToken = account.accessToken;
+    } else {
+      restToken = process.env[TOKEN_VARIABLE] ?? "";
+      this.accountToken = restToken;
+      if (restToken === "") {
+        throw new Failure(EXIT.usage, `--live needs the account token in ${TOKEN_VARIABLE}`);
+      }
+    }
+    return this.makeAgents(restToken);
+  }
+
+  private async makeAgents(restToken: string): Promise<OrderedAgent[]> {
+    const { plan, options } = this;
+    const { signal } = this.stopping;
+    // Ids of an external relay's other agents are not ours to take.
+    const prefix = options.url === undefined ? "" : `sim-${randomBytes(3).toString("hex")}-`;
+    const order: OrderedAgent[] = [];
+    const programs = this.programs();
+    options.progress.start("agents made", plan.devices.length, () => this.made.length);
+    await eachAtOnce(plan.devices.length, async (n) => {
+      const planned = plan.devices[n] as PlannedDevice;
+      const id = `${prefix}${planned.id}`;
+      const relayToken = await makeAgent(this.at(), restToken, id, planned.id, signal);
+      this.made.push(id);
+      const agentToken = makeToken("e2e", randomBytes(32));
+      const { kind, version } = planned;
+      this.devices[n] = { id, name: planned.id, kind, version, restarts: 0, agentToken };
+      const shape = this.shapeOf(n, planned);
+      order[n] = {
+        id,
+        name: planned.id,
+        relayToken,
+        agentToken,
+        program: programs.indexOf(programOf(planned)),
+        version,
+        startMs: planned.startUs / 1000,
+        restarts: this.isTarget(n, /^(device\.|operator\.)/),
+        ...(shape === null ? {} : { shape }),
+      };
+    }).catch((error) => {
+      throw this.explain(error);
+    });
+    return order;
+  }
+
+  /** What a person can do about a relay that refuses, or is not there. */
+  private explain(error: Error): Error {
+    const { url } = this.options;
+    if (url === undefined || this.stopping.signal.aborted) return error;
+    if (error instanceof RestError && [401, 403].includes(error.status)) {
+      return new Failure(EXIT.refused, `${url} refuses: ${error.message}`);
+    }
+    if (error instanceof RestError) return error;
+    return new Failure(EXIT.unreachable, `${url} cannot be reached: ${error.message}`);
+  }
+
+  private programs(): string[] {
+    return [...new Set(this.plan.devices.map(programOf))];
+  }
+
+  /** A network of its own, where the scenario gives it one or a fault needs one. */
+  private shapeOf(n: number, { group }: PlannedDevice): Shape | null {
+    const own = this.scenario.devices.find((one) => one.group === group)?.network;
+    const needed = this.isTarget(n, /^(net\.|device\.)/);
+    return shapeFor({ ...this.scenario.network, ...own }, needed);
+  }
+
+  private isTarget(n: number, kinds: RegExp): boolean {
+    return this.plan.faults.some(
+      ({ spec, devices }) => kinds.test(spec.kind) && devices.includes(n),
+    );
+  }
+
+  // ---- the plan's time
+
+  private async start(agents: OrderedAgent[]): Promise<void> {
+    const { plan, options } = this;
+    const fleet = startFleet({
+      url: relayUrl(this.at().url),
+      connectionsPerSecond: CONNECTIONS_PER_SECOND,
+      seed: options.seed,
+      programs: this.programs().map((name) =>
+        name.startsWith("kind:") ? name : resolve(this.folder, name),
+      ),
+      agents,
+    });
+    this.fleet = fleet;
+    fleet.ended.then((how) => {
+      if (!this.isOver) this.stopping.abort(new Error(`the fleet's process ended (${how})`));
+    });
+    // A process takes a moment to load; its first sign is the start of the plan's time.
+    await Promise.race([fleet.untilConnected(0), aborted(this.stopping.signal)]);
+    this.stopping.signal.throwIfAborted();
+    this.begunMs = performance.now();
+    const seconds = Math.round(plan.endUs / 1e6);
+    options.progress.start("seconds, live", seconds, () =>
+      Math.min(seconds, Math.floor(this.elapsedMs() / 1000)),
+    );
+    this.people = new People({
+      url: this.at().url,
+      accountToken: this.accountToken,
+      devices: this.devices,
+      links: (client) => this.linkOf(client),
+      asked: (_, device) => {
+        this.measured.tally.sent += 1;
+        this.measured.tally.kind(this.groupOf(device)).calls += 1;
+      },
+      ended: (outcome) => this.callEnded(outcome),
+    });
+    this.people.start(plan.loads);
+    for (const fault of plan.faults) this.schedule(fault);
+    this.timers.push(setInterval(() => this.watch(), SAMPLE_MS));
+    const lastMs = plan.devices.reduce((last, { startUs }) => Math.max(last, startUs), 0) / 1000;
+    const wholeMs = lastMs + WHOLE_LIMIT_MS.fixed + WHOLE_LIMIT_MS.each * plan.devices.length;
+    this.timers.push(setTimeout(() => this.checkWhole(), wholeMs));
+  }
+
+  private linkOf(client: number) {
+    const loads = this.plan.loads.flatMap((load) => load.clients.map(() => load));
+    const { spec } = loads[client] as (typeof loads)[0];
+    const needed = this.plan.faults.some(({ clients }) => clients.includes(client));
+    const shape = shapeFor({ ...this.scenario.network, ...spec.network }, needed);
+    const port = liveLinkPort();
+    if (shape === null) return port;
+    const draws = new Stream(`${this.options.seed}/client ${client}/net`);
+    const shaper = new Shaper(port, shape, draws);
+    this.shapers[client] = shaper;
+    return shaper;
+  }
+
+  private callEnded({ load, device, method, isFirst, fromMs, ...outcome }: CallOutcome): void {
+    const { tally } = this.measured;
+    const { id } = this.devices[device] as Called;
+    const nowMs = performance.now();
+    const { error, result } = outcome;
+    if (error !== null) {
+      const { remote, code, message } = error;
+      tally.fail(id, remote === undefined ? code : `${code} ${remote.code}`, message);
+      const isOver = this.stopping.signal.aborted || code === "ABORTED";
+      // Before the fleet is whole, a device may well be offline.
+      const isWhole = this.wholeMs !== null && fromMs >= this.wholeMs;
+      if (remote === undefined && !isOver && isWhole) {
+        const fromUs = (fromMs - (this.begunMs ?? 0)) * 1000;
+        this.liveness.callFailed(
+          fromUs,
+          `a call of ${load.name} to ${id} ended with ${code}: ${message}`,
+        );
+      }
+    } else if (outcome.isRight) {
+      tally.succeed(id, tally.kind(this.groupOf(device)), (nowMs - fromMs) * 1000, isFirst);
+    } else {
+      this.measured.wrong += 1;
+      const what = `${id} answered ${method} with ${JSON.stringify(result)?.slice(0, 200)}`;
+      tally.fail(id, "WRONG_ANSWER", what);
+      this.violate("answers", what);
+    }
+  }
+
+  private groupOf(device: number): string {
+    return (this.plan.devices[device] as PlannedDevice).group;
+  }
+
+  private watch(): void {
+    this.sample();
+    for (const { abort, afterUs, parsed, text } of watched(this.scenario)) {
+      if (!abort || this.elapsedMs() * 1000 < afterUs) continue;
+      if (!evaluate(parsed, this.measured).ok) {
+        this.stopping.abort(new Error(`the threshold ${text} was broken`));
+      }
+    }
+  }
+
+  private sample(): void {
+    const { measured, fleet } = this;
+    const connected = fleet?.connected() ?? 0;
+    measured.gaugeAt("agents.online", connected);
+    const { devices } = this.plan;
+    if ((fleet?.everConnected() ?? 0) >= devices.length) this.wholeMs ??= performance.now();
+    measured.set("agents.reconnects", Math.max(0, (fleet?.logins() ?? 0) - devices.length));
+    const { ok, failed } = measured.tally;
+    const at_s = Number((this.elapsedMs() / 1000).toFixed(3));
+    measured.series.push({ at_s, connected, ok, failed });
+    const { relay } = this;
+    if (relay === null || this.isRelayMeantToBeAway) return;
+    readUsage(relay.metricsUrl).then((usage) => {
+      if (usage !== null) measured.set("relay.forwarded", usage.forwarded);
+    });
+  }
+
+  /** A fleet that cannot be made whole ends the run: what it would measure is another fleet. */
+  private async checkWhole(): Promise<void> {
+    const { fleet } = this;
+    const { length: count } = this.plan.devices;
+    const ever = fleet?.everConnected() ?? 0;
+    if (fleet === null || ever >= count || this.stopping.signal.aborted) return;
+    const report = await Promise.race([
+      fleet.report(),
+      delay(REPORT_LIMIT_MS, null, { ref: false }),
+    ]);
+    const codes = new Map<string, number>();
+    for (const { code } of report?.missing ?? []) codes.set(code, (codes.get(code) ?? 0) + 1);
+    const why = [...codes].map(([code, n]) => `${code} (${n})`).join(", ");
+    this.stopping.abort(new Error(`only ${ever} of ${count} devices came online: ${why}`));
+  }
+
+  private async settle(): Promise<void> {
+    const endMs = performance.now() + SETTLE_MS;
+    const isBusy = (): boolean =>
+      (this.people?.underWay ?? 0) > 0 ||
+      (this.fleet?.everConnected() ?? 0) < this.plan.devices.length;
+    while (isBusy() && performance.now() < endMs) await delay(20);
+  }
+
+  // ---- faults
+
+  private schedule(fault: PlannedFault): void {
+    this.timers.push(
+      setTimeout(() => {
+        this.liveness.faultBegins(this.elapsedMs() * 1000);
+        this.play(fault, true);
+      }, fault.atUs / 1000),
+      setTimeout(() => {
+        this.play(fault, false);
+        this.liveness.faultEnds(this.elapsedMs() * 1000);
+      }, fault.endUs / 1000),
+    );
+  }
+
+  private play(fault: PlannedFault, on: boolean): void {
+    const { spec, devices: agents, clients } = fault;
+    const failed = (error: Error): void => {
+      if (!this.stopping.signal.aborted) {
+        this.stopping.abort(
+          new Error(`the fault ${spec.kind} could not be played: ${error.message}`),
+        );
+      }
+    };
+    if (spec.kind.startsWith("net.")) {
+      if (agents.length > 0) this.fleet?.take({ do: "play", agents, fault: spec, on });
+      for (const client of clients) this.shapers[client]?.play(spec, on);
+    } else if (spec.kind === "device.reboot") this.reboot(fault, on);
+    else if (spec.kind === "operator.rotate") this.rotate(fault, on).catch(failed);
+    else if (on) this.restartRelay(fault).catch(failed);
+  }
+
+  private reboot({ devices: agents, spec }: PlannedFault, on: boolean): void {
+    for (const n of agents) (this.devices[n] as Called).restarts += 1;
+    if (on) {
+      this.fleet?.take({ do: "power off", agents });
+      return;
+    }
+    if (spec.storage !== "lose") {
+      this.fleet?.take({ do: "power on", agents });
+      return;
+    }
+    // A boot count must never start over under the secret of before.
+    const agentTokens = agents.map(() => makeToken("e2e", randomBytes(32)));
+    agents.forEach((n, i) => {
+      (this.devices[n] as Called).agentToken = agentTokens[i] as string;
+    });
+    this.fleet?.take({ do: "power on", agents, agentTokens });
+  }
+
+  private readonly rotated = new Map<PlannedFault, Promise<string[]>>();
+
+  /** Its beginning revokes the tokens; its end gives the devices their new ones. */
+  private async rotate(fault: PlannedFault, on: boolean): Promise<void> {
+    const { devices: agents } = fault;
+    const { signal } = this.stopping;
+    if (on) {
+      const tokens: string[] = [];
+      const all = eachAtOnce(agents.length, async (i) => {
+        const { id } = this.devices[agents[i] as number] as Called;
+        tokens[i] = await rotateAgent(this.at(), this.accountToken, id, signal);
+      }).then(() => tokens);
+      this.rotated.set(fault, all);
+      await all;
+      return;
+    }
+    const relayTokens = await this.rotated.get(fault);
+    for (const n of agents) (this.devices[n] as Called).restarts += 1;
+    this.fleet?.take({ do: "power off", agents });
+    this.fleet?.take({ do: "power on", agents, ...(relayTokens && { relayTokens }) });
+  }
+
+  private async restartRelay({ spec, atUs, endUs }: PlannedFault): Promise<void> {
+    const { relay } = this;
+    if (relay === null) throw new Error("it is another's relay");
+    this.isRelayMeantToBeAway = true;
+    if (spec.kind === "relay.crash") relay.process.kill("SIGKILL");
+    else await stopChild(relay.process, () => relay.process.kill("SIGTERM"), DRAIN_MS);
+    await relay.ended;
+    await delay((endUs - atUs) / 1000);
+    if (this.stopping.signal.aborted) return;
+    const { password, url } = relay;
+    const known = { password, port: new URL(url).port };
+    const { signal } = this.stopping;
+    const next = await startAgain(join(this.data, "relay"), known, signal);
+    this.isRelayMeantToBeAway = false;
+    this.watchRelay(next);
+  }
+
+  private watchRelay(relay: RelayChild): void {
+    this.relay = relay;
+    relay.ended.then((how) => {
+      if (this.relay !== relay || this.isRelayMeantToBeAway) return;
+      this.stopping.abort(new Error(`the relay ended (${how})`));
+    });
+  }
+
+  // ---- all the time
+
+  private at(): { url: string } {
+    return { url: (this.options.url ?? this.relay?.url ?? "").replace(/\/$/, "") };
+  }
+
+  private elapsedMs(): number {
+    return this.begunMs === null ? 0 : performance.now() - this.begunMs;
+  }
+
+  private violate(oracle: string, detail: string): void {
+    this.violation ??= { oracle, detail };
+    this.stopping.abort(new Error(`the oracle "${oracle}": ${detail}`));
+  }
+
+  private stopAfter(ms: number, what: string, isFirst = true): void {
+    const timer = setTimeout(() => {
+      this.stopping.abort(new Error(`${what} took longer than ${Math.round(ms / 1000)} s`));
+    }, ms);
+    if (isFirst) this.timers.unshift(timer);
+    else this.timers.push(timer);
+  }
+
+  /** Of an external relay. What cannot be removed is named. */
+  private async removeAgents(): Promise<void> {
+    const { made, options } = this;
+    const signal = AbortSignal.timeout(CLEAN_UP_LIMIT_MS);
+    let left = made.length;
+    options.progress.start("agents removed", made.length, () => made.length - left);
+    await eachAtOnce(made.length, async (i) => {
+      await removeAgent(this.at(), this.accountToken, made[i] as string, signal);
+      left -= 1;
+    }).catch((error) => {
+      options.progress.say(`${left} agents are left at the relay: ${error.message}`);
+    });
+    options.progress.end();
+  }
+}
+
+const programOf = ({ kind, program }: PlannedDevice): string => program ?? `kind:${kind}`;
+
+/** Live links have the network's own latency; a scenario's comes on top where it names one. */
+function shapeFor(network: NetworkSpec, needed: boolean): Shape | null {
+  if (!needed && Object.keys(network).length === 0) return null;
+  const { latency, jitter, bandwidth } = network;
+  return {
+    ...UNSHAPED,
+    latencyMs: latency === undefined ? 0 : durationMs(latency),
+    jitterMs: jitter === undefined ? 0 : durationMs(jitter),
+    bytesPerS: bandwidth === undefined ? 0 : sizeOf(bandwidth),
+  };
+}
+
+/** The first end-to-end secret in what a relay has stored; null where there is none. */
+async function findSecret(folder: string, devices: readonly Called[]): Promise<string | null> {
+  const secrets = new Set(devices.map(({ agentToken }) => agentToken));
+  const files = await readdir(folder).catch(() => []);
+  for (const file of files) {
+    const text = await readFile(join(folder, file), "latin1").catch(() => "");
+    for (const [found] of text.matchAll(/e2e_[0-9A-Za-z]{49}/g)) {
+      if (secrets.has(found)) return file;
+    }
+  }
+  return null;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
+}
