@@ -1,7 +1,7 @@
 /** A run beside an earlier one, as a table of the page. */
 import type { Report } from "./report.ts";
 import { escapeText } from "./svg.ts";
-import { bytes, count, milliseconds } from "./words.ts";
+import { bytes, count, milliseconds, timestamp } from "./words.ts";
 
 interface Figure {
   name: string;
@@ -51,7 +51,7 @@ export function comparison(report: Report, earlier: Report): string {
     if (now === null || before === null) return [];
     return `<tr><td>${name}</td><td>${show(now)}</td><td>${show(before)}</td><td>${change(now, before, more)}</td></tr>`;
   });
-  const when = earlier.started_at.replace("T", " ").replace(/\.\d+Z$/, " UTC");
+  const when = timestamp(earlier.started_at);
   const trace =
     earlier.world === "virtual" && report.trace === earlier.trace
       ? " Both did the same: their traces are equal."

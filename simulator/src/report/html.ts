@@ -7,7 +7,7 @@ import { comparison } from "./comparison.ts";
 import type { Latency, Report } from "./report.ts";
 import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
-import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
+import { bytes, count, milliseconds, orUnknown, seconds, timestamp } from "./words.ts";
 
 /**
  * The whole page as text. `command` is what repeats the run, for the footer; `earlier` is a report
@@ -31,7 +31,7 @@ export function renderHtml(report: Report, command: string, earlier?: Report): s
 <header>
 <div>
 <h1>${headline(report)}</h1>
-<p>${escapeText(report.scenario.name)}, ${report.world} world, ${escapeText(report.started_at.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}, ${seconds(report.duration_s)} in all, seed <code>${report.seed}</code></p>
+<p>${escapeText(report.scenario.name)}, ${report.world} world, ${escapeText(timestamp(report.started_at))}, ${seconds(report.duration_s)} in all, seed <code>${report.seed}</code></p>
 </div>
 <span class="verdict ${report.ok ? "ok" : "bad"}">${report.ok ? "All right" : "Failed"}</span>
 </header>
@@ -55,7 +55,7 @@ ${timeChart(report)}
 </section>
 <section>
 <h2>Latency over time</h2>
-<p>${faultKey(report)}The darker, the more right answers.</p>
+<p>${faultKey(report)}The stronger the colour, the more right answers.</p>
 ${heatChart(report)}
 </section>
 ${earlier === undefined ? "" : comparison(report, earlier)}

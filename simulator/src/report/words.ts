@@ -28,6 +28,11 @@ export function bytes(value: number): string {
   return `${rest.toFixed(1)} TB`;
 }
 
+/** "2026-01-01 12:00:00 UTC" of an ISO 8601 text in UTC. */
+export function timestamp(iso: string): string {
+  return iso.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
+}
+
 /** A word for what could not be measured. */
 export function orUnknown(value: number | null, write: (value: number) => string): string {
   return value === null ? "unknown" : write(value);

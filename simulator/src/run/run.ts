@@ -2,9 +2,12 @@
  * A scenario in its world, from start to report; after a violation, the search for the smallest
  * scenario that shows it again.
  */
-import { resolve } from "node:path";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { extname, join, resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
-import { checkLiveProgram } from "../program-file.ts";
+import { makePlan, planHash } from "../plan.ts";
+import { checkLiveProgram, readProgramFile } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
 import { type LoadedScenario, shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
@@ -37,7 +40,11 @@ export async function runScenario(
   options: RunScenarioOptions,
 ): Promise<Report> {
   const { seed, progress, signal, hardStopMs } = options;
-  if (scenario.world === "live") return runInLive(scenario, folder, options);
+  if (scenario.world === "live") {
+    return options.sources === undefined
+      ? runInLive(scenario, folder, options)
+      : replayInLive(scenario, options);
+  }
   const programs = options.programs ?? loadPrograms(scenario, folder);
   const seconds = durationMs(scenario.duration) / 1000;
   let done = 0;
@@ -79,16 +86,42 @@ async function runInLive(
   if (live !== undefined && ofRelay !== undefined) {
     throw new Failure(EXIT.usage, `--live: ${ofRelay.kind} needs a relay of the simulator's own`);
   }
+  const programs: Record<string, string> = {};
   for (const path of programPaths(scenario)) {
     const program = resolve(folder, path);
     const warning = await checkLiveProgram(program, shown(program));
     if (warning !== null) progress.say(warning);
+    programs[path] = readProgramFile(program, shown(program));
   }
-  return runLive(scenario, folder, {
+  const report = await runLive(scenario, folder, {
     seed,
     progress,
     signal,
     ...(live === undefined ? {} : { url: live }),
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
   });
+  return { ...report, programs };
+}
+
+/** A live run from a report alone: its programs are files again, in a folder of their own. */
+async function replayInLive(scenario: Scenario, options: RunScenarioOptions): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), "blindrelay-replay-"));
+  try {
+    const names = new Map<string, string>();
+    for (const [path, source] of Object.entries(options.sources ?? {})) {
+      const name = `./${names.size + 1}${extname(path)}`;
+      names.set(path, name);
+      await writeFile(join(folder, name), source);
+    }
+    const devices = scenario.devices.map((group) =>
+      group.program === undefined
+        ? group
+        : { ...group, program: names.get(group.program) ?? group.program },
+    );
+    const report = await runInLive({ ...scenario, devices }, folder, options);
+    const trace = planHash(makePlan(scenario, options.seed));
+    return { ...report, scenario: { ...scenario, seed: options.seed }, trace };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
