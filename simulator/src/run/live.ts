@@ -64,6 +64,8 @@ const CLEAN_UP_LIMIT_MS = 60_000;
 /** Longest wait for the drain of a relay that restarts. */
 const DRAIN_MS = 20_000;
 const REASON_WAIT_MS = 500;
+const RELAY_STARTS = 10;
+const RELAY_RETRY_MS = 1_000;
 
 export async function runLive(
   scenario: Scenario,
@@ -498,9 +500,24 @@ class LiveRun {
     const { password, url } = relay;
     const known = { password, port: new URL(url).port };
     const { signal } = this.stopping;
-    const next = await startAgain(join(this.data, "relay"), known, signal);
+    const next = await this.startAgain(known, signal);
     this.isRelayMeantToBeAway = false;
     this.watchRelay(next);
+  }
+
+  /** Somebody's outgoing connection may have taken the port for a moment. */
+  private async startAgain(
+    known: { password: string; port: string },
+    signal: AbortSignal,
+  ): Promise<RelayChild> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await startAgain(join(this.data, "relay"), known, signal);
+      } catch (error) {
+        if (tries === RELAY_STARTS || signal.aborted) throw error;
+        await delay(RELAY_RETRY_MS);
+      }
+    }
   }
 
   private watchRelay(relay: RelayChild): void {
