@@ -48,7 +48,9 @@ async function start(order: FleetOrder): Promise<void> {
     shapers.set(n, shaper);
     return { ...made, link: shaper };
   });
-  fleet = new Fleet({ ...order, ports }, members);
+  // Not the order itself, which would be kept with all its agents.
+  const { url, connectionsPerSecond } = order;
+  fleet = new Fleet({ url, connectionsPerSecond, ports }, members);
   fleet.start();
   setInterval(() => tell({ type: "progress", ...progress() }), PROGRESS_MS);
 }
