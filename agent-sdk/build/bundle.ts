@@ -2,10 +2,11 @@
  * Makes one file for Espruino out of the portable modules: types are erased, modules concatenated
  * in dependency order, comments and blanks dropped. Nothing is compiled: what one reads in src is
  * what the device runs. Where variables are scarce four passes help, each in its own file:
- * constants.ts, lazy.ts, inline.ts and members.ts. A fifth, tokens.ts, makes of it what a board's
- * flash holds.
+ * constants.ts, lazy.ts, inline.ts and members.ts. arrows.ts adds braces for debug builds of
+ * Espruino, and tokens.ts makes of it what a board's flash holds.
  */
 import { transformSync } from "esbuild";
+import { braceArrows } from "./arrows.ts";
 import { inlineConstants } from "./constants.ts";
 import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
@@ -146,7 +147,7 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
     modules.map(({ source }) => source),
     keep,
   );
-  const squeezed = toExports(squeeze(code));
+  const squeezed = braceArrows(toExports(squeeze(code)));
   const whole = `${options.global ? prefixGlobals(squeezed) : squeezed}\n`;
   const stretches = whole.split(MARKS);
   const stored = stretches.map(tokenise);

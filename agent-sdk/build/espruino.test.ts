@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { espruinoFile } from "../src/testing/budgets.ts";
+import { unexecutedArrows } from "./arrows.ts";
 import { checkDialect } from "./dialect.ts";
 import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
 
@@ -15,6 +16,12 @@ const FILES = VARIANTS.flatMap((variant) => [
 
 it("is the same at every build", () => {
   expect(buildEspruino("2").stored).toBe(buildEspruino("2").stored);
+});
+
+it.each(VARIANTS)("has its limit in docs/runtimes.md: %s", (variant) => {
+  const page = readFileSync(new URL("../../docs/runtimes.md", import.meta.url), "utf8");
+  const { limit } = espruinoFile(variant, 0);
+  expect(page).toContain(`| \`…-${variant}.bin\` | ${limit.toLocaleString("en")} |`);
 });
 
 describe.each(FILES)("the file for $variant over $over", ({ variant, over, build }) => {
@@ -28,6 +35,10 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
 
   it("stays within what Espruino runs", () => {
     expect(checkDialect(code, GUARDED)).toEqual([]);
+  });
+
+  it("has no arrow with this at which a debug build of Espruino would end", () => {
+    expect(unexecutedArrows(code)).toEqual([]);
   });
 
   it("stays within its bytes", () => {
