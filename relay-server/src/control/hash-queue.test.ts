@@ -47,6 +47,19 @@ test("a full queue refuses unknown callers, and a known one displaces the last",
   expect(begun).toEqual(["a", "b", "ada", "bob"]);
 });
 
+test("a refusal takes a while, but not of more than a thousand at once", async () => {
+  const queue = new HashQueue(1, 1);
+  const told: number[] = [];
+  const refusals = Array.from({ length: 1025 }, async (_, i) => {
+    await queue.refusal();
+    told.push(i);
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual([1024]);
+  await Promise.all(refusals);
+  expect(told).toHaveLength(1025);
+});
+
 test("work that fails gives its place back", async () => {
   const queue = new HashQueue(1, 1);
   await expect(queue.run(1, () => Promise.reject(new Error("no")))).rejects.toThrow("no");

@@ -5,10 +5,18 @@
  * lately (wrong-logins.ts), so that a distributed flood of guesses delays neither.
  */
 import { availableParallelism } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** About two seconds of work on one core. */
 const MAX_WAITING = 48;
 export const RETRY_AFTER_S = 5;
+/**
+ * A refusal comes after this long: who tries again at once, on a new connection each time, would
+ * otherwise cost as much as the hashes do.
+ */
+const REFUSAL_MS = 1000;
+/** So many refusals may be due, of some 15 KB each; the next ones come at once. */
+const MAX_REFUSALS_DUE = 1024;
 
 /** The place of a known caller; strangers have a higher one. */
 export const KNOWN = 0;
@@ -29,6 +37,7 @@ export class HashQueue {
   readonly #workers: number;
   readonly #maxWaiting: number;
   #working = 0;
+  #refusalsDue = 0;
   /** In the order in which they go. */
   readonly #waiting: Waiting[] = [];
 
@@ -62,6 +71,14 @@ export class HashQueue {
       this.#waiting.splice(before + 1, 0, { rank, begin: resolve, refuse });
       if (this.waiting > this.#maxWaiting) this.#waiting.pop()?.refuse();
     });
+  }
+
+  /** Resolves when somebody who was refused may be told so. */
+  async refusal(): Promise<void> {
+    if (this.#refusalsDue >= MAX_REFUSALS_DUE) return;
+    this.#refusalsDue += 1;
+    await sleep(REFUSAL_MS);
+    this.#refusalsDue -= 1;
   }
 
   /** Hands the place on, or gives it back. */

@@ -67,7 +67,12 @@ export const authRoutes = (app: App, context: HttpContext): void => {
     },
     (request) => {
       const key = `address/${addressKey(context.addressOf(request.raw))}`;
-      return context.mutex.pass(key, () => answerLogin(context, request, request.body));
+      return context.mutex
+        .pass(key, () => answerLogin(context, request, request.body))
+        .catch(async (error: unknown) => {
+          if (error instanceof Overloaded) await context.hashing.refusal();
+          throw error;
+        });
     },
   );
 
