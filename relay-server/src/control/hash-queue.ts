@@ -7,8 +7,8 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** About two seconds of work on one core. */
-const MAX_WAITING = 48;
+/** About a second and a half of work on one core. */
+const MAX_WAITING = 32;
 export const RETRY_AFTER_S = 5;
 /**
  * A refusal comes after this long: who tries again at once, on a new connection each time, would

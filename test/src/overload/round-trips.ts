@@ -40,8 +40,10 @@ export class RoundTrips {
     trips.#agent = await RawLink.open({
       port: relay.port,
       auth: { client_type: "agent", api_token, agent_id },
-      onMessage: ({ payload, request_id }: Message, link) =>
-        link.send({ type: "relay", payload, request_id }),
+      // Only these: an answer to an error would be answered with an error, without end.
+      onMessage: ({ type, payload, request_id }: Message, link) => {
+        if (type === "relay") link.send({ type: "relay", payload, request_id });
+      },
       onClose: () => {
         trips.isOpen = false;
       },
