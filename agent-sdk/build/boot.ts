@@ -8,12 +8,17 @@
 export const LOAD =
   'exports={};eval(require("Storage").read("blindrelay"));$br=exports;Modules.addCached("blindrelay","module.exports=$br");';
 
-/** The content of `.bootcde`. `firmwareVersion`: said at every login, where there is one. */
-export const bootCode = (firmwareVersion: string | undefined): string => {
-  const more = firmwareVersion === undefined ? "" : `,${JSON.stringify(firmwareVersion)}`;
-  return `${LOAD}$br.start(require("program")${more})`;
+/**
+ * The content of `.bootcde`. `firmwareVersion`: said at every login, where there is one. `push`: of
+ * a board that takes programs over the relay, and finds out which one it is to run.
+ */
+export const bootCode = (firmwareVersion: string | undefined, push: boolean): string => {
+  const version = firmwareVersion === undefined ? "" : JSON.stringify(firmwareVersion);
+  if (push) return `${LOAD}$br.boot(${version})`;
+  return `${LOAD}$br.start(require("program")${version === "" ? "" : `,${version}`})`;
 };
 
 /** Whether `bootCode` made it, of this version of the SDK or an earlier one. */
 export const isBootCode = (content: string): boolean =>
-  /(^require\("blindrelay"\)|\$br)\.start\(require\("program"\)(,"[ -~]*")?\)$/.test(content);
+  /(^require\("blindrelay"\)|\$br)\.start\(require\("program"\)(,"[ -~]*")?\)$/.test(content) ||
+  /\$br\.boot\(("[ -~]*")?\)$/.test(content);

@@ -65,6 +65,7 @@ const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   console: ["log"],
   getTime: [],
   getSerial: [],
+  load: [],
   // By a name from the configuration, such as "Serial1".
   global: [],
 };

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { espruinoFile } from "../src/testing/budgets.ts";
+import { espruinoFile, espruinoPush } from "../src/testing/budgets.ts";
 import { unexecutedArrows } from "./arrows.ts";
 import { checkDialect } from "./dialect.ts";
 import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
@@ -23,6 +23,33 @@ it.each(VARIANTS)("has its limit in docs/runtimes.md: %s", (variant) => {
   const { limit } = espruinoFile(variant, 0);
   expect(page).toContain(`| \`…-${variant}.bin\` | ${limit.toLocaleString("en")} |`);
 });
+
+/** The lean file and the one with it. */
+const PUSHES = [
+  { variant: "2", over: "WebSockets", build: buildEspruino },
+  { variant: "any", over: "a UART", build: buildEspruinoSerial },
+] as const;
+
+describe.each(PUSHES)(
+  "taking programs over the relay, $variant over $over",
+  ({ variant, over, build }) => {
+    const lean = build(variant);
+    const whole = build(variant, true);
+
+    it("stays within what Espruino runs, and within its bytes", () => {
+      expect(checkDialect(whole.code, GUARDED)).toEqual([]);
+      expect(unexecutedArrows(whole.code)).toEqual([]);
+      const added = whole.stored.length - lean.stored.length;
+      expect(espruinoPush(variant, added, over)).toMatchObject({ verdict: "ok" });
+    });
+
+    it("is in no file that was built without it", () => {
+      expect(whole.code).toContain("system.push");
+      expect(lean.code).not.toContain("push.");
+      expect(lean.modules.filter((path) => path.endsWith("/push.ts"))).toEqual([]);
+    });
+  },
+);
 
 describe.each(FILES)("the file for $variant over $over", ({ variant, over, build }) => {
   const { code, stored, parts, modules } = build();

@@ -14,6 +14,7 @@ const LAZY = [
   "src/core/bootcount.ts",
   "src/espruino/credentials.ts",
   "src/core/failures.ts",
+  "src/core/push.ts",
   "protocol/src/link-states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
@@ -62,15 +63,17 @@ const boardOf = (variant: Variant): BundleOptions =>
     ? BOARD
     : { ...BOARD, natives: [...NATIVES, at(`../src/espruino/suite-${variant}.ts`)] };
 
-/** The file that a board keeps in Storage as "blindrelay". */
-export const buildEspruino = (variant: Variant): Bundle =>
-  bundle(at("../src/espruino/main.ts"), boardOf(variant));
+/**
+ * The file that a board keeps in Storage as "blindrelay". `push`: it takes programs over the relay.
+ */
+export const buildEspruino = (variant: Variant, push = false): Bundle =>
+  bundle(at(`../src/espruino/main${push ? "-push" : ""}.ts`), boardOf(variant));
 
 /**
  * The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets.
  */
-export const buildEspruinoSerial = (variant: Variant): Bundle =>
-  bundle(at("../src/espruino/serial.ts"), boardOf(variant));
+export const buildEspruinoSerial = (variant: Variant, push = false): Bundle =>
+  bundle(at(`../src/espruino/serial${push ? "-push" : ""}.ts`), boardOf(variant));
 
 /**
  * Another portable module, made in the same way with a board's natives: tests on the engine use it.

@@ -1,7 +1,7 @@
 /**
  * `npm run build:espruino`: makes the files of dist/espruino, one for each packet version and for
- * any, over WebSockets and over a UART, and prints what they hold. Exit code 1 where one would not
- * run on Espruino.
+ * any, over WebSockets and over a UART, with and without taking programs over the relay, and prints
+ * what they hold. Exit code 1 where one would not run on Espruino.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -14,7 +14,9 @@ mkdirSync(folder, { recursive: true });
 for (const variant of VARIANTS) {
   for (const [name, { code, stored, parts }] of [
     [`blindrelay-${variant}.bin`, buildEspruino(variant)],
+    [`blindrelay-push-${variant}.bin`, buildEspruino(variant, true)],
     [`blindrelay-serial-${variant}.bin`, buildEspruinoSerial(variant)],
+    [`blindrelay-serial-push-${variant}.bin`, buildEspruinoSerial(variant, true)],
   ] as const) {
     for (const { rule, column, text } of checkDialect(code, GUARDED)) {
       console.error(`${name}: ${rule} at ${column}: ${text}`);

@@ -5,6 +5,7 @@
 
 import {
   espruinoFile,
+  espruinoPush,
   espruinoTimes,
   espruinoVariables,
   type Figure,
@@ -42,6 +43,10 @@ export async function benchSizes(): Promise<Report> {
     ...VARIANTS.map((variant) =>
       espruinoFile(variant, buildEspruinoSerial(variant).stored.length, "a UART"),
     ),
+    ...VARIANTS.map((variant) => {
+      const whole = buildEspruino(variant, true).stored.length;
+      return espruinoPush(variant, whole - buildEspruino(variant).stored.length);
+    }),
   ];
   const skipped: Skipped[] = [];
 

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
+import type { Agent, AgentPage } from "@blindrelay/protocol/schema/rest";
 import { checkToken } from "./check-token.ts";
 import type { Key } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
@@ -15,6 +16,19 @@ export const accountRest = (settings: Settings): Rest => {
   const token = settings.accountToken();
   checkToken(token, "account", "account token");
   return new Rest(settings.httpUrl(), token);
+};
+
+/** All of them. */
+export const listAgents = async (rest: Rest): Promise<Agent[]> => {
+  const items: Agent[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+    const page: AgentPage = await rest.ask<AgentPage>("GET", `/agents${query}`);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return items;
 };
 
 export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;

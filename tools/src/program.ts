@@ -39,6 +39,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
     const { addFlash } = await import("./commands/flash.ts");
     return (program, context) => addFlash(program, context, exitCodeOf);
   },
+  push: async () => (await import("./commands/push.ts")).addPush,
   monitor: async () => (await import("./commands/monitor.ts")).addMonitor,
   devices: async () => (await import("./commands/devices.ts")).addDevices,
   release: async () => (await import("./commands/release.ts")).addRelease,

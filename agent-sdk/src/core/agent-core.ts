@@ -82,9 +82,10 @@ export class AgentCore {
   declare readonly counters: AgentCounters;
   declare readonly ports: AgentPorts;
   declare readonly link: RelayLink;
+  /** Bytes of a call or an answer. */
+  declare readonly maxPlaintext: number;
 
   declare private readonly options: AgentCoreOptions;
-  declare private readonly maxPlaintext: number;
   declare private readonly bornAt: number;
   private part: SessionPart | null = null;
 

@@ -38,7 +38,7 @@ const ROOMY_VARIABLES = 4000;
 /** Twice what a call of 256 B takes at its peak. */
 const TIGHT_VARIABLES = 800;
 
-const boardStorage = require("Storage") as EspruinoStorage;
+export const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
 /** Whether so many are free, once what nobody uses is collected; that takes a large board long. */
@@ -50,7 +50,7 @@ const makeRoom = (): void => {
   if (process.memory(false).free < TIGHT_VARIABLES) E.defrag();
 };
 
-const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
+export const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
 
 let core: AgentCore | null = null;
 
@@ -113,6 +113,9 @@ export const startOver = (
   program(core.agent);
   core.start();
 };
+
+/** The agent that runs. */
+export const boardCore = (): AgentCore | null => core;
 
 /** Ends the agent; `start` makes a new one. */
 export const stopAgent = (): void => {

@@ -7,8 +7,12 @@
 /** `require("Storage")`: a log of files in flash, outside of what `save()` keeps. */
 export interface EspruinoStorage {
   read(name: string): string | undefined;
-  /** False where it does not fit. */
-  write(name: string, text: string): boolean;
+  /** False where it does not fit. `offset`: of a part, of a file of `size` bytes. */
+  write(name: string, data: string | Uint8Array, offset?: number, size?: number): boolean;
+  erase(name: string): void;
+  getFree(): number;
+  /** Recent firmware has it. */
+  getStats?(): { readonly trashBytes: number };
 }
 
 /** What `require("crypto")` has on an Espruino build; some boards lack SHA-256, AES or both. */

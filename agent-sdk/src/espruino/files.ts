@@ -17,6 +17,8 @@ export interface BoardConfig {
   /** "2" where the board has AES. */
   readonly v: "1" | "2";
   readonly name?: string;
+  /** False: it takes no programs over the relay; `blindrelay flash` leaves that out of the file. */
+  readonly push?: boolean;
   /** The UART at whose other end a bridge runs, on a board without a network; see serial.ts. */
   readonly serial?: {
     /** Such as "Serial1". */

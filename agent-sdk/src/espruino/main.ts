@@ -5,31 +5,8 @@
  * [portable]
  */
 import type { Program } from "../core/agent.ts";
-import type { BoardLinks } from "./agent.ts";
-import { agentStatus, boardCrypto, provisionAgent, startOver, stopAgent } from "./agent.ts";
-import type { EspruinoSockets } from "./board.ts";
-import { boardRandom, boardTimer } from "./ports.ts";
-import { WebSocketLinks } from "./websocket.ts";
-
-declare const require: (name: string) => unknown;
-
-const optionalSockets = (name: string): EspruinoSockets | null => {
-  try {
-    return require(name) as EspruinoSockets;
-  } catch {
-    return null;
-  }
-};
-
-const socketLinks: BoardLinks = (_config, _bootCount, maxMessage) =>
-  new WebSocketLinks({
-    net: require("net") as EspruinoSockets,
-    tls: optionalSockets("tls"),
-    random: boardRandom,
-    crypto: boardCrypto,
-    timer: boardTimer,
-    maxMessage: maxMessage,
-  });
+import { agentStatus, provisionAgent, startOver, stopAgent } from "./agent.ts";
+import { socketLinks } from "./sockets.ts";
 
 const startAgent = (program: Program, firmwareVersion?: string): void =>
   startOver(socketLinks, program, firmwareVersion);

@@ -8,38 +8,8 @@
  * [portable]
  */
 import type { Program } from "../core/agent.ts";
-import type { EspruinoSerial } from "../serial/espruino.ts";
-import { serialLinksOf } from "../serial/espruino.ts";
-import type { BoardLinks } from "./agent.ts";
 import { agentStatus, provisionAgent, startOver, stopAgent } from "./agent.ts";
-import { crc32 } from "./natives.ts";
-import { boardTimer } from "./ports.ts";
-
-declare const E: {
-  /** "Limbo" in the first second of boards with USB. */
-  getConsole(): string | null;
-  setConsole(device: string | null, options: { force: boolean }): void;
-};
-declare const global: { readonly [name: string]: EspruinoSerial | undefined };
-
-const consoleFor = (line: string): string | null => {
-  const now = E.getConsole();
-  if (now !== line && now !== "Limbo") return now;
-  for (const name of ["USB", "Bluetooth", "Serial1"])
-    if (name !== line && global[name] !== undefined) return name;
-  return null;
-};
-
-const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
-  const serial = config.serial;
-  if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
-  const port = global[serial.port];
-  if (port === undefined) throw new Error(`this board has no ${serial.port}`);
-  // Forced: otherwise Espruino moves it to a UART when USB or Bluetooth disconnects.
-  E.setConsole(consoleFor(serial.port), { force: true });
-  port.setup(serial.baud, serial.options === undefined ? {} : serial.options);
-  return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);
-};
+import { uartLinks } from "./uart.ts";
 
 const startAgent = (program: Program, firmwareVersion?: string): void =>
   startOver(uartLinks, program, firmwareVersion);

@@ -28,8 +28,11 @@ export interface Dialect {
   toModule(code: string): string;
   /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
   exactDecimals(code: string): string;
-  /** What starts the module "program" at power-up; the relay is told `firmwareVersion`. */
-  bootCode(firmwareVersion: string | undefined): string;
+  /**
+   * What starts the program at power-up; the relay is told `firmwareVersion`. `push`: with the
+   * file of the SDK that takes programs over the relay.
+   */
+  bootCode(firmwareVersion: string | undefined, push: boolean): string;
   /** Whether a file that starts something is of `bootCode`'s making, now or earlier. */
   isBootCode(content: string): boolean;
 }

@@ -28,6 +28,7 @@ export const TIMED_BYTES = [64, CALL_BYTES, 1024];
 interface Budgets {
   readonly espruino: {
     readonly bytes: { readonly [variant in Variant]: number };
+    readonly push: number;
     readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
     readonly suite1OverSuite2: number;
     readonly msPerCall: EspruinoSizes["msPerCall"];
@@ -54,6 +55,10 @@ const time = (name: string, value: number, limit: number): Figure => ({
 /** As a board's Storage holds it. `over`: what it reaches a relay by. */
 export const espruinoFile = (variant: Variant, bytes: number, over = "WebSockets"): Figure =>
   size(`Espruino file, "${variant}" over ${over}`, "bytes", bytes, espruino.bytes[variant]);
+
+/** What taking programs over the relay adds to such a file. */
+export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets"): Figure =>
+  size(`Espruino file, "${variant}" over ${over}: push adds`, "bytes", bytes, espruino.push);
 
 /** `sizes`: of an engine with 2,630 variables. */
 export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {

@@ -5,8 +5,12 @@
  */
 import type { EspruinoStorage } from "../espruino/board.ts";
 
+const HEADER_BYTES = 32;
+
 export class EspruinoFlash implements EspruinoStorage {
   readonly files: Map<string, string>;
+  /** Of all files. */
+  bytes = 262144;
   /** Steps until the power goes; null: never. */
   private left: number | null = null;
 
@@ -19,23 +23,51 @@ export class EspruinoFlash implements EspruinoStorage {
     this.left = step;
   }
 
+  /** Whether it went: nothing is written any more. */
+  get isCut(): boolean {
+    return this.left !== null && this.left <= 0;
+  }
+
   read(name: string): string | undefined {
     return this.files.get(name);
   }
 
-  write(name: string, text: string): boolean {
-    if (this.files.get(name) === text) return true;
-    this.step();
-    this.files.delete(name);
-    this.step();
-    for (let bytes = 0; bytes < text.length; bytes++) {
-      this.files.set(name, text.slice(0, bytes) + "\xff".repeat(text.length - bytes));
+  /** As there: a part goes where nothing was written, and the first one makes the file. */
+  write(name: string, data: string | Uint8Array, offset = 0, size = 0): boolean {
+    const text = typeof data === "string" ? data : Buffer.from(data).toString("latin1");
+    const length = size === 0 ? text.length : size;
+    if (offset === 0) {
+      if (this.files.get(name) === text && length === text.length) return true;
+      this.erase(name);
+      if (length + HEADER_BYTES > this.getFree()) return false;
       this.step();
+      this.files.set(name, "\xff".repeat(length));
     }
-    this.files.set(name, text);
+    const old = this.files.get(name);
+    if (old === undefined || offset + text.length > old.length) throw new Error("no such place");
+    for (let i = offset; i < offset + text.length; i++) {
+      if (old[i] !== "\xff") throw new Error("File already written with different data");
+    }
+    for (let bytes = 0; bytes < text.length; bytes++) {
+      this.step();
+      const at = offset + bytes + 1;
+      this.files.set(name, old.slice(0, offset) + text.slice(0, bytes + 1) + old.slice(at));
+    }
     // The power may also go after the data is safe and before anybody learns of it.
     this.step();
     return true;
+  }
+
+  erase(name: string): void {
+    if (!this.files.has(name)) return;
+    this.step();
+    this.files.delete(name);
+  }
+
+  getFree(): number {
+    let used = 0;
+    for (const text of this.files.values()) used += text.length + HEADER_BYTES;
+    return this.bytes - used;
   }
 
   private step(): void {

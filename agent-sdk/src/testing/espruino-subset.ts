@@ -101,6 +101,8 @@ export class SubsetBoard {
           hwRand: () => 0x12345678,
           on: () => {},
           defrag: () => {},
+          enableWatchdog: () => {},
+          kickWatchdog: () => {},
           getConsole: () => uart?.console ?? null,
           setConsole: (device: string | null) => uart?.moveConsole(device),
         },

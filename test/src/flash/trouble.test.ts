@@ -48,7 +48,7 @@ describe("what goes wrong", () => {
       return write.call(
         double.storage,
         name,
-        spoils ? data.replace("lamp", "lump").replace("on", "no") : data,
+        spoils ? String(data).replace("lamp", "lump").replace("on", "no") : data,
         offset,
         total,
       );

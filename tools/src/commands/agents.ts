@@ -7,17 +7,15 @@ import type {
   Agent,
   AgentCreated,
   AgentExport,
-  AgentPage,
   RotateAgentAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
-import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
+import { accountRest, agentPath, keepKey, listAgents, makeKey } from "../account.ts";
 import { questions } from "../ask.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, oneLine, printResult, printStatus, table } from "../output.ts";
-import type { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 
 interface JsonFlag {
@@ -212,18 +210,6 @@ holds it, it is left out and told. One device, once: two that share an identity 
       const { relay_url: url, api_token: relayToken } = exported;
       printResult(deviceText(format, { url, agentId, relayToken, key }));
     });
-};
-
-const listAgents = async (rest: Rest): Promise<Agent[]> => {
-  const items: Agent[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-    const page: AgentPage = await rest.ask<AgentPage>("GET", `/agents${query}`);
-    items.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return items;
 };
 
 /** What the relay does not know is left out; --json has all. */

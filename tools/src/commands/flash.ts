@@ -141,7 +141,7 @@ const flashOnce = async (
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
   const options = {
-    sdk: await espruinoSdk(before.uart !== null, variantFor(before)),
+    sdk: await espruinoSdk(before.uart !== null, variantFor(before), before.push),
     program,
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
@@ -156,7 +156,7 @@ const flashOnce = async (
   const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
   let info: AgentInfo | null = null;
   if (!dryRun) {
-    await startEspruino(board, options);
+    await startEspruino(board, options, before.push);
     if (isMute)
       printStatus(
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,

@@ -25,6 +25,9 @@ const START_FILE = ".bootcde";
 /** The image that save() keeps; it would start in place of what is flashed. */
 const IMAGE_FILE = ".varimg";
 
+/** What was pushed over the relay, and the records of it: it would run instead. */
+const PUSHED_FILES = ["push.0", "push.1", "program.1"];
+
 /** From the restart to the program's first lines. */
 const RESTART_MS = 500;
 
@@ -119,7 +122,10 @@ export const flashEspruino = async (
     { name: PROGRAM_FILE, content: program.code },
   ];
   const { bootCode, isBootCode } = await loadDialect();
-  const start: BoardFile = { name: START_FILE, content: bootCode(options.firmwareVersion) };
+  const start: BoardFile = {
+    name: START_FILE,
+    content: bootCode(options.firmwareVersion, found.push),
+  };
   const missing: BoardFile[] = [];
   for (const file of wanted) if (!(await isOnBoard(board, file))) missing.push(file);
   const startIsThere = await isOnBoard(board, start);
@@ -154,8 +160,10 @@ export const flashEspruino = async (
     notice("the image that save() kept on the board is erased: it would start in place of this");
     await eraseFile(board, IMAGE_FILE);
   }
-  if (missing.length > 0 || !save || !startIsThere) {
+  const pushed = PUSHED_FILES.filter((name) => found.files.includes(name));
+  if (missing.length > 0 || pushed.length > 0 || !save || !startIsThere) {
     if (found.files.includes(START_FILE)) await eraseFile(board, START_FILE);
+    for (const name of pushed) await eraseFile(board, name);
     for (const file of missing)
       if (found.files.includes(file.name)) await eraseFile(board, file.name);
     await makeRoom(board, [...missing, start], await readBoard(board), true);
@@ -180,10 +188,11 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
 export const startEspruino = async (
   board: EspruinoConsole,
   { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,
+  push: boolean,
 ): Promise<void> => {
   await board.type("load()");
   if (save) return;
   await wait(RESTART_MS);
   await board.attach(true);
-  await board.type((await loadDialect()).bootCode(firmwareVersion));
+  await board.type((await loadDialect()).bootCode(firmwareVersion, push));
 };

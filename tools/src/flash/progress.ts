@@ -6,11 +6,11 @@ export class ProgressLine {
   private readonly on = process.stderr.isTTY === true;
   private shown = false;
 
-  readonly show = (what: string, done: number, total: number): void => {
+  readonly show = (what: string, done: number, total: number, unit = "bytes"): void => {
     if (!this.on) return;
     const full = Math.round((done / total) * WIDTH);
     const bar = "#".repeat(full) + ".".repeat(WIDTH - full);
-    process.stderr.write(`${CLEAR_LINE}${what} ${bar} ${done} of ${total} bytes`);
+    process.stderr.write(`${CLEAR_LINE}${what} ${bar} ${done} of ${total} ${unit}`);
     this.shown = true;
   };
 

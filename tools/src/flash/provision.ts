@@ -21,6 +21,8 @@ export interface BoardConfig {
   readonly agent_token: string;
   readonly v: Version;
   readonly name?: string;
+  /** False: it takes no programs over the relay. */
+  readonly push?: false;
   readonly serial?: {
     readonly port: string;
     readonly baud: number;

@@ -50,7 +50,7 @@ const keepBuilt = (built: URL, content: string): void => {
 /** One packet version, or any, on a board that lacks native SHA-256. */
 export type SdkVariant = Version | "any";
 
-type Build = (variant: SdkVariant) => { readonly stored: string };
+type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
 
 interface Builds {
   readonly buildEspruino: Build;
@@ -59,10 +59,14 @@ interface Builds {
 
 /**
  * The SDK's one file for an Espruino, a byte string; `overSerial`: for a board that hangs on a
- * bridge.
+ * bridge; `push`: one that takes programs over the relay.
  */
-export const espruinoSdk = async (overSerial: boolean, variant: SdkVariant): Promise<string> => {
-  const name = `blindrelay-${overSerial ? "serial-" : ""}${variant}.bin`;
+export const espruinoSdk = async (
+  overSerial: boolean,
+  variant: SdkVariant,
+  push: boolean,
+): Promise<string> => {
+  const name = `blindrelay-${overSerial ? "serial-" : ""}${push ? "push-" : ""}${variant}.bin`;
   const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
   if (!existsSync(source) || isFresh(built)) {
@@ -70,7 +74,10 @@ export const espruinoSdk = async (overSerial: boolean, variant: SdkVariant): Pro
     throw new Failure("fault", `the SDK's file is missing: ${fileURLToPath(built)}`);
   }
   const builds = (await import(source.href)) as Builds;
-  const { stored } = (overSerial ? builds.buildEspruinoSerial : builds.buildEspruino)(variant);
+  const { stored } = (overSerial ? builds.buildEspruinoSerial : builds.buildEspruino)(
+    variant,
+    push,
+  );
   keepBuilt(built, stored);
   return stored;
 };

@@ -136,6 +136,8 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       on: (event: string, fn: () => void) => {
         if (event === "kill") killed.push(fn);
       },
+      enableWatchdog: () => undefined,
+      kickWatchdog: () => undefined,
       getConsole: () => (options.uart ? "Serial1" : "USB"),
       setConsole: (device: string | null) => {
         if (options.uart && device !== "Serial1") wiring.leaveConsole();

@@ -23,8 +23,9 @@ export class DoubleStorage {
     return text === undefined ? undefined : new Uint8Array(Buffer.from(text, "latin1"));
   }
 
-  write(name: string, data: string, offset = 0, total = 0): boolean {
-    if (name.length > 28 || typeof data !== "string") throw new Error("bad file");
+  write(name: string, content: string | Uint8Array, offset = 0, total = 0): boolean {
+    if (name.length > 28) throw new Error("bad file");
+    const data = typeof content === "string" ? content : Buffer.from(content).toString("latin1");
     this.onWrite(name, offset);
     const size = total === 0 ? data.length : total;
     if (offset === 0) {

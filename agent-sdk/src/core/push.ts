@@ -1,0 +1,263 @@
+/**
+ * A device program pushed over the relay: in sealed calls of `system.push` (protocol/README.md)
+ * into the slot that no program runs from, checked whole, run as a trial, kept once confirmed.
+ *
+ * There are two slots for programs, and a record of which is good:
+ *
+ *   state     event      next      the device runs
+ *   steady    stored     stored    the good program, and restarts
+ *   stored    start      trying    the trial; the record says so before it is run
+ *   trying    confirm    steady    the trial, which is the good program from now on
+ *   trying    fail       steady    the good program, after a restart
+ *   trying    start      steady    the good program: what restarts unconfirmed has failed
+ *
+ * The record is written into two files in turn, with a checksum: a torn write leaves the older one,
+ * which means that the event did not happen. The good program is never written to.
+ *
+ * [portable]
+ */
+import {
+  asciiBytes,
+  crc32,
+  decodeJson,
+  encodeJson,
+  fromBase64url,
+  isObject,
+  own,
+} from "@blindrelay/protocol/crypto";
+import type { StoragePort } from "../ports.ts";
+
+export const PUSH_METHOD = "system.push";
+export const PUSH_RECORDS = ["push.0", "push.1"];
+
+/** Of a program's hash: what it goes by. */
+const ID_LENGTH = 16;
+const MAX_SECONDS = 3600;
+const MAX_VERSION = 32;
+/** So that the answer fits into the shortest plaintext. */
+const MAX_REASON = 80;
+/** A request around its data. */
+const REQUEST_BYTES = 96;
+
+export interface Trial {
+  readonly id: string;
+  readonly version: string;
+  /** From the start until it has failed unless confirmed. */
+  readonly seconds: number;
+  /** Whether it was started. */
+  readonly started: boolean;
+}
+
+export interface PushState {
+  /** Of the record; the higher one counts. */
+  readonly n: number;
+  /** 0 or 1: where the good program is. */
+  readonly slot: number;
+  /** The first 16 hexadecimal digits of its SHA-256; "" for one that was not pushed. */
+  readonly id: string;
+  readonly version: string;
+  /** In the other slot. */
+  readonly trial: Trial | null;
+  /** The last one that failed, if nothing was kept since. */
+  readonly failed: { readonly id: string; readonly reason: string } | null;
+}
+
+/** What has arrived of a program; in memory only, a restart ends it. */
+export interface Transfer {
+  sha256: string;
+  version: string;
+  seconds: number;
+  /** Bytes; 0 while nothing is pushed. */
+  size: number;
+  /** Bytes stored. */
+  stored: number;
+}
+
+/** What a device offers to be pushed to. */
+export interface PushPort {
+  readonly storage: StoragePort;
+  /** Bytes of the longest call. */
+  readonly maxPlaintext: number;
+  /** Bytes that a program in this slot may have, once what is there is erased. */
+  room(slot: number): number;
+  erase(slot: number): void;
+  /** Stores a part of a program of `size` bytes; parts come in order. Throws where it cannot. */
+  write(slot: number, at: number, size: number, part: Uint8Array): void;
+  /** In lower-case hexadecimal, of what the medium holds. */
+  sha256(slot: number): string;
+  /** Starts anew soon, after the answer. */
+  restart(): void;
+  /** The trial that runs is good. */
+  confirmed(): void;
+}
+
+const NONE: PushState = { n: 0, slot: 0, id: "", version: "", trial: null, failed: null };
+
+export const newTransfer = (): Transfer => ({
+  sha256: "",
+  version: "",
+  seconds: 0,
+  size: 0,
+  stored: 0,
+});
+
+/** Its checksum, a blank and JSON. */
+const encodeRecord = (state: PushState): string => {
+  const text = encodeJson(state) as string;
+  return `${crc32(asciiBytes(text)) >>> 0} ${text}`;
+};
+
+const readRecord = (text: string | null): PushState => {
+  if (text === null) return NONE;
+  const state = decodeJson(text.substring(text.indexOf(" ") + 1));
+  return isObject(state) && encodeRecord(state as unknown as PushState) === text
+    ? (state as unknown as PushState)
+    : NONE;
+};
+
+export const readPush = (storage: StoragePort): PushState => {
+  const a = readRecord(storage.read("push.0"));
+  const b = readRecord(storage.read("push.1"));
+  return a.n > b.n ? a : b;
+};
+
+/** Writes the record after `before`, reads it back, and returns it. Throws where it is not kept. */
+const writePush = (storage: StoragePort, before: PushState, change: object): PushState => {
+  const state = Object.assign({}, before, change, { n: before.n + 1 }) as PushState;
+  const name = `push.${state.n & 1}`;
+  const text = encodeRecord(state);
+  storage.write(name, text);
+  if (storage.read(name) !== text) throw new Error("the storage does not keep what is written");
+  return state;
+};
+
+/** The trial has failed: from the next start on the good program runs. */
+export const failTrial = (storage: StoragePort, reason: string): PushState => {
+  const state = readPush(storage);
+  if (state.trial === null) return state;
+  const failed = { id: state.trial.id, reason: reason.substring(0, MAX_REASON) };
+  try {
+    return writePush(storage, state, { trial: null, failed: failed });
+  } catch {
+    // The next start comes to the same end.
+    return Object.assign({}, state, { trial: null, failed: failed }) as PushState;
+  }
+};
+
+/** To be called once at every start, before a program runs: which one is to. */
+export const startPush = (storage: StoragePort): PushState => {
+  const state = readPush(storage);
+  const trial = state.trial;
+  if (trial === null) return state;
+  if (trial.started) return failTrial(storage, "it restarted before it was confirmed");
+  try {
+    return writePush(storage, state, { trial: Object.assign({}, trial, { started: true }) });
+  } catch {
+    return failTrial(storage, "no space for its record");
+  }
+};
+
+/** Where the program is that a start runs. */
+export const slotOf = (state: PushState): number =>
+  state.trial === null ? state.slot : 1 - state.slot;
+
+const isCountTo = (value: unknown, max: number): value is number =>
+  typeof value === "number" && value >= 1 && value <= max && value % 1 === 0;
+
+const begin = (port: PushPort, transfer: Transfer, params: object, slot: number): void => {
+  const digest = own(params, "sha256");
+  const version = own(params, "version");
+  const size = own(params, "size");
+  const seconds = own(params, "seconds");
+  if (
+    typeof digest !== "string" ||
+    digest.length !== 64 ||
+    typeof version !== "string" ||
+    version.length > MAX_VERSION ||
+    !isCountTo(seconds, MAX_SECONDS)
+  ) {
+    throw new Error("not a push");
+  }
+  transfer.size = 0;
+  if (!isCountTo(size, port.room(slot))) throw new Error("no room for it");
+  port.erase(slot);
+  transfer.sha256 = digest;
+  transfer.version = version;
+  transfer.seconds = seconds;
+  transfer.size = size;
+  transfer.stored = 0;
+};
+
+const store = (port: PushPort, transfer: Transfer, at: number, data: unknown, slot: number) => {
+  const part = typeof data === "string" ? fromBase64url(data) : null;
+  if (part === null || part.length === 0) throw new Error("not a part");
+  // What is there already was asked for twice.
+  if (at + part.length <= transfer.stored) return;
+  if (at !== transfer.stored || at + part.length > transfer.size)
+    throw new Error("not the next part");
+  try {
+    port.write(slot, at, transfer.size, part);
+  } catch (thrown) {
+    transfer.size = 0;
+    throw thrown;
+  }
+  transfer.stored = at + part.length;
+};
+
+const finish = (port: PushPort, transfer: Transfer, state: PushState, slot: number): void => {
+  if (transfer.size === 0 || transfer.stored !== transfer.size) throw new Error("it is not whole");
+  transfer.size = 0;
+  if (port.sha256(slot) !== transfer.sha256) throw new Error("it was not stored as it was sent");
+  const trial = {
+    id: transfer.sha256.substring(0, ID_LENGTH),
+    version: transfer.version,
+    seconds: transfer.seconds,
+    started: false,
+  };
+  writePush(port.storage, state, { trial: trial, failed: null });
+  port.restart();
+};
+
+const confirm = (port: PushPort, state: PushState, id: unknown): void => {
+  const trial = state.trial;
+  if (trial === null && state.id !== "" && state.id === id) return;
+  if (trial === null || !trial.started || trial.id !== id) throw new Error("it is not on trial");
+  const change = {
+    slot: 1 - state.slot,
+    id: trial.id,
+    version: trial.version,
+    trial: null,
+    failed: null,
+  };
+  writePush(port.storage, state, change);
+  port.confirmed();
+};
+
+/**
+ * Answers `system.push`. Throws an Error for what it refuses; then nothing has changed but that a
+ * transfer may have to begin anew.
+ */
+export const answerPush = (port: PushPort, transfer: Transfer, params: unknown): object => {
+  const asked = isObject(params) ? params : {};
+  const state = readPush(port.storage);
+  const slot = 1 - state.slot;
+  const at = own(asked, "at");
+  const id = own(asked, "confirm");
+  if (id !== undefined) confirm(port, state, id);
+  else if (state.trial === null) {
+    if (own(asked, "size") !== undefined) begin(port, transfer, asked, slot);
+    else if (typeof at === "number") store(port, transfer, at, own(asked, "data"), slot);
+    else if (own(asked, "start") === true) finish(port, transfer, state, slot);
+    if (Object.keys(asked).length > 0) return { stored: transfer.stored };
+  } else if (Object.keys(asked).length > 0) throw new Error("a program is on trial");
+  const now = readPush(port.storage);
+  return {
+    id: now.id,
+    version: now.version,
+    trial: now.trial !== null && now.trial.started ? now.trial.id : null,
+    failed: now.failed,
+    room: port.room(1 - now.slot),
+    // Whole words of flash, and whole letters of base64.
+    part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
+  };
+};

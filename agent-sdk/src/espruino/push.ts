@@ -1,0 +1,124 @@
+/**
+ * A board that takes programs over the relay (core/push.ts), for the files that have it. Its slots
+ * are "program", which `flash` writes too, and "program.1".
+ *
+ * A trial that hangs is ended by the watchdog. A timer feeds it, which runs out of memory when the
+ * program does.
+ *
+ * [portable]
+ */
+import { toHex } from "@blindrelay/protocol/crypto";
+import type { Agent, Program } from "../core/agent.ts";
+import type { AgentCore } from "../core/agent-core.ts";
+import { reasonOf } from "../core/dispatch.ts";
+import type { PushPort, Transfer } from "../core/push.ts";
+import {
+  answerPush,
+  failTrial,
+  newTransfer,
+  PUSH_METHOD,
+  slotOf,
+  startPush,
+} from "../core/push.ts";
+import type { BoardLinks } from "./agent.ts";
+import { boardCore, boardCrypto, boardStorage, boardSuite, startOver } from "./agent.ts";
+import { storageFiles } from "./files.ts";
+
+declare const require: (name: string) => unknown;
+declare const load: () => void;
+declare const setTimeout: (fn: () => void, ms: number) => unknown;
+declare const setInterval: (fn: () => void, ms: number) => unknown;
+declare const clearTimeout: (handle: unknown) => void;
+declare const clearInterval: (handle: unknown) => void;
+declare const E: {
+  toUint8Array(text: string): Uint8Array;
+  enableWatchdog(seconds: number, isAuto: boolean): void;
+  kickWatchdog(): void;
+};
+
+const PROGRAMS = ["program", "program.1"];
+/** Longer than any call takes; some boards have no more than 26. */
+const WATCHDOG_S = 25;
+const FEED_MS = 5000;
+/** The answer leaves before. */
+const RESTART_MS = 500;
+/** Bytes of Storage that stay free: for the records, and some starts. */
+const RESERVE = 1024;
+
+let transfer: Transfer | null = null;
+let endWatch: (() => void) | null = null;
+
+const giveUp = (reason: string): void => {
+  failTrial(storageFiles(boardStorage), reason);
+  load();
+};
+
+const watchTrial = (seconds: number): void => {
+  E.enableWatchdog(WATCHDOG_S, false);
+  const feeding = setInterval(() => E.kickWatchdog(), FEED_MS);
+  const deadline = setTimeout(() => giveUp(`it was not confirmed in ${seconds} s`), seconds * 1000);
+  endWatch = () => {
+    clearInterval(feeding);
+    clearTimeout(deadline);
+    // Many boards cannot switch it off.
+    E.enableWatchdog(WATCHDOG_S, true);
+  };
+};
+
+const pushPort = (maxPlaintext: number): PushPort => ({
+  storage: storageFiles(boardStorage),
+  maxPlaintext: maxPlaintext,
+  room: (slot) => {
+    const old = boardStorage.read(PROGRAMS[slot] as string);
+    const trash = boardStorage.getStats === undefined ? 0 : boardStorage.getStats().trashBytes;
+    const held = old === undefined ? 0 : old.length;
+    return Math.max(0, boardStorage.getFree() + trash + held - RESERVE);
+  },
+  erase: (slot) => boardStorage.erase(PROGRAMS[slot] as string),
+  write: (slot, at, size, part) => {
+    if (!boardStorage.write(PROGRAMS[slot] as string, part, at, size)) {
+      throw new Error("no space in flash");
+    }
+  },
+  sha256: (slot) => {
+    const text = boardStorage.read(PROGRAMS[slot] as string) as string;
+    // The native takes a text where it lies in flash.
+    const bytes = boardCrypto.SHA256 ? (text as unknown as Uint8Array) : E.toUint8Array(text);
+    return toHex(boardSuite.hash(bytes));
+  },
+  restart: () => setTimeout(load, RESTART_MS),
+  confirmed: () => {
+    if (endWatch !== null) endWatch();
+    endWatch = null;
+  },
+});
+
+const takePushes = (core: AgentCore): void =>
+  core.dispatcher.add(PUSH_METHOD, (params) => {
+    if (transfer === null) transfer = newTransfer();
+    return answerPush(pushPort(core.maxPlaintext), transfer, params);
+  });
+
+/**
+ * Starts the agent with the program that is to run: the last one that was pushed and kept, one on
+ * trial, or, where none was pushed, the one that was flashed, of that `firmwareVersion`.
+ */
+export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined): void => {
+  const state = startPush(storageFiles(boardStorage));
+  const trial = state.trial;
+  if (trial !== null) watchTrial(trial.seconds);
+  const kept = state.id === "" ? firmwareVersion : state.version;
+  const run = (agent: Agent): void => {
+    takePushes(boardCore() as AgentCore);
+    try {
+      (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
+    } catch (thrown) {
+      if (trial !== null) giveUp(reasonOf(thrown));
+      // The agent goes on without it, and takes another.
+      setTimeout(() => {
+        throw thrown;
+      }, 0);
+    }
+  };
+  startOver(links, run, trial === null ? kept : trial.version);
+};

@@ -1,0 +1,146 @@
+/** Programs pushed over the relay onto a real Espruino, and the power cut in between. */
+
+import { readFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
+import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/testing/espruino-engine";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { House, PASSWORD } from "../cli/processes.ts";
+import { binary, smallBinary, whySkipped } from "./engine.ts";
+
+/** More by hand: PUSH_CUTS=50 npx vitest run test/src/espruino/push.test.ts */
+const CUTS = Number(process.env.PUSH_CUTS ?? 3);
+/** Some 3 KB, so that most cuts meet the transfer. */
+const FILLER = 'agent.text = "0123456789abcdef0123456789abcdef0123456789abcdef";\n'.repeat(50);
+const GREEDY = "const all = [];\nwhile (true) all.push({ a: [1, 2, 3] });\n";
+
+const ENGINES = [
+  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
+  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
+];
+
+describe.each(ENGINES)("$name", ({ path, variable }) => {
+  describe.skipIf(path === null)(
+    `a push${whySkipped(path, variable)}`,
+    { timeout: 3_000_000 },
+    () => {
+      const house = new House();
+      let engine: Engine;
+      let life: EngineProcess | null = null;
+
+      const program = (n: number, body = ""): string =>
+        house.write(
+          `program-${n}.js`,
+          `export default (agent) => {\n${body}agent.handle("which", () => ({ n: ${n} }));\n};\n// ${n}\n`,
+        );
+      const restart = async (): Promise<void> => {
+        await life?.kill();
+        life = engine.start("load();");
+      };
+      const push = (file: string, more: string[] = []) =>
+        house.cli(["push", "board", file, "--timeout", "60", ...more]);
+      const which = async (): Promise<string> => {
+        const { stdout } = await house.cli(["call", "board", "which", "--timeout", "20"]);
+        return stdout.trim();
+      };
+      const runs = (n: number) =>
+        expect.poll(which, { timeout: 90_000, interval: 300 }).toBe(`{"n":${n}}`);
+
+      beforeAll(async () => {
+        await house.open();
+        const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+        expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
+        const out = house.path("board");
+        const made = ["provision", "--out", out, "--id", "board", "--packet-version", "2"];
+        expect((await house.cli(made)).code).toBe(0);
+        engine = new Engine(path as string);
+        for (const name of ["boot.0", "boot.1", "blindrelay.json"])
+          await engine.install(name, readFileSync(`${out}/${name}`, "latin1"));
+        await engine.install("blindrelay", buildEspruino("2", true).stored);
+        await engine.install(
+          "program",
+          'module.exports = (agent) => { agent.handle("which", () => ({ n: 0 })); };',
+        );
+        await engine.install(".bootcde", bootCode("1.0.0", true));
+        await restart();
+      });
+      afterAll(async () => {
+        await engine.close();
+        await house.close();
+      });
+
+      it("is kept, or taken back: what throws, does not return, or takes all memory", async () => {
+        await runs(0);
+        const pushed = await push(program(1), ["--firmware-version", "2.0.0"]);
+        expect([pushed.stderr, pushed.code]).toEqual(["", 0]);
+        await runs(1);
+        expect((await house.cli(["agent", "list"])).stdout).toMatch(/board .* 2\.0\.0 /);
+        await restart();
+        await runs(1);
+
+        const throws = await push(program(2, 'throw new Error("no sensor");\n'));
+        expect([throws.code, throws.stderr]).toEqual([1, expect.stringContaining("no sensor")]);
+        await runs(1);
+
+        // The other engine takes all the memory of this machine.
+        if (path === smallBinary) {
+          const full = push(program(3, GREEDY), ["--timeout", "15"]);
+          const nurse = setInterval(() => {
+            // Out of memory this engine may end; a board restarts then.
+            if (life !== null && !isAlive(life.pid)) void restart();
+          }, 200);
+          const { code, stderr } = await full;
+          clearInterval(nurse);
+          expect([code, stderr]).toEqual([1, expect.stringContaining("went back")]);
+          await runs(1);
+        }
+
+        const hangs = push(program(4, "while (true);\n"), ["--timeout", "30"]);
+        // This engine has no watchdog: what resets a board after 25 s.
+        await expect
+          .poll(async () => (await house.cli(["agent", "show", "board", "--json"])).stdout, {
+            timeout: 60_000,
+          })
+          .toContain('"online":false');
+        await wait(3000);
+        await restart();
+        const hung = await hangs;
+        expect([hung.code, hung.stderr]).toEqual([1, expect.stringContaining("it restarted")]);
+        await runs(1);
+      });
+
+      it("survives the power going at any moment of it", async () => {
+        let good = 1;
+        for (let cut = 0; cut < CUTS; cut++) {
+          const next = 100 + cut;
+          const pushing = push(program(next, FILLER), ["--timeout", "20"]);
+          await wait(700 + Math.random() * 6000);
+          await restart();
+          const { code, stderr } = await pushing;
+          const now = await (async () => {
+            let seen = "";
+            await expect.poll(async () => (seen = await which()), { timeout: 90_000 }).not.toBe("");
+            return Number(JSON.parse(seen).n);
+          })();
+          console.log(`cut ${cut}: exit ${code}, runs ${now} (before ${good}): ${stderr.trim()}`);
+          expect([good, next]).toContain(now);
+          if (code === 0) expect(now).toBe(next);
+          good = now;
+        }
+        const last = await push(program(99));
+        expect([last.stderr, last.code]).toEqual(["", 0]);
+        await runs(99);
+      });
+    },
+  );
+});
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};

@@ -1,0 +1,90 @@
+/** A program pushed over the relay onto a board's double, with the built file and the commands. */
+import { describe, expect, it } from "vitest";
+import { openWorkshop } from "./workshop.ts";
+
+const { house, plugIn, provision, flash } = openWorkshop();
+
+const program = (name: string, body: string): string =>
+  house.write(name, `export default (agent) => { ${body} };\n`);
+const SECOND = program("second.js", 'agent.handle("which", () => ({ n: 2 }));');
+const THROWS = program("throws.js", 'throw new Error("no sensor");');
+const LONG = program("long.js", `agent.handle("text", () => ["${"x".repeat(40_000)}"]);`);
+const WRONG = program("wrong.js", "const { a } = agent;");
+
+const push = (id: string, file: string, more: string[] = []) =>
+  house.cli(["push", id, file, "--timeout", "120", ...more]);
+
+describe("a program pushed over the relay", () => {
+  it("runs in place of the one that was flashed, over restarts, and the relay shows its version", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "pushed");
+    await flash(port, ["--firmware-version", "1.0.0"]);
+    const pushed = await push("pushed", SECOND, ["--firmware-version", "2.0.0", "--json"]);
+    expect([pushed.code, pushed.stderr]).toEqual([0, ""]);
+    expect(JSON.parse(pushed.stdout)).toMatchObject({ version: "2.0.0", unchanged: false });
+    expect((await house.cli(["call", "pushed", "which"])).stdout).toBe('{"n":2}\n');
+    expect((await house.cli(["agent", "list"])).stdout).toMatch(/pushed .* 2\.0\.0 /);
+    double.restart();
+    const called = () => house.cli(["call", "pushed", "which"]).then(({ stdout }) => stdout);
+    await expect.poll(called, { timeout: 180_000, interval: 500 }).toBe('{"n":2}\n');
+
+    const again = await push("pushed", SECOND, ["--json"]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ version: "2.0.0", unchanged: true });
+
+    const failed = await push("pushed", THROWS);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining("no sensor")]);
+    expect(await called()).toBe('{"n":2}\n');
+  });
+
+  it("is refused before anything is sent, each reason with its exit code", async () => {
+    const { double, port } = await plugIn({ storageBytes: 65_000 });
+    await provision(port, "full");
+    await flash(port);
+    const before = double.storage.written.length;
+    const reasons: [string[], number, string][] = [
+      [["full", WRONG], 2, "wrong.js:1:35: syntax: ObjectPattern"],
+      [["full", LONG], 7, "has no room for it: the program has 40"],
+      [["full", "no-such.js"], 2, "there is no device program"],
+      [["full", SECOND, "--timeout", "0"], 2, "10 to 3600"],
+    ];
+    for (const [args, code, text] of reasons) {
+      const ended = await house.cli(["push", ...args]);
+      expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(text)]);
+    }
+    expect(double.storage.written).toHaveLength(before);
+    double.end();
+    const offline = await push("full", SECOND);
+    expect([offline.code, offline.stderr]).toEqual([4, expect.stringContaining("no connection")]);
+  });
+
+  it("is not taken by a board that was provisioned so: 3", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "closed", ["--no-push"]);
+    await flash(port);
+    expect(double.storage.read("blindrelay")).not.toContain("system.push");
+    const { code, stderr } = await push("closed", SECOND);
+    expect([code, stderr]).toEqual([3, expect.stringContaining("takes no programs")]);
+  });
+
+  it("goes to a whole fleet in stages, until one fails", async () => {
+    for (const id of ["fleet-1", "fleet-2"]) {
+      const { port } = await plugIn();
+      await provision(port, id);
+      await flash(port);
+    }
+    const fleet = async (file: string) => {
+      const args = ["push", file, "--all", "--staged", "50%", "--timeout", "120", "--json"];
+      const { code, stdout } = await house.cli(args);
+      return { code, ...JSON.parse(stdout) };
+    };
+    const failed = await fleet(THROWS);
+    expect([failed.code, failed.failed.length, failed.untouched.length]).toEqual([1, 1, 1]);
+    expect(failed.failed[0].reason).toContain("no sensor");
+    const { code, kept } = await fleet(SECOND);
+    expect([code, kept.sort()]).toEqual([0, ["fleet-1", "fleet-2"]]);
+
+    const wrong = await house.cli(["push", SECOND, "--staged", "5"]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("more than 0%")]);
+    expect((await house.cli(["push", SECOND])).code).toBe(2);
+  });
+});

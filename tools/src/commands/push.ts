@@ -1,0 +1,169 @@
+/** `blindrelay push`: a device program over the relay, on trial until it is confirmed. */
+
+import type { Client } from "@blindrelay/client-sdk";
+import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
+import { type Command, InvalidArgumentError } from "commander";
+import { accountRest, listAgents } from "../account.ts";
+import { checkToken } from "../check-token.ts";
+import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import { connectClient } from "../connect.ts";
+import { Failure } from "../failure.ts";
+import { ProgressLine } from "../flash/progress.ts";
+import { answerJson, printResult, printStatus } from "../output.ts";
+import { groupsOf, pushFleet } from "../push/fleet.ts";
+import { type Programs, programsFor } from "../push/programs.ts";
+import { type Pushed, PushedAgent } from "../push/push-one.ts";
+import type { Context } from "./context.ts";
+
+const CONNECT_LIMIT_MS = 15_000;
+const MAX_VERSION = 32;
+
+interface PushFlags {
+  readonly all?: boolean;
+  /** Over 0 to 1. */
+  readonly staged?: number;
+  readonly firmwareVersion?: string;
+  readonly timeout: number;
+  readonly json?: boolean;
+}
+
+const seconds = (value: string): number => {
+  const number = Number(value);
+  if (Number.isInteger(number) && number >= 10 && number <= 3_600) return number;
+  throw new InvalidArgumentError("whole seconds, 10 to 3600");
+};
+
+const share = (value: string): number => {
+  const number = /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : Number.NaN;
+  if (number > 0 && number <= 1) return number;
+  throw new InvalidArgumentError("a share of the agents, more than 0% and at most 100%");
+};
+
+const version = (value: string): string => {
+  if (value.length <= Math.min(MAX_VERSION, MAX_REPORT_LENGTH) && /^[ -~]+$/.test(value))
+    return value;
+  throw new InvalidArgumentError(`1 to ${MAX_VERSION} printable ASCII characters`);
+};
+
+export const addPush = (program: Command, context: Context): void => {
+  program
+    .command("push")
+    .description("put a device program onto an agent, over the relay, which cannot read it")
+    .argument("<agent>", "the agent's id; left out with --all")
+    .argument("[file]", "export default (agent) => { agent.handle(…) }; .js or .ts")
+    .option("--all", "every agent of the account that is online and in the keyring")
+    .option(
+      "--staged <share>",
+      "with --all: so many at a time, such as 5%; 100% where absent",
+      share,
+    )
+    .option("--firmware-version <version>", "of the program; the relay shows it", version)
+    .option("--timeout <seconds>", "until the agent is back with it, or goes back", seconds, 120)
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay push pump-7 ./valve.js --firmware-version 1.5.0
+  blindrelay push ./valve.js --all --staged 5%
+
+The program is checked, sent sealed, stored beside the one that runs, compared by its SHA-256, and
+started as a trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
+out of memory or does not come back in time, the agent restarts with the program before. Only who has
+the agent's end-to-end secret can push. With --all one failure ends it: those that have begun come to
+their end, the others are left alone. Exit codes: 1 the trial failed; 2 usage, or boards do not run
+the program; 3 the agent takes no programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for it.`,
+    )
+    .action(async (first: string, second: string | undefined, flags: PushFlags) => {
+      const all = flags.all === true;
+      if (all !== (second === undefined) || (!all && flags.staged !== undefined)) {
+        const text = "name an agent and a file, or a file with --all (and --staged SHARE)";
+        throw new Failure("usage", text);
+      }
+      const file = second ?? first;
+      const programs = programsFor(file, flags.firmwareVersion ?? null);
+      const settings = context.settings();
+      if (all) await pushAll(settings, file, programs, flags);
+      else await pushToOne(settings, checkAgentId(first), file, programs, flags);
+    });
+};
+
+const pushTo = async (
+  client: Client,
+  agentId: string,
+  secret: Secret,
+  programs: Programs,
+  seconds: number,
+  progress: (done: number, total: number) => void,
+): Promise<Pushed> => {
+  checkToken(secret.agentToken, "e2e", "agent token");
+  const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
+  const agent = new PushedAgent(agentId, handle, secret.agentToken);
+  return agent.push(await programs.ofRuntime(await agent.runtime()), { seconds, progress });
+};
+
+const pushToOne = async (
+  settings: Settings,
+  agentId: string,
+  file: string,
+  programs: Programs,
+  flags: PushFlags,
+): Promise<void> => {
+  const secret = settings.secretOf(agentId);
+  const client = await connectClient(settings, CONNECT_LIMIT_MS);
+  const line = new ProgressLine();
+  const show = (done: number, total: number): void => line.show(agentId, done, total);
+  try {
+    const pushed = await pushTo(client, agentId, secret, programs, flags.timeout, show);
+    line.clear();
+    if (flags.json === true) answerJson({ agent_id: agentId, ...pushed });
+    else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
+    else printResult(`${agentId} runs ${file} now (${pushed.version})`);
+  } finally {
+    line.clear();
+    client.close();
+  }
+};
+
+/** Agents that are online, and whose secret is at hand. */
+const pushAll = async (
+  settings: Settings,
+  file: string,
+  programs: Programs,
+  flags: PushFlags,
+): Promise<void> => {
+  const agents = await listAgents(accountRest(settings));
+  const held = agents.filter(({ agent_id }) => settings.keptSecretOf(agent_id) !== null);
+  const ids = held.filter(({ online }) => online).map(({ agent_id }) => agent_id);
+  const offline = held.filter(({ online }) => !online).map(({ agent_id }) => agent_id);
+  const foreign = agents.length - held.length;
+  if (foreign > 0) printStatus(`${foreign} left out: the keyring holds no secret for them`);
+  if (offline.length > 0) printStatus(`${offline.length} left out: offline`);
+  const client = await connectClient(settings, CONNECT_LIMIT_MS);
+  const line = new ProgressLine();
+  try {
+    const report = await pushFleet(
+      groupsOf(ids, flags.staged ?? 1),
+      (agentId) => {
+        // Of the keyring: that of the environment is one agent's.
+        const secret = settings.keptSecretOf(agentId) as Secret;
+        return pushTo(client, agentId, secret, programs, flags.timeout, () => undefined);
+      },
+      ({ kept, unchanged, failed }) => {
+        const done = kept.length + unchanged.length + failed.length;
+        line.show(`${failed.length} failed,`, done, ids.length, "agents");
+      },
+    );
+    line.clear();
+    if (flags.json === true) answerJson({ ...report, offline });
+    else
+      printResult(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
+    if (report.failed.length === 0) return;
+    for (const { reason } of report.failed) printStatus(reason);
+    const text = `${report.failed.length} failed, and ${report.untouched.length} were left alone`;
+    throw new Failure("expectation", text);
+  } finally {
+    line.clear();
+    client.close();
+  }
+};

@@ -1,0 +1,55 @@
+/**
+ * One program onto many agents, in groups: the next group begins when every agent of the one before
+ * has kept it. A trial that fails, or an agent that does not come back, ends it there.
+ */
+import { Failure } from "../failure.ts";
+
+export interface FleetReport {
+  readonly kept: string[];
+  readonly unchanged: string[];
+  readonly failed: { readonly agent_id: string; readonly reason: string }[];
+  /** Not begun, because others had failed before. */
+  readonly untouched: string[];
+}
+
+/** At once, within a group: each is a session of its own on this machine and on the relay. */
+const AT_ONCE = 16;
+
+/** So many of them, at least one; `share`: of all, over 0 to 1. */
+export const groupsOf = (agentIds: readonly string[], share: number): string[][] => {
+  const size = Math.max(1, Math.ceil(agentIds.length * share - 1e-9));
+  const groups: string[][] = [];
+  for (let at = 0; at < agentIds.length; at += size) groups.push(agentIds.slice(at, at + size));
+  return groups;
+};
+
+/**
+ * `push`: whether the agent ran it already; rejects with a Failure. `told`: after each agent.
+ * Rejects with what is no Failure.
+ */
+export const pushFleet = async (
+  groups: readonly (readonly string[])[],
+  push: (agentId: string) => Promise<{ readonly unchanged: boolean }>,
+  told: (report: FleetReport) => void,
+): Promise<FleetReport> => {
+  const report: FleetReport = { kept: [], unchanged: [], failed: [], untouched: [] };
+  const one = async (agentId: string): Promise<void> => {
+    try {
+      const { unchanged } = await push(agentId);
+      (unchanged ? report.unchanged : report.kept).push(agentId);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      report.failed.push({ agent_id: agentId, reason: error.message });
+    }
+    told(report);
+  };
+  for (const group of groups) {
+    const left = [...group];
+    const worker = async (): Promise<void> => {
+      while (left.length > 0 && report.failed.length === 0) await one(left.shift() as string);
+    };
+    if (report.failed.length === 0) await Promise.all(group.slice(0, AT_ONCE).map(worker));
+    report.untouched.push(...left);
+  }
+  return report;
+};

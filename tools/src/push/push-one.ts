@@ -1,0 +1,243 @@
+/**
+ * One device program onto one agent (`system.push`, protocol/README.md): sent in parts, started as
+ * a trial, confirmed when the agent answers with it. Whatever ends it early, the agent goes back by
+ * itself to what it ran.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Agent } from "@blindrelay/client-sdk";
+import { CallError } from "@blindrelay/client-sdk";
+import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { callFailure } from "../call-failure.ts";
+import { Failure } from "../failure.ts";
+
+const METHOD = "system.push";
+/** As the agent's: what a program goes by. */
+const ID_LENGTH = 16;
+const LABEL_LENGTH = 12;
+/** Of one part; a board without AES takes seconds for it. */
+const CALL_MS = 20_000;
+/** How often a transfer is begun that a restart of the agent ended, and after what pause. */
+const BEGINNINGS = 10;
+const BEGIN_AGAIN_MS = 2_000;
+const POLL_MS = 500;
+const POLL_LIMIT_MS = 5_000;
+/** A trial must still answer after this, so that a crash at its first timers shows. */
+const SETTLE_MS = 3_000;
+/** From the order to start until the restart. */
+const RESTART_MS = 10_000;
+
+const METHOD_NOT_FOUND = -32601;
+const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
+
+/** A program as one kind of agent takes it. */
+export interface Pushable {
+  readonly bytes: Uint8Array;
+  /** What the relay is told of it at each login; null: a label that tells it nothing. */
+  readonly version: string | null;
+}
+
+export interface PushOptions {
+  /** Of the trial. */
+  readonly seconds: number;
+  readonly progress: (done: number, total: number) => void;
+}
+
+export interface Pushed {
+  readonly id: string;
+  readonly version: string;
+  /** It ran this already. */
+  readonly unchanged: boolean;
+}
+
+interface Status {
+  readonly id: string;
+  readonly version: string;
+  readonly trial: string | null;
+  readonly failed: { readonly id: string; readonly reason: string } | null;
+  readonly room: number;
+  readonly part: number;
+}
+
+/**
+ * A name for a program that only holders of the agent's secret can make: its bare hash would let
+ * the relay try out what a program may hold.
+ */
+const labelOf = (sha256: string, agentToken: string): string => {
+  const suite = nodeSuite();
+  const key = suite.hmacKey(asciiBytes(`blindrelay|program|${sha256}`));
+  return `push-${toHex(suite.hmac(key, utf8Bytes(agentToken))).slice(0, LABEL_LENGTH)}`;
+};
+
+const isPassing = (error: unknown): boolean =>
+  error instanceof CallError && PASSING.includes(error.code);
+
+const refusal = (error: unknown, agentId: string): unknown => {
+  if (!(error instanceof CallError)) return error;
+  if (error.remote?.code === METHOD_NOT_FOUND) {
+    return new Failure(
+      "agentError",
+      `${agentId} takes no programs over the relay: that was switched off when it was provisioned or started, or its SDK is older`,
+      error,
+    );
+  }
+  if (error.remote !== undefined) {
+    const text = `${agentId} does not take it: ${error.remote.message}`;
+    return new Failure("agentError", text, error);
+  }
+  return callFailure(error);
+};
+
+const isStatus = (value: unknown): value is Status => {
+  const { room, part, id } = (value ?? {}) as Partial<Status>;
+  return typeof room === "number" && typeof part === "number" && part > 0 && typeof id === "string";
+};
+
+export class PushedAgent {
+  private readonly agentId: string;
+  private readonly agent: Agent;
+  private readonly agentToken: string;
+
+  constructor(agentId: string, agent: Agent, agentToken: string) {
+    this.agentId = agentId;
+    this.agent = agent;
+    this.agentToken = agentToken;
+  }
+
+  /** Such as "espruino 2v29 PUCKJS". Rejects with a Failure. */
+  async runtime(): Promise<string> {
+    try {
+      const info = await this.agent.call("system.info", undefined, {
+        timeoutMs: CALL_MS,
+        idempotent: true,
+      });
+      return String((info as { runtime?: unknown } | null)?.runtime);
+    } catch (error) {
+      throw refusal(error, this.agentId);
+    }
+  }
+
+  /** Rejects with a Failure where the program is not kept. */
+  async push({ bytes, version }: Pushable, options: PushOptions): Promise<Pushed> {
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    const id = sha256.slice(0, ID_LENGTH);
+    const named = version ?? labelOf(sha256, this.agentToken);
+    const before = await this.status();
+    if (before.id === id && before.trial === null) {
+      return { id, version: before.version, unchanged: true };
+    }
+    if (before.trial !== null) {
+      throw this.failure("agentError", "runs another trial now: try again when it has ended");
+    }
+    if (bytes.length > before.room) {
+      throw this.failure(
+        "device",
+        `has no room for it: the program has ${bytes.length} bytes, and ${before.room} fit`,
+      );
+    }
+    const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
+    await this.transfer(bytes, head, before.part, options);
+    await this.start();
+    await this.watch(id, options.seconds);
+    return { id, version: named, unchanged: false };
+  }
+
+  private failure(kind: ConstructorParameters<typeof Failure>[0], text: string): Failure {
+    return new Failure(kind, `${this.agentId} ${text}`);
+  }
+
+  private async status(timeoutMs = CALL_MS): Promise<Status> {
+    const status = await this.ask(undefined, timeoutMs);
+    if (isStatus(status)) return status;
+    throw this.failure("agentError", `answers ${METHOD} with what is no state of it`);
+  }
+
+  private async ask(params: object | undefined, timeoutMs = CALL_MS): Promise<unknown> {
+    try {
+      return await this.agent.call(METHOD, params, { timeoutMs, idempotent: true });
+    } catch (error) {
+      throw isPassing(error) ? error : refusal(error, this.agentId);
+    }
+  }
+
+  private async transfer(
+    bytes: Uint8Array,
+    head: object,
+    part: number,
+    { progress }: PushOptions,
+  ): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.ask(head);
+        for (let at = 0; at < bytes.length; at += part) {
+          const data = Buffer.from(bytes.subarray(at, at + part)).toString("base64url");
+          await this.ask({ at, data });
+          progress(Math.min(at + part, bytes.length), bytes.length);
+        }
+        return;
+      } catch (error) {
+        if (tries === BEGINNINGS) throw refusal(error, this.agentId);
+        // It may have restarted: what it held of the program is gone.
+        if (!isPassing(error) && !(error as Error).message.includes("not the next part"))
+          throw error;
+        await wait(BEGIN_AGAIN_MS);
+      }
+    }
+  }
+
+  /** The answer may get lost in the restart: what the agent then runs tells. */
+  private async start(): Promise<void> {
+    try {
+      await this.agent.call(METHOD, { start: true }, { timeoutMs: RESTART_MS });
+    } catch (error) {
+      if (!isPassing(error)) throw refusal(error, this.agentId);
+    }
+  }
+
+  /** Until the trial is kept. */
+  private async watch(id: string, seconds: number): Promise<void> {
+    const begun = performance.now();
+    let seenAt: number | null = null;
+    for (;;) {
+      const status = await this.glance();
+      const now = performance.now();
+      if (status?.id === id && status.trial === null) return;
+      if (status?.failed?.id === id) {
+        const text = `ran it on trial and went back to the program before: ${status.failed.reason}`;
+        throw this.failure("expectation", text);
+      }
+      if (status?.trial === id) {
+        seenAt ??= now;
+        if (now - seenAt >= SETTLE_MS) await this.confirm(id);
+      } else if (status !== null && now - begun > RESTART_MS + CALL_MS) {
+        throw this.failure("timeout", "did not start it: push it again");
+      }
+      // The trial ends by itself; its result may be asked for a little later.
+      if (now - begun > seconds * 1000 + RESTART_MS + CALL_MS) {
+        const text = `has not come back in ${seconds} s: it goes back to the program before by itself`;
+        throw this.failure("timeout", text);
+      }
+      await wait(POLL_MS);
+    }
+  }
+
+  private async confirm(id: string): Promise<void> {
+    try {
+      await this.ask({ confirm: id });
+    } catch (error) {
+      // Asked again, or the trial has ended meanwhile: its status tells.
+      if (!(error instanceof Failure) && !isPassing(error)) throw error;
+    }
+  }
+
+  /** Null while it is away. */
+  private async glance(): Promise<Status | null> {
+    try {
+      return await this.status(POLL_LIMIT_MS);
+    } catch (error) {
+      if (isPassing(error)) return null;
+      throw error;
+    }
+  }
+}
