@@ -8,6 +8,8 @@ import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./scenario/s
 import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./scenario/units.ts";
 import { Stream } from "./streams.ts";
 
+/** The account that owns everything, where a scenario names no other. */
+export const DEFAULT_ACCOUNT = "sim";
 const DEFAULT_LATENCY = "20ms";
 const DEFAULT_JITTER = "5ms";
 /** From the last device's start to the first call: time to connect, on a bad network too. */
@@ -35,6 +37,8 @@ export interface PlannedDevice {
   kind: string | null;
   program: string | null;
   version: "1" | "2";
+  /** Whose it is. */
+  account: string;
 }
 
 /** The calls of one group of clients. */
@@ -118,6 +122,7 @@ const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
         kind: group.kind ?? null,
         program: group.program ?? null,
         version: group.packet_version ?? "1",
+        account: group.account ?? DEFAULT_ACCOUNT,
       });
     }
   }
@@ -212,11 +217,12 @@ const lengthOf = (spec: Fault): string => {
   if (spec.kind === "device.reboot" || spec.kind === "relay.crash") return "2s";
   if (spec.kind === "device.update") return spec.trial ?? "60s";
   if (spec.kind === "relay.restart") return "1s";
+  if (spec.kind === "relay.freeze") return "30s";
   return spec.kind === "operator.rotate" ? "5s" : "0s";
 };
 
 const aimsAtDevices = ({ kind }: Fault): boolean =>
-  !kind.startsWith("relay.") && !kind.startsWith("store.");
+  !["relay.", "store.", "bus."].some((prefix) => kind.startsWith(prefix));
 
 /** The share of `members` whose lots are lowest: at least one, where there is any. */
 const choose = (members: number[], share: number, lot: (n: number) => string): number[] => {

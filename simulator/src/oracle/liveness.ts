@@ -6,6 +6,8 @@
 
 /** Longer than any back-off after lost links. */
 export const RECOVERY_US = 100_000_000;
+/** Longer than nodes need to agree on an agent's link once they hear each other. */
+const AGREEMENT_US = 10_000_000;
 /** Connections of one peer within `WINDOW_US` of calm; a session token of 30 s takes seven. */
 const MAX_CONNECTS = 20;
 const WINDOW_US = 100_000_000;
@@ -39,6 +41,11 @@ export class LivenessOracle {
 
   isCalm(nowUs: number): boolean {
     return this.on === 0 && nowUs - this.lastUs >= RECOVERY_US;
+  }
+
+  /** No fault is on, and the last one has been over for a few seconds. */
+  isQuiet(nowUs: number): boolean {
+    return this.on === 0 && nowUs - this.lastUs >= AGREEMENT_US;
   }
 
   /** Whether it was calm all the time from `fromUs` to now. */

@@ -34,6 +34,8 @@ const AGENT = /"agent_id":"([^"]+)"/;
 
 export interface RelayView {
   isOnline(agentId: string): boolean;
+  /** One node: what it says of presence and counts is exact at any moment. */
+  readonly isAlone: boolean;
   readonly outboxBytes: number;
 }
 
@@ -89,6 +91,7 @@ export class RelayOracle {
 
   /** `agent_status` is true when it is sent: a takeover is no change of it. */
   private told(wire: Wire, text: string): void {
+    if (!this.view.isAlone) return;
     const agentId = AGENT.exec(text)?.[1] ?? "";
     const online = text.includes('"online":true') || text.includes('"status":"online"');
     if (online !== this.view.isOnline(agentId)) {

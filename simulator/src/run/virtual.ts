@@ -116,7 +116,7 @@ function virtualReport(world: World, facts: Facts): Report {
   }));
   const planned = plan.loads.reduce((sum, load) => sum + plannedCalls(load), 0);
   const ok = stopped === null && judged.every((threshold) => threshold.ok);
-  const counters = world.relay.hub?.counters;
+  const counters = world.relay.stats()?.counters;
   return {
     ok,
     stopped,

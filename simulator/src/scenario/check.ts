@@ -231,6 +231,13 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
     if (fault.devices !== undefined && fault.clients !== undefined) {
       report([...at, "clients"], "give either devices or clients");
     }
+    const nodes = scenario.relay?.nodes ?? 1;
+    if (fault.node !== undefined && fault.node > nodes) {
+      report([...at, "node"], `there are ${nodes} nodes (relay: { nodes: … })`);
+    }
+    if (nodes === 1 && (fault.kind.startsWith("bus.") || fault.kind === "relay.freeze")) {
+      report([...at, "kind"], `${fault.kind} needs several nodes (relay: { nodes: 2 })`);
+    }
     if (fault.program !== undefined && !existsSync(resolve(folder, fault.program))) {
       report([...at, "program"], `there is no file ${fault.program}`);
     }

@@ -15,6 +15,9 @@ const size = (description: string) => text(BYTES, description, "1MB");
 const name = (description: string) =>
   Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$", description });
 
+const account = name("Whose they are. Calls to another account's devices fail. Default: sim.");
+
+export const MAX_NODES = 9;
 export const MAX_DEVICES = 100_000;
 export const MAX_SEED = 2 ** 32 - 1;
 export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
@@ -79,6 +82,7 @@ export const DeviceGroup = Type.Object(
       ),
     ),
     packet_version: Type.Optional(Type.Enum(["1", "2"])),
+    account: Type.Optional(account),
   },
   strict,
 );
@@ -120,6 +124,7 @@ export const ClientGroup = Type.Object(
     idempotent: Type.Optional(Type.Boolean({ description: "A call may be executed twice." })),
     presence: Type.Optional(Type.Boolean({ description: "Follow who is online." })),
     network: Type.Optional(Network),
+    account: Type.Optional(account),
   },
   strict,
 );
@@ -131,6 +136,9 @@ const targets = {
   clients: Type.Optional(name("A group of clients, in place of devices.")),
   share: Type.Optional(share("Of them, drawn by chance; at least one. Default: 100%.")),
 };
+const node = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: MAX_NODES, description: "Which node. Default: 1." }),
+);
 const deviceTargets = { devices: targets.devices, share: targets.share };
 const fault = (kind: string, description: string, fields: TProperties) =>
   Type.Object({ at, kind: Type.Literal(kind), ...fields }, { ...strict, description });
@@ -234,6 +242,7 @@ export const FAULTS = {
       "The relay drains, ends, and starts again (rolling deployment).",
       {
         for: Type.Optional(duration("How long the relay is down after the drain. Default: 1s.")),
+        node,
       },
     ),
   },
@@ -244,8 +253,44 @@ export const FAULTS = {
       "The relay crashes; writes that its store had not flushed are lost.",
       {
         for: Type.Optional(duration("How long the relay is down. Default: 2s.")),
+        node,
       },
     ),
+  },
+  "relay.freeze": {
+    live: false,
+    schema: fault("relay.freeze", "A node's process stands still, and nobody notices at first.", {
+      for: Type.Optional(duration("Default: 30s.")),
+      node,
+    }),
+  },
+  "bus.away": {
+    live: false,
+    schema: fault("bus.away", "The bus between the nodes is gone, and they notice.", {
+      for: during,
+    }),
+  },
+  "bus.partition": {
+    live: false,
+    schema: fault("bus.partition", "Nothing gets through between a node and the bus.", {
+      for: during,
+      node,
+    }),
+  },
+  "bus.delay": {
+    live: false,
+    schema: fault("bus.delay", "Another latency and jitter of the bus for a while.", {
+      for: during,
+      latency: duration("One way, between a node and the bus."),
+      jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+    }),
+  },
+  "bus.loss": {
+    live: false,
+    schema: fault("bus.loss", "The bus loses messages.", {
+      for: during,
+      messages: share("Of the messages."),
+    }),
   },
   "relay.hostile": {
     live: false,
@@ -298,6 +343,8 @@ export interface Fault {
   trial?: string;
   by?: string;
   back?: boolean;
+  /** From 1. */
+  node?: number;
   attack?: "drop" | "duplicate" | "reorder" | "replay" | "forge";
 }
 
@@ -320,6 +367,13 @@ export const ScenarioSchema = Type.Object(
     relay: Type.Optional(
       Type.Object(
         {
+          nodes: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: MAX_NODES,
+              description: "Behind one load balancer, with a bus between them. Default: 1.",
+            }),
+          ),
           session_ttl: Type.Optional(duration("Life of a session token. Default: 24h.")),
           outbox: Type.Optional(size("Queue for one connection. Default: 1MB.")),
           store_latency: Type.Optional(duration("Of one look-up. Default: 1ms.")),
@@ -373,7 +427,7 @@ export interface Scenario {
   duration: string;
   world?: "virtual" | "live";
   network?: NetworkSpec;
-  relay?: { session_ttl?: string; outbox?: string; store_latency?: string };
+  relay?: { nodes?: number; session_ttl?: string; outbox?: string; store_latency?: string };
   devices: DeviceGroupSpec[];
   clients?: ClientGroupSpec[];
   phases?: { name: string; until: string }[];

@@ -192,7 +192,7 @@ export class VirtualFleet {
         return relay.isUp;
       },
       get connections() {
-        const { client = 0, agent = 0 } = relay.hub?.stats().connections ?? {};
+        const { client = 0, agent = 0 } = relay.stats()?.connections ?? {};
         return { client, agent };
       },
     };

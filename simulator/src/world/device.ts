@@ -86,6 +86,11 @@ export class Device implements Peer, Running {
     return this.plan.id;
   }
 
+  /** Whose it is. */
+  get userId(): string {
+    return this.plan.account;
+  }
+
   get address(): string {
     return this.plan.address;
   }

@@ -8,12 +8,13 @@ import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import { Stream } from "../streams.ts";
+import type { VirtualBus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";
 import type { Conditions, Peer, Wire } from "./net.ts";
+import type { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
-import type { VirtualRelay } from "./relay.ts";
 import type { ModelStore } from "./store.ts";
 
 /** What faults reach of a world. */
@@ -22,7 +23,7 @@ export interface Faulty {
   readonly clock: Clock;
   readonly devices: readonly Device[];
   readonly people: readonly Peer[];
-  readonly relay: VirtualRelay;
+  readonly relay: VirtualNodes;
   readonly store: ModelStore;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
@@ -126,12 +127,32 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return nothing;
     }
     case "relay.restart":
-      world.relay.restart(durationMs(spec.for ?? "1s"));
+      world.relay.node(spec.node ?? 1).restart(durationMs(spec.for ?? "1s"));
       return nothing;
     case "relay.crash":
-      world.relay.crash(durationMs(spec.for ?? "2s"));
+      world.relay.node(spec.node ?? 1).crash(durationMs(spec.for ?? "2s"));
       world.relayOracle.crashed();
       return nothing;
+    case "relay.freeze": {
+      const node = world.relay.node(spec.node ?? 1);
+      node.freeze();
+      return () => node.thaw();
+    }
+    case "bus.away":
+      world.relay.bus?.goAway();
+      return () => world.relay.bus?.comeBack();
+    case "bus.partition": {
+      const link = world.relay.node(spec.node ?? 1).busLink;
+      link?.partition();
+      return () => link?.heal();
+    }
+    case "bus.delay":
+      return changeBus(world.relay.bus, {
+        latencyUs: Math.round(durationMs(spec.latency as string) * 1000),
+        jitterUs: Math.round(durationMs(spec.jitter ?? "0s") * 1000),
+      });
+    case "bus.loss":
+      return changeBus(world.relay.bus, { loss: part(spec.messages as string) });
     case "relay.hostile": {
       const drawsOf = (peerId: string): Stream =>
         new Stream(`${world.seed}/${peerId}/hostile/${fault.atUs}`);
@@ -158,6 +179,16 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
 };
 
 const part = (share: string): number => shareOf(share) * 2 ** 32;
+
+const changeBus = (
+  bus: VirtualBus | null,
+  to: Partial<Pick<VirtualBus, "latencyUs" | "jitterUs" | "loss">>,
+): (() => void) => {
+  if (bus === null) return nothing;
+  const { latencyUs, jitterUs, loss } = bus;
+  Object.assign(bus, to);
+  return () => Object.assign(bus, { latencyUs, jitterUs, loss });
+};
 
 /** Sets conditions; the result puts back what was there. */
 const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) => {
@@ -203,8 +234,9 @@ const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
   const tokens = devices.map((device) => {
     const old = device.relayToken;
     const token = world.store.issueAgent(device.id);
-    world.relay.hub?.endAgent(device.id, "REVOKED", world.relay.nowMs());
-    world.relayOracle.revokedNow(old, device.conditions.wires);
+    world.relay.revokeAgent(device.id);
+    if (world.relay.bus === null) world.relayOracle.revokedNow(old, device.conditions.wires);
+    else revokedSoon(world, old, [...device.conditions.wires]);
     return token;
   });
   return () => {
@@ -214,4 +246,18 @@ const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
       device.boot();
     }
   };
+};
+
+/** On the other nodes links end within this time, and where the store is slow, as much later. */
+const REVOKED_MS = 1500;
+
+const revokedSoon = (world: Faulty, token: string, wires: readonly Wire[]): void => {
+  const { clock, relay, store } = world;
+  const judge = (): void => {
+    // A process that stands still can end nothing; it has the same time afterwards.
+    if (relay.nodes.some(({ isFrozen }) => isFrozen) || store.away > 0)
+      clock.after(REVOKED_MS, judge);
+    else world.relayOracle.revokedNow(token, wires);
+  };
+  clock.after(REVOKED_MS + store.latencyMs, judge);
 };

@@ -17,7 +17,7 @@ export interface PersonWorld {
   readonly clock: Clock;
   readonly net: Net;
   readonly suite: Suite;
-  accountToken(): string;
+  accountToken(account: string): string;
   stir(): void;
   /** A client was made; nothing of it has run. */
   met(person: Person, client: Client): void;
@@ -30,6 +30,8 @@ export interface PersonOptions {
   address: string;
   network: PlannedNetwork;
   presence: boolean;
+  /** Whose it is. */
+  account: string;
 }
 
 export class Person implements Peer {
@@ -42,6 +44,7 @@ export class Person implements Peer {
   links = 0;
   private readonly world: PersonWorld;
   private readonly presence: boolean;
+  readonly userId: string;
   private readonly draws: Stream;
 
   constructor(world: PersonWorld, options: PersonOptions) {
@@ -49,6 +52,7 @@ export class Person implements Peer {
     this.id = options.id;
     this.address = options.address;
     this.presence = options.presence;
+    this.userId = options.account;
     this.conditions = new Conditions(options.network);
     this.netDraws = new Stream(`${world.seed}/${options.id}/net`);
     this.draws = new Stream(`${world.seed}/${options.id}/random`);
@@ -60,7 +64,7 @@ export class Person implements Peer {
     const client = new Client(
       {
         url: "ws://relay.invalid/wss",
-        accountToken: world.accountToken(),
+        accountToken: world.accountToken(this.userId),
         presence: this.presence,
       },
       {

@@ -1,21 +1,32 @@
 /**
- * The relay of the virtual world: the real hub with its driver, over virtual time and a model of
- * its store.
+ * A relay of the virtual world: the real hub with its driver, over virtual time and a model of its
+ * store. One of several nodes also has the real cluster logic, over a virtual bus.
  */
 import {
+  Cluster,
   type Connection,
   type HubLimits,
+  type HubParts,
   Lockout,
+  type Notice,
   type RunningHub,
   runHub,
+  UsernameLockout,
 } from "@blindrelay/relay-server/core";
+import type { BusLink, VirtualBus } from "./bus.ts";
 import type { Clock, Happening } from "./clock.ts";
 import { RelayEnd, type Station, type Wire } from "./net.ts";
+import { NodeStore } from "./node-store.ts";
 import type { ModelStore } from "./store.ts";
 
 /** Unix time at the start of every world: 2026-01-01T00:00:00Z. */
 export const EPOCH_MS = 1_767_225_600_000;
 const DRAIN_TIMEOUT_MS = 15_000;
+/** The same for a node of several (relay-server/src/server.ts), and its `--drain-delay`. */
+const MOVE_TIMEOUT_MS = 27_000;
+const DRAIN_DELAY_MS = 2000;
+/** How often a node says hello and looks for notices. */
+const TICK_MS = 1000;
 
 export interface RelayWatcher {
   logged(message: string, error: unknown): void;
@@ -28,10 +39,28 @@ export interface RelayWatcher {
 /** What a hostile relay does with a text on its way to a peer. */
 export type Meddler = (wire: Wire, text: string) => readonly string[];
 
+/** What makes a relay one of several. */
+export interface Membership {
+  /** From 1. */
+  readonly number: number;
+  readonly bus: VirtualBus;
+}
+
+/** What one life of a node has. */
+interface Seat {
+  readonly cluster: Cluster;
+  readonly link: BusLink;
+  readonly store: NodeStore;
+  take(notice: Notice): void;
+}
+
 export class VirtualRelay implements Station {
   readonly store: ModelStore;
+  readonly name: string;
   /** Between an end and the next start, false. */
   isUp = false;
+  /** What a load balancer sees of it. */
+  isReady = false;
   meddler: Meddler | null = null;
   /** Connections by their wire, of the running hub. */
   private running: RunningHub | null = null;
@@ -41,12 +70,24 @@ export class VirtualRelay implements Station {
   private readonly wires = new Set<Wire>();
   /** Timers of a hub that is gone must not fire. */
   private life = 0;
+  private readonly membership: Membership | null;
+  private seat: Seat | null = null;
+  /** What happens to a process that stands still waits here; null: it runs. */
+  private frozen: (() => void)[] | null = null;
 
-  constructor(clock: Clock, store: ModelStore, watcher: RelayWatcher, limits: Partial<HubLimits>) {
+  constructor(
+    clock: Clock,
+    store: ModelStore,
+    watcher: RelayWatcher,
+    limits: Partial<HubLimits>,
+    membership: Membership | null = null,
+  ) {
     this.clock = clock;
     this.store = store;
     this.watcher = watcher;
     this.limits = limits;
+    this.membership = membership;
+    this.name = membership === null ? "relay" : `relay-${membership.number}`;
   }
 
   nowMs(): number {
@@ -55,49 +96,163 @@ export class VirtualRelay implements Station {
 
   start(): void {
     this.life += 1;
-    const { clock, life } = this;
-    const alive = (): boolean => this.life === life;
+    this.seat = this.membership === null ? null : this.join(this.membership);
+    const { store, seat } = this;
     this.running = runHub({
-      lookups: this.store,
-      writeBehind: this.store,
-      lockout: new Lockout(),
+      lookups: seat?.store ?? store,
+      writeBehind: seat?.store ?? store,
+      lockout: this.lockout,
       limits: this.limits,
       clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() },
-      log: {
-        error: (fields: { err?: unknown }, message: string) =>
-          this.watcher.logged(message, fields.err),
-      } as never,
-      timer: {
-        now: () => clock.nowMs(),
-        every: (ms, fn) => {
-          let next: Happening;
-          const fire = (): void => {
-            if (!alive()) return;
+      log: this.log as never,
+      timer: this.timer(),
+      ...(seat === null
+        ? {}
+        : { bus: seat.cluster, reserve: (hash: string) => seat.store.reserve(hash) }),
+    });
+    if (seat !== null) this.runSeat(seat, this.running);
+    this.isUp = true;
+    this.isReady = true;
+    this.watcher.trace("relay", this.name, "starts");
+  }
+
+  private lockout = new Lockout();
+  private readonly log = {
+    error: (fields: { err?: unknown }, message: string) => this.watcher.logged(message, fields.err),
+  };
+
+  /** Timers of this life. */
+  private timer(): NonNullable<HubParts["timer"]> {
+    const { clock, life } = this;
+    const act = (fn: () => void): void => {
+      if (this.life !== life) return;
+      this.run(() => {
+        if (this.life === life) fn();
+      });
+    };
+    return {
+      now: () => clock.nowMs(),
+      every: (ms, fn) => {
+        let next: Happening;
+        const fire = (): void =>
+          act(() => {
             next = clock.after(ms, fire);
             fn();
-          };
-          next = clock.after(ms, fire);
-          return () => clock.cancel(next);
-        },
-        after: (ms, fn) => {
-          const once = clock.after(ms, () => {
-            if (!alive()) return;
-            fn();
-            this.watcher.stir();
           });
-          return () => clock.cancel(once);
-        },
-        soon: (fn) => {
-          clock.after(0, () => {
-            if (!alive()) return;
-            fn();
-            this.watcher.stir();
-          });
-        },
+        next = clock.after(ms, fire);
+        return () => clock.cancel(next);
       },
+      after: (ms, fn) => {
+        const once = clock.after(ms, () =>
+          act(() => {
+            fn();
+            this.watcher.stir();
+          }),
+        );
+        return () => clock.cancel(once);
+      },
+      soon: (fn) => {
+        clock.after(0, () =>
+          act(() => {
+            fn();
+            this.watcher.stir();
+          }),
+        );
+      },
+    };
+  }
+
+  // ---- one of several
+
+  private join({ number, bus }: Membership): Seat {
+    const run = (fn: () => void): void => this.run(fn);
+    const node = `node${number}-${this.life}`;
+    const link = bus.open(node, run);
+    const { after } = this.timer();
+    const cluster = new Cluster({
+      transport: link,
+      node,
+      prefix: "sim",
+      nowMs: () => this.nowMs(),
+      log: this.log,
+      after,
     });
-    this.isUp = true;
-    this.watcher.trace("relay", "relay", "starts");
+    const known = new Set<number>();
+    let last = this.store.lastNotice;
+    const take = (notice: Notice): void => {
+      if (notice.seq <= last || known.has(notice.seq)) return;
+      known.add(notice.seq);
+      while (known.delete(last + 1)) last += 1;
+      if (notice.kind !== "end_agent") throw new Error(`no node acts on ${notice.kind}`);
+      this.running?.hub.endAgent(notice.subject, "REVOKED", this.nowMs());
+    };
+    return { cluster, link, store: new NodeStore(this.store, run), take };
+  }
+
+  private runSeat({ cluster, store, take }: Seat, { hub }: RunningHub): void {
+    const { every } = this.timer();
+    const { life } = this;
+    const shared = { board: { take }, lockout: this.lockout, names: new UsernameLockout() };
+    cluster.attach(hub, shared);
+    let next = this.store.lastNotice;
+    every(TICK_MS, () => {
+      cluster.tick();
+      void store.flush();
+      store.noticesAfter(next).then(
+        (notices) => {
+          if (this.life !== life) return;
+          for (const notice of notices) take(notice);
+          next = Math.max(next, notices.at(-1)?.seq ?? 0);
+        },
+        () => undefined,
+      );
+      this.watcher.stir();
+    });
+  }
+
+  /** Plays it now, or once the process runs again. */
+  private run(fn: () => void): void {
+    if (this.frozen === null) fn();
+    else this.frozen.push(fn);
+  }
+
+  get isFrozen(): boolean {
+    return this.frozen !== null;
+  }
+
+  /** The process stands still: nothing of it runs, and its links and its bus do not notice. */
+  freeze(): void {
+    if (!this.isUp || this.frozen !== null) return;
+    this.watcher.trace("relay", this.name, "freezes");
+    this.frozen = [];
+    this.isReady = false;
+  }
+
+  thaw(): void {
+    const { frozen } = this;
+    if (frozen === null) return;
+    this.watcher.trace("relay", this.name, "thaws");
+    this.frozen = null;
+    this.isReady = true;
+    for (const fn of frozen) fn();
+    this.watcher.stir();
+  }
+
+  /** Its connection to the bus, while it runs. */
+  get busLink(): BusLink | null {
+    return this.seat?.link ?? null;
+  }
+
+  /** A request that this node answers revokes an agent's token. */
+  revokeAgent(agentId: string): void {
+    const { seat } = this;
+    if (seat === null) {
+      this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
+      return;
+    }
+    const notice = this.store.post("end_agent", agentId);
+    seat.take(notice);
+    seat.cluster.post([notice]);
   }
 
   get hub() {
@@ -106,24 +261,36 @@ export class VirtualRelay implements Station {
 
   /** Drains, stays down for `awayMs`, then starts again. */
   restart(awayMs: number): void {
-    const { running, life } = this;
-    if (running === null) return;
-    this.watcher.trace("relay", "relay", "drains");
-    running.drain(DRAIN_TIMEOUT_MS).then(() => {
-      if (this.life !== life) return;
-      this.watcher.drained();
-      this.end();
-      this.clock.after(awayMs, () => this.start());
-    });
-    this.watcher.stir();
+    const { running, life, seat } = this;
+    if (running === null || !this.isReady) return;
+    this.watcher.trace("relay", this.name, "drains");
+    const drain = (timeoutMs: number): void => {
+      running.drain(timeoutMs).then(() => {
+        if (this.life !== life) return;
+        this.watcher.drained();
+        seat?.cluster.leaveAll();
+        void seat?.store.flush();
+        void seat?.link.close();
+        this.end();
+        this.clock.after(awayMs, () => this.start());
+      });
+      this.watcher.stir();
+    };
+    if (seat === null) {
+      drain(DRAIN_TIMEOUT_MS);
+      return;
+    }
+    this.isReady = false;
+    this.timer().after(DRAIN_DELAY_MS, () => drain(MOVE_TIMEOUT_MS));
   }
 
-  /** Crashes, and loses what its store had not flushed. */
+  /** Crashes, and loses what was not flushed. */
   crash(awayMs: number): void {
     if (this.running === null) return;
-    this.watcher.trace("relay", "relay", "crashes");
+    this.watcher.trace("relay", this.name, "crashes");
+    this.seat?.link.die();
     this.end();
-    this.store.crash();
+    if (this.membership === null) this.store.crash();
     this.clock.after(awayMs, () => this.start());
   }
 
@@ -131,7 +298,11 @@ export class VirtualRelay implements Station {
     this.life += 1;
     this.running?.stop();
     this.running = null;
+    this.seat = null;
+    this.frozen = null;
+    this.lockout = new Lockout();
     this.isUp = false;
+    this.isReady = false;
     for (const wire of this.wires) wire.relayDied();
     this.wires.clear();
   }
@@ -151,18 +322,20 @@ export class VirtualRelay implements Station {
   }
 
   receive(connection: Connection, text: string, frame: Uint8Array): void {
-    try {
-      this.running?.hub.receive(connection, text, frame, this.nowMs());
-    } catch (error) {
-      this.watcher.logged("the hub failed on a message", error);
-      connection.link.close(1011, "INTERNAL");
-    }
+    this.run(() => {
+      try {
+        this.running?.hub.receive(connection, text, frame, this.nowMs());
+      } catch (error) {
+        this.watcher.logged("the hub failed on a message", error);
+        connection.link.close(1011, "INTERNAL");
+      }
+    });
   }
 
   closed(connection: Connection): void {
     const wire = wires.get(connection);
     if (wire !== undefined) this.wires.delete(wire);
-    this.running?.hub.closed(connection, this.nowMs());
+    this.run(() => this.running?.hub.closed(connection, this.nowMs()));
   }
 
   /** Bytes that wait for their peers. */

@@ -4,14 +4,22 @@
  * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
  */
 import { createHash } from "node:crypto";
-import { makeToken, SESSION_TTL_S, TOKEN_NAMES, tokenKind } from "@blindrelay/protocol";
+import {
+  makeToken,
+  SESSION_MAX_REQUESTS,
+  SESSION_TTL_S,
+  TOKEN_NAMES,
+  tokenKind,
+} from "@blindrelay/protocol";
 import type {
   AgentReport,
   AuthRequest,
   AuthResult,
   HubLookups,
+  Notice,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
+import { DEFAULT_ACCOUNT } from "../plan.ts";
 import type { Stream } from "../streams.ts";
 import type { Clock } from "./clock.ts";
 
@@ -21,11 +29,12 @@ const FLUSH_MS = 1000;
 /** An expired session is still known as such for a while. */
 const KEPT_MS = 3_600_000;
 
-/** The account that owns everything in the world. */
-export const USER = "sim";
+/** What one of several nodes reserves at a time, as with the real store. */
+const MAX_BLOCK = 64;
 
 interface Session {
   readonly side: "client" | "agent";
+  readonly userId: string;
   readonly agentId: string;
   readonly expiresAtMs: number;
   used: number;
@@ -51,7 +60,13 @@ const INVALID = (counted: boolean): AuthResult => ({
 export class ModelStore implements HubLookups, WriteBehind {
   latencyMs: number;
   away = 0;
-  accountToken: string;
+  private readonly accountTokens = new Map<string, string>();
+  private readonly userByToken = new Map<string, string>();
+  private readonly owners = new Map<string, string>();
+  private readonly notices: Notice[] = [];
+  /** Where several nodes share it. */
+  numbersLogins = false;
+  private loginNumber = 0;
   private readonly clock: Clock;
   private readonly draws: Stream;
   private readonly watcher: StoreWatcher;
@@ -75,12 +90,24 @@ export class ModelStore implements HubLookups, WriteBehind {
     this.watcher = watcher;
     this.latencyMs = options.latencyMs;
     this.ttlMs = options.ttlMs ?? SESSION_TTL_S * 1000;
-    this.accountToken = makeToken("account", draws.bytes(32));
+    this.accountToken(DEFAULT_ACCOUNT);
+  }
+
+  /** A user is made when first asked for. */
+  accountToken(userId: string): string {
+    let token = this.accountTokens.get(userId);
+    if (token === undefined) {
+      token = makeToken("account", this.draws.bytes(32));
+      this.accountTokens.set(userId, token);
+      this.userByToken.set(token, userId);
+    }
+    return token;
   }
 
   /** A new agent, or a new relay token for one; the old one is refused from now on. */
-  issueAgent(agentId: string): string {
+  issueAgent(agentId: string, userId = this.owners.get(agentId) ?? DEFAULT_ACCOUNT): string {
     const token = makeToken("agent", this.draws.bytes(32));
+    this.owners.set(agentId, userId);
     this.agents.set(agentId, hash(token));
     this.agentByToken.set(hash(token), agentId);
     for (const [key, session] of this.sessions) {
@@ -103,7 +130,7 @@ export class ModelStore implements HubLookups, WriteBehind {
   }
 
   ownerOf(agentId: string): Promise<string | null> {
-    return this.answer(this.latencyMs, () => (this.agents.has(agentId) ? USER : null));
+    return this.answer(this.latencyMs, () => this.owners.get(agentId) ?? null);
   }
 
   saveRequestsUsed(sessionHash: string, used: number): Promise<void> {
@@ -117,6 +144,45 @@ export class ModelStore implements HubLookups, WriteBehind {
     this.lastSeen.set(agentId, nowMs);
     if (report?.runtime != null) this.watcher.stored(report.runtime);
     return Promise.resolve();
+  }
+
+  // ---- what several nodes share
+
+  /** Posted with the change that makes it true. */
+  post(kind: Notice["kind"], subject: string): Notice {
+    const notice = { seq: this.notices.length + 1, kind, subject };
+    this.notices.push(notice);
+    return notice;
+  }
+
+  noticesAfter(seq: number): Promise<Notice[]> {
+    return this.answer(this.latencyMs, () => this.notices.slice(seq));
+  }
+
+  get lastNotice(): number {
+    return this.notices.length;
+  }
+
+  /** Requests of a session for one node; 0: there is none left. */
+  reserve(sessionHash: string): Promise<number> {
+    return this.answer(this.latencyMs + WRITE_MS, () => {
+      const session = this.sessions.get(sessionHash);
+      if (session === undefined) return 0;
+      const left = Math.max(0, SESSION_MAX_REQUESTS - session.used);
+      const requests = Math.min(MAX_BLOCK, Math.floor((left + 3) / 4));
+      session.used += requests;
+      return requests;
+    });
+  }
+
+  /** Some nodes give back by a negative number. */
+  addRequests(counts: ReadonlyMap<string, number>): Promise<void> {
+    return this.answer(this.latencyMs + WRITE_MS, () => {
+      for (const [sessionHash, requests] of counts) {
+        const session = this.sessions.get(sessionHash);
+        if (session !== undefined) session.used += requests;
+      }
+    });
   }
 
   private flushSoon(): void {
@@ -152,16 +218,25 @@ export class ModelStore implements HubLookups, WriteBehind {
       const error = `Expected ${TOKEN_NAMES[expected]}, got ${TOKEN_NAMES[kind]}`;
       return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: false };
     }
+    let userId: string | undefined;
     if (side === "client") {
-      if (token !== this.accountToken) return INVALID(true);
+      userId = this.userByToken.get(token);
+      if (userId === undefined) return INVALID(true);
     } else {
       const owner = this.agentByToken.get(hash(token));
       if (owner === undefined) return INVALID(true);
       if (owner !== agentId || this.agents.get(owner) !== hash(token)) return INVALID(false);
+      userId = this.owners.get(owner);
     }
     const session = makeToken("session", this.draws.bytes(32));
     const expiresAtMs = nowMs + this.ttlMs;
-    this.sessions.set(hash(session), { side, agentId: agentId ?? "", expiresAtMs, used: 0 });
+    this.sessions.set(hash(session), {
+      side,
+      userId: userId ?? DEFAULT_ACCOUNT,
+      agentId: agentId ?? "",
+      expiresAtMs,
+      used: 0,
+    });
     this.forgetExpired(nowMs);
     this.watcher.stored(hash(session));
     return this.admit(session, hash(session));
@@ -186,14 +261,14 @@ export class ModelStore implements HubLookups, WriteBehind {
     const session = this.sessions.get(sessionHash) as Session;
     const common = {
       ok: true as const,
-      userId: USER,
+      userId: session.userId,
       sessionHash,
       sessionToken,
       expiresAtMs: session.expiresAtMs,
     };
-    return session.side === "client"
-      ? { ...common, role: "client", requestsUsed: session.used }
-      : { ...common, role: "agent", agentId: session.agentId, loginNumber: 0 };
+    if (session.side === "client") return { ...common, role: "client", requestsUsed: session.used };
+    if (this.numbersLogins) this.loginNumber += 1;
+    return { ...common, role: "agent", agentId: session.agentId, loginNumber: this.loginNumber };
   }
 
   /** Sessions are in the order of their issue, and so of their end. */

@@ -12,11 +12,12 @@ import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type Interview, kindNamed } from "../devices/kinds.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
+import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import { NonceOracle } from "../oracle/nonces.ts";
 import { PacketOracle } from "../oracle/packets.ts";
 import { RelayOracle } from "../oracle/relay.ts";
-import type { Plan, PlannedLoad } from "../plan.ts";
+import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad } from "../plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
 import { Stream } from "../streams.ts";
@@ -26,9 +27,9 @@ import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
 import { Measurements } from "./measure.ts";
 import { Net, type Observer, type Wire } from "./net.ts";
+import { VirtualNodes } from "./nodes.ts";
 import { Person } from "./person.ts";
 import type { LoadedProgram } from "./program.ts";
-import { VirtualRelay } from "./relay.ts";
 import { ModelStore } from "./store.ts";
 import { Trace } from "./trace.ts";
 
@@ -41,6 +42,9 @@ export const ORACLES = {
   revoked: "nobody acts after their revocation was acknowledged",
   presence: "presence agrees with the truth",
   bounds: "queues, tables and counts stay within their bounds",
+  "one-link": "an agent has one link over all nodes",
+  requests: "a session token sends at most 10,000 requests over all nodes",
+  owners: "no packet reaches another user's peers",
   liveness: "without faults no call fails; 100 s after the last everybody is served",
 } as const;
 
@@ -68,6 +72,8 @@ const SETTLE_US = 60_000_000;
 /** Samples of a run, at most about so many. */
 const SAMPLES = 900;
 const CHECK_US = 10_000_000;
+/** How often links of one agent on several nodes are looked for. */
+const LINKS_US = 500_000;
 /** Real milliseconds between two looks at whether to stop. */
 const BREATH_MS = 50;
 
@@ -88,7 +94,7 @@ export class World implements Observer {
   readonly measured = new Measurements(() => this.clock.nowUs / 1e6);
   readonly net: Net;
   readonly store: ModelStore;
-  readonly relay: VirtualRelay;
+  readonly relay: VirtualNodes;
   readonly suite: Suite;
   readonly devices: Device[];
   readonly people: Person[];
@@ -96,6 +102,8 @@ export class World implements Observer {
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
+  /** null: there is one node. */
+  private readonly clusterOracle: ClusterOracle | null;
   violation: Violation | null = null;
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
@@ -108,6 +116,7 @@ export class World implements Observer {
   private online = 0;
   private connects = 0;
   private readonly outboxBytes: number;
+  private readonly isAlone: boolean;
 
   constructor(options: WorldOptions) {
     const { scenario, plan, programs } = options;
@@ -123,12 +132,17 @@ export class World implements Observer {
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
     this.calls = new CallOracle(violate("exactly-once"));
     this.liveness = new LivenessOracle(violate("liveness"));
+    const { relay = {} } = scenario;
+    this.isAlone = (relay.nodes ?? 1) === 1;
     this.relayOracle = new RelayOracle((oracle, detail) => this.violate(oracle, detail), {
-      isOnline: (agentId) => this.relay.hub?.isOnline(agentId) ?? false,
+      isOnline: (agentId) => this.relay.isOnline(agentId),
+      isAlone: this.isAlone,
       outboxBytes: this.outboxBytes,
     });
+    this.clusterOracle = this.isAlone
+      ? null
+      : new ClusterOracle((oracle, detail) => this.violate(oracle, detail));
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
-    const { relay = {} } = scenario;
     this.store = new ModelStore(
       this.clock,
       new Stream(`${this.seed}/store`),
@@ -147,14 +161,22 @@ export class World implements Observer {
       stir: () => this.stir(),
       trace: (what: string, who: string, text: string) => this.trace(what, who, text),
       drained: () => this.relayOracle.drained(),
+      carried: (payload: Uint8Array) =>
+        this.relayOracle.kept(Buffer.from(payload).toString("latin1"), "a message of the bus"),
     };
-    this.relay = new VirtualRelay(this.clock, this.store, watcher, {
-      outboxBytes: this.outboxBytes,
+    this.relay = new VirtualNodes({
+      count: relay.nodes ?? 1,
+      clock: this.clock,
+      store: this.store,
+      watcher,
+      limits: { outboxBytes: this.outboxBytes },
+      draws: new Stream(`${this.seed}/bus`),
     });
     this.net = new Net(this.clock, this.relay, this);
     this.devices = plan.devices.map((planned, number) => {
       const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
-      return new Device(this, number, planned, this.store.issueAgent(planned.id), program);
+      const token = this.store.issueAgent(planned.id, planned.account);
+      return new Device(this, number, planned, token, program);
     });
     this.running = this.devices[0] as Device;
     this.people = plan.loads.flatMap((load) =>
@@ -162,7 +184,8 @@ export class World implements Observer {
         const id = `${load.name}/${k + 1}`;
         const presence = load.spec.presence === true;
         const address = `172.16.${this.seed & 255}.${k & 255}`;
-        return new Person(this, { id, address, network: load.network, presence });
+        const account = load.spec.account ?? DEFAULT_ACCOUNT;
+        return new Person(this, { id, address, network: load.network, presence, account });
       }),
     );
     this.schedule();
@@ -247,6 +270,12 @@ export class World implements Observer {
         clock.at(clock.nowUs + CHECK_US, checking, null, null);
     };
     clock.at(CHECK_US, checking, null, null);
+    if (this.isAlone) return;
+    const looking = (): void => {
+      this.lookAtLinks();
+      clock.at(clock.nowUs + LINKS_US, looking, null, null);
+    };
+    clock.at(LINKS_US, looking, null, null);
   }
 
   private scheduleCalls(load: PlannedLoad, personOf: (device: number) => Person): void {
@@ -348,14 +377,19 @@ export class World implements Observer {
   }
 
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
+    const { clusterOracle } = this;
+    if (clusterOracle !== null) {
+      if (direction === "up") clusterOracle.received(wire, text, partyOf(wire));
+      else clusterOracle.sent(wire, text, partyOf(wire));
+    }
     if (direction === "up") {
       this.relayOracle.received(wire, text);
       if (wire.peer instanceof Person) this.packets.sent(text);
     } else this.relayOracle.sent(wire, text, wire.relayQueued());
   }
 
-  accountToken(): string {
-    return this.store.accountToken;
+  accountToken(account: string): string {
+    return this.store.accountToken(account);
   }
 
   born(device: Device, core: AgentCore): void {
@@ -463,9 +497,8 @@ export class World implements Observer {
   private check(): void {
     const { nowUs } = this.clock;
     if (!this.liveness.isCalm(nowUs)) return;
-    const { hub } = this.relay;
-    if (hub === null) return;
-    const stats = hub.stats();
+    const stats = this.relay.stats();
+    if (stats === null) return;
     const most = this.people.length * MAX_BINDINGS;
     if (stats.bindings > most) {
       this.violate("bounds", `${stats.bindings} bindings of ${this.people.length} clients`);
@@ -473,18 +506,31 @@ export class World implements Observer {
     for (const device of this.devices) {
       // A device that comes or goes at this moment is on its way.
       if (device.core === null || nowUs - device.plan.startUs < CHECK_US) continue;
-      if (device.online && !hub.isOnline(device.id)) {
+      if (device.online && !this.relay.isOnline(device.id)) {
         this.violate("presence", `${device.id} is online, and the relay says that it is not`);
       }
     }
+    // Presence on the bus is said once: what is lost without a node noticing is not said again.
+    if ((this.relay.bus?.lost ?? 0) > 0) return;
     for (const [who, known] of this.presences) {
       for (const [agentId, online] of known) {
-        if (online !== hub.isOnline(agentId) && !this.isOnItsWay(agentId)) {
+        if (online !== this.relay.isOnline(agentId) && !this.isOnItsWay(agentId)) {
           const says = online ? "online" : "offline";
           this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
         }
       }
     }
+  }
+
+  /** Two links of one agent, on nodes that run. */
+  private lookAtLinks(): void {
+    const { nodes } = this.relay;
+    const running = nodes.filter((node) => !node.isFrozen);
+    const held = this.devices.map(({ id }) => {
+      const holders = running.filter(({ hub }) => hub?.isOnline(id) ?? false);
+      return [id, holders.map(({ name }) => name)] as const;
+    });
+    this.clusterOracle?.links(held, this.liveness.isQuiet(this.clock.nowUs), this.clock.nowUs);
   }
 
   private isOnItsWay(agentId: string): boolean {
@@ -517,7 +563,7 @@ export class World implements Observer {
 
   private sample(): void {
     const { measured, clock } = this;
-    const stats = this.relay.hub?.stats();
+    const stats = this.relay.stats();
     const queueBytes = this.relay.queueBytes();
     measured.gaugeAt("agents.online", this.online);
     measured.gaugeAt("relay.queue_bytes", queueBytes);
@@ -526,7 +572,7 @@ export class World implements Observer {
     measured.gaugeAt("relay.connections", client + agent + firmware);
     const started = this.devices.filter(({ boots }) => boots > 0).length;
     measured.set("agents.reconnects", Math.max(0, this.connects - started));
-    if (stats !== undefined) this.count(stats.counters);
+    if (stats !== null) this.count(stats.counters);
     measured.series.push({
       at_s: clock.nowUs / 1e6,
       connected: this.online,
@@ -600,7 +646,8 @@ class Loop {
     this.isFirst = false;
     const fromUs = world.clock.nowUs;
     world.call(load, person, device, this.question(), isFirst, (_, error, isRunning) => {
-      if (error !== null && error.code !== "REMOTE" && !isRunning) {
+      const isOwn = person.userId === device.userId;
+      if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
         const what = `a call of ${person.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, what);
       }
@@ -641,6 +688,12 @@ class Loop {
     };
   }
 }
+
+const partyOf = ({ peer }: Wire): Party => {
+  const { id } = peer;
+  if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
+  return { id, userId: (peer as Person).userId, isAgent: false };
+};
 
 const boot = (device: Device): void => device.boot();
 const meet = (person: Person): void => person.start();

@@ -1,0 +1,140 @@
+/** Several nodes in the virtual world, and the oracles over them: each sees what it looks for. */
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { runVirtual } from "../run/virtual.ts";
+import type { Fault, Scenario } from "../scenario/schema.ts";
+import { BusLink } from "./bus.ts";
+import { parseProgram } from "./program.ts";
+import { ModelStore } from "./store.ts";
+
+const LAMP = parseProgram(
+  'export default (agent) => { agent.handle("lamp.state", () => true); };',
+  "lamp.js",
+);
+const PROGRAMS = new Map([["./lamp.js", LAMP]]);
+const program = "./lamp.js";
+
+const cluster = (faults: Fault[], more: Partial<Scenario> = {}): Scenario => ({
+  name: "three nodes",
+  duration: "230s",
+  relay: { nodes: 3 },
+  devices: [
+    { group: "lamps", count: 12, program, start: { over: "5s" } },
+    { group: "others", count: 1, program, account: "other" },
+  ],
+  clients: [
+    { count: 3, devices: "lamps", call: "lamp.state", every: "4s", presence: true },
+    { name: "stranger", devices: "lamps", call: "lamp.state", every: "20s", account: "other" },
+    { name: "neighbour", devices: "others", call: "lamp.state", every: "10s", account: "other" },
+  ],
+  faults,
+  ...more,
+});
+
+const play = async (seed: number, faults: Fault[], more: Partial<Scenario> = {}) => {
+  const { report, violation } = await runVirtual(cluster(faults, more), {
+    seed,
+    programs: PROGRAMS,
+  });
+  return { report, violation, codes: report.failures.map(({ code }) => code) };
+};
+
+const RESTARTS: Fault[] = [
+  { at: "30s", kind: "relay.restart", node: 1 },
+  { at: "65s", kind: "relay.restart", node: 2 },
+  { at: "100s", kind: "relay.restart", node: 3 },
+];
+const BUS_FAULTS: Fault[] = [
+  { at: "20s", kind: "bus.partition", node: 1, for: "1500ms" },
+  { at: "30s", kind: "bus.partition", node: 2, for: "10s" },
+  { at: "32s", kind: "net.cut", share: "50%", for: "1s" },
+  { at: "33s", kind: "operator.rotate", share: "20%" },
+  { at: "50s", kind: "bus.away", for: "8s" },
+  { at: "52s", kind: "net.cut", share: "50%", for: "1s" },
+  { at: "54s", kind: "operator.rotate", share: "20%" },
+  { at: "70s", kind: "relay.freeze", node: 3, for: "20s" },
+  { at: "72s", kind: "net.cut", share: "50%", for: "1s" },
+  { at: "95s", kind: "relay.crash", node: 1, for: "3s" },
+  { at: "110s", kind: "bus.delay", latency: "60ms", jitter: "40ms", for: "10s" },
+  { at: "112s", kind: "net.cut", share: "50%", for: "1s" },
+  { at: "124s", kind: "bus.loss", messages: "2%", for: "5s" },
+];
+
+describe("several nodes", () => {
+  test("serve every call to an own agent, on whatever node it is, and none to a stranger's", async () => {
+    const { report, codes } = await play(1, []);
+    expect(report.stopped).toBeNull();
+    expect(report.agents.connected).toBe(13);
+    expect(codes).toEqual(["AGENT_NOT_FOUND"]);
+    expect(report.calls.failed).toBe(report.failures[0]?.count);
+  });
+
+  test("are restarted in turn: no oracle objects, and calls fail only while an agent moves", async () => {
+    for (const seed of [1, 2]) {
+      const { report, codes } = await play(seed, RESTARTS);
+      expect([seed, report.stopped]).toEqual([seed, null]);
+      expect(report.agents.connected).toBe(13);
+      const documented = ["AGENT_NOT_FOUND", "AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN"];
+      expect(codes.filter((code) => !documented.includes(code))).toEqual([]);
+      const strange = report.failures.find(({ code }) => code === "AGENT_NOT_FOUND")?.count ?? 0;
+      expect(report.calls.ok).toBeGreaterThan(0.9 * (report.calls.sent - strange));
+    }
+  });
+
+  test("recover from a bus that is cut, lost, slow or away and from a node that stands still, twice alike", async () => {
+    const [one, again] = [await play(1, BUS_FAULTS), await play(1, BUS_FAULTS)];
+    expect(one.report.stopped).toBeNull();
+    expect(one.report.agents.connected).toBe(13);
+    expect(again.report.trace).toBe(one.report.trace);
+  });
+});
+
+describe("an oracle objects", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  /** A relay that never says this on the bus. */
+  const silence = (...kinds: string[]) => {
+    const { publish } = BusLink.prototype;
+    vi.spyOn(BusLink.prototype, "publish").mockImplementation(function (
+      this: BusLink,
+      subject: string,
+      payload: Uint8Array,
+      replyTo?: string,
+    ) {
+      const text = Buffer.from(payload).toString("latin1");
+      if (!kinds.some((kind) => text.startsWith(kind)))
+        publish.call(this, subject, payload, replyTo);
+    });
+  };
+  const reconnects: Fault[] = [{ at: "20s", kind: "net.half_open", devices: "lamps" }];
+
+  test("to two links of one agent", async () => {
+    silence("claim", "holds");
+    const { violation } = await play(1, reconnects);
+    expect(violation?.oracle).toBe("one-link");
+  });
+
+  test("to a link that outlives its token's revocation by 1.5 s", async () => {
+    silence("notice");
+    vi.spyOn(ModelStore.prototype, "noticesAfter").mockResolvedValue([]);
+    const { violation } = await play(1, [
+      { at: "20s", kind: "operator.rotate", devices: "lamps", for: "30s" },
+    ]);
+    expect(violation?.oracle).toBe("revoked");
+  });
+
+  test("to a message for another user's agent", async () => {
+    // All accounts are one to the relay.
+    const { accountToken, issueAgent } = ModelStore.prototype;
+    vi.spyOn(ModelStore.prototype, "accountToken").mockImplementation(function (this: ModelStore) {
+      return accountToken.call(this, "sim");
+    });
+    vi.spyOn(ModelStore.prototype, "issueAgent").mockImplementation(function (
+      this: ModelStore,
+      agentId: string,
+    ) {
+      return issueAgent.call(this, agentId, "sim");
+    });
+    const { violation } = await play(1, []);
+    expect(violation?.oracle).toBe("owners");
+  });
+});
