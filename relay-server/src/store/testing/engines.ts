@@ -1,6 +1,6 @@
 /** For tests: both engines, each with a store of its own; PostgreSQL where one listens. */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,6 +26,8 @@ export interface Engine {
   readonly skipped: boolean;
   prepare(): Promise<StoreLocation>;
   remove(): Promise<void>;
+  /** The server's first process, where it runs on this machine; 0 where it is embedded. */
+  pid(): Promise<number>;
 }
 
 export const sqlite = (): Engine => {
@@ -35,6 +37,7 @@ export const sqlite = (): Engine => {
     skipped: false,
     prepare: async () => ({ engine: "sqlite", path: join(folder, "relay.sqlite") }),
     remove: async () => rmSync(folder, { recursive: true }),
+    pid: async () => 0,
   };
 };
 
@@ -56,5 +59,13 @@ export const postgres = (): Engine => {
       return { engine: "postgres", url: String(url) };
     },
     remove: () => admin(`drop schema ${schema} cascade`),
+    pid: async () => {
+      const client = new pg.Client({ connectionString: String(address) });
+      await client.connect();
+      const { rows } = await client.query("select pg_backend_pid() as pid");
+      const stat = readFileSync(`/proc/${rows[0].pid}/stat`, "utf8");
+      await client.end();
+      return Number(stat.split(") ")[1]?.split(" ")[1]);
+    },
   };
 };
