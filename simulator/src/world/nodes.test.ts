@@ -1,5 +1,6 @@
 /** Several nodes in the virtual world, and the oracles over them: each sees what it looks for. */
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { ClusterOracle } from "../oracle/cluster.ts";
 import { runVirtual } from "../run/virtual.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { BusLink } from "./bus.ts";
@@ -136,5 +137,21 @@ describe("an oracle objects", () => {
     });
     const { violation } = await play(1, []);
     expect(violation?.oracle).toBe("owners");
+  });
+
+  // The SDK renews a token in time, so no scenario gets there.
+  test("to the request that is one too many for its session token, on whatever wires", () => {
+    const seen: string[] = [];
+    const oracle = new ClusterOracle((name) => seen.push(name));
+    const client = { id: "people/1", userId: "sim", isAgent: false };
+    const agent = { id: "lamp", userId: "sim", isAgent: true };
+    const wires = [{}, {}, {}];
+    for (const wire of wires) oracle.sent(wire, '{"session_token":"sess_1"}', client);
+    for (let n = 1; n <= 10_001; n += 1) {
+      const packet = `{"v":"1","sid":"a.b","seq":${n},"p":""}`;
+      oracle.received(wires[n % 3] as object, packet, client);
+      oracle.sent({}, packet, agent);
+      expect(seen).toEqual(n > 10_000 ? ["requests"] : []);
+    }
   });
 });

@@ -55,10 +55,10 @@ if (CALLS > MAX_CALLS) throw new Error(`--calls: at most ${Math.floor(MAX_CALLS)
 
 // ---- what the kernel knows
 
-/** User and system time of a process. */
+/** User and system time of a process, and of those that it started and that have ended. */
 const cpuMs = (pid: number): number => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
 };
 
 const rssBytes = (pid: number): number =>
@@ -69,7 +69,7 @@ const parentOf = (pid: number): number =>
 
 /** Of all processes of a PostgreSQL server. */
 const postgresCpuMs = (postmaster: number): number => {
-  let ms = 0;
+  let ms = cpuMs(postmaster);
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     try {
