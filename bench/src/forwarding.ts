@@ -60,6 +60,7 @@ async function slice(
   load: Load,
   ms: number,
 ): Promise<Slice> {
+  await generator.renew(groupOf(contender));
   await generator.slice(groupOf(contender), load, ms * LEAD);
   const before = cpuUs(contender.pid);
   const { messages, wallUs, cpuUs: own } = await generator.slice(groupOf(contender), load, ms);

@@ -3,11 +3,14 @@
  * one message of a session looks like on the way out and on arrival. All carry the same packet.
  */
 import { randomBytes } from "node:crypto";
+import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import {
   encodeAgentAuth,
   encodeClientAuth,
   encodeEnvelope,
   encodePacket,
+  PING_TEXT,
+  PONG_TEXT,
 } from "@blindrelay/protocol/wire";
 import type { Message, PairPlan, PeerPlan, WebSocketPlan } from "./generator/messages.ts";
 
@@ -22,11 +25,12 @@ export function packet(sid: string, bytes: number): string {
   return encodePacket("1", sid, 1, "A".repeat(Math.max(22, bytes - empty.length)));
 }
 
-const TEXT: WebSocketPlan = { path: "/", protocol: null, binary: false, pings: false };
+const TEXT: WebSocketPlan = { path: "/", protocol: null, binary: false };
 
 /** A plain WebSocket forwarder that is told sid and side first. */
 export function forwarderPeer(port: number, sid: string, side: "client" | "agent"): PeerPlan {
-  return { port, ws: TEXT, hello: [{ send: JSON.stringify({ sid, side }), until: "{}" }] };
+  const hello = [{ send: JSON.stringify({ sid, side }), until: "{}" }];
+  return { port, ws: TEXT, aside: null, hello };
 }
 
 export function forwarderPair(port: number, bytes: number): PairPlan {
@@ -36,6 +40,7 @@ export function forwarderPair(port: number, bytes: number): PairPlan {
     client: forwarderPeer(port, sid, "client"),
     agent: forwarderPeer(port, sid, "agent"),
     bind: null,
+    most: null,
     toAgent: message,
     toClient: message,
   };
@@ -53,8 +58,9 @@ export function relayAgent(port: number, { id, relayToken }: Identity): PeerPlan
 }
 
 function relayPeer(port: number, auth: string): PeerPlan {
-  const ws = { ...TEXT, path: "/wss", pings: true };
-  return { port, ws, hello: [{ send: auth, until: '"authenticated"' }] };
+  const ws = { ...TEXT, path: "/wss" };
+  const aside = { hear: PING_TEXT, answer: PONG_TEXT };
+  return { port, ws, aside, hello: [{ send: auth, until: '"authenticated"' }] };
 }
 
 export function relayPair(
@@ -71,6 +77,7 @@ export function relayPair(
     agent: relayAgent(port, agent),
     // The envelope binds the sid; packets after it go bare (contract, section 3).
     bind: { send: encodeEnvelope(JSON.stringify(first), agent.id, null), until: sid },
+    most: SESSION_MAX_REQUESTS,
     toAgent: message,
     toClient: message,
   };
@@ -79,11 +86,12 @@ export function relayPair(
 export type Carrier = "tcp" | "ws";
 
 export function mqttPeer(port: number, carrier: Carrier, topic: string): PeerPlan {
-  const ws: WebSocketPlan = { path: "/mqtt", protocol: "mqtt", binary: true, pings: false };
+  const ws: WebSocketPlan = { path: "/mqtt", protocol: "mqtt", binary: true };
   const id = randomBytes(8).toString("hex");
   return {
     port,
     ws: carrier === "ws" ? ws : null,
+    aside: null,
     hello: [
       // CONNECT: MQTT 3.1.1, clean session, no keep-alive.
       {
@@ -104,6 +112,7 @@ export function mqttPair(port: number, carrier: Carrier, bytes: number): PairPla
     client: mqttPeer(port, carrier, `c/${sid}`),
     agent: mqttPeer(port, carrier, `a/${sid}`),
     bind: null,
+    most: null,
     toAgent: publish(`a/${sid}`),
     toClient: publish(`c/${sid}`),
   };
@@ -125,11 +134,12 @@ function mqttText(text: string): string {
 }
 
 export function natsPeer(port: number, carrier: Carrier, subject: string): PeerPlan {
-  const ws: WebSocketPlan = { path: "/", protocol: null, binary: true, pings: false };
+  const ws: WebSocketPlan = { path: "/", protocol: null, binary: true };
   const connect = 'CONNECT {"verbose":false,"pedantic":false,"echo":false}\r\n';
   return {
     port,
     ws: carrier === "ws" ? ws : null,
+    aside: { hear: "PING\r\n", answer: "PONG\r\n" },
     hello: [
       { send: "", until: "INFO " },
       { send: `${connect}SUB ${subject} 1\r\nPING\r\n`, until: "PONG\r\n" },
@@ -143,17 +153,18 @@ export function natsPair(port: number, carrier: Carrier, bytes: number): PairPla
   const tail = `${text.length}\r\n${text}\r\n`;
   const message = (subject: string): Message => ({
     send: `PUB ${subject} ${tail}`,
-    arrives: `MSG ${subject} 1 ${tail}`.length,
+    arrives: `MSG ${subject} 1 ${tail}`,
   });
   return {
     client: natsPeer(port, carrier, `c.${sid}`),
     agent: natsPeer(port, carrier, `a.${sid}`),
     bind: null,
+    most: null,
     toAgent: message(`a.${sid}`),
     toClient: message(`c.${sid}`),
   };
 }
 
 function same(text: string): Message {
-  return { send: text, arrives: text.length };
+  return { send: text, arrives: text };
 }

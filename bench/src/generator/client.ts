@@ -30,6 +30,11 @@ export class Generator {
     await this.ask({ kind: "idle", group, peers });
   }
 
+  /** New connections for clients that will soon have sent as many messages as they may. */
+  async renew(group: string): Promise<void> {
+    await this.ask({ kind: "renew", group });
+  }
+
   async slice(group: string, load: Load, ms: number): Promise<SliceResult> {
     return (await this.ask({ kind: "slice", group, load, ms })) as SliceResult;
   }

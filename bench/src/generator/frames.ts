@@ -24,32 +24,42 @@ export function maskedFrame(payload: Buffer, opcode: 1 | 2): Buffer {
   return frame;
 }
 
-/** Splits a server's stream into frames, however it was cut. */
+/** Takes a part of what arrived: `bytes` from `from` to before `to`, which are not its to keep. */
+export interface Taker {
+  take(bytes: Buffer, from: number, to: number): void;
+}
+
+/** Finds the payloads of frames in a server's stream, however it was cut. */
 export class FrameSplitter {
-  /** Bytes of the header so far, at most 10. */
+  /** Bytes of a header that was cut, at most 10. */
   private readonly head = Buffer.alloc(10);
   private headLength = 0;
   /** Of the present frame's payload. */
   private left = 0;
-  private length = 0;
 
-  /** `part`: a piece of the payload of a frame that has `length` bytes in all. */
-  split(chunk: Buffer, part: (piece: Buffer, length: number, ends: boolean) => void): void {
+  /** Hands the payloads in the first `length` bytes to `taker`. */
+  split(bytes: Buffer, length: number, taker: Taker): void {
     let at = 0;
-    while (at < chunk.length) {
+    while (at < length) {
       if (this.left > 0) {
-        const taken = Math.min(this.left, chunk.length - at);
-        this.left -= taken;
-        part(chunk.subarray(at, at + taken), this.length, this.left === 0);
-        at += taken;
-        continue;
+        const to = Math.min(at + this.left, length);
+        this.left -= to - at;
+        taker.take(bytes, at, to);
+        at = to;
+      } else if (this.headLength === 0 && length - at >= WHOLE_HEAD && isUsual(bytes, at)) {
+        const short = (bytes[at + 1] as number) & 127;
+        this.left = short < LENGTH_16 ? short : bytes.readUInt16BE(at + 2);
+        at += short < LENGTH_16 ? 2 : 4;
+      } else {
+        this.head[this.headLength++] = bytes[at++] as number;
+        const left = this.payloadLength();
+        if (left === null) continue;
+        if (((this.head[0] as number) & 15) === 8) {
+          throw new Error("the server closed a connection");
+        }
+        this.headLength = 0;
+        this.left = left;
       }
-      this.head[this.headLength++] = chunk[at++] as number;
-      const length = this.payloadLength();
-      if (length === null) continue;
-      if (((this.head[0] as number) & 15) === 8) throw new Error("the server closed a connection");
-      this.headLength = 0;
-      this.left = this.length = length;
     }
   }
 
@@ -61,4 +71,12 @@ export class FrameSplitter {
     if (short === LENGTH_64) return this.headLength < 10 ? null : this.head.readUInt32BE(6);
     return this.headLength < 4 ? null : this.head.readUInt16BE(2);
   }
+}
+
+/** Bytes of the longest header of a usual frame. */
+const WHOLE_HEAD = 4;
+
+/** Whether the frame at `at` is text or binary, and below 64 KB. */
+function isUsual(bytes: Buffer, at: number): boolean {
+  return ((bytes[at] as number) & 15) < 3 && ((bytes[at + 1] as number) & 127) !== LENGTH_64;
 }

@@ -11,8 +11,12 @@ const ROUND_MS = 2;
 /** Messages written together at most. */
 const MAX_WINDOW = 16;
 
+/** Of the messages that a client may send: a slice takes less than what is left then. */
+const RENEWED_AT = 0.5;
+
 interface Pair {
-  readonly client: Peer;
+  readonly plan: PairPlan;
+  client: Peer;
   readonly agent: Peer;
 }
 
@@ -44,6 +48,9 @@ async function perform(command: Command): Promise<SliceResult | null> {
       peers.set(command.group, held);
       return null;
     }
+    case "renew":
+      await each((pairs.get(command.group) ?? []).filter(isSpent), renew);
+      return null;
     case "slice":
       return slice(pairs.get(command.group) ?? [], command.load, command.ms);
     case "close":
@@ -74,10 +81,25 @@ async function each<A, B>(list: readonly A[], make: (one: A) => Promise<B>): Pro
 
 async function connectPair(plan: PairPlan): Promise<Pair> {
   const [client, agent] = await Promise.all([Peer.connect(plan.client), Peer.connect(plan.agent)]);
+  await ready(plan, client, agent);
+  return { plan, client, agent };
+}
+
+async function ready(plan: PairPlan, client: Peer, agent: Peer): Promise<void> {
   if (plan.bind !== null) await Peer.bind(client, agent, plan.bind);
   client.ready(plan.toAgent, plan.toClient, MAX_WINDOW);
   agent.ready(plan.toClient, plan.toAgent, MAX_WINDOW);
-  return { client, agent };
+}
+
+function isSpent({ plan: { most }, client }: Pair): boolean {
+  return most !== null && client.sent > most * RENEWED_AT;
+}
+
+async function renew(pair: Pair): Promise<void> {
+  pair.client.close();
+  pair.agent.rest();
+  pair.client = await Peer.connect(pair.plan.client);
+  await ready(pair.plan, pair.client, pair.agent);
 }
 
 /** Messages go round until the time is up; then all that are under way come home. */
@@ -103,6 +125,7 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
       underWay -= count;
       if (sending && refills) send(pair, count);
       else if (!sending && underWay === 0) drained.resolve();
+      if (underWay < 0) drained.reject(new Error("more messages came back than were sent"));
     };
   }
   const startedUs = performance.now() * 1000;

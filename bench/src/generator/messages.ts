@@ -1,13 +1,15 @@
 /**
  * What the benchmark tells its generator, over IPC, and what it answers. Peers are described by
- * their bytes (latin1 texts), so that the generator knows no protocol and costs next to nothing:
- * of what arrives it counts bytes, because all messages of a direction have one length.
+ * their bytes (latin1 texts), so that the generator knows no protocol and costs next to nothing: all
+ * messages of a direction are the same bytes.
  */
 
 export interface PeerPlan {
   readonly port: number;
   /** WebSocket; null: the bytes go over TCP as they are. */
   readonly ws: WebSocketPlan | null;
+  /** What the server may say at any time, and the answer that it wants; null for nothing. */
+  readonly aside: { readonly hear: string; readonly answer: string } | null;
   /** Said in turn after connecting, each once what the one before waits for has come. */
   readonly hello: readonly Step[];
 }
@@ -16,8 +18,6 @@ export interface WebSocketPlan {
   readonly path: string;
   readonly protocol: string | null;
   readonly binary: boolean;
-  /** Whether the server's `ping` messages want an answer (section 3). */
-  readonly pings: boolean;
 }
 
 export interface Step {
@@ -32,14 +32,16 @@ export interface PairPlan {
   readonly agent: PeerPlan;
   /** Sent by the client once both are there; `until` arrives at the agent. Null: not needed. */
   readonly bind: Step | null;
+  /** The client may send no more than so many messages on one connection; null: any number. */
+  readonly most: number | null;
   readonly toAgent: Message;
   readonly toClient: Message;
 }
 
 export interface Message {
   readonly send: string;
-  /** Bytes of the payload as it arrives on the other side. */
-  readonly arrives: number;
+  /** The payload as it arrives on the other side. */
+  readonly arrives: string;
 }
 
 /** How a slice sends: so many under way for each pair, or at a fixed rate over all. */
@@ -48,6 +50,7 @@ export type Load = { readonly window: number } | { readonly perSecond: number };
 export type Command =
   | { readonly kind: "pairs"; readonly group: string; readonly pairs: readonly PairPlan[] }
   | { readonly kind: "idle"; readonly group: string; readonly peers: readonly PeerPlan[] }
+  | { readonly kind: "renew"; readonly group: string }
   | { readonly kind: "slice"; readonly group: string; readonly load: Load; readonly ms: number }
   | { readonly kind: "close"; readonly group: string };
 

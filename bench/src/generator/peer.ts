@@ -1,35 +1,43 @@
 /** One connection of the generator: says hello as its plan wants, then counts and repeats. */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
-import { FrameSplitter, maskedFrame } from "./frames.ts";
-import type { Message, PeerPlan, Step } from "./messages.ts";
+import { Arrivals } from "./arrivals.ts";
+import { FrameSplitter, maskedFrame, type Taker } from "./frames.ts";
+import type { Message, PeerPlan, Step, WebSocketPlan } from "./messages.ts";
 
 const HELLO_MS = 30_000;
-const PONG = maskedFrame(Buffer.from(PONG_TEXT), 1);
+/** All peers' bytes are read into this one, which costs half of what streams of chunks do. */
+const READ = Buffer.allocUnsafeSlow(262_144);
 /** Of what arrives during a hello, enough for every `until`. */
 const KEPT = 70_000;
 
-export class Peer {
+export class Peer implements Taker {
   /** So many messages have arrived. */
   arrived: (count: number) => void = () => {};
   failed: (error: Error) => void = () => {};
+  /** Messages so far. */
+  sent = 0;
   private readonly socket: Socket;
   private readonly plan: PeerPlan;
-  private readonly splitter: FrameSplitter | null;
+  /** Null: the bytes come as they are. */
+  private splitter: FrameSplitter | null = null;
   /** While a hello waits: what has arrived, and who wants to look at it. */
   private text = "";
   private look: (() => void) | null = null;
-  /** Bytes of one message, and how many of the next one have arrived. */
-  private arrives = 0;
-  private carried = 0;
+  /** Null until the hello is over. */
+  private arrivals: Arrivals | null = null;
   /** At index k: the message k times over. */
   private copies: Buffer[] = [];
 
   private constructor(plan: PeerPlan) {
     this.plan = plan;
-    this.splitter = plan.ws === null ? null : new FrameSplitter();
-    this.socket = connect({ port: plan.port, host: "127.0.0.1", noDelay: true });
+    const callback = (length: number): boolean => this.receive(length);
+    this.socket = connect({
+      port: plan.port,
+      host: "127.0.0.1",
+      noDelay: true,
+      onread: { buffer: READ, callback },
+    });
     this.socket.on("error", (error) => this.failed(error));
     this.socket.on("close", () => this.failed(new Error("a connection of the benchmark closed")));
   }
@@ -37,8 +45,7 @@ export class Peer {
   /** Rejects where the server does not answer the hello as the plan says. */
   static async connect(plan: PeerPlan): Promise<Peer> {
     const peer = new Peer(plan);
-    if (plan.ws !== null) await peer.upgrade();
-    peer.socket.on("data", (chunk: Buffer) => peer.receive(chunk));
+    if (plan.ws !== null) await peer.upgrade(plan.ws);
     for (const step of plan.hello) {
       peer.write(step.send);
       await peer.until(step.until);
@@ -55,14 +62,21 @@ export class Peer {
 
   /** From now on `sends` goes out, up to `window` at a time, and messages like `hears` come in. */
   ready(sends: Message, hears: Message, window: number): void {
-    this.arrives = hears.arrives;
+    const aside = this.plan.aside === null ? null : Buffer.from(this.plan.aside.hear, "latin1");
+    this.arrivals = new Arrivals(Buffer.from(hears.arrives, "latin1"), aside);
     const one = this.encode(sends.send);
     this.copies = Array.from({ length: window + 1 }, (_, count) =>
       Buffer.concat(Array<Buffer>(count).fill(one)),
     );
   }
 
+  /** What arrives is no longer counted, until `ready`. */
+  rest(): void {
+    this.arrivals = null;
+  }
+
   send(count: number): void {
+    this.sent += count;
     for (let left = count; left > 0; ) {
       const now = Math.min(left, this.copies.length - 1);
       this.socket.write(this.copies[now] as Buffer);
@@ -108,59 +122,57 @@ export class Peer {
     });
   }
 
-  private async upgrade(): Promise<void> {
-    const { path, protocol } = this.plan.ws as NonNullable<PeerPlan["ws"]>;
+  private async upgrade({ path, protocol }: WebSocketPlan): Promise<void> {
     const key = randomBytes(16).toString("base64");
     this.socket.write(
       `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.plan.port}\r\nUpgrade: websocket\r\n` +
         `Connection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Version: 13\r\n` +
         `${protocol === null ? "" : `Sec-WebSocket-Protocol: ${protocol}\r\n`}\r\n`,
     );
-    const first = await new Promise<Buffer>((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       this.failed = reject;
-      let read = Buffer.alloc(0);
-      const take = (chunk: Buffer): void => {
-        read = Buffer.concat([read, chunk]);
-        const end = read.indexOf("\r\n\r\n");
+      this.look = () => {
+        const end = this.text.indexOf("\r\n\r\n");
         if (end < 0) return;
-        this.socket.off("data", take);
-        const status = read.toString("latin1", 0, 12);
-        if (status !== "HTTP/1.1 101") reject(new Error(`the upgrade was answered ${status}`));
-        else resolve(read.subarray(end + 4));
+        const status = this.text.slice(0, 12);
+        const rest = Buffer.from(this.text.slice(end + 4), "latin1");
+        this.look = null;
+        this.text = "";
+        this.splitter = new FrameSplitter();
+        this.splitter.split(rest, rest.length, this);
+        if (status === "HTTP/1.1 101") resolve();
+        else reject(new Error(`the upgrade was answered ${status}`));
       };
-      this.socket.on("data", take);
     });
-    if (first.length > 0) this.receive(first);
   }
 
-  private receive(chunk: Buffer): void {
-    if (this.splitter === null) {
-      this.take(chunk);
-      return;
-    }
+  /** Takes the first bytes of READ; always true, which lets the socket read on. */
+  private receive(length: number): boolean {
+    this.arrivals?.begin();
     try {
-      this.splitter.split(chunk, (piece, length, ends) => {
-        if (this.plan.ws?.pings === true && length === PING_TEXT.length) {
-          if (ends) this.socket.write(PONG);
-        } else {
-          this.take(piece);
-        }
-      });
+      if (this.splitter === null) this.take(READ, 0, length);
+      else this.splitter.split(READ, length, this.arrivals ?? this);
     } catch (error) {
       this.failed(error as Error);
+      return true;
     }
+    if (this.arrivals !== null) this.count(this.arrivals);
+    return true;
   }
 
-  private take(piece: Buffer): void {
-    if (this.look !== null || this.arrives === 0) {
-      this.text = (this.text + piece.toString("latin1")).slice(-KEPT);
-      this.look?.();
-      return;
+  private count({ counted, asked }: Arrivals): void {
+    if (asked) this.write(this.plan.aside?.answer ?? "");
+    if (counted > 0) this.arrived(counted);
+  }
+  /** What arrives while nothing is counted. */
+  take(bytes: Buffer, from: number, to: number): void {
+    this.text = (this.text + bytes.toString("latin1", from, to)).slice(-KEPT);
+    const { aside } = this.plan;
+    if (this.look !== null) {
+      this.look();
+    } else if (aside !== null && this.text.endsWith(aside.hear)) {
+      this.text = "";
+      this.write(aside.answer);
     }
-    this.carried += piece.length;
-    if (this.carried < this.arrives) return;
-    const count = Math.floor(this.carried / this.arrives);
-    this.carried -= count * this.arrives;
-    this.arrived(count);
   }
 }
