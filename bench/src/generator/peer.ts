@@ -150,8 +150,9 @@ export class Peer implements Taker {
   private receive(length: number): boolean {
     this.arrivals?.begin();
     try {
-      if (this.splitter === null) this.take(READ, 0, length);
-      else this.splitter.split(READ, length, this.arrivals ?? this);
+      const taker = this.arrivals ?? this;
+      if (this.splitter === null) taker.take(READ, 0, length);
+      else this.splitter.split(READ, length, taker);
     } catch (error) {
       this.failed(error as Error);
       return true;
