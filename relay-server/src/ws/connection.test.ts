@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import * as ws from "ws";
 import type { HubLink } from "../core/link.ts";
 import { newTimings } from "../ops/durations.ts";
+import { YoungBuffers } from "./collect.ts";
 import { acceptSocket } from "./connection.ts";
 import { textFrame } from "./frames.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -86,7 +87,15 @@ const connected = () => {
   const log = { error: vi.fn() };
   const running = { hub, nowMs: () => 0, log, timings: newTimings() } as unknown as RunningHub;
   const rate = { ratePerSecond: 1, rateBurst: BURST, outboxBytes: OUTBOX };
-  const edge = { running, maxMessageBytes: LIMIT, ...rate, heldBytes, chunks: 0, now: 0 };
+  const edge = {
+    running,
+    maxMessageBytes: LIMIT,
+    ...rate,
+    heldBytes,
+    young: new YoungBuffers(),
+    chunks: 0,
+    now: 0,
+  };
   acceptSocket(edge, wire as unknown as Socket, Buffer.alloc(0), "192.0.2.1");
   return { wire, hub, log, heard, heldBytes, link: link as unknown as HubLink };
 };

@@ -9,6 +9,7 @@ import type { Connection, Content } from "../core/connection.ts";
 import { RateBucket } from "../core/rate-limit.ts";
 import { type ScannedPacket, scanPacket } from "../core/scan.ts";
 import { CarefulReader, type CarefulSink } from "./careful.ts";
+import type { YoungBuffers } from "./collect.ts";
 import { type FrameFault, TOO_MANY_FRAMES } from "./frame-filter.ts";
 import { pongFrame } from "./frames.ts";
 import type { HeldBytes } from "./held-bytes.ts";
@@ -33,6 +34,7 @@ export interface Edge {
   /** Pongs are left out while as much as this is queued. */
   readonly outboxBytes: number;
   readonly heldBytes: HeldBytes;
+  readonly young: YoungBuffers;
   /** Read so far, over all connections. */
   chunks: number;
   /** The time of the chunk that is being read; its messages all come at this time. */
@@ -91,6 +93,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   take(chunk: Buffer): void {
     const { running } = this.#edge;
     this.#edge.now = running.nowMs();
+    this.#edge.young.add(chunk.length);
     const timed = this.#edge.chunks++ % TIMED_CHUNKS === 0;
     const startedMs = timed ? performance.now() : 0;
     const rest = this.#careful === null ? this.#reader.take(chunk, this) : chunk;

@@ -9,6 +9,7 @@ import { endianness } from "node:os";
 const WORDS_FROM = 256;
 const LITTLE_ENDIAN = endianness() === "LE";
 const BACKSLASH = 0x5c;
+const SPACES = 0x20202020;
 
 /** 1 for what is not plain: control characters, DEL, the backslash, and all beyond ASCII. */
 const NOT_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -69,20 +70,24 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
   const turned = before === 0 ? mask : (mask >>> (8 * before)) | (mask << (32 - 8 * before));
   const count = (to - start) >> 2;
   const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, count);
-  // Bit 7 of each byte: set where any byte was below 0x20 (it borrows) or above 0x7f.
+  // Bit 7 of each byte: set where it was above 0x7f, or where any was below 0x20 and so borrows.
   let notPlain = 0;
   let at = 0;
-  for (const last = count - 1; at < last; at += 2) {
+  for (const last = count - 3; at < last; at += 4) {
     const w0 = (words[at] as number) ^ turned;
     const w1 = (words[at + 1] as number) ^ turned;
+    const w2 = (words[at + 2] as number) ^ turned;
+    const w3 = (words[at + 3] as number) ^ turned;
     words[at] = w0;
     words[at + 1] = w1;
-    notPlain |= ((w0 - 0x20202020) & ~w0) | w0 | ((w1 - 0x20202020) & ~w1) | w1;
+    words[at + 2] = w2;
+    words[at + 3] = w3;
+    notPlain |= (w0 - SPACES) | w0 | (w1 - SPACES) | w1 | (w2 - SPACES) | w2 | (w3 - SPACES) | w3;
   }
-  if (at < count) {
+  for (; at < count; at += 1) {
     const word = (words[at] as number) ^ turned;
     words[at] = word;
-    notPlain |= ((word - 0x20202020) & ~word) | word;
+    notPlain |= (word - SPACES) | word;
   }
   const begins = unmaskBytes(bytes, from, start, mask);
   const ends = unmaskBytes(bytes, start + 4 * count, to, turned >>> 0);

@@ -9,6 +9,7 @@ import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
 import { hasTwoHosts, twoHosts } from "../http/host-header.ts";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
+import { YoungBuffers } from "./collect.ts";
 import { acceptSocket } from "./connection.ts";
 import { acceptance, handshakeFault } from "./handshake.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -33,7 +34,8 @@ export const attachUpgrade = (
   options: UpgradeOptions,
 ): void => {
   const { addressOf, ...limits } = options;
-  const edge = { ...limits, running, heldBytes: new HeldBytes(), chunks: 0, now: 0 };
+  const [heldBytes, young] = [new HeldBytes(), new YoungBuffers()];
+  const edge = { ...limits, running, heldBytes, young, chunks: 0, now: 0 };
   // An option of node's createServer; set here it is there however the server was made.
   Object.assign(server, { shouldUpgradeCallback: wantsLink });
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
