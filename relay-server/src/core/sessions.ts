@@ -94,7 +94,7 @@ export class Sessions {
     }
     session.used += 1;
     session.unsaved += 1;
-    this.#unsaved.add(session);
+    if (session.unsaved === 1) this.#unsaved.add(session);
     return "counted";
   }
 

@@ -3,13 +3,19 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { YoungBuffers } from "./collect.ts";
 
+/** Unknown to node's types. */
+interface GcDetail {
+  readonly kind: number;
+  readonly flags: number;
+}
+
 const { NODE_PERFORMANCE_GC_MINOR, NODE_PERFORMANCE_GC_FLAGS_FORCED } = constants;
 
 it("collects young objects once for every 12 MiB that were read, after the turn", async () => {
   let forced = 0;
   const observer = new PerformanceObserver((list) => {
-    for (const { detail } of list.getEntries()) {
-      const { kind, flags } = detail as { kind: number; flags: number };
+    for (const entry of list.getEntries()) {
+      const { kind, flags } = (entry as unknown as { detail: GcDetail }).detail;
       if (kind === NODE_PERFORMANCE_GC_MINOR && flags === NODE_PERFORMANCE_GC_FLAGS_FORCED) {
         forced += 1;
       }
