@@ -66,7 +66,12 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
     if (!wants(id)) return;
     signal.throwIfAborted();
     progress(id);
-    sections.push(...[await measure()].flat());
+    try {
+      sections.push(...[await measure()].flat());
+    } catch (error) {
+      signal.throwIfAborted();
+      sections.push(failed(id, error as Error));
+    }
   };
 
   // Without servers about, so that they cannot disturb.
@@ -161,6 +166,12 @@ async function startServers(signal: AbortSignal): Promise<Servers> {
 
 function progress(what: string): void {
   process.stderr.write(`${what} ...\n`);
+}
+
+/** What was measured before and after it still says something. */
+function failed(id: string, { message }: Error): Section {
+  const what = "Not measured to the end.";
+  return { id, title: id, what, bars: [], voids: [`it failed: ${message}`], data: null };
 }
 
 const OURS = ["blindrelay", "node", "noble"];

@@ -28,7 +28,7 @@ import { guarded, Inbound, rethrow } from "./inbound.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
 import type { RemoteAgents } from "./remote-agents.ts";
-import { concerns, type Revocation } from "./revocations.ts";
+import type { Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
 
@@ -279,12 +279,10 @@ export class Hub {
   }
 
   #revoke(revocation: Revocation, code: ErrorCode, now: number): void {
-    this.#state.revocations.add(revocation);
-    for (const connection of this.#state.connections) {
-      const { peer, state } = connection;
-      if (peer !== null && state !== "closing" && concerns(revocation, peer)) {
-        this.#disconnector.endWith(connection, code, null, now);
-      }
+    const { revocations, peers } = this.#state;
+    revocations.add(revocation);
+    for (const { connection } of peers.concerned(revocation)) {
+      if (connection.state !== "closing") this.#disconnector.endWith(connection, code, null, now);
     }
   }
 

@@ -5,6 +5,7 @@
 import type { Origin } from "./bus.ts";
 import type { Census } from "./census.ts";
 import { type AgentPeer, type Guest, type Peer, User } from "./connection.ts";
+import { concerns, type Revocation } from "./revocations.ts";
 
 export class Peers {
   readonly #users = new Map<string, User>();
@@ -66,6 +67,21 @@ export class Peers {
     }
   }
 
+  /** Peers of this node whom a revocation concerns. Only a session's visits more than one user. */
+  concerned(revocation: Revocation): Peer[] {
+    return this.#candidates(revocation).filter((peer) => concerns(revocation, peer));
+  }
+
+  #candidates(revocation: Revocation): Peer[] {
+    if (revocation.kind === "agent") {
+      const agent = this.#agents.get(revocation.agentId);
+      return agent === undefined ? [] : [agent];
+    }
+    if (revocation.kind === "session") return [...this.#users.values()].flatMap(peersOf);
+    const user = this.#users.get(revocation.userId);
+    return user === undefined ? [] : peersOf(user);
+  }
+
   /** Takes a peer out; false for an agent that was taken over, whose place is another's already. */
   remove(peer: Peer): boolean {
     if (peer.role === "client") {
@@ -96,6 +112,8 @@ export class Peers {
     return this.#guests.size;
   }
 }
+
+const peersOf = ({ clients, agents }: User): Peer[] => [...clients, ...agents.values()];
 
 const guestKey = ({ node, connection }: Pick<Origin, "node" | "connection">): string =>
   `${node}/${connection}`;

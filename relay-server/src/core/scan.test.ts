@@ -4,13 +4,13 @@ import { expect, test } from "vitest";
 import { type ScannedPacket, scanPacket } from "./scan.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
-const isPlain = (bytes: Uint8Array): boolean =>
-  bytes.every((byte) => byte >= 0x20 && byte <= 0x7f && byte !== 0x5c);
+const isPrintable = (bytes: Uint8Array): boolean =>
+  bytes.every((byte) => byte >= 0x20 && byte <= 0x7f);
 
 /** Throws where the scan says anything that parsing does not say; answers what it said. */
 const agree = (text: string, last: ScannedPacket | null): ScannedPacket | null => {
   const bytes = bytesOf(text);
-  if (!isPlain(bytes)) return null; // the reader does not let it come here
+  if (!isPrintable(bytes)) return null; // the reader does not let it come here
   const scanned = scanPacket(bytes, last);
   if (scanned !== null) {
     const { head: _, ...packet } = scanned;
@@ -42,6 +42,8 @@ test.each([
   ["a negative seq", '{"v":"1","sid":"C","seq":-1,"p":""}'],
   ["a seq beyond 2^53", '{"v":"1","sid":"C","seq":9007199254740993,"p":""}'],
   ["more behind it", '{"v":"1","sid":"C","seq":1,"p":""} '],
+  ["an escape in p", '{"v":"1","sid":"C","seq":1,"p":"\\n"}'],
+  ["an escape in the sid", '{"v":"1","sid":"\\u0043","seq":1,"p":""}'],
   ["no end", '{"v":"1","sid":"C","seq":1,"p":""'],
   ["a quote for a brace", '{"v":"1","sid":"C","seq":1,"p":"""'],
   ["a long sid", encodePacket("1", "s".repeat(200), 1, "")],
@@ -53,7 +55,23 @@ test.each([
   expect(agree(text, last)).toBeNull();
 });
 
-const PIECE = fc.constantFrom('"', ",", ":", "{", "}", "0", "1", "9", "-", ".", "e", "p", "v", " ");
+const PIECE = fc.constantFrom(
+  '"',
+  ",",
+  ":",
+  "{",
+  "}",
+  "0",
+  "1",
+  "9",
+  "-",
+  ".",
+  "e",
+  "p",
+  "v",
+  " ",
+  "\\",
+);
 const TEXT = fc.string({
   maxLength: 8,
   unit: fc.constantFrom("a", "Z", "9", "_", "-", ".", "~", "{"),

@@ -13,6 +13,7 @@ const BEFORE_SID = ascii('","sid":"');
 const BEFORE_SEQ = ascii('","seq":');
 const BEFORE_P = ascii(',"p":"');
 const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
 const CLOSING_BRACE = 0x7d;
 const ZERO = 0x30;
 const NINE = 0x39;
@@ -27,13 +28,15 @@ export interface ScannedPacket extends PacketHead {
 }
 
 /**
- * `text`: ASCII without control characters and backslashes. `last`: what the link's last packet was
+ * `text`: ASCII without control characters. `last`: what the link's last packet was
  * scanned to. Most packets have its head, and get the same answer: no string is made for them, and
  * the tables are asked by one that they know (a fresh one costs V8 a look-up of its own).
  */
 export const scanPacket = (text: Uint8Array, last: ScannedPacket | null): ScannedPacket | null => {
   const packet = last !== null && startsWith(text, last.head, 0) ? last : scanHead(text);
-  return packet !== null && isRest(text, packet.head.length) ? packet : null;
+  // Without a backslash what is between two quotes is a JSON string's value as it is.
+  const found = packet !== null && isRest(text, packet.head.length) && !text.includes(BACKSLASH);
+  return found ? packet : null;
 };
 
 const scanHead = (text: Uint8Array): ScannedPacket | null => {

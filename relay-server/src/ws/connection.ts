@@ -147,8 +147,8 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     return this.#careful === null;
   }
 
-  message(payload: Buffer, plain: boolean): void {
-    const packet = plain ? scanPacket(payload, this.#scanned) : null;
+  message(payload: Buffer, printable: boolean): void {
+    const packet = printable ? scanPacket(payload, this.#scanned) : null;
     if (packet !== null) this.#scanned = packet;
     this.#receive(packet ?? textOf(payload), payload);
   }

@@ -34,9 +34,9 @@ export interface FrameSink {
   readonly reading: boolean;
   /**
    * A text message, with the header of an unmasked frame before it in memory (`textFrame`).
-   * `plain`: as `unmask` says.
+   * `printable`: as `unmask` says.
    */
-  message(payload: Buffer, plain: boolean): void;
+  message(payload: Buffer, printable: boolean): void;
   ping(payload: Buffer): void;
   pong(): void;
   /** There is no room for the frame that has begun. */
@@ -170,13 +170,13 @@ const deliver = (bytes: Buffer, at: number, size: number, sink: FrameSink): void
   const first = bytes[at] as number;
   const from = at + headerLengthOf(bytes[at + 1] as number);
   const to = at + size;
-  const plain = unmask(bytes, from, to, from - MASK_BYTES);
+  const printable = unmask(bytes, from, to, from - MASK_BYTES);
   if (first === FIN_PONG) {
     sink.pong();
   } else if (first === FIN_PING) {
     sink.ping(bytes.subarray(from, to));
   } else {
     writeTextHeader(bytes, from, to - from);
-    sink.message(bytes.subarray(from, to), plain);
+    sink.message(bytes.subarray(from, to), printable);
   }
 };

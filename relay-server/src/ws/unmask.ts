@@ -1,25 +1,23 @@
 /**
  * Unmasking (RFC 6455 section 5.3) in place, in JavaScript: for messages of the usual size a call
- * into native code costs more than the work. The same pass tells whether the text is plain, which a
- * reader of it would otherwise need passes of its own for.
+ * into native code costs more than the work. The same pass tells whether the text is printable ASCII,
+ * which a reader of it would otherwise need a pass of its own for.
  */
 import { endianness } from "node:os";
 
 /** From here on words pay: the view that they need costs about as much as 250 bytes. */
 const WORDS_FROM = 256;
 const LITTLE_ENDIAN = endianness() === "LE";
-const BACKSLASH = 0x5c;
 const SPACES = 0x20202020;
 
-/** 1 for what is not plain: control characters, DEL, the backslash, and all beyond ASCII. */
-const NOT_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte < 0x20 || byte > 0x7e || byte === BACKSLASH ? 1 : 0,
+/** 1 for what is not printable: control characters, DEL, and all beyond ASCII. */
+const NOT_PRINTABLE = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 || byte > 0x7e ? 1 : 0,
 );
 
 /**
  * Unmasks `bytes` from `from` to before `to` with the four bytes at `maskAt`. Answers whether the
- * result is plain: printable ASCII without a backslash, so that the text between two quotes is a
- * JSON string's value as it is. Of a plain text it may answer false, where that has a DEL.
+ * result is printable ASCII. A DEL counts as printable among words: JSON takes it.
  */
 export const unmask = (bytes: Buffer, from: number, to: number, maskAt: number): boolean => {
   const mask = bytes.readUInt32LE(maskAt);
@@ -34,7 +32,7 @@ const unmaskBytes = (bytes: Buffer, from: number, to: number, mask: number): boo
   const m1 = (mask >>> 8) & 0xff;
   const m2 = (mask >>> 16) & 0xff;
   const m3 = mask >>> 24;
-  let notPlain = 0;
+  let notPrintable = 0;
   let at = from;
   // Four at a time, because each goes with its own byte of the mask.
   for (const last = to - 3; at < last; at += 4) {
@@ -46,18 +44,18 @@ const unmaskBytes = (bytes: Buffer, from: number, to: number, mask: number): boo
     bytes[at + 1] = b1;
     bytes[at + 2] = b2;
     bytes[at + 3] = b3;
-    notPlain |=
-      (NOT_PLAIN[b0] as number) |
-      (NOT_PLAIN[b1] as number) |
-      (NOT_PLAIN[b2] as number) |
-      (NOT_PLAIN[b3] as number);
+    notPrintable |=
+      (NOT_PRINTABLE[b0] as number) |
+      (NOT_PRINTABLE[b1] as number) |
+      (NOT_PRINTABLE[b2] as number) |
+      (NOT_PRINTABLE[b3] as number);
   }
   for (let rest = mask; at < to; at += 1, rest >>>= 8) {
     const byte = (bytes[at] as number) ^ (rest & 0xff);
     bytes[at] = byte;
-    notPlain |= NOT_PLAIN[byte] as number;
+    notPrintable |= NOT_PRINTABLE[byte] as number;
   }
-  return notPlain === 0;
+  return notPrintable === 0;
 };
 
 /**
@@ -69,11 +67,12 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
   const start = from + before;
   const turned = before === 0 ? mask : (mask >>> (8 * before)) | (mask << (32 - 8 * before));
   const count = (to - start) >> 2;
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, count);
+  const words = wordsOf(bytes.buffer);
+  const first = (bytes.byteOffset + start) >> 2;
   // Bit 7 of each byte: set where it was above 0x7f, or where any was below 0x20 and so borrows.
-  let notPlain = 0;
-  let at = 0;
-  for (const last = count - 3; at < last; at += 4) {
+  let notPrintable = 0;
+  let at = first;
+  for (const last = first + count - 3; at < last; at += 4) {
     const w0 = (words[at] as number) ^ turned;
     const w1 = (words[at + 1] as number) ^ turned;
     const w2 = (words[at + 2] as number) ^ turned;
@@ -82,19 +81,27 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
     words[at + 1] = w1;
     words[at + 2] = w2;
     words[at + 3] = w3;
-    notPlain |= (w0 - SPACES) | w0 | (w1 - SPACES) | w1 | (w2 - SPACES) | w2 | (w3 - SPACES) | w3;
+    notPrintable |=
+      (w0 - SPACES) | w0 | (w1 - SPACES) | w1 | (w2 - SPACES) | w2 | (w3 - SPACES) | w3;
   }
-  for (; at < count; at += 1) {
+  for (const end = first + count; at < end; at += 1) {
     const word = (words[at] as number) ^ turned;
     words[at] = word;
-    notPlain |= (word - SPACES) | word;
+    notPrintable |= (word - SPACES) | word;
   }
   const begins = unmaskBytes(bytes, from, start, mask);
   const ends = unmaskBytes(bytes, start + 4 * count, to, turned >>> 0);
-  return (
-    begins &&
-    ends &&
-    (notPlain & 0x80808080) === 0 &&
-    !bytes.subarray(start, start + 4 * count).includes(BACKSLASH)
-  );
+  return begins && ends && (notPrintable & 0x80808080) === 0;
+};
+
+/** The memory that was looked at last, and its words: many frames lie in one chunk. */
+let lastMemory: ArrayBufferLike | null = null;
+let lastWords = new Int32Array(0);
+
+const wordsOf = (memory: ArrayBufferLike): Int32Array => {
+  if (memory !== lastMemory) {
+    lastMemory = memory;
+    lastWords = new Int32Array(memory, 0, memory.byteLength >> 2);
+  }
+  return lastWords;
 };
