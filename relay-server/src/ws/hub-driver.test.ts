@@ -17,7 +17,8 @@ const CLIENT: AuthResult = {
   requestsUsed: 0,
 };
 
-/** The hub's turns are those of the event loop. */
+/** The hub's turns are those of the event loop: everything but `setImmediate`. */
+const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] as const;
 const turn = setImmediate;
 
 let running: RunningHub;
@@ -26,7 +27,7 @@ let ownerOf: () => Promise<string | null>;
 let logged: unknown[];
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: [...FAKED] });
   logged = [];
   ownerOf = () => new Promise(() => {});
   running = start();
