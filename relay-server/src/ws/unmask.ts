@@ -96,7 +96,7 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
 
 /** The memory that was looked at last, and its words: many frames lie in one chunk. */
 let lastMemory: ArrayBufferLike | null = null;
-let lastWords = new Int32Array(0);
+let lastWords: Int32Array = new Int32Array(0);
 
 const wordsOf = (memory: ArrayBufferLike): Int32Array => {
   if (memory !== lastMemory) {
