@@ -29,8 +29,9 @@ import {
 const FORWARDER = fileURLToPath(new URL("./forwarder.ts", import.meta.url));
 const AEDES = fileURLToPath(new URL("./aedes.ts", import.meta.url));
 const STOP_GRACE_MS = 1_000;
-const START_MS = 10_000;
+const START_MS = 30_000;
 const LOOK_MS = 50;
+const PORT_TRIES = 3;
 /** Limits that would end a benchmark are out of its way; they are still counted. */
 const UNLIMITED = [
   ...["--rate-per-second", "1000000", "--rate-burst", "1000000"],
@@ -116,8 +117,7 @@ export async function brokers(
 
 async function mosquitto(folder: string): Promise<Contender[]> {
   const version = installed("mosquitto", ["-h"], /version (\S+)/, "apt-get install mosquitto");
-  return both(async (carrier) => {
-    const [port, wsPort] = [await freePort(), await freePort()];
+  return both(async (carrier, port, wsPort) => {
     const config = join(folder, `mosquitto-${carrier}.conf`);
     const lines = [
       `listener ${port} 127.0.0.1`,
@@ -138,8 +138,7 @@ async function mosquitto(folder: string): Promise<Contender[]> {
 
 async function natsServer(folder: string): Promise<Contender[]> {
   const version = installed("nats-server", ["--version"], /v(\S+)/, "apt-get install nats-server");
-  return both(async (carrier) => {
-    const [port, wsPort] = [await freePort(), await freePort()];
+  return both(async (carrier, port, wsPort) => {
     const config = join(folder, `nats-${carrier}.conf`);
     // Its pings would be bytes that are no message.
     const common = `listen: "127.0.0.1:${port}"\nping_interval: "2h"\nmax_connections: 100000\n`;
@@ -154,14 +153,27 @@ async function natsServer(folder: string): Promise<Contender[]> {
   });
 }
 
+type Start = (carrier: Carrier, port: number, wsPort: number) => Promise<Contender>;
+
 /** A server for each carrier; where one does not start, the other is stopped. */
-async function both(start: (carrier: Carrier) => Promise<Contender>): Promise<Contender[]> {
-  const first = await start("tcp");
+async function both(start: Start): Promise<Contender[]> {
+  const first = await onFreePorts("tcp", start);
   try {
-    return [first, await start("ws")];
+    return [first, await onFreePorts("ws", start)];
   } catch (error) {
     await first.stop();
     throw error;
+  }
+}
+
+/** A port that was free may be somebody else's a moment later. */
+async function onFreePorts(carrier: Carrier, start: Start): Promise<Contender> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start(carrier, await freePort(), await freePort());
+    } catch (error) {
+      if (tries === PORT_TRIES) throw error;
+    }
   }
 }
 
@@ -269,8 +281,8 @@ async function listening(child: ChildProcess, port: number): Promise<ChildProces
       () => false,
     );
     socket.destroy();
-    if (there) return child;
-    await delay(LOOK_MS);
+    await delay(LOOK_MS); // by then one that could not have the port has ended
+    if (there && child.exitCode === null) return child;
   }
   child.kill("SIGKILL");
   throw new Error(`${child.spawnfile} does not listen on its port`);

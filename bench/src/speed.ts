@@ -77,12 +77,50 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
   // Without servers about, so that they cannot disturb.
   await run("packets", () => packets(bounds.sizes, effort));
   await run("world", async () => world(await measureWorld(bounds.worlds)));
-  if (!SERVER_IDS.some(wants)) {
-    return { sections, skipped: [], versions: {} };
+  const skipped = new Set<string>();
+  const versions: Record<string, string> = { Node: process.version };
+  for (const measure of [measureIdle, measureBusy]) {
+    if (!measure.ids.some(wants)) continue;
+    const servers = await startServers(signal);
+    try {
+      for (const what of servers.skipped) skipped.add(what);
+      for (const { name, version } of servers.rig.contenders) versions[name] = version;
+      await measure.sections(run, servers.rig, bounds, effort, signal);
+    } finally {
+      await servers.stop();
+    }
   }
-  const servers = await startServers(signal);
-  try {
-    const { rig, skipped } = servers;
+  return { sections, skipped: [...skipped], versions };
+}
+
+type Bounds = typeof WHOLE;
+type Run = (id: string, measure: () => Promise<Section | Section[]>) => Promise<void>;
+
+/** What has servers of its own. */
+interface ServerSections {
+  readonly ids: readonly string[];
+  sections(run: Run, rig: Rig, bounds: Bounds, effort: Effort, signal: AbortSignal): Promise<void>;
+}
+
+/** Of fresh servers: what other sections leave behind would be filled first. */
+const measureIdle: ServerSections = {
+  ids: ["memory"],
+  sections: (run, rig, bounds, _effort, signal) =>
+    run("memory", async () => {
+      const results: MemoryResult[] = [];
+      for (const contender of rig.contenders) {
+        if (contender === rig.contenders[1]) continue; // the twin says nothing more
+        signal.throwIfAborted();
+        progress(`memory of ${contender.name}`);
+        results.push(await measureMemory(rig.generator, contender, bounds));
+      }
+      return memory(results);
+    }),
+};
+
+const measureBusy: ServerSections = {
+  ids: SERVER_IDS.filter((id) => id !== "memory"),
+  async sections(run, rig, bounds, effort) {
     const ours: Rig = { ...rig, contenders: rig.contenders.slice(0, 3) };
     for (const scenario of SCENARIOS) {
       await run(scenario.name, async () => {
@@ -106,22 +144,8 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
         ),
       ),
     );
-    await run("memory", async () => {
-      const results: MemoryResult[] = [];
-      for (const contender of rig.contenders) {
-        if (contender === rig.contenders[1]) continue; // the twin says nothing more
-        signal.throwIfAborted();
-        progress(`memory of ${contender.name}`);
-        results.push(await measureMemory(rig.generator, contender, bounds));
-      }
-      return memory(results);
-    });
-    const versions = Object.fromEntries(rig.contenders.map(({ name, version }) => [name, version]));
-    return { sections, skipped, versions: { ...versions, Node: process.version } };
-  } finally {
-    await servers.stop();
-  }
-}
+  },
+};
 
 const PER_MESSAGE =
   "Server CPU for one forwarded message, as a ratio to a minimal forwarder on ws; quartiles in brackets.";
