@@ -1,7 +1,7 @@
 /**
  * Unmasking (RFC 6455 section 5.3) in place, in JavaScript: for messages of the usual size a call
- * into native code costs more than the work. The same pass tells whether the text is printable ASCII,
- * which a reader of it would otherwise need a pass of its own for.
+ * into native code costs more than the work. The same pass tells whether the text is printable
+ * ASCII, which a reader of it would otherwise need a pass of its own for.
  */
 import { endianness } from "node:os";
 
