@@ -58,6 +58,27 @@ export const Config = Type.Object(
       default: "blindrelay",
       description: "first word of the bus's subjects, so that clusters can share a server",
     }),
+    busCa: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "PEM file of the authority that signed the bus's certificate; with it, TLS",
+      }),
+    ),
+    busCert: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "PEM file of this relay's certificate for the bus; with it, TLS",
+      }),
+    ),
+    busKey: Type.Optional(
+      Type.String({ minLength: 1, description: "PEM file of that certificate's key" }),
+    ),
+    busCreds: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "NATS credentials file (.creds) for the bus, instead of a password",
+      }),
+    ),
     drainDelay: {
       ...Type.Integer({ minimum: 0, maximum: 300, default: 0 }),
       description: "seconds between not being ready and sending peers away, as it ends",
@@ -173,6 +194,9 @@ export const readConfig = (
   const config = Value.Default(Config, given);
   if (Value.Check(Config, config)) {
     if (config.bus !== "local" && config.store === "sqlite") throw new Failure("usage", BUS_ALONE);
+    if ((config.busCert === undefined) !== (config.busKey === undefined)) {
+      throw new Failure("usage", "--bus-cert and --bus-key belong together: give both, or neither");
+    }
     if ((config.tlsCert === undefined) === (config.tlsKey === undefined)) return config;
     throw new Failure("usage", "--tls-cert and --tls-key belong together: give both, or neither");
   }

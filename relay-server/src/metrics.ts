@@ -64,7 +64,11 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 export interface Engines {
   readonly store: Pick<Store, "isReady" | "pool">;
   /** Null: the relay is alone. */
-  readonly bus: { traffic(): BusTraffic; nodes(): number } | null;
+  readonly bus: {
+    traffic(): BusTraffic;
+    nodes(): number;
+    pending(): { readonly claims: number; readonly malformed: number };
+  } | null;
 }
 
 /** The registry over a hub and the counters of failures that it shares with REST. */
@@ -194,6 +198,17 @@ export const relayMetrics = (
       "bus_backlog_bytes",
       "Bytes that the bus has not confirmed.",
       () => bus.traffic().backlogBytes,
+    );
+    gauge("bus_guests", "Clients of other nodes that call agents here.", () => stats().guests);
+    gauge(
+      "bus_claims",
+      "Logins of agents that wait for another node's answer.",
+      () => bus.pending().claims,
+    );
+    counter(
+      "bus_malformed",
+      "Messages on the bus that were not as a node sends them, and were dropped.",
+      () => bus.pending().malformed,
     );
     labelled(Counter, "bus_messages_total", "Messages on the bus.", "direction", () => {
       const { sent, received } = bus.traffic();

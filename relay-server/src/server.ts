@@ -205,7 +205,13 @@ const assemble = async (ground: Ground) => {
     relayMetrics(() => hub.stats(), context, running.timings, {
       store,
       bus:
-        bus === null ? null : { traffic: bus.traffic, nodes: () => bus.cluster.figures().length },
+        bus === null
+          ? null
+          : {
+              traffic: bus.traffic,
+              nodes: () => bus.cluster.figures().length,
+              pending: () => bus.cluster.pending(),
+            },
     }),
     log,
   );
@@ -216,6 +222,7 @@ const assemble = async (ground: Ground) => {
     await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
+    await bus?.cluster.handedOver();
     bus?.cluster.leaveAll();
     await bus?.close();
     await settle(); // or the log says what was lost

@@ -7,8 +7,9 @@
  * | `a.<agent_id>` | the node with the agent's link | msg, bind, claim, holds                  |
  * | `u.<user>`     | nodes with clients of the user | here, gone                               |
  * | `all`          | every node                     | hello, bye, who, notice, failed, known   |
- * | `n.<node>.*`   | that node                      | ans, say, fwd, guest, left, refuse, who, |
- * |                |                                | here, claimed, older, "nobody listens"   |
+ * | `n.<node>.*`   | that node                      | ans, say, fwd, passed, guest, left,      |
+ * |                |                                | refuse, who, here, claimed, older,       |
+ * |                |                                | "nobody listens"                         |
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 import type { Subject } from "@blindrelay/protocol/wire";
@@ -26,6 +27,18 @@ import type { Hub, HubStats } from "../core/hub.ts";
 import type { Frame } from "../core/link.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
+import {
+  Bodies,
+  MAX_FIRSTS,
+  Malformed,
+  readBody,
+  readCode,
+  readCount,
+  readFrame,
+  readName,
+  readOrigin,
+  SIGHTED_TOGETHER,
+} from "./bodies.ts";
 import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -40,10 +53,10 @@ const FORWARD_MS = 2000;
 const LOST_MS = 5000;
 /** Long enough to read what lies in sockets, also on a machine that is busy. */
 const YIELD_MS = 25;
+/** So often that is awaited again while messages of the agent wait for their turn. */
+const MAX_YIELD_WAITS = 8;
 /** Messages that wait for earlier ones, of one agent. */
 const MAX_EARLY = 256;
-/** Agents of one user in one message: some 50 KB. */
-const SIGHTED_TOGETHER = 500;
 /** Nodes that are remembered at once. */
 const MAX_NODES = 1024;
 
@@ -53,6 +66,8 @@ export interface ClusterParts {
   readonly node: string;
   /** Of all subjects. */
   readonly prefix: string;
+  /** Of a client's or an agent's message. */
+  readonly maxMessageBytes: number;
   readonly nowMs: () => number;
   readonly log: { error(fields: object, message: string): void };
   /** Calls once after `ms`, unless the returned function is called before. */
@@ -90,15 +105,20 @@ interface OtherNode {
   isGreeted: boolean;
 }
 
+/** Parts of sids that lead from one client to an agent. */
+type Bound = Origin & { readonly firsts: readonly string[] };
+
 /** What all nodes keep alike. */
 export interface Shared {
-  readonly board: Pick<NoticeBoard, "take">;
+  readonly board: Pick<NoticeBoard, "hint">;
   readonly lockout: Lockout;
   readonly names: UsernameLockout;
 }
 
 interface PendingClaim {
+  readonly userId: string;
   readonly agentId: string;
+  readonly loginNumber: number;
   readonly answer: (claim: Claim) => void;
   readonly cancel: () => void;
 }
@@ -114,6 +134,8 @@ export class Cluster implements Bus {
   readonly #users = new Map<string, () => void>();
   #hub: Hub | null = null;
   #lastClaim = 0;
+  /** Messages that were not ours, or had another form than they must. */
+  #malformed = 0;
 
   constructor(parts: ClusterParts) {
     this.#parts = parts;
@@ -144,6 +166,12 @@ export class Cluster implements Bus {
     for (const [node, { heardMs }] of this.#nodes) {
       if (nowMs() - heardMs > LOST_MS) this.#lose(node);
     }
+    this.#hub.guests.refresh((node) => this.isLive(node), nowMs());
+  }
+
+  /** For `/metrics`. */
+  pending(): { readonly claims: number; readonly malformed: number } {
+    return { claims: this.#claims.size, malformed: this.#malformed };
   }
 
   /** What the other nodes have said of themselves. */
@@ -162,9 +190,16 @@ export class Cluster implements Bus {
     this.#tellAll("bye", {});
   }
 
-  /** Notices of this node, for the others; the store has them too. */
+  /** There are new notices in the store, which the others can read there. */
   post(notices: readonly Notice[]): void {
-    for (const notice of notices) this.#tellAll("notice", notice);
+    if (notices.length > 0) this.#tellAll("notice", {});
+  }
+
+  /** Resolves once what comes for agents that have moved goes to their new nodes alone. */
+  async handedOver(): Promise<void> {
+    while ([...this.#holdings.values()].some(({ movedTo }) => movedTo !== null)) {
+      await new Promise<void>((resolve) => this.#parts.after(YIELD_MS, resolve));
+    }
   }
 
   // ---- what the hub asks
@@ -260,7 +295,12 @@ export class Cluster implements Bus {
   }
 
   /** No responders: free. An agent that is here already needs no claim. */
-  claim(agentId: string, loginNumber: number, answer: (claim: Claim) => void): void {
+  claim(
+    userId: string,
+    agentId: string,
+    loginNumber: number,
+    answer: (claim: Claim) => void,
+  ): void {
     const { transport, prefix, node } = this.#parts;
     const holding = this.#holdings.get(agentId);
     if (!transport.isUp || (holding !== undefined && holding.movedTo === null)) {
@@ -272,7 +312,7 @@ export class Cluster implements Bus {
     this.#lastClaim += 1;
     const id = `c${this.#lastClaim}`;
     const cancel = this.#after(CLAIM_TIMEOUT_MS, () => this.#claimed(id, FREE));
-    this.#claims.set(id, { agentId, answer, cancel });
+    this.#claims.set(id, { userId, agentId, loginNumber, answer, cancel });
     transport.publish(
       `${prefix}.a.${agentId}`,
       encodeBusMessage(["claim", node, loginNumber]),
@@ -285,16 +325,22 @@ export class Cluster implements Bus {
   #toAgent(agentId: string, { payload, replyTo }: Delivery): void {
     const hub = this.#hub;
     const holding = this.#holdings.get(agentId);
-    const message = decodeBusMessage(payload);
-    if (hub === null || holding === undefined || message === null) return;
-    const [kind, node = ""] = message.words;
-    if (node === this.#parts.node && kind !== "msg") return;
-    if (kind === "msg") this.#message(hub, agentId, holding, message.words, message.body);
-    else if (kind === "bind") {
+    if (hub === null || holding === undefined) return;
+    const { words, body } = messageIn(payload);
+    const [kind, from, number] = words;
+    if (kind === "msg") {
+      this.#message(hub, agentId, holding, words, body);
+      return;
+    }
+    const node = readName(from);
+    if (node === this.#parts.node) return;
+    if (kind === "bind") {
       if (holding.movedTo !== null) return;
-      hub.guests.bind(originOf(message.words.slice(1)), agentId, JSON.parse(textOf(message.body)));
-    } else if (kind === "claim") this.#claimOf(hub, agentId, holding, message.words, replyTo);
-    else if (kind === "holds") this.#heldBy(hub, agentId, holding, node, Number(message.words[2]));
+      const firsts = readBody(Bodies.bind, body);
+      hub.guests.bind(readOrigin(words.slice(1)), agentId, firsts, this.#parts.nowMs());
+    } else if (kind === "claim") {
+      this.#claimOf(hub, agentId, holding, node, readCount(number), replyTo);
+    } else if (kind === "holds") this.#heldBy(hub, agentId, holding, node, readCount(number));
   }
 
   #message(
@@ -312,7 +358,14 @@ export class Cluster implements Bus {
       holding.early.push({ words, body: body.slice() });
       return;
     }
-    receive(hub, agentId, words.slice(1), body, this.#parts.nowMs());
+    this.#receive(hub, agentId, words.slice(1), body);
+  }
+
+  /** `words`: the origin of a guest's message. */
+  #receive(hub: Hub, agentId: string, words: readonly string[], body: Uint8Array): void {
+    const { maxMessageBytes, nowMs } = this.#parts;
+    const text = readFrame(body, maxMessageBytes);
+    hub.guests.receive(readOrigin(words), agentId, text, body, nowMs());
   }
 
   /** What was sent to the agent earlier must not come later: sessions take their order for good. */
@@ -336,13 +389,18 @@ export class Cluster implements Bus {
     hub: Hub,
     agentId: string,
     holding: Holding,
-    words: readonly string[],
+    node: string,
+    loginNumber: number,
     replyTo: string | null,
   ): void {
-    const [, node = "", number] = words;
-    const yieldNow = () => this.#yield(hub, agentId, holding, node, Number(number), replyTo);
+    const yieldNow = () => this.#yield(hub, agentId, holding, node, loginNumber, replyTo);
     // What the agent said on its old link before it said hello on the new one is read first.
-    if (hub.isOnline(agentId)) this.#after(YIELD_MS, yieldNow);
+    const wait = (times: number) =>
+      this.#after(YIELD_MS, () => {
+        if (times > 0 && hub.hasHeld(agentId)) wait(times - 1);
+        else yieldNow();
+      });
+    if (hub.isOnline(agentId)) wait(MAX_YIELD_WAITS);
     else yieldNow();
   }
 
@@ -355,14 +413,28 @@ export class Cluster implements Bus {
     replyTo: string | null,
   ): void {
     const { nowMs, transport } = this.#parts;
+    const bindings = this.#bindingsOf(hub, agentId, holding.userId);
     const claim = hub.claimAgent(agentId, node, loginNumber, nowMs());
     if (claim.kind === "yielded" || claim.kind === "free") {
       Object.assign(holding, { loginNumber, movedTo: node });
       this.#after(FORWARD_MS, () => this.#stopForwarding(agentId, holding));
     }
     if (replyTo !== null) {
-      transport.publish(replyTo, encodeBusMessage(["claimed"], JSON.stringify(claim)));
+      const said = claim.kind === "yielded" ? { ...claim, bindings } : claim;
+      transport.publish(replyTo, encodeBusMessage(["claimed"], JSON.stringify(said)));
     }
+  }
+
+  /** Whose sessions lead to an agent, so that its new node can deliver what it says at once. */
+  #bindingsOf(hub: Hub, agentId: string, userId: string): Bound[] {
+    const bindings: Bound[] = [];
+    let room = MAX_FIRSTS;
+    for (const { node, firsts, ...origin } of hub.guests.bindingsOf(userId, agentId)) {
+      if (room < firsts.length) break;
+      room -= firsts.length;
+      bindings.push({ ...origin, node: node ?? this.#parts.node, firsts });
+    }
+    return bindings;
   }
 
   /** Another node says that it holds an agent that is, or was, here. */
@@ -381,118 +453,124 @@ export class Cluster implements Bus {
   }
 
   #toNode(hub: Hub, delivery: Delivery): void {
-    const { prefix, node, nowMs } = this.#parts;
+    const { prefix, node, nowMs, maxMessageBytes } = this.#parts;
     const token = delivery.subject.slice(`${prefix}.n.${node}.`.length);
     if (delivery.nobody) {
       if (token.startsWith("c")) this.#claimed(token, FREE);
       else hub.departures.nobody(Number(token), nowMs());
       return;
     }
-    const message = decodeBusMessage(delivery.payload);
-    if (message === null) return;
-    const { words, body } = message;
-    const [kind = "", from = "", third = ""] = words;
+    const { words, body } = messageIn(delivery.payload);
+    const [kind = "", from = "", third] = words;
     switch (kind) {
       case "ans":
-      case "say":
-        if (
-          !hub.departures.arrive(Number(third), from, kind === "say", textOf(body), body, nowMs())
-        ) {
-          this.leave(Number(third), [from]);
+      case "say": {
+        const number = readCount(third);
+        const text = readFrame(body, maxMessageBytes);
+        if (!hub.departures.arrive(number, readName(from), kind === "say", text, body, nowMs())) {
+          this.leave(number, [from]);
         }
         break;
+      }
       case "fwd":
-        receive(hub, from, words.slice(2), body, nowMs());
+        this.#receive(hub, from, words.slice(2), body);
         break;
       case "passed": {
         const holding = this.#holdings.get(from);
         if (holding !== undefined) this.#passed(holding, from);
         break;
       }
-      case "guest":
-        if (!hub.departures.welcomed(Number(third), from)) this.leave(Number(third), [from]);
-        break;
-      case "left":
-        hub.guests.left(from, Number(third), nowMs());
-        break;
-      case "refuse": {
-        const subject = JSON.parse(textOf(body)) as Subject;
-        hub.guests.refused(from, third as ErrorCode, subject, nowMs());
+      case "guest": {
+        const number = readCount(third);
+        if (!hub.departures.welcomed(number, readName(from))) this.leave(number, [from]);
         break;
       }
+      case "left":
+        hub.guests.left(from, readCount(third), nowMs());
+        break;
+      case "refuse":
+        hub.guests.refused(from, readCode(third), readBody(Bodies.refuse, body), nowMs());
+        break;
       case "here":
         this.#sighted(hub, words, body);
         break;
       case "who":
-        this.#answerWho(from, third, true);
+        this.#answerWho(readName(from), readName(third), true);
         break;
       case "claimed":
-        this.#claimed(token, claimIn(body));
+        this.#claimed(token, readBody(Bodies.claimed, body));
         break;
-      case "older": {
-        const holding = this.#holdings.get(from);
-        if (
-          holding !== undefined &&
-          holding.movedTo === null &&
-          Number(third) > holding.loginNumber
-        ) {
-          hub.yieldAgent(from, "", Number(third), nowMs());
-          this.#letGo(from, holding);
-        }
+      case "older":
+        this.#isOlder(hub, from, readCount(third));
         break;
-      }
     }
+  }
+
+  /** Another node has had a newer login of an agent for longer than this one has known of it. */
+  #isOlder(hub: Hub, agentId: string, loginNumber: number): void {
+    const holding = this.#holdings.get(agentId);
+    if (holding === undefined || holding.movedTo !== null) return;
+    if (loginNumber <= holding.loginNumber) return;
+    hub.yieldAgent(agentId, "", loginNumber, this.#parts.nowMs());
+    this.#letGo(agentId, holding);
   }
 
   #toUser({ payload }: Delivery): void {
     const hub = this.#hub;
-    const message = decodeBusMessage(payload);
-    if (hub === null || message === null) return;
-    const [kind, node = "", userId = "", agentId = "", loginNumber, moving] = message.words;
+    if (hub === null) return;
+    const { words, body } = messageIn(payload);
+    const [kind, node, userId, agentId, loginNumber, moving] = words;
     if (node === this.#parts.node) return;
-    if (kind === "here") this.#sighted(hub, message.words, message.body);
+    if (kind === "here") this.#sighted(hub, words, body);
     else if (kind === "gone") {
+      const number = readCount(loginNumber);
       const nowMs = this.#parts.nowMs();
-      hub.remoteAgents.gone(userId, agentId, Number(loginNumber), moving === "1", nowMs);
+      hub.remoteAgents.gone(readName(userId), readName(agentId), number, moving === "1", nowMs);
     }
   }
 
   #sighted(hub: Hub, words: readonly string[], body: Uint8Array): void {
-    const [, node = "", userId = "", isNews] = words;
-    const agents = (JSON.parse(textOf(body)) as SightedOnBus[]).map(
-      ({ agentId, epoch, onlineForMs }) => ({ agentId, loginNumber: epoch, onlineForMs }),
-    );
-    hub.remoteAgents.here(userId, node, agents, isNews === "1", this.#parts.nowMs());
+    const [, node, userId, isNews] = words;
+    const agents = readBody(Bodies.here, body).map(({ agentId, epoch, onlineForMs }) => ({
+      agentId,
+      loginNumber: epoch,
+      onlineForMs,
+    }));
+    const nowMs = this.#parts.nowMs();
+    hub.remoteAgents.here(readName(userId), readName(node), agents, isNews === "1", nowMs);
   }
 
   #toAll(shared: Shared, { payload }: Delivery): void {
-    const message = decodeBusMessage(payload);
-    if (message === null) return;
-    const [kind = "", node = ""] = message.words;
+    const { words, body } = messageIn(payload);
+    const [kind = "", from] = words;
+    const node = readName(from);
     const { nowMs } = this.#parts;
     if (node === this.#parts.node) return;
-    const said = JSON.parse(textOf(message.body));
     switch (kind) {
-      case "hello":
-        this.#greeted(node, said as NodeFigures, said.isBack === true);
+      case "hello": {
+        const { isBack, ...figures } = readBody(Bodies.hello, body);
+        this.#greeted(node, figures, isBack);
         break;
+      }
       case "bye":
         this.#nodes.delete(node);
         this.#hub?.guests.nodeLost(node, nowMs());
         this.#hub?.remoteAgents.nodeLeft(node, nowMs());
         break;
       case "notice":
-        shared.board.take(said as Notice);
+        shared.board.hint();
         break;
-      case "failed":
-        if (typeof said.address === "string") shared.lockout.failElsewhere(said.address, nowMs());
-        else if (typeof said.name === "string") shared.names.failElsewhere(said.name, nowMs());
+      case "failed": {
+        const failed = readBody(Bodies.failed, body);
+        if ("address" in failed) shared.lockout.failElsewhere(failed.address, nowMs());
+        else shared.names.failElsewhere(failed.name, nowMs());
         break;
+      }
       case "who":
-        this.#answerWho(node, said.userId, false);
+        this.#answerWho(node, readBody(Bodies.who, body).userId, false);
         break;
       case "known":
-        shared.names.succeedElsewhere(said.pair);
+        shared.names.succeedElsewhere(readBody(Bodies.known, body).pair);
         break;
     }
   }
@@ -535,14 +613,30 @@ export class Cluster implements Bus {
     if (this.#hub !== null) this.#sayHello(this.#hub, true);
   }
 
-  #claimed(id: string, claim: Claim): void {
+  #claimed(id: string, claim: Claim & { bindings?: readonly Bound[] }): void {
     const pending = this.#claims.get(id);
     if (pending === undefined) return;
     this.#claims.delete(id);
-    pending.cancel();
-    if (claim.kind === "yielded") this.#yielded.add(pending.agentId);
-    pending.answer(claim);
-    this.#yielded.delete(pending.agentId);
+    const { userId, agentId, loginNumber, answer, cancel } = pending;
+    cancel();
+    if (claim.kind === "yielded") this.#yielded.add(agentId);
+    answer(claim);
+    this.#yielded.delete(agentId);
+    if (claim.kind !== "yielded") return;
+    const holding = this.#holdings.get(agentId);
+    if (holding !== undefined && holding.movedTo === null)
+      this.#bind(agentId, claim.bindings ?? []);
+    // It left, or was refused, after the other node had let it go: it is nowhere.
+    else this.agentWent(userId, agentId, loginNumber, false);
+  }
+
+  #bind(agentId: string, bindings: readonly Bound[]): void {
+    const { node, nowMs } = this.#parts;
+    for (const { firsts, ...origin } of bindings) {
+      // This node's own clients have bound theirs here.
+      if (origin.node === node) continue;
+      this.#hub?.guests.bind(origin, agentId, firsts, nowMs());
+    }
   }
 
   /** An invalid message from any sender is dropped and has no other effect. */
@@ -552,7 +646,8 @@ export class Cluster implements Bus {
       try {
         take(delivery);
       } catch (error) {
-        log.error({ err: error, subject }, "a message of the bus could not be handled");
+        if (error instanceof Malformed) this.#malformed += 1;
+        else log.error({ err: error, subject }, "a message of the bus could not be handled");
       }
     });
   }
@@ -617,33 +712,8 @@ export class Cluster implements Bus {
   }
 }
 
-/** `words`: node, connection, user, session. */
-const originOf = (words: readonly string[]): Origin => {
-  const [node = "", connection, userId = "", sessionHash = ""] = words;
-  return { node, connection: Number(connection), userId, sessionHash };
+const messageIn = (payload: Uint8Array): BusMessage => {
+  const message = decodeBusMessage(payload);
+  if (message === null) throw new Malformed("no head");
+  return message;
 };
-
-/** `words`: the origin of a guest's message. */
-const receive = (
-  hub: Hub,
-  agentId: string,
-  words: readonly string[],
-  body: Uint8Array,
-  nowMs: number,
-): void => {
-  hub.guests.receive(originOf(words), agentId, textOf(body), body, nowMs);
-};
-
-/** The answer to a claim; throws where it is none, and the claim goes on waiting. */
-const claimIn = (body: Uint8Array): Claim => {
-  const claim = JSON.parse(textOf(body));
-  if (["free", "loop", "superseded"].includes(claim?.kind)) return claim;
-  const { kind, onlineForMs, takeoverAgesMs } = claim ?? {};
-  if (kind === "yielded" && Number.isFinite(onlineForMs) && Array.isArray(takeoverAgesMs)) {
-    if (takeoverAgesMs.every(Number.isFinite)) return claim;
-  }
-  throw new Error("not an answer to a claim");
-};
-
-const textOf = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
+import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
 import { Lockout } from "../core/lockout.ts";
 import { Cluster, type Shared } from "./cluster.ts";
@@ -58,7 +59,7 @@ class World {
 
   run(ms: number): void {
     for (const end = this.nowMs + ms; this.nowMs < end; ) {
-      this.#drain();
+      this.deliver();
       this.nowMs += 25;
       const due = this.#timers.filter(({ at }) => at <= this.nowMs);
       this.#timers = this.#timers.filter(({ at }) => at > this.nowMs);
@@ -68,10 +69,11 @@ class World {
         if (this.nowMs % 1000 === 0 && side.isUp) cluster.tick();
       }
     }
-    this.#drain();
+    this.deliver();
   }
 
-  #drain(): void {
+  /** All that was published; no time passes. */
+  deliver(): void {
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) next();
   }
 }
@@ -134,14 +136,16 @@ class Node {
       transport: this.side,
       node: name,
       prefix: "p",
+      maxMessageBytes: 65_536,
       nowMs: () => world.nowMs,
       log: { error: ({ err }: { err?: unknown }) => world.errors.push(err) },
       after: (ms, fn) => world.after(ms, fn),
     });
     const port = {
       authenticate: () => {},
-      findOwner: () => {},
-      nextTurn: () => {},
+      findOwner: (connection: Connection) =>
+        world.after(1, () => this.hub.ownerFound(connection, "u", world.nowMs)),
+      nextTurn: () => world.after(1, () => this.hub.turn(world.nowMs)),
       agentSeen: () => {},
       saveRequestsUsed: () => {},
     };
@@ -150,7 +154,7 @@ class Node {
       { bus: this.cluster },
       world.nowMs,
     );
-    const board = { take: () => {} };
+    const board = { hint: () => {} };
     const shared = { board, lockout: new Lockout(), names: new UsernameLockout() };
     this.cluster.attach(this.hub, shared as unknown as Shared);
   }
@@ -158,7 +162,7 @@ class Node {
   agent(agentId: string, loginNumber: number) {
     const login = { role: "agent" as const, userId: "u", agentId, loginNumber, sessionHash: "a" };
     const { done, ...peer } = this.#connect({ client_type: "agent", agent_id: agentId }, login);
-    this.cluster.claim(agentId, loginNumber, done);
+    this.cluster.claim("u", agentId, loginNumber, done);
     return peer;
   }
 
@@ -170,7 +174,7 @@ class Node {
   }
 
   #connect(fields: object, login: object) {
-    const heard: { type: string; code?: string; online?: boolean }[] = [];
+    const heard: { type: string; code?: string; online?: boolean; sid?: string }[] = [];
     const link = {
       send: (frame: string | Uint8Array) => heard.push(JSON.parse(Buffer.from(frame).toString())),
       queued: () => 0,
@@ -260,4 +264,138 @@ test("of two links of an agent the older one ends, however often it was taken ov
   a.side.thaw();
   world.run(60_000);
   expect([a.hub.isOnline("pump"), b.hub.isOnline("pump")]).toEqual([false, true]);
+});
+
+const packet = (sid: string, seq: number) => ({ v: "1", sid, seq, p: "x" });
+const call = (sid: string) => ({
+  type: "relay",
+  agent_id: "pump",
+  payload: JSON.stringify(packet(sid, 0)),
+});
+const sids = (heard: readonly { sid?: string }[]) =>
+  heard.flatMap(({ sid }) => (sid === undefined ? [] : [sid]));
+
+test("a guest whose farewell was lost does not stay", () => {
+  const { world, a, b } = twoNodes();
+  a.agent("pump", 1);
+  const clients = [b.client(), b.client()];
+  for (const [at, client] of clients.entries()) client.receive(call(`C${at}`));
+  world.run(500);
+  expect(a.hub.stats().guests).toBe(2);
+  a.side.isUp = false;
+  b.hub.closed((clients[0] as (typeof clients)[0]).connection, world.nowMs);
+  world.run(500);
+  a.side.comeBack();
+  world.run(40_000);
+  expect(a.hub.stats().guests).toBe(1);
+});
+
+test("guests of a node that was never heard of leave too", () => {
+  const { world, a, b } = twoNodes();
+  a.agent("pump", 1);
+  world.run(100);
+  const text = JSON.stringify(call("C"));
+  world.publish(b.side, "p.a.pump", Buffer.from(`msg stranger 7 u hash\n${text}`), null);
+  world.run(1000);
+  expect(a.hub.stats().guests).toBe(1);
+  world.run(40_000);
+  expect(a.hub.stats().guests).toBe(0);
+});
+
+test("an agent's first word on its new node reaches a session of before", () => {
+  const { world, a, b } = twoNodes();
+  const c = world.add("C");
+  world.run(2000);
+  a.agent("pump", 1);
+  const far = b.client();
+  const near = c.client();
+  const old = a.client();
+  far.receive(call("FAR"));
+  near.receive(call("NEAR"));
+  old.receive(call("OLD"));
+  world.run(500);
+  // Nothing but the claim's answer tells of the sessions.
+  b.cluster.bind = a.cluster.bind = c.cluster.bind = () => {};
+  const moved = c.agent("pump", 2);
+  world.run(100);
+  for (const sid of ["FAR.A", "NEAR.A", "OLD.A"]) moved.receive(packet(sid, 1));
+  world.run(100);
+  expect([far, near, old].map(({ heard }) => sids(heard))).toEqual([
+    ["FAR.A"],
+    ["NEAR.A"],
+    ["OLD.A"],
+  ]);
+});
+
+test("an agent that another node let go for a login that came to nothing is offline at once", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = a.client();
+  a.agent("pump", 1);
+  world.run(500);
+  const gone = b.agent("pump", 2);
+  b.hub.closed(gone.connection, world.nowMs);
+  world.run(200);
+  expect(a.hub.isOnline("pump")).toBe(false);
+  expect(watcher.statuses()).toEqual([true, false]);
+});
+
+test("what is not a message of ours is dropped and counted, whatever its subject", () => {
+  const { world, a } = twoNodes();
+  a.agent("pump", 1);
+  a.client();
+  world.run(500);
+  const long = "x".repeat(300_000);
+  const forged = [
+    [
+      "all",
+      "",
+      "hello",
+      "hello X\n",
+      "hello X\n{}",
+      "hello X\nnull",
+      "hello *\n{}",
+      `hello X\n${long}`,
+    ],
+    ["all", "who X\n{}", "failed X\n7", "known X\n{}", 'failed X\n{"address":7}'],
+    ["u.u", "here X u 1\n{}", 'here X u 1\n[{"agentId":"a b"}]', "gone X u pump -1 0\n"],
+    ["a.pump", "msg X 1 u\n{}", "msg X one u h\n{}", `msg X 1 u h\n${long}`, "bind X 1 u h\n{}"],
+    ["a.pump", "claim X\n", "claim X -1\n", "holds * 1\n", "msg X 1 u h\n\xff"],
+    ["n.A.0", "ans X\n", "say X one\n", "fwd pump X\n", "guest X\n", "left X x\n"],
+    ["n.A.0", "refuse pump NO_SUCH\n{}", "refuse pump SLOW_CONSUMER\n7", "claimed\n{}", "who X\n"],
+  ] as const;
+  let sent = 0;
+  for (const [subject, ...messages] of forged) {
+    for (const message of messages) {
+      world.publish(a.side, `p.${subject}`, Buffer.from(message, "latin1"), null);
+      sent += 1;
+    }
+  }
+  world.run(1000);
+  expect(a.cluster.pending().malformed).toBe(sent);
+  expect(a.cluster.figures()).toHaveLength(1);
+  expect(world.errors).toEqual([]);
+  expect(a.hub.stats().guests).toBe(0);
+});
+
+test("a node's guests take turns: who sends much delays only their own messages", () => {
+  const { world, a, b } = twoNodes();
+  const device = a.agent("pump", 1);
+  const client = b.client();
+  client.receive(call("C"));
+  world.run(100);
+  const text = (seq: number) => JSON.stringify(packet("C.A", seq));
+  const flood = 1000;
+  for (let seq = 1; seq <= flood; seq += 1) {
+    const head = `msg B 1 u c\n${text(seq)}`;
+    world.publish(b.side, "p.a.pump", Buffer.from(head), null);
+  }
+  const before = device.heard.length;
+  world.deliver();
+  const inOneTurn = device.heard.length - before;
+  expect(inOneTurn).toBeGreaterThan(10);
+  expect(inOneTurn).toBeLessThan(flood / 2);
+  world.run(5000);
+  expect(device.heard.length - before).toBe(flood);
+  const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
+  expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
 });

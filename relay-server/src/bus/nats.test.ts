@@ -1,9 +1,30 @@
-/** The transport over NATS, through what its server does. */
+/** The transport over NATS, through what its server does and demands. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nkeys } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { openNats } from "./nats.ts";
+import { makeCertificates, noOpenssl } from "../testing/certificates.ts";
+import { type NatsSettings, openNats } from "./nats.ts";
 import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
+import type { Transport } from "./transport.ts";
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
+const WAIT = { timeout: 20_000 };
+const open = (settings: Partial<NatsSettings> & { url: string }) =>
+  openNats({ name: "node", minBytes: 1000, ...settings }, silent);
+
+/** Whether what is published is delivered. */
+const carries = async (transport: Transport): Promise<boolean> => {
+  const heard: string[] = [];
+  const unsubscribe = transport.subscribe("a.b", ({ payload }) =>
+    heard.push(Buffer.from(payload).toString()),
+  );
+  transport.publish("a.b", Buffer.from("hello"));
+  await expect.poll(() => heard, WAIT).toEqual(["hello"]);
+  unsubscribe();
+  return transport.isUp;
+};
 
 test.skipIf(noNatsServer)("logins that are refused for a while do not end the bus", async () => {
   const login = (pass: string) => ["--user", "relay", "--pass", pass];
@@ -11,17 +32,121 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
   const url = nats.url.replace("//", "//relay:one@");
   let refused = 0;
   const log = { ...silent, error: () => (refused += 1) };
-  const transport = await openNats(url, "node", 1000, log as unknown as typeof silent);
+  const transport = await openNats(
+    { url, name: "node", minBytes: 1000 },
+    log as unknown as typeof silent,
+  );
   try {
     await nats.stop();
     await nats.start(login("two"));
-    await expect.poll(() => refused).toBeGreaterThan(2);
+    await expect.poll(() => refused, WAIT).toBeGreaterThan(2);
     await nats.stop();
     await nats.start();
-    await expect.poll(() => transport.isUp).toBe(true);
-    transport.subscribe("a.b", () => {});
+    await expect.poll(() => transport.isUp, WAIT).toBe(true);
+    expect(await carries(transport)).toBe(true);
   } finally {
     await transport.close();
     await nats.stop();
+  }
+});
+
+test.skipIf(noNatsServer)(
+  "a server that comes after the start is found, with what was subscribed",
+  async () => {
+    const nats = await ownNatsServer();
+    await nats.stop();
+    const transport = await open({ url: nats.url });
+    try {
+      expect(transport.isUp).toBe(false);
+      const heard: string[] = [];
+      let ups = 0;
+      transport.onUp(() => {
+        ups += 1;
+      });
+      transport.subscribe("early", ({ payload }) => heard.push(Buffer.from(payload).toString()));
+      transport.publish("early", Buffer.from("lost: nothing is queued"));
+      await nats.start();
+      await expect.poll(() => ups, WAIT).toBe(1);
+      transport.publish("early", Buffer.from("there"));
+      await expect.poll(() => heard, WAIT).toEqual(["there"]);
+      await nats.stop();
+      await expect.poll(() => transport.isUp, WAIT).toBe(false);
+      await nats.start();
+      await expect.poll(() => ups, WAIT).toBe(2);
+      expect(await carries(transport)).toBe(true);
+    } finally {
+      await transport.close();
+      await nats.stop();
+    }
+  },
+);
+
+test.skipIf(noNatsServer)("a server that takes only short messages is refused", async () => {
+  const nats = await ownNatsServer();
+  try {
+    await expect(open({ url: nats.url, minBytes: 2 ** 21 })).rejects.toThrow(/max_payload/);
+  } finally {
+    await nats.stop();
+  }
+});
+
+test.skipIf(noNatsServer || noOpenssl)(
+  "TLS: the server and the relay each check the other",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
+    const { ca, cert, key, clientCert, clientKey } = makeCertificates(folder, "relay");
+    const nats = await ownNatsServer([
+      ...["--tls", "--tlscert", cert, "--tlskey", key, "--tlscacert", ca, "--tlsverify"],
+      ...["--user", "relay", "--pass", "one"],
+    ]);
+    const url = nats.url.replace("nats://", "tls://relay:one@");
+    const isUp = async (settings: Partial<NatsSettings> & { url: string }) => {
+      const transport = await open(settings);
+      try {
+        return transport.isUp && (await carries(transport));
+      } finally {
+        await transport.close();
+      }
+    };
+    try {
+      expect(await isUp({ url, ca, cert: clientCert, key: clientKey })).toBe(true);
+      expect(await isUp({ url, cert: clientCert, key: clientKey }), "unknown authority").toBe(
+        false,
+      );
+      expect(await isUp({ url, ca }), "no certificate of its own").toBe(false);
+      const wrong = url.replace("relay:one", "relay:two");
+      expect(await isUp({ url: wrong, ca, cert: clientCert, key: clientKey })).toBe(false);
+      await expect(open({ url, ca: join(folder, "none") })).rejects.toThrow(/--bus-ca/);
+    } finally {
+      await nats.stop();
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
+
+test.skipIf(noNatsServer)("a credentials file proves a key to the server", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-creds-"));
+  const user = nkeys.createUser();
+  const config = join(folder, "nats.conf");
+  writeFileSync(config, `authorization: { users: [ { nkey: ${user.getPublicKey()} } ] }`);
+  const credsOf = (seed: Uint8Array) => {
+    const path = join(folder, "relay.creds");
+    const part = (name: string, text: string) =>
+      `-----BEGIN ${name}-----\n${text}\n------END ${name}------\n\n`;
+    const nkey = part("USER NKEY SEED", Buffer.from(seed).toString());
+    writeFileSync(path, part("NATS USER JWT", "e30.e30.e30") + nkey);
+    return path;
+  };
+  const nats = await ownNatsServer(["-c", config]);
+  try {
+    const transport = await open({ url: nats.url, creds: credsOf(user.getSeed()) });
+    expect(await carries(transport)).toBe(true);
+    await transport.close();
+    const other = await open({ url: nats.url, creds: credsOf(nkeys.createUser().getSeed()) });
+    expect(other.isUp).toBe(false);
+    await other.close();
+  } finally {
+    await nats.stop();
+    rmSync(folder, { recursive: true });
   }
 });

@@ -1,8 +1,18 @@
 /**
  * The transport over core NATS: no JetStream, nothing stored. While the server is down nothing is
- * queued for it, so that no message arrives after its deadline.
+ * queued for it, so that no message arrives after its deadline. A server that is down when the
+ * relay starts is like one that goes down later: the relay runs without it until it is there.
  */
-import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { checkServerIdentity } from "node:tls";
+import {
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  type Msg,
+  type NatsConnection,
+} from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { Failure } from "../failure.ts";
 import type { Delivery, Transport } from "./transport.ts";
@@ -10,19 +20,59 @@ import type { Delivery, Transport } from "./transport.ts";
 /** A server that twice does not answer for this long is gone; the client's default is minutes. */
 const PING_MS = 1000;
 const RECONNECT_MS = 500;
-/** How long a start waits for a server before the relay runs without one. */
+/** How long a start waits for a server before the relay runs without one; so does each try. */
 const FIRST_CONNECT_MS = 2000;
+/** What is said last is handed to the server, if it reads. */
+const CLOSE_MS = 1000;
 const NO_RESPONDERS = 503;
 
-/** `minBytes`: the longest message that it has to carry. */
-export const openNats = async (
-  url: string,
-  name: string,
-  minBytes: number,
-  log: Pick<Logger, "info" | "warn" | "error">,
-): Promise<Transport> => {
-  const connection = await connect({
-    ...serverOf(url),
+export interface NatsSettings {
+  /** `nats://user:password@host:4222`, or a token as the user; `tls://` demands TLS. */
+  readonly url: string;
+  /** PEM files. */
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  /** A `.creds` file: a JWT and its nkey. */
+  readonly creds?: string | undefined;
+  /** Of this connection, in the server's lists. */
+  readonly name: string;
+  /** The longest message that it has to carry. */
+  readonly minBytes: number;
+}
+
+type Log = Pick<Logger, "info" | "warn" | "error">;
+
+/**
+ * Resolves when the server is connected, or could not be within two seconds. Rejects with a Failure
+ * for what waiting does not cure: files that cannot be read, a server that takes only short messages.
+ */
+export const openNats = async (settings: NatsSettings, log: Log): Promise<Transport> => {
+  const transport = new NatsTransport(optionsOf(settings), settings.minBytes, log);
+  await transport.start();
+  return transport;
+};
+
+const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
+  const { protocol, host, hostname, username, password } = new URL(url);
+  const login =
+    creds !== undefined
+      ? { authenticator: credsAuthenticator(readFile("--bus-creds", creds)) }
+      : password !== ""
+        ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+        : username !== ""
+          ? { token: decodeURIComponent(username) }
+          : {};
+  const files = {
+    ...(ca === undefined ? {} : { ca: readText("--bus-ca", ca) }),
+    ...(cert === undefined ? {} : { cert: readText("--bus-cert", cert) }),
+    ...(key === undefined ? {} : { key: readText("--bus-key", key) }),
+  };
+  const isTls = protocol === "tls:" || Object.keys(files).length > 0;
+  return {
+    servers: host,
+    ...login,
+    ...(isTls ? { tls: { ...files, ...identityOf(hostname) } } : {}),
     name,
     maxReconnectAttempts: -1,
     // The client would give up at the second refusal; an operator may yet put the password right.
@@ -32,56 +82,81 @@ export const openNats = async (
     pingInterval: PING_MS,
     maxPingOut: 2,
     timeout: FIRST_CONNECT_MS,
-  }).catch((error: unknown) => {
-    const cause = error instanceof Error ? error.message : String(error);
-    throw new Failure("unreachable", `cannot reach the bus: ${cause}; look at --bus`, error);
-  });
-  const maxBytes = connection.info?.max_payload ?? 0;
-  if (maxBytes < minBytes) {
-    await connection.close();
-    const fix = `set max_payload of the NATS server to ${minBytes}, or lower --max-message-bytes`;
-    throw new Failure("unreachable", `the bus takes messages of ${maxBytes} bytes only: ${fix}`);
-  }
-  return new NatsTransport(connection, log);
+  };
 };
 
-/** `nats://user:password@host:4222`, or a token as the user; `tls://` asks for TLS. */
-const serverOf = (url: string) => {
-  const { protocol, host, username, password } = new URL(url);
-  const credentials =
-    password !== ""
-      ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
-      : username !== ""
-        ? { token: decodeURIComponent(username) }
-        : {};
-  return { servers: host, ...credentials, ...(protocol === "tls:" ? { tls: {} } : {}) };
+/** The client leaves an address out of the handshake, and Node then expects "localhost". */
+const identityOf = (hostname: string) => {
+  const address = hostname.replace(/^\[|\]$/g, "");
+  if (isIP(address) === 0) return {};
+  const check: typeof checkServerIdentity = (_, cert) => checkServerIdentity(address, cert);
+  return { checkServerIdentity: check };
 };
+
+const readFile = (flag: string, path: string): Uint8Array => {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Failure("usage", `${flag} cannot be read: ${(error as Error).message}`, error);
+  }
+};
+
+const readText = (flag: string, path: string): string =>
+  Buffer.from(readFile(flag, path)).toString();
+
+interface Subscribed {
+  readonly subject: string;
+  readonly take: (delivery: Delivery) => void;
+  /** Null until the server is there for the first time. */
+  unsubscribe: (() => void) | null;
+}
 
 class NatsTransport implements Transport {
-  isUp = true;
+  isUp = false;
   backlogBytes = 0;
-  readonly #connection: NatsConnection;
+  readonly #options: ConnectionOptions;
+  readonly #minBytes: number;
+  readonly #log: Log;
+  /** Null until the server is there for the first time. */
+  #connection: NatsConnection | null = null;
+  readonly #subscribed = new Set<Subscribed>();
+  #retry: NodeJS.Timeout | undefined;
   #flushing = false;
+  #closed = false;
   #listener: () => void = () => undefined;
 
-  constructor(connection: NatsConnection, log: Pick<Logger, "info" | "warn" | "error">) {
-    this.#connection = connection;
-    void this.#watch(log);
+  constructor(options: ConnectionOptions, minBytes: number, log: Log) {
+    this.#options = options;
+    this.#minBytes = minBytes;
+    this.#log = log;
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.#connect();
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      const missing = "the bus cannot be reached: this relay runs without other nodes until it is";
+      this.#log.error({ err: error }, missing);
+      this.#retryLater();
+    }
   }
 
   publish(subject: string, payload: Uint8Array, replyTo?: string): void {
+    if (this.#connection === null) return;
     this.#connection.publish(subject, payload, replyTo === undefined ? {} : { reply: replyTo });
     this.backlogBytes += payload.length;
-    if (!this.#flushing) void this.#flush();
+    if (!this.#flushing) void this.#flush(this.#connection);
   }
 
   subscribe(subject: string, take: (delivery: Delivery) => void): () => void {
-    const subscription = this.#connection.subscribe(subject, {
-      callback: (error, message) => {
-        if (error === null) take(deliveryOf(message));
-      },
-    });
-    return () => subscription.unsubscribe();
+    const subscribed: Subscribed = { subject, take, unsubscribe: null };
+    this.#subscribed.add(subscribed);
+    if (this.#connection !== null) this.#bind(this.#connection, subscribed);
+    return () => {
+      this.#subscribed.delete(subscribed);
+      subscribed.unsubscribe?.();
+    };
   }
 
   onUp(listener: () => void): void {
@@ -89,17 +164,76 @@ class NatsTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    const wasUp = this.isUp;
     this.isUp = false;
-    await this.#connection.close();
+    this.#closed = true;
+    clearTimeout(this.#retry);
+    const connection = this.#connection;
+    if (connection === null) return;
+    if (wasUp) {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, CLOSE_MS);
+      });
+      await Promise.race([connection.flush().catch(() => undefined), late]);
+      clearTimeout(timer);
+    }
+    await connection.close();
+  }
+
+  async #connect(): Promise<void> {
+    const connection = await connect(this.#options);
+    const maxBytes = connection.info?.max_payload ?? 0;
+    if (maxBytes < this.#minBytes) {
+      await connection.close();
+      const fix = `set max_payload of the NATS server to ${this.#minBytes}, or lower --max-message-bytes`;
+      throw new Failure("unreachable", `the bus takes messages of ${maxBytes} bytes only: ${fix}`);
+    }
+    if (this.#closed) {
+      await connection.close();
+      return;
+    }
+    this.#connection = connection;
+    for (const subscribed of this.#subscribed) this.#bind(connection, subscribed);
+    this.isUp = true;
+    void this.#watch(connection);
+  }
+
+  #retryLater(): void {
+    this.#retry = setTimeout(async () => {
+      try {
+        await this.#connect();
+        if (!this.#closed) this.#back();
+      } catch (error) {
+        if (error instanceof Failure) this.#log.error(error.message);
+        if (!this.#closed) this.#retryLater();
+      }
+    }, RECONNECT_MS);
+  }
+
+  #bind(connection: NatsConnection, subscribed: Subscribed): void {
+    const { subject, take } = subscribed;
+    const subscription = connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) take(deliveryOf(message));
+      },
+    });
+    subscribed.unsubscribe = () => subscription.unsubscribe();
+  }
+
+  #back(): void {
+    this.#log.info("the bus is back");
+    this.isUp = true;
+    this.#listener();
   }
 
   /** The server's answer to a flush says that it has read whatever was published before. */
-  async #flush(): Promise<void> {
+  async #flush(connection: NatsConnection): Promise<void> {
     this.#flushing = true;
     while (this.isUp && this.backlogBytes > 0) {
       const covered = this.backlogBytes;
       try {
-        await this.#connection.flush();
+        await connection.flush();
       } catch {
         break; // the connection was lost, and messages in transit with it
       }
@@ -108,18 +242,16 @@ class NatsTransport implements Transport {
     this.#flushing = false;
   }
 
-  async #watch(log: Pick<Logger, "info" | "warn" | "error">): Promise<void> {
-    for await (const status of this.#connection.status()) {
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const status of connection.status()) {
       if (status.type === "disconnect") {
-        if (this.isUp) log.warn("the bus is away: other nodes cannot be reached");
+        if (this.isUp) this.#log.warn("the bus is away: other nodes cannot be reached");
         this.isUp = false;
         this.backlogBytes = 0;
       } else if (status.type === "reconnect") {
-        log.info("the bus is back");
-        this.isUp = true;
-        this.#listener();
+        this.#back();
       } else if (status.type === "error") {
-        log.error({ err: status.error }, "the bus complains");
+        this.#log.error({ err: status.error }, "the bus complains");
       }
     }
   }

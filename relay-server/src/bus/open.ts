@@ -13,12 +13,13 @@ export interface OpenBus {
   close(): Promise<void>;
 }
 
-/** Null: a relay that is alone. Rejects with a Failure where the server cannot be reached. */
+/** Null: a relay that is alone. Rejects with a Failure where its settings cannot be right. */
 export const openBus = async (
-  { bus, busPrefix, maxMessageBytes }: Config,
+  config: Config,
   nowMs: () => number,
   log: Logger,
 ): Promise<OpenBus | null> => {
+  const { bus, busPrefix, busCa, busCert, busKey, busCreds, maxMessageBytes } = config;
   if (bus === "local") return null;
   const [{ Cluster }, { MAX_HEAD_BYTES }, { openNats }] = await Promise.all([
     import("./cluster.ts"),
@@ -26,12 +27,15 @@ export const openBus = async (
     import("./nats.ts"),
   ]);
   const node = randomBytes(9).toString("base64url");
+  const server = { url: bus, ca: busCa, cert: busCert, key: busKey, creds: busCreds };
   const minBytes = maxMessageBytes + MAX_HEAD_BYTES;
-  const { transport, traffic } = counted(await openNats(bus, `blindrelay ${node}`, minBytes, log));
+  const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
+  const { transport, traffic } = counted(nats);
   const after = (ms: number, fn: () => void) => {
     const timer = setTimeout(fn, ms);
     return () => clearTimeout(timer);
   };
-  const cluster = new Cluster({ transport, node, prefix: busPrefix, nowMs, log, after });
+  const parts = { transport, node, prefix: busPrefix, maxMessageBytes, nowMs, log, after };
+  const cluster = new Cluster(parts);
   return { cluster, node, traffic, close: () => transport.close() };
 };

@@ -1,7 +1,7 @@
 /**
  * Each notice of the store is acted on once by this relay: at once where it was posted here, or as
- * soon as another node says so, and within a second in any case, because the store is read that
- * often. PostgreSQL numbers notices as they are written and shows them as they are committed, so
+ * soon as another node says that there is one, and within a second in any case, because the store
+ * is read that often. What there is to do is always read from the store. PostgreSQL numbers notices as they are written and shows them as they are committed, so
  * what was read lately is read again.
  */
 import { lastNotice, listNotices, type Notice } from "../store/notices.ts";
@@ -21,6 +21,7 @@ export class NoticeBoard {
   readonly #known = new Set<number>();
   #after = 0;
   #isLooking = false;
+  #isHinted = false;
   /** The highest number at an earlier time, oldest first. */
   #marks: { atMs: number; seq: number }[] = [];
 
@@ -49,12 +50,25 @@ export class NoticeBoard {
     this.#act(notice);
   }
 
+  /**
+   * Another node says that there is something new. What it says is not acted on, only looked for;
+   * however many say so, one look runs, and one after it.
+   */
+  hint(): void {
+    this.#isHinted = this.#isLooking;
+    // The look of each second reports what is wrong.
+    this.look().catch(() => undefined);
+  }
+
   /** Acts on what is new in the store; does nothing while an earlier look runs. */
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
-      await this.#look();
+      do {
+        this.#isHinted = false;
+        await this.#look();
+      } while (this.#isHinted);
     } finally {
       this.#isLooking = false;
     }

@@ -89,7 +89,7 @@ export interface Bus extends BusPort {
    * Asks the other nodes for an agent that logged in here, by the number of that login; answers
    * once, within bounded time, possibly before it returns.
    */
-  claim(agentId: string, loginNumber: number, answer: (claim: Claim) => void): void;
+  claim(userId: string, agentId: string, loginNumber: number, answer: (claim: Claim) => void): void;
 }
 
 /** A relay that is alone: no other node holds anything. */
@@ -105,5 +105,5 @@ export const ALONE: Bus = {
   agentWent: () => undefined,
   clientsCame: () => undefined,
   clientsWent: () => undefined,
-  claim: (_agentId, _loginNumber, answer) => answer(FREE),
+  claim: (_userId, _agentId, _loginNumber, answer) => answer(FREE),
 };

@@ -139,6 +139,9 @@ export interface Guest extends AnyClient {
 
 export type ClientPeer = LocalClient | Guest;
 
+export const isGuest = (peer: Peer | null): peer is Guest =>
+  peer?.role === "client" && peer.origin !== null;
+
 export interface AgentPeer {
   readonly role: "agent";
   readonly clientType: ClientType;

@@ -4,7 +4,7 @@
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";
-import { advance, type Connection, type User } from "./connection.ts";
+import { advance, type Connection, isGuest, type User } from "./connection.ts";
 import { drop } from "./hold-queue.ts";
 import type { HubState } from "./state.ts";
 
@@ -70,8 +70,7 @@ export class Disconnector {
     const { port, bus, departures, remoteAgents, moving } = this.#state;
     advance(connection, "end");
     const { peer } = connection;
-    const isGuest = peer?.role === "client" && peer.origin !== null;
-    if (!isGuest) census.become("closing", peer?.clientType ?? "waiting");
+    if (!isGuest(peer)) census.become("closing", peer?.clientType ?? "waiting");
     this.#state.fragmented.delete(connection);
     wheel.remove(connection);
     outbox.forget(connection);

@@ -14,6 +14,7 @@ import {
 import type { BusPort, Origin } from "./bus.ts";
 import { type AgentPeer, Connection, type Guest } from "./connection.ts";
 import type { Disconnector } from "./disconnect.ts";
+import { hold, release, startHolding } from "./hold-queue.ts";
 import type { Frame, HubLink } from "./link.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
@@ -42,13 +43,24 @@ class GuestLink implements HubLink {
   resume(): void {}
 }
 
+/**
+ * How often a guest's node is told of it again. The node answers where the client has left, so that
+ * a guest whose farewell was lost does not stay.
+ */
+const WELCOME_AGAIN_MS = 30_000;
+
 /** What this part uses of the hub's state. */
-type State = Pick<HubState, "bus" | "limits" | "counters" | "peers" | "controlMessages">;
+type State = Pick<
+  HubState,
+  "bus" | "limits" | "counters" | "peers" | "controlMessages" | "turns" | "departures"
+>;
 
 export class Guests {
   readonly #state: State;
   readonly #disconnector: Disconnector;
   readonly #routing: Routing;
+  /** When the guest's node was told of it; in that order. */
+  readonly #welcomed = new Map<Guest, number>();
 
   constructor(state: State, disconnector: Disconnector, routing: Routing) {
     this.#state = state;
@@ -67,17 +79,31 @@ export class Guests {
     } else if (agent.userId !== from.userId) {
       this.#refuse(from, "AGENT_NOT_FOUND", message, now);
     } else {
-      const guest = this.#seat(from, agent);
+      const guest = this.#seat(from, agent, now);
       if (guest === null) this.#refuse(from, "UNAVAILABLE", message, now);
-      else this.#route(guest, agent, message, frame, now);
+      else this.#take(guest, agent, message, text, frame, now);
     }
   }
 
+  /** Its user's next turn: what waited for it is handled. */
+  resume(guest: Guest, now: number): void {
+    release(guest.connection, (content, frame) => {
+      const message = decodeForRelay(content as string);
+      if (message.kind !== "relay" && message.kind !== "packet") return;
+      const { connection } = guest;
+      if (connection.held === null && this.#state.turns.take(connection, frame.length)) {
+        this.#route(guest, message, frame, now);
+      } else {
+        this.#hold(guest, message, content as string, frame, now);
+      }
+    });
+  }
+
   /** A guest's bindings, which its node knows and this one may not: the agent has come here. */
-  bind(from: Origin, agentId: string, firsts: readonly string[]): void {
+  bind(from: Origin, agentId: string, firsts: readonly string[], now: number): void {
     const agent = this.#state.peers.agent(agentId);
     if (agent === undefined || agent.userId !== from.userId) return;
-    const guest = this.#seat(from, agent);
+    const guest = this.#seat(from, agent, now);
     if (guest === null) return;
     // Never from another connection: the client may have moved too, and spoken already.
     for (const first of firsts) guest.user.bindings.bindIfFree(first, guest, agentId);
@@ -93,7 +119,41 @@ export class Guests {
 
   left(node: string, connection: number, now: number): void {
     const guest = this.#state.peers.guest({ node, connection });
-    if (guest !== undefined) this.#disconnector.detach(guest.connection, now);
+    if (guest === undefined) return;
+    // What it sent before it left was sent.
+    if (this.#state.turns.leave(guest.connection)) {
+      release(guest.connection, (content, frame) => {
+        const message = decodeForRelay(content as string);
+        if (message.kind !== "relay" && message.kind !== "packet") return;
+        this.#route(guest, message, frame, now);
+      });
+    }
+    this.#disconnector.detach(guest.connection, now);
+  }
+
+  /** Now and then: guests of nodes that are gone leave, the others' nodes are told of them again. */
+  refresh(isLive: (node: string) => boolean, now: number): void {
+    for (const [guest, at] of this.#welcomed) {
+      if (now - at < WELCOME_AGAIN_MS) return;
+      this.#welcomed.delete(guest);
+      if (guest.connection.state === "closing") continue;
+      if (isLive(guest.origin.node)) this.#welcome(guest, now);
+      else this.#disconnector.detach(guest.connection, now);
+    }
+  }
+
+  /** Whose sessions lead to an agent; `node` is null for clients of this one. */
+  bindingsOf(
+    userId: string,
+    agentId: string,
+  ): (Omit<Origin, "node"> & { node: string | null; firsts: string[] })[] {
+    const { peers, departures } = this.#state;
+    const bound = peers.find(userId)?.bindings.of(agentId) ?? [];
+    return [...bound].map(([client, firsts]) =>
+      client.origin === null
+        ? { ...departures.originOf(client), node: null, firsts }
+        : { ...client.origin, firsts },
+    );
   }
 
   /** A node is gone, and its clients with it. */
@@ -103,30 +163,60 @@ export class Guests {
     }
   }
 
-  #route(
+  /** Handles a message, or holds it until the user's next turn, as those of local clients. */
+  #take(
     guest: Guest,
     agent: AgentPeer,
     message: Envelope | PacketHead,
+    text: string,
     frame: Uint8Array,
     now: number,
   ): void {
-    const { agentId, userId } = agent;
-    if (message.kind === "relay") {
-      this.#routing.envelopeFromClient(guest, { ...message, agentId }, userId, frame, now);
-      return;
-    }
     // Its node knows the binding; here it may be new, as after the agent has moved.
-    const { first } = message;
-    if (first === null || guest.user.bindings.bind(first, guest, agentId)) {
-      this.#routing.packetFromClient(guest, message, frame, now);
+    if (message.kind === "packet" && message.first !== null) {
+      if (!guest.user.bindings.bind(message.first, guest, agent.agentId)) {
+        this.#refuse(guest.origin, "SID_IN_USE", message, now);
+        return;
+      }
+    }
+    const { connection } = guest;
+    if (connection.held === null && this.#state.turns.take(connection, frame.length)) {
+      this.#route(guest, message, frame, now);
     } else {
-      this.#refuse(guest.origin, "SID_IN_USE", message, now);
+      // The bytes belong to the bus, which uses them again.
+      this.#hold(guest, message, text, frame.slice(), now);
+    }
+  }
+
+  #hold(
+    guest: Guest,
+    message: Envelope | PacketHead,
+    text: string,
+    frame: Uint8Array,
+    now: number,
+  ): void {
+    const { connection } = guest;
+    if (connection.held === null) {
+      startHolding(connection);
+      this.#state.turns.wait(connection);
+    }
+    if (!hold(connection, guest.user.share, text, frame, Number.POSITIVE_INFINITY)) {
+      this.#refuse(guest.origin, "RATE_LIMITED", message, now);
+    }
+  }
+
+  #route(guest: Guest, message: Envelope | PacketHead, frame: Uint8Array, now: number): void {
+    if (message.kind === "packet") {
+      this.#routing.packetFromClient(guest, message, frame, now);
+    } else if (message.agentId !== null) {
+      const { agentId } = message;
+      this.#routing.envelopeFromClient(guest, { ...message, agentId }, guest.userId, frame, now);
     }
   }
 
   /** The guest, added if it is new; null: its user has too many. */
-  #seat(origin: Origin, agent: AgentPeer): Guest | null {
-    const { peers, limits, bus } = this.#state;
+  #seat(origin: Origin, agent: AgentPeer, now: number): Guest | null {
+    const { peers, limits } = this.#state;
     const known = peers.guest(origin);
     if (known !== undefined) return known;
     if (agent.user.guests.size >= limits.clientsPerUser) return null;
@@ -146,8 +236,13 @@ export class Guests {
     guest.connection.state = "online";
     guest.connection.peer = guest;
     peers.add(guest);
-    bus.welcome(origin);
+    this.#welcome(guest, now);
     return guest;
+  }
+
+  #welcome(guest: Guest, now: number): void {
+    this.#state.bus.welcome(guest.origin);
+    this.#welcomed.set(guest, now);
   }
 
   #connect(origin: Origin): Connection {

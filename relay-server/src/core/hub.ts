@@ -17,7 +17,7 @@ import {
 import { Authenticator } from "./auth.ts";
 import { ALONE, type Claim, FREE, type Sighted } from "./bus.ts";
 import type { ConnectionKind } from "./census.ts";
-import { Connection, type Content } from "./connection.ts";
+import { Connection, type Content, isGuest } from "./connection.ts";
 import type { Counters } from "./counters.ts";
 import type { Departures } from "./departures.ts";
 import { Disconnector } from "./disconnect.ts";
@@ -139,6 +139,11 @@ export class Hub {
     }
   }
 
+  /** Whether messages of an agent that have arrived wait for their turn. */
+  hasHeld(agentId: string): boolean {
+    return (this.#state.peers.agent(agentId)?.connection.held ?? null) !== null;
+  }
+
   /** A login on another node asks for an agent. */
   claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
     return this.#authenticator.claimAgent(agentId, node, loginNumber, now);
@@ -201,7 +206,11 @@ export class Hub {
   /** Users whose messages had to wait have their next turn. */
   turn(now: number, fail = rethrow): void {
     this.#state.turns.next((connection) =>
-      guarded(connection, fail, () => this.#inbound.resume(connection, now)),
+      guarded(connection, fail, () => {
+        const { peer } = connection;
+        if (isGuest(peer)) this.guests.resume(peer, now);
+        else this.#inbound.resume(connection, now);
+      }),
     );
   }
 
@@ -303,6 +312,7 @@ export class Hub {
     return {
       connections: { ...census.connections },
       agentsOnline: peers.agentCount,
+      guests: peers.guestCount,
       queueBytes: outbox.queuedBytes(),
       slowConnections: outbox.overCount,
       bindings: census.bindings,
@@ -318,6 +328,8 @@ export class Hub {
 export interface HubStats {
   readonly connections: Readonly<Record<ConnectionKind, number>>;
   agentsOnline: number;
+  /** Clients of other nodes that call agents of this one. */
+  guests: number;
   /** Bytes that the operating system has not taken yet, over all connections. */
   queueBytes: number;
   slowConnections: number;

@@ -117,7 +117,8 @@ export const runHub = (parts: HubParts): RunningHub => {
         })
         .then((result) => {
           if (result.ok && result.role === "agent") {
-            bus.claim(result.agentId, result.loginNumber, (claim) => finish(result, claim));
+            const { userId, agentId, loginNumber } = result;
+            bus.claim(userId, agentId, loginNumber, (claim) => finish(result, claim));
           } else {
             finish(result, FREE);
           }

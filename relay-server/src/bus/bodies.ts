@@ -1,0 +1,121 @@
+/**
+ * What a bus message may hold, checked before anything is done with it: other nodes may run another
+ * version, and whoever can publish on the bus is not necessarily a node. A message that is not as
+ * described here is dropped and counted.
+ */
+import { isUtf8 } from "node:buffer";
+import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
+import { type Static, type TSchema, Type } from "typebox";
+import { Value } from "typebox/value";
+import type { Origin } from "../core/bus.ts";
+
+/** Longer than any JSON of ours: 500 agents, or 4,096 parts of sids. */
+const MAX_JSON_BYTES = 262_144;
+/** Agents of one user in one message: some 50 KB. */
+export const SIGHTED_TOGETHER = 500;
+/** Parts of sids in one message. */
+export const MAX_FIRSTS = 4096;
+
+const Name = Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" });
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const Milliseconds = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const Firsts = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: MAX_FIRSTS });
+const Text = Type.Union([Type.String({ maxLength: 65_536 }), Type.Null()]);
+const Connections = Type.Object({
+  client: Count,
+  agent: Count,
+  firmware: Count,
+  waiting: Count,
+  closing: Count,
+});
+
+export const Bodies = {
+  hello: Type.Object({ agentsOnline: Count, connections: Connections, isBack: Type.Boolean() }),
+  who: Type.Object({ userId: Name }),
+  failed: Type.Union([
+    Type.Object({ address: Type.String({ maxLength: 64 }) }),
+    Type.Object({ name: Type.String({ maxLength: 256 }) }),
+  ]),
+  known: Type.Object({ pair: Type.String({ maxLength: 512 }) }),
+  here: Type.Array(Type.Object({ agentId: Name, epoch: Count, onlineForMs: Milliseconds }), {
+    maxItems: SIGHTED_TOGETHER,
+  }),
+  bind: Firsts,
+  refuse: Type.Object({ sid: Text, requestId: Text }),
+  claimed: Type.Union([
+    Type.Object({ kind: Type.Enum(["free", "loop", "superseded"]) }),
+    Type.Object({
+      kind: Type.Literal("yielded"),
+      onlineForMs: Milliseconds,
+      takeoverAgesMs: Type.Array(Milliseconds, { maxItems: 64 }),
+      bindings: Type.Array(
+        Type.Object({
+          node: Name,
+          connection: Count,
+          userId: Name,
+          sessionHash: Name,
+          firsts: Firsts,
+        }),
+        { maxItems: MAX_FIRSTS },
+      ),
+    }),
+  ]),
+};
+
+/** A message that is none of ours; thrown, and caught where messages arrive. */
+export class Malformed extends Error {}
+
+/** The JSON of a body. Throws Malformed. */
+export const readBody = <S extends TSchema>(schema: S, body: Uint8Array): Static<S> => {
+  if (body.length > MAX_JSON_BYTES) throw new Malformed("a body is too long");
+  let value: unknown;
+  try {
+    value = JSON.parse(textOf(body));
+  } catch {
+    throw new Malformed("a body is not JSON");
+  }
+  if (!Value.Check(schema, value)) throw new Malformed("a body has another form");
+  return value;
+};
+
+/** The bytes of a client's or an agent's message. Throws Malformed. */
+export const readFrame = (body: Uint8Array, maxBytes: number): string => {
+  if (body.length > maxBytes) throw new Malformed("a message is too long");
+  if (!isUtf8(body)) throw new Malformed("a message is not text");
+  return textOf(body);
+};
+
+/** `words`: node, connection, user, session. Throws Malformed. */
+export const readOrigin = (words: readonly string[]): Origin => {
+  const [node, connection, userId, sessionHash] = words;
+  return {
+    node: readName(node),
+    connection: readCount(connection),
+    userId: readName(userId),
+    sessionHash: readName(sessionHash),
+  };
+};
+
+/** A node, a user, an agent, a hash. Throws Malformed. */
+export const readName = (word: string | undefined): string => {
+  if (word === undefined || !/^[A-Za-z0-9_-]{1,128}$/.test(word)) throw new Malformed("not a name");
+  return word;
+};
+
+/** Throws Malformed. */
+export const readCount = (word: string | undefined): number => {
+  const count = Number(word);
+  if (word === undefined || !/^\d{1,16}$/.test(word) || !Number.isSafeInteger(count)) {
+    throw new Malformed("not a number");
+  }
+  return count;
+};
+
+/** Throws Malformed. */
+export const readCode = (word: string | undefined): ErrorCode => {
+  if (word === undefined || !Object.hasOwn(ERRORS, word)) throw new Malformed("not a code");
+  return word as ErrorCode;
+};
+
+const textOf = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
