@@ -118,6 +118,8 @@ export class ClientCore {
       // The new node knows none of the old one's bindings.
       moving: () => this.bindings.clear(),
       moved: () => this.linkMoved(),
+      settled: () => this.pump(),
+      isQuiet: () => this.inFlight.size === 0,
       refused: (reason) => this.linkRefused(reason),
       received: (message) => this.receive(message),
     });
@@ -254,7 +256,8 @@ export class ClientCore {
     if (this.pumping || this.ended !== null) return;
     this.pumping = true;
     for (const peer of this.ready) {
-      if (this.link.state !== "online" || this.inFlight.size >= MAX_IN_FLIGHT) break;
+      if (this.link.state !== "online" || this.link.isMoving) break;
+      if (this.inFlight.size >= MAX_IN_FLIGHT) break;
       if (this.renewToken()) break;
       const waitMs = this.pacer.waitMs(this.ports.timer.now());
       if (waitMs > 0) {

@@ -40,6 +40,8 @@ export const BESIDE_RETRY_MS = 500;
 export const BESIDE_DOUBLINGS = 6;
 /** What was sent on one link has reached its agent before anything is sent on the next one. */
 export const SETTLE_MS = 100;
+/** How long calls wait for the answers of earlier ones before the links change anyway. */
+export const QUIET_LIMIT_MS = 2_000;
 /** Answers to what was asked before come by the link that was left for so long. */
 export const LEFT_LINK_MS = 5_000;
 /** A link that lived this long was no failed attempt. */

@@ -307,6 +307,34 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect([authsOf(world).length, world.relay.connectionCount]).toEqual([2, 1]);
   });
 
+  it.each([
+    ["once they are there", 800, 800],
+    ["after two seconds in any case", 5_000, 2_000],
+  ])("is left for another one behind the answers in flight: %s", async (_, answerMs, movesMs) => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("slow", ({ answer }) => {
+      world.clock.set(answerMs, () => answer("done"));
+    });
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    await world.run(1);
+    const warm = world.follow(pump.call("echo", ["warm"]));
+    await world.run(300);
+    expect(warm.result).toEqual(["warm"]);
+    const slow = world.follow(pump.call("slow"));
+    world.relay.sayToAll(restarting(0));
+    await world.run(200);
+    const next = world.follow(pump.call("echo", [1]));
+    await world.run(movesMs - 400);
+    expect([slow.times, next.times]).toEqual([0, 0]);
+    await world.run(600);
+    expect(next.result).toEqual([1]);
+    await world.run(answerMs);
+    expect(slow.result).toBe("done");
+    expect(agent.executed).toHaveLength(3);
+  });
+
   it("gets two more links at most, however often it announces it", async () => {
     const world = new World();
     await world.connected();

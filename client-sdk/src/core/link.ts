@@ -35,6 +35,7 @@ import {
   DEAD_RELAY_MS,
   LEFT_LINK_MS,
   MAX_ASKED_WAIT_MS,
+  QUIET_LIMIT_MS,
   SETTLE_MS,
   STABLE_LINK_MS,
   TOKEN_LAST_MS,
@@ -68,6 +69,10 @@ export interface RelayLinkEvents {
   moving(): void;
   /** It is another one, under the same session token, and was never down. */
   moved(): void;
+  /** What had to wait while the links changed, or while they were to change, may be sent again. */
+  settled(): void;
+  /** Whether nothing is awaited on the link. */
+  isQuiet(): boolean;
   /** It will not reconnect. */
   refused(reason: CallError): void;
   received(message: MessageForClient): void;
@@ -132,6 +137,11 @@ export class RelayLink {
     if (this.move("stop")) this.drop("client closed");
   }
 
+  /** Whether calls should wait: the links are about to change. */
+  get isMoving(): boolean {
+    return this.held !== null;
+  }
+
   /** Sends a text that the relay does not count. */
   send(text: string): void {
     if (this.state !== "online") return;
@@ -192,6 +202,10 @@ export class RelayLink {
 
   private closed(code: number, reason: string): void {
     this.link = null;
+    if (this.held !== null && this.beside !== null) {
+      this.moveTo(this.beside);
+      return;
+    }
     if (this.movesAt !== null && this.nextDelayMs === null) {
       const waitMs = Math.max(0, this.movesAt - this.ports.timer.now());
       this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
@@ -348,7 +362,18 @@ export class RelayLink {
     }
     this.events.moving();
     this.held = [];
-    this.armBeside(SETTLE_MS, () => this.moveTo(next));
+    this.moveOnceQuiet(next, this.ports.timer.now() + QUIET_LIMIT_MS);
+  }
+
+  /**
+   * Not before the answers are there: an answer that comes by the old link after a later one by the
+   * new link would be refused, because sessions take their order for good.
+   */
+  private moveOnceQuiet(next: Link, limit: number): void {
+    this.armBeside(SETTLE_MS, () => {
+      if (this.events.isQuiet() || this.ports.timer.now() >= limit) this.moveTo(next);
+      else this.moveOnceQuiet(next, limit);
+    });
   }
 
   private moveTo(next: Link): void {
@@ -361,15 +386,18 @@ export class RelayLink {
     this.heardAt = now;
     this.onlineAt = now;
     if (old !== null) this.leaveLater(old);
+    else this.disarmBeside();
     this.ports.log("info", "moved to another link", {});
     this.events.moved();
     this.sendHeld();
   }
 
   private sendHeld(): void {
-    const held = this.held ?? [];
+    const { held } = this;
+    if (held === null) return;
     this.held = null;
     for (const text of held) this.send(text);
+    this.events.settled();
   }
 
   /** What was asked on the old link may be answered there. */
@@ -389,8 +417,7 @@ export class RelayLink {
     const { beside, left } = this;
     this.beside = null;
     this.left = null;
-    if (this.besideTimer !== null) this.ports.timer.clear(this.besideTimer);
-    this.besideTimer = null;
+    this.disarmBeside();
     this.sendHeld();
     beside?.close(CLOSE_NORMAL, "not needed");
     left?.close(CLOSE_NORMAL, "moved");
@@ -404,8 +431,13 @@ export class RelayLink {
     this.armBeside(waitMs, () => this.dialBeside());
   }
 
-  private armBeside(ms: number, fn: () => void): void {
+  private disarmBeside(): void {
     if (this.besideTimer !== null) this.ports.timer.clear(this.besideTimer);
+    this.besideTimer = null;
+  }
+
+  private armBeside(ms: number, fn: () => void): void {
+    this.disarmBeside();
     this.besideTimer = this.ports.timer.set(ms, () => {
       this.besideTimer = null;
       fn();

@@ -4,9 +4,16 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
+import {
+  type Node,
+  noCluster,
+  type Peer,
+  startCluster,
+  type TestCluster,
+} from "../testing/nodes.ts";
 import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
 
+const WAIT = { timeout: 30_000 };
 const packet = (sid: string, seq = 0) => ({ v: "1", sid, seq, p: "x" });
 const envelope = (agentId: string, payload: object | string, more: object = {}) => ({
   type: "relay",
@@ -139,17 +146,18 @@ describe.skipIf(noCluster)("two nodes", () => {
       await a.client({ api_token: account }),
       await b.client({ api_token: account }),
     ];
-    const heard = async () => {
-      await sleep(100);
-      return watchers.map((watcher) =>
-        watcher
-          .waiting()
-          .filter(({ type, agent_id }) => type === "agent_status" && agent_id === agent.agent_id)
-          .map(({ online }) => online),
-      );
+    /** What each was told so far. */
+    const told: boolean[][] = [[], []];
+    const heard = () => {
+      for (const [at, watcher] of watchers.entries()) {
+        for (const { type, agent_id, online } of watcher.waiting()) {
+          if (type === "agent_status" && agent_id === agent.agent_id) told[at]?.push(online);
+        }
+      }
+      return told;
     };
     const first = await a.agent(agent);
-    expect(await heard()).toEqual([[true], [true]]);
+    await expect.poll(heard, WAIT).toEqual([[true], [true]]);
     const online = async (node: Node) =>
       (await node.api("GET", `/agents/${agent.agent_id}`, account)).body.online;
     await expect.poll(() => online(b), { timeout: 5000 }).toBe(true);
@@ -158,9 +166,12 @@ describe.skipIf(noCluster)("two nodes", () => {
     await expect.poll(() => newcomer.waiting()).toContainEqual(expect.objectContaining(status));
     const second = await b.agent(agent);
     const third = await a.agent(agent);
-    expect(await heard()).toEqual([[], []]);
     third.socket.close();
-    expect(await heard()).toEqual([[false], [false]]);
+    // Of its moves nobody is told.
+    await expect.poll(heard, WAIT).toEqual([
+      [true, false],
+      [true, false],
+    ]);
     await expect.poll(() => online(b), { timeout: 5000 }).toBe(false);
     for (const { socket } of [...watchers, newcomer, first, second]) socket.close();
   });
@@ -252,6 +263,8 @@ describe.skipIf(noCluster)("two nodes", () => {
 describe.skipIf(noCluster || noNatsServer)("with NATS away", () => {
   test("links and local routing continue, remote calls fail at once, revocations come from the store, and all recovers", async () => {
     const nats = await ownNatsServer();
+    await nats.stop();
+    // Nodes start without it, too.
     const cluster = await startCluster(2, { bus: nats.url });
     try {
       const [a, b] = cluster.nodes as [Node, Node];
@@ -263,16 +276,40 @@ describe.skipIf(noCluster || noNatsServer)("with NATS away", () => {
       const near = await a.client({ api_token: account });
       const call = (sid: string) => envelope(pump.agent_id, packet(sid));
       far.send(call("one"));
-      expect(await device.next()).toEqual(call("one"));
+      expect(await far.next()).toMatchObject({ code: "UNAVAILABLE", sid: "one" });
+      await nats.start();
+      const passes = (from: Peer, to: Peer) => async () => {
+        from.send(call("one"));
+        await sleep(20);
+        const { length } = to.waiting();
+        from.waiting();
+        return length > 0;
+      };
+      await expect.poll(passes(far, device), WAIT).toBe(true);
 
-      await nats.stop();
-      await sleep(200);
+      process.kill(nats.pid(), "SIGSTOP");
+      const refused = async () => {
+        far.send(packet("one", 1));
+        await sleep(20);
+        return far.waiting().map(({ code }) => code);
+      };
+      await expect.poll(refused, WAIT).toContain("UNAVAILABLE");
+      device.waiting();
       near.send(call("two"));
       expect(await device.next()).toEqual(call("two"));
-      far.send(packet("one", 1));
-      expect(await far.next()).toMatchObject({ code: "UNAVAILABLE", sid: "one" });
+      process.kill(nats.pid(), "SIGCONT");
+      await expect.poll(passes(far, device), WAIT).toBe(true);
+      await sleep(200); // what was in transit
+      for (const peer of [far, near, device]) peer.waiting();
+
+      await nats.stop();
+      await expect.poll(refused, WAIT).toContain("UNAVAILABLE");
+      device.waiting();
+      near.send(call("two"));
+      expect(await device.next()).toEqual(call("two"));
       await b.api("POST", `/agents/${lamp.agent_id}/rotate-token`, account);
       expect(await other.next()).toMatchObject({ code: "REVOKED" });
+      expect([device, near].map((peer) => peer.waiting())).toEqual([[], []]);
 
       // One agent on both nodes, which cannot know of each other.
       const twin = await b.agent(pump);

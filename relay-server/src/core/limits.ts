@@ -110,7 +110,11 @@ export const KEEP_SESSION_MS = 60_000;
 export const DRAIN_BATCH = 200;
 /** The rate at which drained peers are to reconnect. */
 export const RECONNECTS_PER_SECOND = 500;
-/** How long a link outlives the moment at which its peer was told to connect elsewhere. */
-export const HELD_LINK_MS = 5000;
+/**
+ * How long a link outlives the moment at which its peer was told to connect elsewhere: a few tries,
+ * also where all nodes are busy with those that come. A board, which waits for the end of its link,
+ * loses nothing by it.
+ */
+export const HELD_LINK_MS = 12_000;
 /** Drained peers reconnect over at least this many seconds, however few they are. */
 export const MIN_RECONNECT_WINDOW_S = 5;

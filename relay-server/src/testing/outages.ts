@@ -4,18 +4,18 @@
  * the relay ended, something acknowledged was lost, a count fell, or an answer was a 500 or came
  * too late.
  */
-import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs, promisify } from "node:util";
+import { parseArgs } from "node:util";
 import pg from "pg";
 import WebSocket from "ws";
+import { ownPostgres } from "./own-postgres.ts";
 
 const MAIN = join(import.meta.dirname, "../main.ts");
 const PASSWORD = "correct horse";
@@ -66,36 +66,11 @@ const stoppedMs = Number(values.seconds) * 1000;
 const FROZEN_MS = 5000;
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-outages-"));
-const root = process.getuid?.() === 0;
 
 // ---- PostgreSQL
 
-const run = promisify(execFile);
-/** PostgreSQL does not run as root. The load goes on meanwhile. */
-const asPostgres = (command: string, args: string[]): Promise<unknown> =>
-  root ? run("runuser", ["-u", "postgres", "--", command, ...args]) : run(command, args);
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
-};
-
-const binaries = execFileSync("sh", ["-c", "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1"], {
-  encoding: "utf8",
-}).trim();
-const port = await freePort();
-const cluster = join(folder, "postgres");
-const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-const control = (...args: string[]) =>
-  asPostgres(join(binaries, "pg_ctl"), ["-D", cluster, "-w", "-l", join(cluster, "log"), ...args]);
-const startPostgres = () => control("-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "start");
-
-if (root) execFileSync("chown", ["postgres", folder]);
-await asPostgres(join(binaries, "initdb"), ["-D", cluster, "-A", "trust", "-U", "postgres"]);
-await startPostgres();
+const own = await ownPostgres(folder);
+const { url } = own;
 
 const query = async (text: string) => {
   const client = new pg.Client({ connectionString: url });
@@ -103,20 +78,6 @@ const query = async (text: string) => {
   const { rows } = await client.query(text);
   await client.end();
   return rows;
-};
-const processes = (): number[] => {
-  const postmaster = readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n")[0] as string;
-  const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8");
-  return [postmaster, ...children.trim().split(" ")].filter((id) => id !== "").map(Number);
-};
-const signal = (pids: number[], name: "SIGSTOP" | "SIGCONT") => {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, name);
-    } catch {
-      // a backend that has ended meanwhile
-    }
-  }
 };
 
 const harm: { readonly [kind in Kind]: () => Promise<void> } = {
@@ -126,18 +87,18 @@ const harm: { readonly [kind in Kind]: () => Promise<void> } = {
     );
   },
   frozen: async () => {
-    const pids = processes();
-    signal(pids, "SIGSTOP");
+    own.signal("SIGSTOP");
     await sleep(FROZEN_MS);
-    signal(pids, "SIGCONT");
+    own.signal("SIGCONT");
   },
   restarted: async () => {
-    await control("-m", "fast", "-o", `-h 127.0.0.1 -p ${port} -k ${cluster}`, "restart");
+    await own.stop("fast");
+    await own.start();
   },
   stopped: async () => {
-    await control("-m", "fast", "stop");
+    await own.stop("fast");
     await sleep(stoppedMs);
-    await startPostgres();
+    await own.start();
   },
 };
 
@@ -333,6 +294,6 @@ ok &&= counted >= sent && open;
 console.log(JSON.stringify({ kind: "all", ok, sent, counted, links_open: open }));
 relay.kill("SIGTERM");
 if (ended === null) await once(relay, "exit");
-await control("-m", "immediate", "stop");
+await own.stop("immediate");
 rmSync(folder, { recursive: true });
 process.exit(ok ? 0 : 1);

@@ -147,9 +147,10 @@ describe.skipIf(noCluster)("three nodes", () => {
     off();
     const counts = tally(outcomes);
     console.log(JSON.stringify({ "rolling restart": counts }));
-    // A call may find its agent between two links, or be lost with the first; it then says so.
-    expect(outcomes.filter(({ code }) => !DOCUMENTED.includes(code))).toEqual([]);
-    expect(counts.OK).toBeGreaterThan(0.9 * outcomes.length);
+    // A machine that is very slow may leave an agent between two links: then the call was not run.
+    const done = ["OK", "AGENT_OFFLINE"];
+    expect(outcomes.filter(({ code }) => !done.includes(code))).toEqual([]);
+    expect(counts.OK).toBeGreaterThan(0.99 * outcomes.length);
     expect([...runs.values()].filter((times) => times > 1)).toEqual([]);
     expect(flaps).toEqual([]);
     expect(await agentsOnline()).toBe(AGENTS);

@@ -1,0 +1,114 @@
+/** For tests: a private PostgreSQL that can be stopped, started and frozen. */
+import { execFile, execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, chmodSync, copyFileSync, existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const isRoot = process.getuid?.() === 0;
+/** PostgreSQL does not run as root. */
+const asPostgres = (command: string, args: string[]): Promise<unknown> =>
+  isRoot ? run("runuser", ["-u", "postgres", "--", command, ...args]) : run(command, args);
+
+const binaries = execFileSync("sh", ["-c", "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1"], {
+  encoding: "utf8",
+}).trim();
+
+const MAX_TRIES = 5;
+
+/** Whether PostgreSQL's programs are not here. */
+export const noPostgresPrograms = !existsSync(join(binaries, "initdb"));
+
+export interface OwnPostgres {
+  /** Of its empty database; no password. */
+  readonly url: string;
+  start(): Promise<void>;
+  stop(how: "fast" | "immediate"): Promise<void>;
+  /** All its processes. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void;
+}
+
+export interface PostgresTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Starts one in the folder. With `tls` it takes only TLS, and only from those with a certificate. */
+export const ownPostgres = async (folder: string, tls?: PostgresTls): Promise<OwnPostgres> => {
+  const cluster = join(folder, "postgres");
+  if (isRoot) execFileSync("chown", ["postgres", folder]);
+  await asPostgres(join(binaries, "initdb"), ["-D", cluster, "-A", "trust", "-U", "postgres"]);
+  if (tls !== undefined) demandTls(cluster, tls);
+  const control = (...args: string[]) => {
+    const log = ["-l", join(cluster, "log")];
+    return asPostgres(join(binaries, "pg_ctl"), ["-D", cluster, "-w", ...log, ...args]);
+  };
+  let port = await freePort();
+  // Its files need not survive the machine.
+  const start = async () => {
+    await control("-o", `-h 127.0.0.1 -p ${port} -k ${cluster} -F`, "start");
+  };
+  const processes = (): number[] => {
+    const [postmaster = ""] = readFileSync(join(cluster, "postmaster.pid"), "utf8").split("\n");
+    const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8");
+    return [postmaster, ...children.trim().split(" ")].filter((id) => id !== "").map(Number);
+  };
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await start();
+      break;
+    } catch (error) {
+      if (tries === MAX_TRIES) throw error;
+      port = await freePort(); // somebody else has taken the one before
+    }
+  }
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    start,
+    stop: async (how) => {
+      await control("-m", how, "stop");
+    },
+    signal: (name) => {
+      for (const pid of processes()) {
+        try {
+          process.kill(pid, name);
+        } catch {
+          // a backend that has ended meanwhile
+        }
+      }
+    },
+  };
+};
+
+const demandTls = (cluster: string, { ca, cert, key }: PostgresTls): void => {
+  for (const [from, name] of [
+    [ca, "ca.pem"],
+    [cert, "server.pem"],
+    [key, "server.key"],
+  ] as const) {
+    copyFileSync(from, join(cluster, name));
+    chmodSync(join(cluster, name), 0o600);
+    if (isRoot) execFileSync("chown", ["postgres", join(cluster, name)]);
+  }
+  const settings = ["ssl = on", "ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'server.pem'"];
+  appendFileSync(
+    join(cluster, "postgresql.conf"),
+    `${[...settings, "ssl_key_file = 'server.key'"].join("\n")}\n`,
+  );
+  const only = "hostssl all all 127.0.0.1/32 cert\n";
+  execFileSync("tee", [join(cluster, "pg_hba.conf")], {
+    input: only,
+    stdio: ["pipe", "ignore", "inherit"],
+  });
+};
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+};
