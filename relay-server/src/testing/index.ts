@@ -15,3 +15,4 @@ export { addSession, endLogin } from "../store/sessions.ts";
 export { postgres } from "../store/testing/engines.ts";
 export { addUser, findUserByName } from "../store/users.ts";
 export { NATS_URL, noCluster } from "./nodes.ts";
+export { noPostgresPrograms, type OwnPostgres, ownPostgres } from "./own-postgres.ts";

@@ -1,7 +1,14 @@
 /** For tests: a private PostgreSQL that can be stopped, started and frozen. */
 import { execFile, execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, chmodSync, copyFileSync, existsSync, readFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -12,9 +19,12 @@ const isRoot = process.getuid?.() === 0;
 const asPostgres = (command: string, args: string[]): Promise<unknown> =>
   isRoot ? run("runuser", ["-u", "postgres", "--", command, ...args]) : run(command, args);
 
-const binaries = execFileSync("sh", ["-c", "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1"], {
-  encoding: "utf8",
-}).trim();
+/** Debian's place; of the newest version. */
+const VERSIONS = "/usr/lib/postgresql";
+const [newest = 0] = (existsSync(VERSIONS) ? readdirSync(VERSIONS) : [])
+  .map(Number)
+  .sort((a, b) => b - a);
+const binaries = join(VERSIONS, String(newest), "bin");
 
 const MAX_TRIES = 5;
 

@@ -1,21 +1,20 @@
 /** For tests: a private NATS server that can be stopped and started. */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Whether there is a `nats-server` to start. */
-export const noNatsServer = (() => {
-  try {
-    execFileSync("nats-server", ["--version"], { stdio: "ignore", env: withSbin() });
-    return false;
-  } catch {
-    return true;
-  }
-})();
+const folders = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
+
+/** Whether there is no `nats-server` to start. */
+export const noNatsServer = !folders
+  .split(":")
+  .some((folder) => existsSync(join(folder, "nats-server")));
 
 function withSbin(): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` };
+  return { ...process.env, PATH: folders };
 }
 
 export interface NatsServer {

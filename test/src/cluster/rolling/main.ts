@@ -13,18 +13,23 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { makeToken } from "@blindrelay/protocol";
-import { ownNatsServer, postgres } from "@blindrelay/relay-server/testing";
-import { type Relays, startRelays } from "../relays.ts";
+import { ownNatsServer, ownPostgres } from "@blindrelay/relay-server/testing";
+import { type RelayNode, type Relays, startRelays } from "../relays.ts";
 import type { AgentKeys, AgentsReport, ClientsReport, Order } from "./messages.ts";
+import { rotate, spend } from "./tokens.ts";
 
-const KINDS = ["restarted", "killed", "frozen", "nats"] as const;
+const KINDS = ["restarted", "killed", "frozen", "nats", "postgres"] as const;
+/** Without calls beside them. */
+const TOKEN_KINDS = ["rotated", "session"] as const;
+const ALL_KINDS = [...KINDS, ...TOKEN_KINDS];
 type Kind = (typeof KINDS)[number];
 
-const HELP = `usage: npm run rolling -- [--agents N] [--clients N] [--calls N] [--rate N] [--kind ${KINDS.join("|")}]
+const HELP = `usage: npm run rolling -- [--agents N] [--clients N] [--calls N] [--rate N] [--kind ${ALL_KINDS.join("|")}]
 
 Relay processes of one cluster under sealed calls, while each in turn is restarted by SIGTERM, then
-killed, one is frozen for 30 s, and NATS is killed, frozen and restarted. Prints one JSON line per
-kind. Needs PostgreSQL (BLINDRELAY_TEST_POSTGRES) and the program nats-server.
+killed, one is frozen for 30 s, and NATS, then PostgreSQL, is killed, frozen and restarted. Then
+tokens are rotated on each node, with NATS and without, and one session token is used on all nodes at
+once. Prints one JSON line per kind. Needs the programs of PostgreSQL and nats-server.
 
   --agents N   (300)
   --clients N  (12)
@@ -49,7 +54,7 @@ const readFlags = () => {
         rate: { type: "string", default: "300" },
         nodes: { type: "string", default: "3" },
         frozen: { type: "string", default: "30" },
-        kind: { type: "string", multiple: true, default: [...KINDS] },
+        kind: { type: "string", multiple: true, default: [...ALL_KINDS] },
         help: { type: "boolean", short: "h" },
       },
     });
@@ -70,15 +75,17 @@ const places = Array.from({ length: Number(values.nodes) }, (_, place) => place)
 
 /** What a call may end with beside an answer: nothing was run, or it is safe to say so. */
 const DOCUMENTED = ["OK", "AGENT_OFFLINE", "OUTCOME_UNKNOWN", "TIMED_OUT", "UNREACHABLE"];
+/** By then the links of a token that was rotated have ended. */
+const ENDED_MS = 1500;
 /** Between two nodes: the links that were cut have come back. */
 const HEAL_MS = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-rolling-"));
-const engine = postgres();
-const location = await engine.prepare();
-if (location.engine !== "postgres") throw new Error("a cluster needs PostgreSQL");
+// A folder of its own, which PostgreSQL's user can enter.
+const databaseFolder = mkdtempSync(join(tmpdir(), "blindrelay-database-"));
+const database = await ownPostgres(databaseFolder);
 const nats = await ownNatsServer();
-const relays: Relays = await startRelays(places.length, location.url, nats.url);
+const relays: Relays = await startRelays(places.length, database.url, nats.url);
 
 const addAgent = async (i: number): Promise<AgentKeys> => {
   const answer = await fetch(`${relays.nodes[0]?.url}/api/v1/agents`, {
@@ -149,6 +156,12 @@ const healed = async (): Promise<boolean> => {
 };
 
 const endedNodes: string[] = [];
+/** A relay that ended without having been told to. */
+const watchNodes = () => {
+  for (const [place, node] of relays.nodes.entries()) {
+    if (node !== null && node.child.exitCode !== null) endedNodes.push(`node ${place}`);
+  }
+};
 const harm: { readonly [kind in Kind]: () => Promise<void> } = {
   restarted: async () => {
     for (const place of places) {
@@ -185,6 +198,18 @@ const harm: { readonly [kind in Kind]: () => Promise<void> } = {
     await nats.stop();
     await nats.start();
   },
+  postgres: async () => {
+    await database.stop("immediate");
+    await sleep(5000);
+    await database.start();
+    await sleep(5000);
+    database.signal("SIGSTOP");
+    await sleep(10_000);
+    database.signal("SIGCONT");
+    await sleep(5000);
+    await database.stop("fast");
+    await database.start();
+  },
 };
 
 const percentile = (sorted: readonly number[], share: number): number =>
@@ -200,6 +225,10 @@ const spread = (figures: readonly number[]) => {
 };
 
 let ok = true;
+const print = (kind: string, good: boolean, figures: object) => {
+  ok &&= good;
+  console.log(JSON.stringify({ kind, ok: good, ...figures }));
+};
 await sleep(2000);
 await ask(agentsChild);
 let before = (await ask<ClientsReport>(clientsChild)).sent;
@@ -207,6 +236,7 @@ for (const kind of KINDS.filter((each) => values.kind.includes(each))) {
   const startedMs = performance.now();
   await harm[kind]();
   const isHealed = await healed();
+  watchNodes();
   const parts: ClientsReport[] = [];
   const done = () => (parts.at(-1)?.sent ?? before) - before;
   do {
@@ -252,15 +282,31 @@ for (const kind of KINDS.filter((each) => values.kind.includes(each))) {
     strange.length === 0 &&
     figures.ended.length === 0 &&
     figures.lost + figures.twice + figures.late === 0;
-  ok &&= good;
   before += done();
-  console.log(JSON.stringify({ kind, ok: good, ...figures }));
+  print(kind, good, figures);
   for (const example of parts.flatMap((part) => part.examples).slice(0, 20)) console.error(example);
 }
 
 for (const child of [agentsChild, clientsChild]) child.send("stop");
+
+const nodes = relays.nodes as RelayNode[];
+if (values.kind.includes("rotated")) {
+  const withNats = await rotate(nodes, relays.accountToken);
+  await nats.stop();
+  await sleep(1000);
+  const without = await rotate(nodes, relays.accountToken);
+  await nats.start();
+  await sleep(3000);
+  const good = Math.max(...withNats, ...without) <= ENDED_MS;
+  print("rotated", good, { with_nats_ms: withNats, without_nats_ms: without });
+}
+if (values.kind.includes("session")) {
+  const passed = await spend(nodes, relays.accountToken);
+  print("session", passed === 10_000, { passed });
+}
+
 await relays.close();
 await nats.stop();
-await engine.remove();
-rmSync(folder, { recursive: true, force: true });
+await database.stop("immediate");
+for (const each of [folder, databaseFolder]) rmSync(each, { recursive: true, force: true });
 process.exit(ok ? 0 : 1);
