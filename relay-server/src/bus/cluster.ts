@@ -42,8 +42,12 @@ import {
 import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
-/** A node that has not answered a claim by then counts as gone; it learns of it when it resumes. */
-const CLAIM_TIMEOUT_MS = 300;
+/**
+ * A node that has not answered a claim by then counts as gone; it learns of it when it resumes. Of a
+ * node that was killed NATS says so at once, so this is only waited for where one stands still, and
+ * a busy one has the time to hand the agent's sessions over.
+ */
+const CLAIM_TIMEOUT_MS = 1000;
 /** What may wait for the engine before messages are refused: some hundred of the longest. */
 const MAX_BACKLOG_BYTES = 16_777_216;
 /** How long a node passes on what still reaches it for an agent that has moved, at most. */
@@ -54,7 +58,7 @@ const LOST_MS = 5000;
 /** Long enough to read what lies in sockets, also on a machine that is busy. */
 const YIELD_MS = 25;
 /** So often that is awaited again while messages of the agent wait for their turn. */
-const MAX_YIELD_WAITS = 8;
+const MAX_YIELD_WAITS = 24;
 /** Messages that wait for earlier ones, of one agent. */
 const MAX_EARLY = 256;
 /** Nodes that are remembered at once. */

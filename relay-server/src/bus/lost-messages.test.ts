@@ -260,7 +260,7 @@ test("of two links of an agent the older one ends, however often it was taken ov
   }
   a.side.isFrozen = true;
   b.agent("pump", 7);
-  world.run(500);
+  world.run(2000);
   a.side.thaw();
   world.run(60_000);
   expect([a.hub.isOnline("pump"), b.hub.isOnline("pump")]).toEqual([false, true]);
