@@ -43,8 +43,8 @@ import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
 /**
- * A node that has not answered a claim by then counts as gone; it learns of it when it resumes. Of a
- * node that was killed NATS says so at once, so this is only waited for where one stands still, and
+ * A node that has not answered a claim by then counts as gone; it learns of it when it resumes.
+ * NATS says at once that a node was killed, so this is only waited for where one stands still, and
  * a busy one has the time to hand the agent's sessions over.
  */
 const CLAIM_TIMEOUT_MS = 1000;

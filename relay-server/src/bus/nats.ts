@@ -45,7 +45,8 @@ type Log = Pick<Logger, "info" | "warn" | "error">;
 
 /**
  * Resolves when the server is connected, or could not be within two seconds. Rejects with a Failure
- * for what waiting does not cure: files that cannot be read, a server that takes only short messages.
+ * for what waiting does not cure: files that cannot be read, a server that takes only short
+ * messages.
  */
 export const openNats = async (settings: NatsSettings, log: Log): Promise<Transport> => {
   const transport = new NatsTransport(optionsOf(settings), settings.minBytes, log);

@@ -131,7 +131,7 @@ export class Guests {
     this.#disconnector.detach(guest.connection, now);
   }
 
-  /** Now and then: guests of nodes that are gone leave, the others' nodes are told of them again. */
+  /** Guests of nodes that are gone leave; the nodes of the others are told of them again. */
   refresh(isLive: (node: string) => boolean, now: number): void {
     for (const [guest, at] of this.#welcomed) {
       if (now - at < WELCOME_AGAIN_MS) return;

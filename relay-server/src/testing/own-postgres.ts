@@ -46,7 +46,7 @@ export interface PostgresTls {
   readonly key: string;
 }
 
-/** Starts one in the folder. With `tls` it takes only TLS, and only from those with a certificate. */
+/** Starts one in the folder. With `tls` it demands TLS, and a certificate of whoever connects. */
 export const ownPostgres = async (folder: string, tls?: PostgresTls): Promise<OwnPostgres> => {
   const cluster = join(folder, "postgres");
   if (isRoot) execFileSync("chown", ["postgres", folder]);

@@ -1,4 +1,4 @@
-/** What tokens promise over all nodes, over bare links: when links end, and how many requests pass. */
+/** What tokens promise over all nodes: when links end, and how many requests pass. */
 import type { RelayNode } from "../relays.ts";
 
 const SESSION_REQUESTS = 10_000;
