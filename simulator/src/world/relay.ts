@@ -2,6 +2,7 @@
  * A relay of the virtual world: the real hub with its driver, over virtual time and a model of its
  * store. One of several nodes also has the real cluster logic, over a virtual bus.
  */
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import {
   Cluster,
   type Connection,
@@ -173,6 +174,7 @@ export class VirtualRelay implements Station {
       transport: link,
       node,
       prefix: "sim",
+      maxMessageBytes: this.limits.maxMessageBytes ?? MAX_MESSAGE_BYTES,
       nowMs: () => this.nowMs(),
       log: this.log,
       after,
@@ -192,12 +194,8 @@ export class VirtualRelay implements Station {
   private runSeat({ cluster, store, take }: Seat, { hub }: RunningHub): void {
     const { every } = this.timer();
     const { life } = this;
-    const shared = { board: { take }, lockout: this.lockout, names: new UsernameLockout() };
-    cluster.attach(hub, shared);
     let next = this.store.lastNotice;
-    every(TICK_MS, () => {
-      cluster.tick();
-      void store.flush();
+    const look = (): void => {
       store.noticesAfter(next).then(
         (notices) => {
           if (this.life !== life) return;
@@ -206,6 +204,13 @@ export class VirtualRelay implements Station {
         },
         () => undefined,
       );
+    };
+    const shared = { board: { hint: look }, lockout: this.lockout, names: new UsernameLockout() };
+    cluster.attach(hub, shared);
+    every(TICK_MS, () => {
+      cluster.tick();
+      void store.flush();
+      look();
       this.watcher.stir();
     });
   }
