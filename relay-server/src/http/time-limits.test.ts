@@ -1,10 +1,11 @@
 /** Whoever opens connections and dawdles holds them for a bounded time, over https as over http. */
+import dns from "node:dns";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLog } from "../log.ts";
 import { buildApp } from "./app.ts";
 import { type Rest, startRest } from "./harness.ts";
@@ -95,7 +96,17 @@ test("a relay ends a connection that sends many requests at once", async () => {
 });
 
 test("it does so on every address that it listens on", async () => {
+  // As where `localhost` is 127.0.0.1 and ::1, which not every machine has.
+  const lookUp = (host: string, _options: object, done: (error: null, found: object) => void) => {
+    const addresses = host === "localhost" ? ["127.0.0.1", "127.0.0.2"] : [host];
+    done(
+      null,
+      addresses.map((address) => ({ address, family: 4 })),
+    );
+  };
+  vi.spyOn(dns, "lookup").mockImplementation(lookUp as never);
   await rest.app.listen({ host: "localhost", port: 0 });
+  vi.restoreAllMocks();
   const many = "GET /api/v1/auth/config HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
   for (const { address, port } of rest.app.addresses() as AddressInfo[]) {
     expect(await hear(port, many, address)).toMatch(/^HTTP\/1.1 429 /);
