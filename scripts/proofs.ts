@@ -71,7 +71,11 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: ["protocol", "client-sdk"],
   },
   world: {
-    tests: ["simulator/src/world/nodes.test.ts", "simulator/src/world/world.test.ts"],
+    tests: [
+      "simulator/src/world/nodes.test.ts",
+      "simulator/src/world/pings.test.ts",
+      "simulator/src/world/world.test.ts",
+    ],
     inputs: [...SDKS, "relay-server", "simulator/src"],
   },
 };

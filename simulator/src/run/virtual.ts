@@ -20,6 +20,8 @@ export interface RunOptions {
   hardStopMs?: number;
   /** Entries of the trace that the result keeps. */
   keptEntries?: number;
+  /** Plays the pings of idle links too; the trace is the same. */
+  playsAllPings?: boolean;
 }
 
 export interface VirtualResult {
@@ -43,7 +45,8 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
   const startedAt = new Date();
   const startedMs = performance.now();
   const plan = makePlan(scenario, seed);
-  const world = new World({ scenario, plan, programs, keptEntries: options.keptEntries ?? 0 });
+  const { keptEntries = 0, playsAllPings = false } = options;
+  const world = new World({ scenario, plan, programs, keptEntries, playsAllPings });
   const made = performance.now();
   const thresholds = watched(scenario);
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;

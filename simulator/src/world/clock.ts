@@ -1,6 +1,7 @@
 /**
  * Virtual time: whole microseconds, and a heap of scheduled events. What falls on the same
- * microsecond happens in the order in which it was set. Nothing here reads a real clock.
+ * microsecond happens in the order in which it was set; first come events with a place of their
+ * own, so that it does not matter when they were set. Nothing here reads a real clock.
  */
 
 /**
@@ -8,7 +9,7 @@
  * `b`.
  */
 export interface Happening {
-  readonly atUs: number;
+  atUs: number;
   readonly order: number;
   /** null: it was called off. */
   act: ((a: never, b: never) => void) | null;
@@ -16,25 +17,48 @@ export interface Happening {
   b: unknown;
 }
 
+/** Places of events are below; the rest is numbered from here. */
+const FIRST_ORDER = 2 ** 33;
+
 export class Clock {
   /** Microseconds since the start of the world. */
   nowUs = 0;
   /** Events played so far. */
   played = 0;
-  private order = 0;
+  private order = FIRST_ORDER;
   private readonly heap: Happening[] = [];
 
   /** Lets `act(a, b)` happen at `atUs`, or now where that is past. */
-  at<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B): Happening {
-    const happening: Happening = {
+  at<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place = this.order++): Happening {
+    const happening = this.make(atUs, act, a, b, place);
+    this.push(happening);
+    return happening;
+  }
+
+  /** The same, for `put` to schedule it later. */
+  make<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place = this.order++): Happening {
+    return {
       atUs: atUs > this.nowUs ? Math.ceil(atUs) : this.nowUs,
-      order: this.order++,
+      order: place,
       act: act as (a: never, b: never) => void,
       a,
       b,
     };
+  }
+
+  /** Schedules what `make` returned, for now where its time is past. */
+  put(happening: Happening): void {
+    if (happening.act === null) return;
+    if (happening.atUs < this.nowUs) happening.atUs = this.nowUs;
     this.push(happening);
-    return happening;
+  }
+
+  /** Runs `fn` as if it were `atUs`, a moment of the past at which nothing else happened. */
+  past(atUs: number, fn: () => void): void {
+    const { nowUs } = this;
+    this.nowUs = atUs;
+    fn();
+    this.nowUs = nowUs;
   }
 
   after(ms: number, fn: () => void): Happening {

@@ -17,11 +17,13 @@ import type { PlannedDevice } from "../plan.ts";
 import { Stream } from "../streams.ts";
 import type { Clock, Happening } from "./clock.ts";
 import type { Running } from "./globals.ts";
-import { Conditions, type Net, type Peer } from "./net.ts";
+import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import type { Globals, LoadedProgram } from "./program.ts";
 import { EPOCH_MS } from "./relay.ts";
 
 const SDK = "simulated";
+/** Places in a microsecond of the cores' timers: behind those of pings. */
+const CORE_PLACES = 2 ** 32;
 
 /** What a device asks of its world. */
 export interface DeviceWorld {
@@ -47,6 +49,7 @@ export class Device implements Peer, Running {
   readonly number: number;
   readonly conditions: Conditions;
   readonly netDraws: Stream;
+  readonly pingSalt: number;
   relayToken: string;
   agentToken: string;
   program: LoadedProgram;
@@ -62,6 +65,11 @@ export class Device implements Peer, Running {
   private provisioned = false;
   private draws: Stream | null = null;
   private readonly timers = new Set<Happening>();
+  private wire: Wire | null = null;
+  /** The core sets its own timer, not one of the program's. */
+  private arming = false;
+  /** The core's timer for a silent link, while that link rests. */
+  private parked: Happening | null = null;
 
   constructor(
     world: DeviceWorld,
@@ -79,6 +87,7 @@ export class Device implements Peer, Running {
     this.drift = 1 + plan.driftPpm / 1e6;
     this.conditions = new Conditions(plan.network);
     this.netDraws = new Stream(`${world.seed}/${plan.id}/net`);
+    this.pingSalt = new Stream(`${world.seed}/${plan.id}/pings`).next();
     this.agentToken = this.makeSecret(0);
   }
 
@@ -123,6 +132,12 @@ export class Device implements Peer, Running {
       ports: this.ports(),
     });
     this.core = core;
+    const { arm } = core;
+    core.arm = () => {
+      this.arming = true;
+      arm.call(core);
+      this.arming = false;
+    };
     core.link.onState(({ state }) => {
       if (this.core !== core || (state === "online") === this.online) return;
       this.online = !this.online;
@@ -158,6 +173,8 @@ export class Device implements Peer, Running {
     for (const wire of this.conditions.wires) wire.vanish();
     this.core = null;
     core.stop();
+    this.parked = null;
+    this.wire = null;
     for (const timer of this.timers) this.world.clock.cancel(timer);
     this.timers.clear();
     if (this.online) {
@@ -199,11 +216,17 @@ export class Device implements Peer, Running {
   private ports(): AgentPorts {
     const { world } = this;
     const link: LinkPort = {
-      connect: (_url, events) => world.net.connect(this, new Entering(this, events)),
+      connect: (_url, events) => {
+        this.wire = world.net.connect(this, new Entering(this, events));
+        return this.wire;
+      },
     };
     const timer: TimerPort = {
       now: () => this.monotonicMs(),
-      set: (ms, fn) => world.clock.at(this.dueUs(ms), runTimer, this, fn),
+      set: (ms, fn) =>
+        this.arming
+          ? this.setCoreTimer(ms, fn)
+          : world.clock.at(this.dueUs(ms), runTimer, this, fn),
       clear: (handle) => world.clock.cancel(handle as Happening),
     };
     return {
@@ -222,6 +245,37 @@ export class Device implements Peer, Running {
     };
   }
 
+  /**
+   * When the core wakes up for nothing depends on which pings are left out, so its timer is due as
+   * soon as the device's clock shows the time asked for, and before whatever else is due then.
+   * While the link rests, a timer that only waits for silence is not even scheduled.
+   */
+  private setCoreTimer(ms: number, fn: () => void): Happening {
+    const { clock } = this.world;
+    const due = Math.ceil(this.monotonicMs() + ms);
+    let dueUs = Math.ceil((due / this.drift) * 1000);
+    while (this.monotonicMs(dueUs) < due) dueUs += 1;
+    const timer = clock.make(dueUs, runCoreTimer, this, fn, CORE_PLACES + this.number);
+    const { core, wire } = this;
+    const waitsForSilence =
+      core?.link.state === "online" && core.sessions.nextExpiry() === null && wire?.rests();
+    if (waitsForSilence) this.parked = timer;
+    else clock.put(timer);
+    return timer;
+  }
+
+  /** The link rests no more: see Peer. */
+  woken(): void {
+    const { parked } = this;
+    this.parked = null;
+    if (parked !== null) this.world.clock.put(parked);
+  }
+
+  /** Its core is about to ask how long the link has been silent. */
+  hear(): void {
+    this.wire?.hear();
+  }
+
   private dueUs(ms: number): number {
     return this.world.clock.dueUs(ms / this.drift);
   }
@@ -235,8 +289,8 @@ export class Device implements Peer, Running {
     return EPOCH_MS + this.monotonicMs() + this.skewMs;
   }
 
-  monotonicMs(): number {
-    return Math.floor((this.world.clock.nowUs / 1000) * this.drift);
+  monotonicMs(atUs = this.world.clock.nowUs): number {
+    return Math.floor((atUs / 1000) * this.drift);
   }
 
   setTimer(ms: number, fn: () => void, again: boolean): unknown {
@@ -315,5 +369,11 @@ class Entering {
 
 const runTimer = (device: Device, fn: () => void): void => {
   device.enter();
+  fn();
+};
+
+const runCoreTimer = (device: Device, fn: () => void): void => {
+  device.enter();
+  device.hear();
   fn();
 };

@@ -63,7 +63,10 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
   const devices = numbers.map((n) => world.devices[n] as Device);
   const peers: Peer[] = [...devices, ...clients.map((n) => world.people[n] as Peer)];
   const each = (does: (conditions: Conditions) => void): void => {
-    for (const { conditions } of peers) does(conditions);
+    for (const { conditions } of peers) {
+      for (const wire of conditions.wires) wire.wake();
+      does(conditions);
+    }
   };
   const eachWire = (does: (wire: Wire) => void): void =>
     each(({ wires }) => {
@@ -197,9 +200,13 @@ const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) =
       Object.keys(to).map((key) => [key, conditions[key as keyof Conditions]] as const),
     ),
   );
-  for (const { conditions } of peers) Object.assign(conditions, to);
+  const set = (conditions: Conditions, values: Partial<Conditions> | undefined): void => {
+    for (const wire of conditions.wires) wire.wake();
+    Object.assign(conditions, values);
+  };
+  for (const { conditions } of peers) set(conditions, to);
   return () => {
-    for (const [i, { conditions }] of peers.entries()) Object.assign(conditions, before[i]);
+    for (const [i, { conditions }] of peers.entries()) set(conditions, before[i]);
   };
 };
 

@@ -9,8 +9,15 @@
  *
  * A break ends both sides (`cut`), one side (`halfOpen`: the relay does not notice), or silently
  * stops everything (`partition`).
+ *
+ * The relay's pings and their answers are nearly all there is on idle links. On a link that rests
+ * (nothing but pings for a while, and no fault) they are left out: when both would arrive is a pure
+ * function of the peer and the ping's number, so the relay's count is reset at once, the peer's
+ * core hears of the ping before it looks at its clock again, and `wake` puts back what is in
+ * transit as soon as anything else happens. The same trace comes of it either way.
  */
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
+import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
 import type { PlannedNetwork } from "../plan.ts";
 import type { Stream } from "../streams.ts";
@@ -22,6 +29,12 @@ const KERNEL_BYTES = 65_536;
 const CLOSE_GRACE_US = 1_000_000;
 /** TCP's and WebSocket's handshakes: the request of the third arrives at the relay. */
 const HANDSHAKE_WAYS = 3;
+/** A link rests after this much without a message: the relay's rate limit is whole again, too. */
+const REST_AFTER_US = 5_000_000;
+/** What a pong takes from the rate limit is back after less than this. */
+const PONG_FELT_US = 1_000_000;
+/** A ping and its answer are left out where they take less: long before the next ping. */
+const MAX_PING_US = 10_000_000;
 
 /** How a peer's network is right now. Counts, because faults overlap. */
 export class Conditions {
@@ -36,6 +49,8 @@ export class Conditions {
   bytesPerS: number;
   /** Of the messages towards the relay and from it, in parts of 2^32. */
   corrupt = 0;
+  /** The relay's pings to this peer so far, on all its links. */
+  pings = 0;
   readonly wires = new Set<Wire>();
 
   constructor(network: PlannedNetwork) {
@@ -51,6 +66,10 @@ export interface Peer {
   readonly address: string;
   readonly conditions: Conditions;
   readonly netDraws: Stream;
+  /** What the delays of its pings are made from. */
+  readonly pingSalt: number;
+  /** Where its pings may be left out: its link rests no more, and it must keep time itself again. */
+  woken?(): void;
 }
 
 /** The relay, as the network knows it. */
@@ -61,6 +80,8 @@ export interface Station {
   accept(wire: Wire): Connection;
   receive(connection: Connection, text: string, frame: Uint8Array): void;
   closed(connection: Connection): void;
+  /** The kernels do not take all that is sent to it. */
+  queues(connection: Connection): void;
   /** What a hostile relay makes of a packet on its way to a peer; the texts in its place. */
   meddle(wire: Wire, text: string): readonly string[];
 }
@@ -100,6 +121,16 @@ export class Wire implements Link {
   /** What a stalled reader has not read. */
   private unread: string[] = [];
   private unreadBytes = 0;
+  /** Of the ping that arrives: its answer goes with it. */
+  private answering = 0;
+  /** Of the latest ping left out: its number, its arrival and the answer's; 0 where none was. */
+  private pingNumber = 0;
+  private pingDownUs = 0;
+  private pingUpUs = 0;
+  /** The relay's count of unanswered pings, had it not been reset. */
+  private unanswered = 0;
+  /** Of pings left out: the latest one that the peer's core has not heard of. */
+  private unheardUs = -1;
 
   constructor(net: Net, peer: Peer, number: number, events: LinkEvents) {
     this.net = net;
@@ -118,12 +149,20 @@ export class Wire implements Link {
   // ---- the peer's end
 
   send(text: string): void {
-    if (this.here !== "open" || this.there === "gone") return;
-    this.up(1, deliverUp, this.maybeCorrupt(text));
+    if (this.here !== "open" || this.there === "gone" || this.answering < 0) return;
+    const sent = this.maybeCorrupt(text);
+    if (sent === PONG_TEXT && this.answering > 0) {
+      const jitter = this.pingJitter(this.answering, 1);
+      this.up(1, deliverUp, sent, jitter, this.pongPlace());
+      return;
+    }
+    this.wake();
+    this.up(1, deliverUp, sent);
   }
 
   close(code: number, reason: string): void {
     if (this.here !== "open") return;
+    this.wake();
     this.here = "closing";
     this.net.observer.trace("close", this.who(), `${code} ${reason}`);
     if (this.there === "open" && !this.deaf) this.up(1, peerClosed, "");
@@ -141,12 +180,122 @@ export class Wire implements Link {
 
   relaySend(frame: Frame): void {
     if (this.there !== "open") return;
+    if (frame === PING_TEXT) {
+      this.relayPing();
+      return;
+    }
+    this.wake();
     const text = typeof frame === "string" ? frame : latin1(frame);
     this.net.observer.atRelay(this, text, "down");
     for (const one of this.net.station.meddle(this, text)) this.relayWrite(one);
   }
 
+  private relayPing(): void {
+    const { conditions } = this.peer;
+    conditions.pings += 1;
+    if (this.rests()) {
+      const { connection } = this;
+      const { nowUs } = this.net.clock;
+      const number = conditions.pings;
+      const downUs = nowUs + conditions.latencyUs + this.pingJitter(number, 0);
+      const upUs = downUs + conditions.latencyUs + this.pingJitter(number, 1);
+      if (upUs - nowUs < MAX_PING_US && connection !== null && connection.held === null) {
+        if (this.pingNumber > 0) this.unheardUs = this.pingDownUs;
+        this.pingNumber = number;
+        this.pingDownUs = downUs;
+        this.pingUpUs = upUs;
+        this.lastDownUs = downUs;
+        this.unanswered = connection.pingsUnanswered;
+        connection.pingsUnanswered = 0;
+        return;
+      }
+    }
+    this.wake();
+    this.net.observer.atRelay(this, PING_TEXT, "down");
+    this.relayWrite(PING_TEXT);
+  }
+
+  /** Whether nothing is here but pings, and nothing in their way. */
+  rests(): boolean {
+    const { conditions, woken } = this.peer;
+    const { nowUs } = this.net.clock;
+    return (
+      this.net.restful &&
+      woken !== undefined &&
+      this.here === "open" &&
+      this.there === "open" &&
+      !this.deaf &&
+      !this.paused &&
+      this.lastUpUs + REST_AFTER_US <= nowUs &&
+      this.lastDownUs + REST_AFTER_US <= nowUs &&
+      conditions.cut === 0 &&
+      conditions.partitioned === 0 &&
+      conditions.stalled === 0 &&
+      conditions.bytesPerS === 0 &&
+      conditions.corrupt === 0 &&
+      this.held.length === 0 &&
+      this.parked.length === 0 &&
+      this.unread.length === 0
+    );
+  }
+
+  /** Something happens here: what was left out and may still be noticed takes place. */
+  wake(): void {
+    const { clock } = this.net;
+    const { nowUs } = clock;
+    const { pingNumber: number, pingDownUs, pingUpUs } = this;
+    if (number > 0) {
+      this.pingNumber = 0;
+      const { connection } = this;
+      if (nowUs >= pingDownUs) this.unheardUs = pingDownUs;
+      if (connection !== null && nowUs < pingUpUs) connection.pingsUnanswered = this.unanswered;
+      if (nowUs < pingDownUs) {
+        clock.at(pingDownUs, deliverPing, this, number, this.pingPlace());
+      } else if (nowUs < pingUpUs) {
+        this.lastUpUs = pingUpUs;
+        clock.at(pingUpUs, deliverUp, this, PONG_TEXT, this.pongPlace());
+      } else if (nowUs < pingUpUs + PONG_FELT_US) {
+        clock.past(pingUpUs, () => this.deliverUp(PONG_TEXT));
+      }
+    }
+    this.hear();
+    this.peer.woken?.();
+  }
+
+  /** Tells the peer's core of the latest ping that was left out and has arrived. */
+  hear(): void {
+    const { clock } = this.net;
+    if (this.pingNumber > 0 && clock.nowUs >= this.pingDownUs) this.unheardUs = this.pingDownUs;
+    const { unheardUs } = this;
+    if (unheardUs < 0) return;
+    this.unheardUs = -1;
+    if (this.here !== "open") return;
+    // Its answer was left out with it.
+    this.answering = -1;
+    clock.past(unheardUs, () => this.events.received(PING_TEXT));
+    this.answering = 0;
+  }
+
+  /** In microseconds; `way`: 0 down, 1 up. */
+  private pingJitter(number: number, way: number): number {
+    const { jitterUs } = this.peer.conditions;
+    if (jitterUs === 0) return 0;
+    let h = Math.imul(this.peer.pingSalt ^ (2 * number + way), 0xcc9e2d51);
+    h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+    h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+    return Math.floor((((h ^ (h >>> 16)) >>> 0) / 2 ** 32) * (jitterUs + 1));
+  }
+
+  private pingPlace(): number {
+    return 2 * this.number;
+  }
+
+  private pongPlace(): number {
+    return 2 * this.number + 1;
+  }
+
   relayPause(): void {
+    this.wake();
     this.paused = true;
   }
 
@@ -160,9 +309,18 @@ export class Wire implements Link {
     if (this.peer.conditions.stalled > 0 || this.unread.length > 0) {
       this.unread.push(text);
       this.unreadBytes += text.length;
+      if (this.connection !== null) this.net.station.queues(this.connection);
       return;
     }
-    this.down(this.maybeCorrupt(text));
+    const sent = this.maybeCorrupt(text);
+    if (sent === PING_TEXT) {
+      const { pings } = this.peer.conditions;
+      this.down(deliverPing, pings, sent.length, this.pingJitter(pings, 0), this.pingPlace());
+    } else this.write(sent);
+  }
+
+  private write(text: string): void {
+    this.down(deliverDown, text, text.length);
   }
 
   relayQueued(): number {
@@ -174,10 +332,11 @@ export class Wire implements Link {
 
   relayClose(code: number, reason: string): void {
     if (this.there !== "open") return;
+    this.wake();
     this.there = "closing";
     const { clock } = this.net;
     const reaches = !this.deaf && this.peer.conditions.stalled === 0;
-    if (reaches) this.down(`\u0000${code} ${reason}`);
+    if (reaches) this.write(`\u0000${code} ${reason}`);
     const rtt = 2 * this.peer.conditions.latencyUs;
     const wait = reaches && this.peer.conditions.partitioned === 0 ? rtt : CLOSE_GRACE_US;
     clock.at(Math.max(clock.nowUs + wait, reaches ? this.lastDownUs : 0), relayGone, this, null);
@@ -187,18 +346,21 @@ export class Wire implements Link {
 
   /** Both ends notice at once; data in transit is lost. */
   cut(reason: string): void {
+    this.wake();
     this.failHere(reason);
     this.goneThere();
   }
 
   /** The peer's end is gone, and the relay does not notice. */
   halfOpen(reason: string): void {
+    this.wake();
     this.deaf = true;
     this.failHere(reason);
   }
 
   /** The peer lost its power: its end sends nothing any more. */
   vanish(): void {
+    this.wake();
     this.deaf = true;
     this.here = "gone";
     this.leave();
@@ -206,6 +368,7 @@ export class Wire implements Link {
 
   /** The relay's process crashed: its end is gone, and the peer's kernel is notified. */
   relayDied(): void {
+    this.wake();
     this.there = "gone";
     this.connection = null;
     if (this.here === "open") {
@@ -228,12 +391,14 @@ export class Wire implements Link {
     const { unread } = this;
     this.unread = [];
     this.unreadBytes = 0;
-    for (const text of unread) this.down(this.maybeCorrupt(text));
+    for (const text of unread) this.write(this.maybeCorrupt(text));
   }
 
   /** Hands a text to the peer as if the relay had sent it; for hostile relays. */
   inject(text: string): void {
-    if (this.there === "open" && !this.deaf) this.down(text);
+    if (this.there !== "open" || this.deaf) return;
+    this.wake();
+    this.write(text);
   }
 
   who(): string {
@@ -246,27 +411,43 @@ export class Wire implements Link {
 
   // ---- on the way
 
-  private up(ways: number, act: (wire: Wire, text: string) => void, text: string): void {
+  private up(
+    ways: number,
+    act: (wire: Wire, text: string) => void,
+    text: string,
+    jitter = this.jitter(),
+    place?: number,
+  ): void {
     const { clock } = this.net;
-    const { latencyUs, jitterUs } = this.peer.conditions;
-    const jitter = jitterUs > 0 ? this.peer.netDraws.below(jitterUs + 1) : 0;
+    const { latencyUs } = this.peer.conditions;
     const at = Math.max(this.lastUpUs, clock.nowUs + ways * latencyUs + jitter);
     this.lastUpUs = at;
-    clock.at(at, act, this, text);
+    clock.at(at, act, this, text, place);
   }
 
-  private down(text: string): void {
+  private down<What>(
+    act: (wire: Wire, what: What) => void,
+    what: What,
+    bytes: number,
+    jitter = this.jitter(),
+    place?: number,
+  ): void {
     const { clock } = this.net;
-    const { latencyUs, jitterUs, bytesPerS } = this.peer.conditions;
+    const { latencyUs, bytesPerS } = this.peer.conditions;
     if (bytesPerS > 0) {
       const begins = Math.max(this.freeUs, clock.nowUs);
-      this.freeUs = begins + Math.ceil((text.length * 1e6) / bytesPerS);
+      this.freeUs = begins + Math.ceil((bytes * 1e6) / bytesPerS);
+      if (this.connection !== null) this.net.station.queues(this.connection);
     }
     const leaves = bytesPerS > 0 ? this.freeUs : clock.nowUs;
-    const jitter = jitterUs > 0 ? this.peer.netDraws.below(jitterUs + 1) : 0;
     const at = Math.max(this.lastDownUs, leaves + latencyUs + jitter);
     this.lastDownUs = at;
-    clock.at(at, deliverDown, this, text);
+    clock.at(at, act, this, what, place);
+  }
+
+  private jitter(): number {
+    const { conditions, netDraws } = this.peer;
+    return conditions.jitterUs > 0 ? netDraws.below(conditions.jitterUs + 1) : 0;
   }
 
   /** Whether it has to wait for a partition's end, and then does. */
@@ -299,7 +480,7 @@ export class Wire implements Link {
     observer.trace("connect", this.who(), this.peer.address);
     this.there = "open";
     this.connection = station.accept(this);
-    this.down("\u0001");
+    this.write("\u0001");
   }
 
   deliverUp(text: string): void {
@@ -338,7 +519,14 @@ export class Wire implements Link {
       observer.trace("down", this.who(), text);
       this.events.received(text);
     }
-    observer.stir();
+    if (this.peer.woken === undefined) observer.stir();
+  }
+
+  deliverPing(number: number): void {
+    if (this.waits(() => this.deliverPing(number))) return;
+    this.answering = number;
+    this.deliverDown(PING_TEXT);
+    this.answering = 0;
   }
 
   /** The peer's close frame has come. */
@@ -414,10 +602,13 @@ export class Net {
   readonly clock: Clock;
   readonly station: Station;
   readonly observer: Observer;
+  /** Whether links may rest. */
+  readonly restful: boolean;
   corrupted = 0;
   private wires = 0;
 
-  constructor(clock: Clock, station: Station, observer: Observer) {
+  constructor(clock: Clock, station: Station, observer: Observer, restful: boolean) {
+    this.restful = restful;
     this.clock = clock;
     this.station = station;
     this.observer = observer;
@@ -432,6 +623,7 @@ export class Net {
 const arrive = (wire: Wire): void => wire.arrive();
 const deliverUp = (wire: Wire, text: string): void => wire.deliverUp(text);
 const deliverDown = (wire: Wire, text: string): void => wire.deliverDown(text);
+const deliverPing = (wire: Wire, number: number): void => wire.deliverPing(number);
 const peerClosed = (wire: Wire): void => wire.peerClosed();
 const relayGone = (wire: Wire): void => wire.goneThere();
 const releaseHeld = (wire: Wire): void => wire.releaseHeld();

@@ -24,6 +24,7 @@ export interface NodesParts {
 export interface NodesStats {
   readonly connections: HubStats["connections"];
   readonly bindings: number;
+  readonly queueBytes: number;
   readonly counters: {
     readonly forwardedToAgents: number;
     readonly forwardedToClients: number;
@@ -82,10 +83,6 @@ export class VirtualNodes implements Station {
     this.pick()?.revokeAgent(agentId);
   }
 
-  queueBytes(): number {
-    return this.nodes.reduce((sum, node) => sum + node.queueBytes(), 0);
-  }
-
   /** null: no node runs. */
   stats(): NodesStats | null {
     const all = this.nodes.flatMap(({ hub }) => (hub === null ? [] : [hub.stats()]));
@@ -93,7 +90,7 @@ export class VirtualNodes implements Station {
     if (first === undefined || others.length === 0) return first ?? null;
     const connections = { ...first.connections };
     const dropped = new Map<string, number>();
-    let [bindings, forwardedToAgents, forwardedToClients] = [0, 0, 0];
+    let [bindings, queueBytes, forwardedToAgents, forwardedToClients] = [0, 0, 0, 0];
     for (const one of all) {
       if (one !== first) {
         for (const kind of Object.keys(connections) as (keyof typeof connections)[]) {
@@ -101,13 +98,14 @@ export class VirtualNodes implements Station {
         }
       }
       bindings += one.bindings;
+      queueBytes += one.queueBytes;
       forwardedToAgents += one.counters.forwardedToAgents;
       forwardedToClients += one.counters.forwardedToClients;
       for (const [reason, count] of one.counters.dropped) {
         dropped.set(reason, (dropped.get(reason) ?? 0) + count);
       }
     }
-    return { connections, bindings, counters: { forwardedToAgents, forwardedToClients, dropped } };
+    return { connections, bindings, queueBytes, counters: { forwardedToAgents, forwardedToClients, dropped } };
   }
 
   // ---- what the network tells it
@@ -134,6 +132,10 @@ export class VirtualNodes implements Station {
 
   closed(connection: Connection): void {
     this.homes.get(connection)?.closed(connection);
+  }
+
+  queues(connection: Connection): void {
+    this.homes.get(connection)?.queues(connection);
   }
 
   meddle(wire: Wire, text: string): readonly string[] {

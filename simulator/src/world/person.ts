@@ -39,6 +39,7 @@ export class Person implements Peer {
   readonly address: string;
   readonly conditions: Conditions;
   readonly netDraws: Stream;
+  readonly pingSalt: number;
   client: Client | null = null;
   online = false;
   links = 0;
@@ -55,6 +56,7 @@ export class Person implements Peer {
     this.userId = options.account;
     this.conditions = new Conditions(options.network);
     this.netDraws = new Stream(`${world.seed}/${options.id}/net`);
+    this.pingSalt = new Stream(`${world.seed}/${options.id}/pings`).next();
     this.draws = new Stream(`${world.seed}/${options.id}/random`);
   }
 

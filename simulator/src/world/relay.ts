@@ -343,11 +343,8 @@ export class VirtualRelay implements Station {
     this.run(() => this.running?.hub.closed(connection, this.nowMs()));
   }
 
-  /** Bytes that wait for their peers. */
-  queueBytes(): number {
-    let bytes = 0;
-    for (const wire of this.wires) bytes += wire.relayQueued();
-    return bytes;
+  queues(connection: Connection): void {
+    this.running?.hub.queues(connection);
   }
 
   meddle(wire: Wire, text: string): readonly string[] {

@@ -65,11 +65,13 @@ export interface WorldOptions {
   keptEntries?: number;
   /** The crypto; real unless a test brings another. */
   suite?: Suite;
+  /** Plays the pings of idle links too; the trace is the same. */
+  playsAllPings?: boolean;
 }
 
 /** How long the world continues for calls that are in flight at the end. */
 const SETTLE_US = 60_000_000;
-/** Samples of a run, at most about so many. */
+/** Samples of a run, and looks at presence, at most about so many. */
 const SAMPLES = 900;
 const CHECK_US = 10_000_000;
 /** How often links of one agent on several nodes are looked for. */
@@ -115,6 +117,8 @@ export class World implements Observer {
   private underWay = 0;
   private online = 0;
   private connects = 0;
+  /** Devices that were switched on at least once. */
+  private started = 0;
   private readonly outboxBytes: number;
   private readonly isAlone: boolean;
 
@@ -172,7 +176,7 @@ export class World implements Observer {
       limits: { outboxBytes: this.outboxBytes },
       draws: new Stream(`${this.seed}/bus`),
     });
-    this.net = new Net(this.clock, this.relay, this);
+    this.net = new Net(this.clock, this.relay, this, options.playsAllPings !== true);
     this.devices = plan.devices.map((planned, number) => {
       const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
       const token = this.store.issueAgent(planned.id, planned.account);
@@ -264,12 +268,12 @@ export class World implements Observer {
         clock.at(clock.nowUs + sampleUs, sampling, null, null);
     };
     clock.at(sampleUs, sampling, null, null);
+    const checkUs = Math.max(CHECK_US, sampleUs);
     const checking = (): void => {
       this.check();
-      if (clock.nowUs + CHECK_US < plan.endUs)
-        clock.at(clock.nowUs + CHECK_US, checking, null, null);
+      if (clock.nowUs + checkUs < plan.endUs) clock.at(clock.nowUs + checkUs, checking, null, null);
     };
-    clock.at(CHECK_US, checking, null, null);
+    clock.at(checkUs, checking, null, null);
     if (this.isAlone) return;
     const looking = (): void => {
       this.lookAtLinks();
@@ -393,6 +397,7 @@ export class World implements Observer {
   }
 
   born(device: Device, core: AgentCore): void {
+    if (device.boots === 1) this.started += 1;
     const { sessions } = core;
     const { receive } = sessions;
     const { nonces, packets } = this;
@@ -564,14 +569,12 @@ export class World implements Observer {
   private sample(): void {
     const { measured, clock } = this;
     const stats = this.relay.stats();
-    const queueBytes = this.relay.queueBytes();
     measured.gaugeAt("agents.online", this.online);
-    measured.gaugeAt("relay.queue_bytes", queueBytes);
+    measured.gaugeAt("relay.queue_bytes", stats?.queueBytes ?? 0);
     measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
     const { client = 0, agent = 0, firmware = 0 } = stats?.connections ?? {};
     measured.gaugeAt("relay.connections", client + agent + firmware);
-    const started = this.devices.filter(({ boots }) => boots > 0).length;
-    measured.set("agents.reconnects", Math.max(0, this.connects - started));
+    measured.set("agents.reconnects", Math.max(0, this.connects - this.started));
     if (stats !== null) this.count(stats.counters);
     measured.series.push({
       at_s: clock.nowUs / 1e6,
