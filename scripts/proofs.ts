@@ -63,6 +63,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     tests: ["relay-server/src/http/describe/pages.test.ts"],
     inputs: ["protocol", "relay-server"],
   },
+  planted: {
+    tests: ["simulator/src/testing/planted/**"],
+    inputs: [...SDKS, "relay-server", "simulator"],
+  },
   publish: { tests: ["test/src/publish/**"] },
   recipes: { tests: ["test/src/recipes/**"] },
   sizes: { tests: ["agent-sdk/build/**", "agent-sdk/src/testing/**"], inputs: SDKS },

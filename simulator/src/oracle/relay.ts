@@ -20,11 +20,12 @@ const SECRET = "e2e_";
 const SECRET_LENGTH = 53;
 
 /**
- * Of the peers that a drain lets reconnect within seconds, at most this share may get the same
- * second.
+ * Of the peers that a drain lets reconnect within five seconds or more, at most this share may get
+ * the same second. The relay's spread leaves no two of three together, and of four or more at most
+ * two until there are eight.
  */
 const MAX_SHARE_AT_ONCE = 0.5;
-const FEW = 20;
+const FEW = 5;
 /** Of one message above the queue's bound. */
 const SLACK_BYTES = 65_536;
 

@@ -24,6 +24,8 @@ export interface RunScenarioOptions {
   progress: Progress;
   signal: AbortSignal;
   shrinks: boolean;
+  /** Real time for the search of the smallest scenario. */
+  shrinkMs?: number;
   hardStopMs?: number;
   /** An external relay to use. */
   live?: string;
@@ -67,7 +69,7 @@ export async function runScenario(
     seed,
     programs,
     signal,
-    budgetMs: SHRINK_MS,
+    budgetMs: options.shrinkMs ?? SHRINK_MS,
     tried: (count) => {
       tries = count;
     },

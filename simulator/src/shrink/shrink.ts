@@ -1,6 +1,6 @@
 /**
  * From a scenario that breaks an oracle to the smallest one found that still breaks the same:
- * shorter, fewer faults, fewer clients, fewer devices. Each try is a whole virtual run, and streams
+ * shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and streams
  * are drawn for each device by its name, so the rest behaves as before.
  */
 import { makePlan } from "../plan.ts";
@@ -50,6 +50,14 @@ export async function shrink(
   await holds(cutShort(best, broken));
   for (let changed = true; changed && left() > 0; ) {
     const before = weight(best);
+    // Devices first: each one less makes every later try quicker.
+    for (const { group } of best.devices) {
+      if (best.devices.length > 1) {
+        const without = best.devices.filter((one) => one.group !== group);
+        if (await holds(usable({ ...best, devices: without }))) continue;
+      }
+      await fewer(group);
+    }
     // Halves first, then one by one.
     for (const list of ["faults", "clients"] as const) {
       for (let step = best[list]?.length ?? 0; step >= 1; step = Math.floor(step / 2)) {
@@ -59,13 +67,6 @@ export async function shrink(
           if (left() <= 0) break;
         }
       }
-    }
-    for (const { group } of best.devices) {
-      if (best.devices.length > 1) {
-        const without = best.devices.filter((one) => one.group !== group);
-        if (await holds(usable({ ...best, devices: without }))) continue;
-      }
-      await fewer(group);
     }
     await holds(cutShort(best, broken));
     changed = weight(best) < before;

@@ -1,0 +1,122 @@
+/**
+ * Bugs that this product had, or could have: what the library's scenarios must find. Each is some
+ * text of a source file and what stands in its place; where the text is gone, so is the proof, and
+ * the loader says so (preload.ts).
+ */
+
+export interface Plant {
+  /** Of the repository. */
+  readonly file: string;
+  readonly edits: readonly { readonly from: string; readonly to: string }[];
+  /** A scenario of the library, and a seed, that find it. */
+  readonly scenario: string;
+  readonly seed: number;
+  /** Which oracle objects. */
+  readonly oracle: string;
+  /** Devices in the smallest scenario, at most; null: see `why`. */
+  readonly devices: number | null;
+  /** Why the bug needs more than five. */
+  readonly why?: string;
+}
+
+export const PLANTS: Readonly<Record<string, Plant>> = {
+  "mark moved before the tag is checked": {
+    file: "protocol/src/session/agent.ts",
+    edits: [
+      {
+        from: "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n    if (plaintext === null) return this.refuse",
+        to: "    const mark = held.received;\n    held.received = packet.seq;\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n    if (plaintext === null) return this.refuse",
+      },
+      {
+        from: "    const gap = packet.seq - held.received - 1;\n    const fresh = held.received === 0;\n",
+        to: "    const gap = packet.seq - mark - 1;\n    const fresh = mark === 0;\n",
+      },
+    ],
+    scenario: "hostile-relay",
+    seed: 1,
+    oracle: "delivery",
+    devices: 5,
+  },
+  "epoch kept when a session is stored": {
+    file: "protocol/src/session/agent.ts",
+    edits: [
+      { from: "      this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);\n", to: "" },
+    ],
+    scenario: "hostile-relay",
+    seed: 1,
+    oracle: "once",
+    devices: 5,
+  },
+  "presence flap on takeover": {
+    file: "relay-server/src/core/auth.ts",
+    edits: [
+      {
+        from: "      counters.takeovers += 1;\n      this.#disconnector.endWith(older",
+        to: "      presence.announce(user, agentId, false, now);\n      presence.announce(user, agentId, true, now);\n      this.#disconnector.endWith(older",
+      },
+    ],
+    scenario: "flaky-mobile-network",
+    seed: 1,
+    oracle: "presence",
+    devices: 5,
+  },
+  "request counter reset on reconnect": {
+    file: "relay-server/src/core/sessions.ts",
+    edits: [
+      {
+        from: "    session.used = Math.max(session.used, stored);\n",
+        to: "    session.used = 0;\n",
+      },
+    ],
+    scenario: "relay-restart",
+    seed: 1,
+    oracle: "bounds",
+    devices: 5,
+  },
+  "unbounded queue": {
+    file: "relay-server/src/core/outbox.ts",
+    edits: [
+      {
+        from: "    if (connection.link.queued() + frame.length <= this.#maxBytes) {\n",
+        to: "    {\n",
+      },
+    ],
+    scenario: "slow-devices",
+    seed: 1,
+    oracle: "bounds",
+    devices: 5,
+  },
+  "bindings evicted by age": {
+    file: "relay-server/src/core/bindings.ts",
+    edits: [{ from: "  client.bound.delete(first);\n  client.bound.add(first);\n", to: "" }],
+    scenario: "one-client-many-agents",
+    seed: 1,
+    oracle: "liveness",
+    devices: null,
+    why: "a connection has 1,024 bindings before the first is evicted",
+  },
+  "session tokens renewed too early": {
+    file: "client-sdk/src/core/link.ts",
+    edits: [
+      { from: "Math.min(TOKEN_LAST_MS, this.tokenLifeMs / 4)", to: "TOKEN_LAST_MS" },
+      { from: "Math.min(TOKEN_RESERVE_MS, this.tokenLifeMs / 2)", to: "TOKEN_RESERVE_MS" },
+    ],
+    scenario: "short-sessions",
+    seed: 1,
+    oracle: "liveness",
+    devices: 5,
+  },
+  "drain without spread": {
+    file: "relay-server/src/core/drain.ts",
+    edits: [
+      {
+        from: "    return 1 + Math.floor(stagger(this.#count) * this.#windowS);\n",
+        to: "    return 1;\n",
+      },
+    ],
+    scenario: "rolling-deployment",
+    seed: 1,
+    oracle: "bounds",
+    devices: 5,
+  },
+};
