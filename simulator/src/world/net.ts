@@ -68,7 +68,7 @@ export interface Peer {
   readonly netDraws: Stream;
   /** What the delays of its pings are made from. */
   readonly pingSalt: number;
-  /** Where its pings may be left out: its link rests no more, and it must keep time itself again. */
+  /** Its link rests no more (absent: it never does), so it must keep time itself again. */
   woken?(): void;
 }
 
