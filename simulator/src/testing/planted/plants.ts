@@ -75,12 +75,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   "unbounded queue": {
     file: "relay-server/src/core/outbox.ts",
-    edits: [
-      {
-        from: "    if (connection.link.queued() + frame.length <= this.#maxBytes) {\n",
-        to: "    {\n",
-      },
-    ],
+    edits: [{ from: "    if (queued + bytes > this.#maxBytes) return false;\n", to: "" }],
     scenario: "slow-devices",
     seed: 1,
     oracle: "bounds",
