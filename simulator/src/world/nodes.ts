@@ -105,7 +105,12 @@ export class VirtualNodes implements Station {
         dropped.set(reason, (dropped.get(reason) ?? 0) + count);
       }
     }
-    return { connections, bindings, queueBytes, counters: { forwardedToAgents, forwardedToClients, dropped } };
+    return {
+      connections,
+      bindings,
+      queueBytes,
+      counters: { forwardedToAgents, forwardedToClients, dropped },
+    };
   }
 
   // ---- what the network tells it
