@@ -52,7 +52,7 @@ export const crc32 = E.CRC32;
 export const encodeJson = (value: unknown): string | undefined => {
   const text = JSON.stringify(value);
   if (typeof value === "string") return text;
-  return /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`) ? writeJson(value, 0) : text;
+  return /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`) ? writeJson(value) : text;
 };
 
 /**

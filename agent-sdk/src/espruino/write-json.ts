@@ -7,32 +7,76 @@
  */
 import { writeNumber } from "./numbers.ts";
 
-/** Espruino never frees a function on which some fourteen of its own calls stand at once. */
-const MAX_WRITE_DEPTH = 10;
+/** Of arrays and objects in each other. Circles end here too. */
+const MAX_WRITE_DEPTH = 11;
 
-/** Undefined for what JSON cannot say. */
-export const writeJson = (value: unknown, depth: number): string | undefined => {
+/** An object or array that has begun. */
+interface Open {
+  readonly value: { readonly [key: string]: unknown };
+  /** null for an array. */
+  readonly keys: string[] | null;
+  readonly count: number;
+  /** How many of its members are written. */
+  written: number;
+  text: string;
+}
+
+const begin = (value: object): Open => {
+  const keys = Array.isArray(value) ? null : Object.keys(value);
+  const count = (keys === null ? (value as unknown[]) : keys).length;
+  return { value: value as Open["value"], keys: keys, count: count, written: 0, text: "" };
+};
+
+const nextKey = (open: Open): string =>
+  open.keys === null ? String(open.written) : (open.keys[open.written] as string);
+
+const add = (open: Open, text: string | undefined): void => {
+  if (open.keys === null) open.text += `,${text === undefined ? "null" : text}`;
+  else if (text !== undefined) open.text += `,${JSON.stringify(nextKey(open))}:${text}`;
+  open.written++;
+};
+
+const end = (open: Open): string =>
+  open.keys === null ? `[${open.text.substring(1)}]` : `{${open.text.substring(1)}}`;
+
+/** Of a value that holds no others. */
+const plain = (value: unknown): string | undefined => {
   if (typeof value === "function" || value === undefined) return undefined;
   // NaN and the infinities, less themselves, are NaN; their native text is "null".
-  if (typeof value === "number" && value - value === 0 && (value | 0) !== value)
-    return writeNumber(value);
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  // Circles end here too.
-  if (depth > MAX_WRITE_DEPTH) throw new Error("too deep");
-  const toJSON = (value as { toJSON?: unknown }).toJSON;
-  if (typeof toJSON === "function")
-    return writeJson((value as { toJSON(): unknown }).toJSON(), depth + 1);
-  let text = "";
-  if (Array.isArray(value)) {
-    for (const item of value) {
-      const written = writeJson(item, depth + 1);
-      text += `,${written === undefined ? "null" : written}`;
+  return typeof value === "number" && value - value === 0 && (value | 0) !== value
+    ? writeNumber(value)
+    : JSON.stringify(value);
+};
+
+/**
+ * Undefined for what JSON cannot say. Not by recursion: Espruino locks a function's code several
+ * times for each of its calls and never frees what has fifteen locks, so each answer with four
+ * levels of objects would cost the board a variable.
+ */
+export const writeJson = (value: unknown): string | undefined => {
+  const open: Open[] = [];
+  let next = value;
+  while (true) {
+    const toJSON =
+      typeof next === "object" && next !== null ? (next as { toJSON?: unknown }).toJSON : null;
+    if (typeof toJSON === "function") next = (next as { toJSON(): unknown }).toJSON();
+    if (typeof next === "object" && next !== null) {
+      if (open.length === MAX_WRITE_DEPTH) throw new Error("too deep");
+      open.push(begin(next));
+    } else {
+      const text = plain(next);
+      if (open.length === 0) return text;
+      add(open[open.length - 1] as Open, text);
     }
-    return `[${text.substring(1)}]`;
+    let around = open[open.length - 1] as Open;
+    // What ended is a member of what is open around it, which may end with it.
+    while (around.written === around.count) {
+      const text = end(around);
+      open.pop();
+      if (open.length === 0) return text;
+      around = open[open.length - 1] as Open;
+      add(around, text);
+    }
+    next = around.value[nextKey(around)];
   }
-  for (const key of Object.keys(value)) {
-    const written = writeJson((value as { [key: string]: unknown })[key], depth + 1);
-    if (written !== undefined) text += `,${JSON.stringify(key)}:${written}`;
-  }
-  return `{${text.substring(1)}}`;
 };
