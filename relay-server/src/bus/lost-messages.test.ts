@@ -327,6 +327,20 @@ test("an agent's first word on its new node reaches a session of before", () => 
   ]);
 });
 
+test("an agent with very many sessions moves no slower: as many as fit are handed over", () => {
+  const { world, a, b } = twoNodes();
+  a.agent("pump", 1);
+  for (let n = 0; n < 5; n += 1) {
+    const client = a.client();
+    for (let at = 0; at < 1024; at += 1) client.receive(call(`${n}-${at}-`.padEnd(64, "x")));
+    world.run(200);
+  }
+  const moved = b.agent("pump", 2);
+  world.run(500);
+  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
+  expect(moved.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
+});
+
 test("an agent that another node let go for a login that came to nothing is offline at once", () => {
   const { world, a, b } = twoNodes();
   const watcher = a.client();

@@ -4,7 +4,12 @@
  * is much, the link is asked to read no more meanwhile; what it had read already is bounded here.
  */
 import type { Connection, Content, HeldMessage } from "./connection.ts";
-import { HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";
+import {
+  FREE_HELD_BYTES,
+  HELD_BYTES,
+  HELD_BYTES_PER_USER,
+  HELD_OVERHEAD_BYTES,
+} from "./limits.ts";
 import type { Share } from "./share.ts";
 
 /** From now on messages wait. */
@@ -26,8 +31,9 @@ export const hold = (
   const bytes = frame.length + HELD_OVERHEAD_BYTES;
   // One that has authenticated meanwhile leaves what it holds with those who have not.
   const heldBy = connection.heldBy ?? share;
-  if (connection.held === null || connection.heldBytes + bytes > HELD_BYTES) return false;
-  if (heldBy.heldBytes + bytes > HELD_BYTES_PER_USER) return false;
+  const own = connection.heldBytes + bytes;
+  if (connection.held === null || own > HELD_BYTES) return false;
+  if (own > FREE_HELD_BYTES && heldBy.heldBytes + bytes > HELD_BYTES_PER_USER) return false;
   connection.heldBy = heldBy;
   connection.heldBytes += bytes;
   heldBy.heldBytes += bytes;

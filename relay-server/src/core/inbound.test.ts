@@ -61,6 +61,29 @@ describe("messages that wait", () => {
       stranger.hangUp();
     }
   });
+
+  it("of strangers do not take a newcomer's place: the login waits for its turn", () => {
+    const { w } = world();
+    let turns: (() => void)[] = [];
+    w.turn = (happen) => turns.push(happen);
+    const strangers = Array.from({ length: 2 * (HELD_BYTES_PER_USER / (EACH * 60_000)) }, () =>
+      w.connect(),
+    );
+    for (const stranger of strangers) {
+      for (let n = 0; n < EACH; n++) stranger.say(toLamp({ payload: LARGE }));
+    }
+    const last = w.connect();
+    while (!last.codes().includes("RATE_LIMITED")) last.say({ type: "ping" }); // no room is left
+    const newcomer = w.connect();
+    newcomer.say(authOf("lamp"));
+    while (turns.length > 0) {
+      const due = turns;
+      turns = [];
+      for (const happen of due) happen();
+      w.settle();
+    }
+    expect(newcomer.take()).toMatchObject([{ type: "auth_response", status: "authenticated" }]);
+  });
 });
 
 describe("bad messages", () => {

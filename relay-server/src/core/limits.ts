@@ -59,6 +59,8 @@ export const HELD_BYTES = 262_144;
  * authenticated. Beyond half of it their links are paused at once.
  */
 export const HELD_BYTES_PER_USER = 16_777_216;
+/** Whatever others hold: an `auth` that waits for its turn is not refused because of them. */
+export const FREE_HELD_BYTES = 1024;
 /** Charged for a held message on top of its bytes, so that a flood of tiny ones is bounded too. */
 export const HELD_OVERHEAD_BYTES = 64;
 
