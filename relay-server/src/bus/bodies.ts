@@ -13,8 +13,13 @@ import type { Origin } from "../core/bus.ts";
 const MAX_JSON_BYTES = 262_144;
 /** Agents of one user in one message: some 50 KB. */
 export const SIGHTED_TOGETHER = 500;
+/**
+ * Of an agent's sessions in the answer to a claim: what any server carries that carries a client's
+ * message. What is left out, the clients' nodes tell as the agent has moved.
+ */
+export const BINDINGS_BYTES = 64_000;
 /** Parts of sids in one message. */
-export const MAX_FIRSTS = 4096;
+const MAX_FIRSTS = 4096;
 
 const Name = Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" });
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });

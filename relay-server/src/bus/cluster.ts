@@ -28,8 +28,8 @@ import type { Frame } from "../core/link.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import {
+  BINDINGS_BYTES,
   Bodies,
-  MAX_FIRSTS,
   Malformed,
   readBody,
   readCode,
@@ -432,11 +432,12 @@ export class Cluster implements Bus {
   /** Whose sessions lead to an agent, so that its new node can deliver what it says at once. */
   #bindingsOf(hub: Hub, agentId: string, userId: string): Bound[] {
     const bindings: Bound[] = [];
-    let room = MAX_FIRSTS;
-    for (const { node, firsts, ...origin } of hub.guests.bindingsOf(userId, agentId)) {
-      if (room < firsts.length) break;
-      room -= firsts.length;
-      bindings.push({ ...origin, node: node ?? this.#parts.node, firsts });
+    let room = BINDINGS_BYTES;
+    for (const { node, ...origin } of hub.guests.bindingsOf(userId, agentId)) {
+      const bound = { ...origin, node: node ?? this.#parts.node };
+      room -= JSON.stringify(bound).length + 1;
+      if (room < 0) break;
+      bindings.push(bound);
     }
     return bindings;
   }

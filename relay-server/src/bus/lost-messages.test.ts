@@ -332,9 +332,12 @@ test("an agent with very many sessions moves no slower: as many as fit are hande
   a.agent("pump", 1);
   for (let n = 0; n < 5; n += 1) {
     const client = a.client();
-    for (let at = 0; at < 1024; at += 1) client.receive(call(`${n}-${at}-`.padEnd(64, "x")));
-    world.run(200);
+    for (let at = 0; at < 1024; at += 1) {
+      client.receive(call(`${n}-${at}-`.padEnd(64, "x")));
+      if (at % 64 === 0) world.run(100);
+    }
   }
+  expect(a.hub.stats().bindings).toBeGreaterThan(5000);
   const moved = b.agent("pump", 2);
   world.run(500);
   expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });

@@ -4,12 +4,7 @@
  * is much, the link is asked to read no more meanwhile; what it had read already is bounded here.
  */
 import type { Connection, Content, HeldMessage } from "./connection.ts";
-import {
-  FREE_HELD_BYTES,
-  HELD_BYTES,
-  HELD_BYTES_PER_USER,
-  HELD_OVERHEAD_BYTES,
-} from "./limits.ts";
+import { FREE_HELD_BYTES, HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";
 import type { Share } from "./share.ts";
 
 /** From now on messages wait. */
