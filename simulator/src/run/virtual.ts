@@ -7,7 +7,7 @@ import type { Scenario } from "../scenario/schema.ts";
 import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { ORACLES, type Violation, World } from "../world/world.ts";
+import { oraclesOf, type Violation, World } from "../world/world.ts";
 import { sourcesOf } from "./programs.ts";
 
 export interface RunOptions {
@@ -153,7 +153,7 @@ function virtualReport(world: World, facts: Facts): Report {
     scenario: { ...scenario, seed },
     programs: sourcesOf(scenario, programs),
     trace: world.traceLog.hash(),
-    oracles: Object.entries(ORACLES).map(([name, holds]) =>
+    oracles: oraclesOf(scenario.relay?.nodes ?? 1).map(([name, holds]) =>
       violation?.oracle === name
         ? { name, ok: false, detail: violation.detail }
         : { name, ok: true, detail: holds },

@@ -50,6 +50,13 @@ export const ORACLES = {
 
 export type OracleName = keyof typeof ORACLES;
 
+/** They look at several nodes only. */
+const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
+
+/** The oracles that look at a relay of so many nodes. */
+export const oraclesOf = (nodes: number): [string, string][] =>
+  Object.entries(ORACLES).filter(([name]) => nodes > 1 || !CLUSTER_ORACLES.includes(name));
+
 export interface Violation {
   oracle: OracleName;
   detail: string;
