@@ -6,6 +6,9 @@ import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 
 const CALLERS = 22;
+const NESTED_ANSWERS = 60;
+/** Of a variable, on Linux. */
+const BLOCK_BYTES = 17;
 const CALLS: readonly (readonly [string, object?])[] = [
   ["system.info"],
   ["state"],
@@ -76,6 +79,20 @@ describe.skipIf(smallBinary === null)(
       const last = fixture.client.agent(agentId, agentToken, { version: "2" });
       await expect(last.call("state", {}, patient)).resolves.toBeDefined();
       expect(board.life?.output).not.toContain("OUT OF MEMORY");
+
+      // What is locked too often is never freed: nested answers once cost a variable each.
+      const free = async (): Promise<number> => {
+        let most = 0; // events are under way in some
+        for (let i = 0; i < 5; i++) {
+          const info = (await last.call("system.info", {}, patient)) as { free_memory: number };
+          most = Math.max(most, info.free_memory);
+        }
+        return most / BLOCK_BYTES;
+      };
+      await last.call("info", {}, patient);
+      const before = await free();
+      for (let i = 0; i < NESTED_ANSWERS; i++) await last.call("info", {}, patient);
+      expect(await free()).toBeGreaterThan(before - NESTED_ANSWERS / 2);
     });
   },
 );

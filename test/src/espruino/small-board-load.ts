@@ -1,0 +1,142 @@
+/**
+ * `node test/src/espruino/small-board-load.ts`, by hand: 50 clients one after another make 1,000
+ * calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_2630) beside a listener;
+ * then five at once; then calls of all sizes. Exit code 1 where one of the 1,000 is not answered,
+ * the board does not answer at the end, or the listener heard nothing for 5 s and was not told.
+ */
+import { fileURLToPath } from "node:url";
+import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
+import type { Client } from "@blindrelay/client-sdk/node";
+import { openRelayFixture } from "../xs/relay-fixture.ts";
+import { EngineBoard, smallBinary } from "./engine.ts";
+
+const CLIENTS = 50;
+const CALLS_EACH = 20;
+const CALLS: readonly (readonly [string, object?])[] = [
+  ["system.info"],
+  ["state"],
+  ["target.set", { target: 20.25 }],
+  ["pid.get"],
+  ["pid.set", { kp: 2.125 }],
+  ["schedule.get"],
+  ["boost", { ms: 5 }],
+  ["echo", { a: "grüße", b: [1, 0.5, -3] }],
+  ["info"],
+  ["mode.set", { mode: "eco" }],
+];
+const SIZES = [0, 16, 64, 128, 200, 256, 300, 320, 330, 384, 500, 700, 1000];
+const TIMEOUT_MS = 60_000;
+const SILENCE_MS = 5000;
+
+if (smallBinary === null) throw new Error("ESPRUINO_BIN_2630 names no Espruino");
+const fixture = await openRelayFixture();
+const board = new EngineBoard(smallBinary);
+const { url, agentId, relayToken, agentToken } = await fixture.addAgent("thermostat");
+const config = {
+  url: `${url.replace("http", "ws")}/wss`,
+  agent_id: agentId,
+  relay_token: relayToken,
+  agent_token: agentToken,
+  v: "2",
+};
+const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
+await board.install("blindrelay", buildEspruino("2").stored);
+await board.install("blindrelay.json", JSON.stringify(config));
+await board.install("program", buildProgram(program).code);
+await board.provision();
+await board.powerOn();
+
+const started = Date.now();
+const say = (text: string): void => {
+  console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);
+};
+const agentOf = (client: Client) => client.agent(agentId, agentToken, { version: "2" });
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : `${error}`);
+
+const listener = agentOf(fixture.client);
+let heardAt: number | null = null;
+let ticks = 0;
+let silences = 0;
+const heard = (): void => {
+  const now = Date.now();
+  const silence = heardAt === null ? 0 : now - heardAt; // its first opening may take its time
+  heardAt = now;
+  if (silence <= SILENCE_MS) return;
+  silences++;
+  say(`the listener heard nothing for ${silence} ms`);
+};
+listener.on("event", (event) => {
+  if (event === "tick") ticks++;
+  heard();
+});
+listener.on("gap", (packets) => {
+  say(`the listener is told: ${packets} packets lost`);
+  heard();
+});
+listener.on("reopened", (reason) => {
+  say(`the listener is told: ${reason}`);
+  heard();
+});
+
+let answered = 0;
+for (let number = 0; number < CLIENTS; number++) {
+  const client = await fixture.connect();
+  const agent = agentOf(client);
+  for (let i = 0; i < CALLS_EACH; i++) {
+    const at = (number * CALLS_EACH + i) % CALLS.length;
+    const [method, params] = CALLS[at] as (typeof CALLS)[number];
+    try {
+      await agent.call(method, params, { timeoutMs: TIMEOUT_MS });
+      answered++;
+    } catch (error) {
+      say(`client ${number}, ${method}: ${reasonOf(error)}`);
+    }
+  }
+  client.close();
+  if (number % 10 === 9) say(`${answered} calls answered, ${ticks} ticks heard`);
+}
+
+for (let round = 0; round < CALLS.length / 5; round++) {
+  const outcomes = await Promise.all(
+    CALLS.slice(round * 5, round * 5 + 5).map(async ([method, params]) => {
+      const client = await fixture.connect();
+      try {
+        await agentOf(client).call(method, params, { timeoutMs: TIMEOUT_MS });
+        return "answered";
+      } catch (error) {
+        return reasonOf(error);
+      } finally {
+        client.close();
+      }
+    }),
+  );
+  say(`five at once: ${outcomes.join("; ")}`);
+}
+
+const client = await fixture.connect();
+const agent = agentOf(client);
+for (const size of SIZES) {
+  try {
+    await agent.call("echo", { x: "x".repeat(size) }, { timeoutMs: TIMEOUT_MS });
+    say(`${size} characters: answered`);
+  } catch (error) {
+    say(`${size} characters: ${reasonOf(error)}`);
+  }
+}
+let isThere = true;
+try {
+  const options = { timeoutMs: TIMEOUT_MS, idempotent: true };
+  const info = (await agent.call("system.info", {}, options)) as { free_memory: number };
+  say(`at the end: ${info.free_memory} bytes free inside a call`);
+} catch (error) {
+  isThere = false;
+  say(`at the end: ${reasonOf(error)}`);
+}
+heard();
+const outOfMemory = board.life?.output.match(/OUT OF MEMORY|error: MEMORY/g)?.length ?? 0;
+say(`${silences} silences over ${SILENCE_MS} ms; out of memory ${outOfMemory} times`);
+client.close();
+await board.end();
+await fixture.end();
+const isGood = answered === CLIENTS * CALLS_EACH && isThere && silences === 0;
+process.exitCode = isGood ? 0 : 1;
