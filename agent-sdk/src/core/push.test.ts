@@ -1,5 +1,6 @@
 /** A pushed program is kept whole and confirmed, or not at all, wherever the power goes. */
 import { createHash } from "node:crypto";
+import { encodeJson } from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EspruinoFlash } from "../testing/espruino-flash.ts";
@@ -26,7 +27,7 @@ class Life {
   readonly state: PushState;
   restarts = 0;
   private readonly transfer = newTransfer();
-  private readonly port: PushPort;
+  private port: PushPort;
 
   constructor(flash: EspruinoFlash) {
     const name = (slot: number): string => PROGRAMS[slot] as string;
@@ -38,6 +39,7 @@ class Life {
         },
       },
       maxPlaintext: 384,
+      onTrial: false,
       room: (slot) => flash.getFree() + (flash.read(name(slot)) ?? "").length,
       erase: (slot) => flash.erase(name(slot)),
       write: (slot, at, size, part) => {
@@ -48,6 +50,7 @@ class Life {
       confirmed: () => {},
     };
     this.state = startPush(this.port.storage);
+    this.port = { ...this.port, onTrial: this.state.trial !== null };
   }
 
   ask(params?: object): Record<string, unknown> {
@@ -103,12 +106,12 @@ const push = (flash: EspruinoFlash, program: string, step: number | null = null)
 
 describe("a power cut in a push", () => {
   it("at any step leaves the old program or the new one, whole, and another can be pushed", () => {
-    for (const before of [1]) {
+    for (const before of [0, 1]) {
       let cuts = 0;
       for (let step = 1; ; step++) {
         const flash = freshFlash();
         let old = OLD;
-        // Once from each slot.
+        // From each slot.
         for (let n = 0; n < before; n++) {
           old = programOf(n);
           push(flash, old);
@@ -187,6 +190,22 @@ describe("a trial", () => {
     expect(() => new Life(flash).ask({ confirm: idOf(programOf(2)) })).toThrow("not on trial");
   });
 
+  it.each(["датчик не отвечает на запрос", '"'.repeat(80), "ü".repeat(80), "\u0000".repeat(80)])(
+    "leaves room in the shortest plaintext for the reason of its failure: %j",
+    (reason) => {
+      const flash = freshFlash();
+      const before = new Life(flash);
+      before.begin(programOf(1), { version: '"'.repeat(32) });
+      for (let at = 0; at < programOf(1).length; at += PART) before.part(programOf(1), at);
+      before.ask({ start: true });
+      new Life(flash).fail(reason);
+      const result = new Life(flash).ask();
+      expect((result.failed as { reason: string }).reason).not.toBe("");
+      const answer = { jsonrpc: "2.0", id: 4_294_967_295, result };
+      expect((encodeJson(answer) as string).length).toBeLessThanOrEqual(384);
+    },
+  );
+
   it("is not run where its record finds no room", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
@@ -209,6 +228,20 @@ describe("a trial", () => {
     first.send(programOf(1));
     expect(() => first.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
     expect(() => new Life(flash).ask({ confirm: idOf(OLD) })).toThrow("not on trial");
+  });
+
+  it("that failed is not confirmed, though the medium had no room for its record", () => {
+    const flash = freshFlash();
+    new Life(flash).send(programOf(1));
+    const trial = new Life(flash);
+    const { bytes } = flash;
+    flash.bytes = 0;
+    trial.fail("no sensor");
+    const good = new Life(flash);
+    expect(slotOf(good.state)).toBe(0);
+    flash.bytes = bytes;
+    expect(good.ask()).toMatchObject({ id: "", trial: null });
+    expect(() => good.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
   });
 
   it("takes no other push", () => {
@@ -242,6 +275,7 @@ describe("what is sent", () => {
     [{ size: 10_000_000 }, "no room"],
     [{ sha256: "abc" }, "not a push"],
     [{ version: "x".repeat(33) }, "not a push"],
+    [{ version: "ü".repeat(11) }, "not a push"],
     [{ seconds: 3601 }, "not a push"],
     [{ seconds: "60" }, "not a push"],
   ])("is refused where its head is wrong: %j", (more, reason) => {

@@ -34,8 +34,10 @@ export const PUSH_RECORDS = ["push.0", "push.1"];
 const ID_LENGTH = 16;
 const MAX_SECONDS = 3600;
 const MAX_VERSION = 32;
-/** So that the answer fits into the shortest plaintext. */
 const MAX_REASON = 80;
+/** Of each as JSON, with escapes, so that the answer fits into the shortest plaintext. */
+const MAX_VERSION_JSON = 66;
+const MAX_REASON_JSON = 122;
 /** A request around its data. */
 const REQUEST_BYTES = 96;
 
@@ -87,6 +89,8 @@ export interface PushPort {
   sha256(slot: number): string;
   /** Starts anew soon, after the answer. */
   restart(): void;
+  /** Whether this start runs the trial. */
+  readonly onTrial: boolean;
   /** The trial that runs is good. */
   confirmed(): void;
 }
@@ -131,11 +135,16 @@ const writePush = (storage: StoragePort, before: PushState, change: object): Pus
   return state;
 };
 
+const isShort = (text: string, max: number, maxJson: number): boolean =>
+  text.length <= max && (encodeJson(text) as string).length <= maxJson;
+
 /** The trial has failed: from the next start on the good program runs. */
 export const failTrial = (storage: StoragePort, reason: string): PushState => {
   const state = readPush(storage);
   if (state.trial === null) return state;
-  const failed = { id: state.trial.id, reason: reason.substring(0, MAX_REASON) };
+  let short = reason.substring(0, MAX_REASON);
+  while (!isShort(short, MAX_REASON, MAX_REASON_JSON)) short = short.substring(0, short.length - 8);
+  const failed = { id: state.trial.id, reason: short };
   try {
     return writePush(storage, state, { trial: null, failed: failed });
   } catch {
@@ -173,7 +182,7 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
     typeof digest !== "string" ||
     digest.length !== 64 ||
     typeof version !== "string" ||
-    version.length > MAX_VERSION ||
+    !isShort(version, MAX_VERSION, MAX_VERSION_JSON) ||
     !isCountTo(seconds, MAX_SECONDS)
   ) {
     throw new Error("not a push");
@@ -221,7 +230,7 @@ const finish = (port: PushPort, transfer: Transfer, state: PushState, slot: numb
 const confirm = (port: PushPort, state: PushState, id: unknown): void => {
   const trial = state.trial;
   if (trial === null && state.id !== "" && state.id === id) return;
-  if (trial === null || !trial.started || trial.id !== id) throw new Error("it is not on trial");
+  if (trial === null || !port.onTrial || trial.id !== id) throw new Error("it is not on trial");
   const change = {
     slot: 1 - state.slot,
     id: trial.id,
@@ -254,7 +263,7 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
   return {
     id: now.id,
     version: now.version,
-    trial: now.trial !== null && now.trial.started ? now.trial.id : null,
+    trial: now.trial !== null && port.onTrial ? now.trial.id : null,
     failed: now.failed,
     room: port.room(1 - now.slot),
     // Whole words of flash, and whole letters of base64.

@@ -22,7 +22,7 @@ import {
 } from "../core/push.ts";
 import type { BoardLinks } from "./agent.ts";
 import { boardCore, boardCrypto, boardStorage, boardSuite, startOver } from "./agent.ts";
-import { storageFiles } from "./files.ts";
+import { readConfig, storageFiles } from "./files.ts";
 
 declare const require: (name: string) => unknown;
 declare const load: () => void;
@@ -87,6 +87,7 @@ const pushPort = (maxPlaintext: number): PushPort => ({
     return toHex(boardSuite.hash(bytes));
   },
   restart: () => setTimeout(load, RESTART_MS),
+  onTrial: endWatch !== null,
   confirmed: () => {
     if (endWatch !== null) endWatch();
     endWatch = null;
@@ -109,7 +110,8 @@ export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined
   if (trial !== null) watchTrial(trial.seconds);
   const kept = state.id === "" ? firmwareVersion : state.version;
   const run = (agent: Agent): void => {
-    takePushes(boardCore() as AgentCore);
+    // It may have been provisioned anew since the file was flashed.
+    if (readConfig(boardStorage).push !== false) takePushes(boardCore() as AgentCore);
     try {
       (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
     } catch (thrown) {

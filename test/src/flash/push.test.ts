@@ -59,7 +59,16 @@ describe("a program pushed over the relay", () => {
 
   it("is not taken by a board that was provisioned so: 3", async () => {
     const { double, port } = await plugIn();
+    await provision(port, "open");
+    await flash(port);
+    // From now on, though what was flashed could.
     await provision(port, "closed", ["--no-push"]);
+    double.restart();
+    const called = () => house.cli(["call", "closed", "system.ping"]).then(({ code }) => code);
+    await expect.poll(called, { timeout: 180_000, interval: 500 }).toBe(0);
+    const before = await push("closed", SECOND);
+    expect([before.code, before.stderr]).toEqual([3, expect.stringContaining("takes no programs")]);
+
     await flash(port);
     expect(double.storage.read("blindrelay")).not.toContain("system.push");
     const { code, stderr } = await push("closed", SECOND);
