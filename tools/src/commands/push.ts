@@ -95,10 +95,11 @@ const pushTo = async (
   programs: Programs,
   seconds: number,
   progress: (done: number, total: number) => void,
+  notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
   const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
-  const agent = new PushedAgent(agentId, handle, secret.agentToken);
+  const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
   return agent.push(await programs.ofRuntime(await agent.runtime()), { seconds, progress });
 };
 
@@ -113,8 +114,12 @@ const pushToOne = async (
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
   const show = (done: number, total: number): void => line.show(agentId, done, total);
+  const notice = (text: string): void => {
+    line.clear();
+    printStatus(text);
+  };
   try {
-    const pushed = await pushTo(client, agentId, secret, programs, flags.timeout, show);
+    const pushed = await pushTo(client, agentId, secret, programs, flags.timeout, show, notice);
     line.clear();
     if (flags.json === true) answerJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -124,6 +129,8 @@ const pushToOne = async (
     client.close();
   }
 };
+
+const nothing = (): void => undefined;
 
 /** Agents that are online, and whose secret is at hand. */
 const pushAll = async (
@@ -147,7 +154,7 @@ const pushAll = async (
       (agentId) => {
         // Of the keyring: that of the environment is one agent's.
         const secret = settings.keptSecretOf(agentId) as Secret;
-        return pushTo(client, agentId, secret, programs, flags.timeout, () => undefined);
+        return pushTo(client, agentId, secret, programs, flags.timeout, nothing, nothing);
       },
       ({ kept, unchanged, failed }) => {
         const done = kept.length + unchanged.length + failed.length;

@@ -1,6 +1,6 @@
 /** A device program as each kind of agent takes it, read and checked once for many agents. */
 import { Failure } from "../failure.ts";
-import { readProgram } from "../flash/program.ts";
+import { readProgram, readSource } from "../flash/program.ts";
 import { printStatus } from "../output.ts";
 import type { Pushable } from "./push-one.ts";
 
@@ -9,8 +9,9 @@ export interface Programs {
   ofRuntime(runtime: string): Promise<Pushable>;
 }
 
-/** `version`: what the relay is told of it. */
+/** `version`: what the relay is told of it. Throws a Failure where there is no such program. */
 export const programsFor = (path: string, version: string | null): Programs => {
+  readSource(path);
   let board: Promise<Pushable> | null = null;
   const forBoard = async (): Promise<Pushable> => {
     const { code, wanted } = await readProgram(path);

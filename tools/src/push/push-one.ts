@@ -4,7 +4,6 @@
  * itself to what it ran.
  */
 import { createHash } from "node:crypto";
-import { setTimeout as wait } from "node:timers/promises";
 import type { Agent } from "@blindrelay/client-sdk";
 import { CallError } from "@blindrelay/client-sdk";
 import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
@@ -18,8 +17,10 @@ const ID_LENGTH = 16;
 const LABEL_LENGTH = 12;
 /** Of one part; a board without AES takes seconds for it. */
 const CALL_MS = 20_000;
-/** How often a transfer is begun that a restart of the agent ended, and after what pause. */
+/** How often anything is begun that a restart of the agent ended, and after what pause. */
 const BEGINNINGS = 10;
+/** Silent for so long, it is not waited for any more. */
+const AWAY_MS = 30_000;
 const BEGIN_AGAIN_MS = 2_000;
 const POLL_MS = 500;
 const POLL_LIMIT_MS = 5_000;
@@ -27,6 +28,8 @@ const POLL_LIMIT_MS = 5_000;
 const SETTLE_MS = 3_000;
 /** From the order to start until the restart. */
 const RESTART_MS = 10_000;
+
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 const METHOD_NOT_FOUND = -32601;
 const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
@@ -73,6 +76,10 @@ const labelOf = (sha256: string, agentToken: string): string => {
 const isPassing = (error: unknown): boolean =>
   error instanceof CallError && PASSING.includes(error.code);
 
+/** It restarted since: what it held of the program is gone. */
+const isForgotten = (error: unknown): boolean =>
+  error instanceof Failure && /not the next part|it is not whole/.test(error.message);
+
 const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
   if (error.remote?.code === METHOD_NOT_FOUND) {
@@ -98,24 +105,22 @@ export class PushedAgent {
   private readonly agentId: string;
   private readonly agent: Agent;
   private readonly agentToken: string;
+  private readonly notice: (text: string) => void;
+  private heardAt = performance.now();
 
-  constructor(agentId: string, agent: Agent, agentToken: string) {
+  /** `notice`: that it is waited for. */
+  constructor(agentId: string, agent: Agent, agentToken: string, notice: (text: string) => void) {
     this.agentId = agentId;
     this.agent = agent;
     this.agentToken = agentToken;
+    this.notice = notice;
   }
 
   /** Such as "espruino 2v29 PUCKJS". Rejects with a Failure. */
   async runtime(): Promise<string> {
-    try {
-      const info = await this.agent.call("system.info", undefined, {
-        timeoutMs: CALL_MS,
-        idempotent: true,
-      });
-      return String((info as { runtime?: unknown } | null)?.runtime);
-    } catch (error) {
-      throw refusal(error, this.agentId);
-    }
+    const options = { timeoutMs: CALL_MS, idempotent: true };
+    const info = await this.overRestarts(() => this.agent.call("system.info", undefined, options));
+    return String((info as { runtime?: unknown } | null)?.runtime);
   }
 
   /** Rejects with a Failure where the program is not kept. */
@@ -123,7 +128,7 @@ export class PushedAgent {
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const id = sha256.slice(0, ID_LENGTH);
     const named = version ?? labelOf(sha256, this.agentToken);
-    const before = await this.status();
+    const before = await this.overRestarts(() => this.status());
     if (before.id === id && before.trial === null) {
       return { id, version: before.version, unchanged: true };
     }
@@ -137,14 +142,31 @@ export class PushedAgent {
       );
     }
     const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
-    await this.transfer(bytes, head, before.part, options);
-    await this.start();
+    await this.overRestarts(async () => {
+      await this.transfer(bytes, head, before.part, options);
+      await this.start();
+    });
     await this.watch(id, options.seconds);
     return { id, version: named, unchanged: false };
   }
 
   private failure(kind: ConstructorParameters<typeof Failure>[0], text: string): Failure {
     return new Failure(kind, `${this.agentId} ${text}`);
+  }
+
+  /** Begins anew where the agent was away: a board that restarts is back in seconds. */
+  private async overRestarts<T>(attempt: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        const again = isPassing(error) || isForgotten(error);
+        const isAway = performance.now() - this.heardAt > AWAY_MS;
+        if (!again || isAway || tries === BEGINNINGS) throw refusal(error, this.agentId);
+        if (tries === 1) this.notice(`${this.agentId} is away: waiting for it`);
+        await wait(BEGIN_AGAIN_MS);
+      }
+    }
   }
 
   private async status(timeoutMs = CALL_MS): Promise<Status> {
@@ -155,7 +177,9 @@ export class PushedAgent {
 
   private async ask(params: object | undefined, timeoutMs = CALL_MS): Promise<unknown> {
     try {
-      return await this.agent.call(METHOD, params, { timeoutMs, idempotent: true });
+      const answer = await this.agent.call(METHOD, params, { timeoutMs, idempotent: true });
+      this.heardAt = performance.now();
+      return answer;
     } catch (error) {
       throw isPassing(error) ? error : refusal(error, this.agentId);
     }
@@ -167,22 +191,11 @@ export class PushedAgent {
     part: number,
     { progress }: PushOptions,
   ): Promise<void> {
-    for (let tries = 1; ; tries++) {
-      try {
-        await this.ask(head);
-        for (let at = 0; at < bytes.length; at += part) {
-          const data = Buffer.from(bytes.subarray(at, at + part)).toString("base64url");
-          await this.ask({ at, data });
-          progress(Math.min(at + part, bytes.length), bytes.length);
-        }
-        return;
-      } catch (error) {
-        if (tries === BEGINNINGS) throw refusal(error, this.agentId);
-        // It may have restarted: what it held of the program is gone.
-        if (!isPassing(error) && !(error as Error).message.includes("not the next part"))
-          throw error;
-        await wait(BEGIN_AGAIN_MS);
-      }
+    await this.ask(head);
+    for (let at = 0; at < bytes.length; at += part) {
+      const data = Buffer.from(bytes.subarray(at, at + part)).toString("base64url");
+      await this.ask({ at, data });
+      progress(Math.min(at + part, bytes.length), bytes.length);
     }
   }
 
