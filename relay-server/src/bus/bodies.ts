@@ -8,6 +8,7 @@ import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { type Static, type TSchema, Type } from "typebox";
 import { Value } from "typebox/value";
 import type { Origin } from "../core/bus.ts";
+import { COMPARED_TOGETHER } from "./comparison.ts";
 
 /** Longer than any JSON of ours: 500 agents, or 4,096 parts of sids. */
 const MAX_JSON_BYTES = 262_144;
@@ -44,6 +45,9 @@ export const Bodies = {
   known: Type.Object({ pair: Type.String({ maxLength: 512 }) }),
   here: Type.Array(Type.Object({ agentId: Name, epoch: Count, onlineForMs: Milliseconds }), {
     maxItems: SIGHTED_TOGETHER,
+  }),
+  compare: Type.Array(Type.Object({ userId: Name, digest: Count }), {
+    maxItems: COMPARED_TOGETHER,
   }),
   bind: Firsts,
   refuse: Type.Object({ sid: Text, requestId: Text }),

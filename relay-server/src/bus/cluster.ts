@@ -8,8 +8,8 @@
  * | `u.<user>`     | nodes with clients of the user | here, gone                               |
  * | `all`          | every node                     | hello, bye, who, notice, failed, known   |
  * | `n.<node>.*`   | that node                      | ans, say, fwd, passed, guest, left,      |
- * |                |                                | refuse, who, here, claimed, older,       |
- * |                |                                | "nobody listens"                         |
+ * |                |                                | refuse, who, compare, differs, here,     |
+ * |                |                                | claimed, older, "nobody listens"         |
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 import type { Subject } from "@blindrelay/protocol/wire";
@@ -39,6 +39,7 @@ import {
   readOrigin,
   SIGHTED_TOGETHER,
 } from "./bodies.ts";
+import { COMPARED_TOGETHER, digestOf, Rounds } from "./comparison.ts";
 import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -136,6 +137,7 @@ export class Cluster implements Bus {
   readonly #nodes = new Map<string, OtherNode>();
   /** Of users with clients here, how their subject is left. */
   readonly #users = new Map<string, () => void>();
+  readonly #rounds = new Rounds();
   #hub: Hub | null = null;
   #lastClaim = 0;
   /** Messages that were not ours, or had another form than they must. */
@@ -171,6 +173,23 @@ export class Cluster implements Bus {
       if (nowMs() - heardMs > LOST_MS) this.#lose(node);
     }
     this.#hub.guests.refresh((node) => this.isLive(node), nowMs());
+    this.#compare(this.#hub);
+  }
+
+  /** Asks the other nodes whether some users' agents there are those that are known here. */
+  #compare(hub: Hub): void {
+    const users = this.#rounds.next(this.#users);
+    const known = users.map((userId) => hub.remoteAgents.loginsOf(userId));
+    for (const node of this.#nodes.keys()) {
+      const said = users.map((userId, at) => ({
+        userId,
+        digest: digestOf(known[at]?.get(node) ?? []),
+      }));
+      for (let at = 0; at < said.length; at += COMPARED_TOGETHER) {
+        const some = JSON.stringify(said.slice(at, at + COMPARED_TOGETHER));
+        this.#tell(node, ["compare", this.#parts.node], some);
+      }
+    }
   }
 
   /** For `/metrics`. */
@@ -502,6 +521,12 @@ export class Cluster implements Bus {
       case "who":
         this.#answerWho(readName(from), readName(third), true);
         break;
+      case "compare":
+        this.#compared(hub, readName(from), readBody(Bodies.compare, body));
+        break;
+      case "differs":
+        hub.remoteAgents.doubtAt(readName(third), readName(from), nowMs());
+        break;
       case "claimed":
         this.#claimed(token, readBody(Bodies.claimed, body));
         break;
@@ -592,6 +617,16 @@ export class Cluster implements Bus {
     if (known?.isGreeted === true && !isBack) return;
     this.#hub?.remoteAgents.nodeLeft(node, nowMs());
     for (const userId of this.#users.keys()) this.#tell(node, ["who", this.#parts.node, userId]);
+  }
+
+  /** Another node knows other agents than there are: it hears which, and forgets the rest. */
+  #compared(hub: Hub, node: string, users: readonly { userId: string; digest: number }[]): void {
+    for (const { userId, digest } of users) {
+      const agents = hub.agentsOf(userId, this.#parts.nowMs());
+      if (digestOf(agents.map(({ loginNumber }) => loginNumber)) === digest) continue;
+      this.#tell(node, ["differs", this.#parts.node, userId]);
+      this.#answerWho(node, userId, true);
+    }
   }
 
   #answerWho(node: string, userId: string, isNews: boolean): void {

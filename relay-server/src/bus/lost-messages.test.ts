@@ -20,6 +20,9 @@ class World {
   readonly errors: unknown[] = [];
   readonly nodes: Node[] = [];
   readonly subscriptions = new Set<Subscription>();
+  /** Kinds of messages that the bus loses, and no node notices. */
+  lost: readonly string[] = [];
+  readonly sent: string[] = [];
   readonly #queue: (() => void)[] = [];
   #timers: { at: number; fn: () => void }[] = [];
 
@@ -38,6 +41,9 @@ class World {
   }
 
   publish(from: Side, subject: string, payload: Uint8Array, replyTo: string | null): void {
+    const [kind] = Buffer.from(payload).toString("latin1").split(/[ \n]/) as [string];
+    this.sent.push(kind);
+    if (this.lost.includes(kind)) return;
     this.#queue.push(() => {
       const to = this.#listening(subject).filter(({ side }) => side.isUp);
       for (const { side, take } of to) {
@@ -252,6 +258,56 @@ test("agents that came and went while their node was away for a moment become kn
   expect(watcher.statuses()).toEqual([true, true, false]);
 });
 
+test("presence is right again after a message of an agent was lost that no node misses", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = b.client();
+  world.run(500);
+  world.lost = ["here"];
+  const pump = a.agent("pump", 1);
+  world.run(500);
+  world.lost = [];
+  expect(watcher.statuses()).toEqual([]);
+  world.run(40_000);
+  expect(watcher.statuses()).toEqual([true]);
+
+  world.lost = ["gone"];
+  a.hub.closed(pump.connection, world.nowMs);
+  world.run(500);
+  world.lost = [];
+  expect(watcher.statuses()).toEqual([true]);
+  world.run(40_000);
+  expect(watcher.statuses()).toEqual([true, false]);
+});
+
+test("an agent whose move to a third node was lost stays online", () => {
+  const { world, a, b } = twoNodes();
+  const c = world.add("C");
+  world.run(2000);
+  const watcher = b.client();
+  a.agent("pump", 1);
+  a.agent("lamp", 2);
+  world.run(500);
+  world.lost = ["gone", "here"];
+  const moved = c.agent("pump", 3);
+  world.run(500);
+  world.lost = [];
+  world.run(40_000);
+  expect(watcher.statuses()).toEqual([true, true]);
+  c.hub.closed(moved.connection, world.nowMs);
+  world.run(500);
+  expect(watcher.statuses()).toEqual([true, true, false]);
+});
+
+test("nodes that agree compare each user once in 30 s, and say no more", () => {
+  const { world, a, b } = twoNodes();
+  b.client();
+  for (let number = 1; number <= 50; number += 1) a.agent(`pump-${number}`, number);
+  world.run(500);
+  world.sent.splice(0);
+  world.run(30_000);
+  expect(world.sent.filter((kind) => kind !== "hello")).toEqual(["compare"]);
+});
+
 test("of two links of an agent the older one ends, however often it was taken over", () => {
   const { world, a, b } = twoNodes();
   for (let loginNumber = 1; loginNumber <= 6; loginNumber += 1) {
@@ -379,6 +435,7 @@ test("what is not a message of ours is dropped and counted, whatever its subject
     ["a.pump", "claim X\n", "claim X -1\n", "holds * 1\n", "msg X 1 u h\n\xff"],
     ["n.A.0", "ans X\n", "say X one\n", "fwd pump X\n", "guest X\n", "left X x\n"],
     ["n.A.0", "refuse pump NO_SUCH\n{}", "refuse pump SLOW_CONSUMER\n7", "claimed\n{}", "who X\n"],
+    ["n.A.0", "compare X\n{}", 'compare X\n[{"userId":"a b","digest":1}]', "differs X\n"],
   ] as const;
   let sent = 0;
   for (const [subject, ...messages] of forged) {

@@ -26,6 +26,8 @@ interface Binding<B> {
 
 export class Bindings<B extends Binder> {
   readonly #byFirst = new Map<string, Binding<B>>();
+  /** So that an agent's move costs what its own bindings do. */
+  readonly #byAgent = new Map<string, Set<string>>();
   readonly #census: Pick<Census, "bindings">;
 
   constructor(census: Pick<Census, "bindings">) {
@@ -37,6 +39,9 @@ export class Bindings<B extends Binder> {
     const binding = this.#byFirst.get(first);
     if (binding === undefined) {
       this.#byFirst.set(first, { client, agentId });
+      const firsts = this.#byAgent.get(agentId);
+      if (firsts === undefined) this.#byAgent.set(agentId, new Set([first]));
+      else firsts.add(first);
       this.#census.bindings += 1;
       this.#own(client, first);
       return true;
@@ -75,10 +80,10 @@ export class Bindings<B extends Binder> {
   /** Which connections are bound to an agent, and by which first parts. */
   of(agentId: string): Map<B, string[]> {
     const found = new Map<B, string[]>();
-    for (const [first, binding] of this.#byFirst) {
-      if (binding.agentId !== agentId) continue;
-      const firsts = found.get(binding.client);
-      if (firsts === undefined) found.set(binding.client, [first]);
+    for (const first of this.#byAgent.get(agentId) ?? []) {
+      const { client } = this.#byFirst.get(first) as Binding<B>;
+      const firsts = found.get(client);
+      if (firsts === undefined) found.set(client, [first]);
       else firsts.push(first);
     }
     return found;
@@ -94,9 +99,9 @@ export class Bindings<B extends Binder> {
 
   /** Ends every binding to an agent that was deleted. */
   dropAgent(agentId: string): void {
-    for (const [first, binding] of this.#byFirst) {
-      if (binding.agentId === agentId) {
-        binding.client.bound.delete(first);
+    for (const [client, firsts] of this.of(agentId)) {
+      for (const first of firsts) {
+        client.bound.delete(first);
         this.#forget(first);
       }
     }
@@ -128,7 +133,13 @@ export class Bindings<B extends Binder> {
   }
 
   #forget(first: string): void {
-    if (this.#byFirst.delete(first)) this.#census.bindings -= 1;
+    const binding = this.#byFirst.get(first);
+    if (binding === undefined) return;
+    this.#byFirst.delete(first);
+    const firsts = this.#byAgent.get(binding.agentId);
+    firsts?.delete(first);
+    if (firsts?.size === 0) this.#byAgent.delete(binding.agentId);
+    this.#census.bindings -= 1;
   }
 }
 

@@ -78,11 +78,7 @@ export class RemoteAgents {
 
   /** A node has said goodbye: its agents have come elsewhere, or are on their way. */
   nodeLeft(node: string, now: number): void {
-    for (const user of this.#state.peers.users()) {
-      for (const [agentId, agent] of user.abroad) {
-        if (agent.node === node) this.#expect(user, agentId, agent, now);
-      }
-    }
+    for (const user of this.#state.peers.users()) this.#expectFrom(user, node, now);
   }
 
   /** A node is gone, and was for long enough that its agents are not on their way. */
@@ -101,6 +97,25 @@ export class RemoteAgents {
     }
   }
 
+  /** A node is about to name its agents of a user: those that it does not name count as gone. */
+  doubtAt(userId: string, node: string, now: number): void {
+    const user = this.#state.peers.find(userId);
+    if (user !== undefined) this.#expectFrom(user, node, now);
+  }
+
+  /** By node: the numbers of the logins that are known of a user's agents. */
+  loginsOf(userId: string): Map<string, number[]> {
+    const logins = new Map<string, number[]>();
+    for (const { node, loginNumber, moving } of this.#state.peers.find(userId)?.abroad.values() ??
+      []) {
+      if (moving) continue; // its node has said already that it left
+      const there = logins.get(node);
+      if (there === undefined) logins.set(node, [loginNumber]);
+      else there.push(loginNumber);
+    }
+    return logins;
+  }
+
   tick(now: number): void {
     let due = 0;
     for (const { userId, agentId, agent, until } of this.#moving) {
@@ -111,6 +126,12 @@ export class RemoteAgents {
       if (user?.abroad.get(agentId) === agent) this.#forget(user, agentId, now);
     }
     if (due > 0) this.#moving = this.#moving.slice(due);
+  }
+
+  #expectFrom(user: User, node: string, now: number): void {
+    for (const [agentId, agent] of user.abroad) {
+      if (agent.node === node) this.#expect(user, agentId, agent, now);
+    }
   }
 
   #expect(user: User, agentId: string, agent: RemotePresence, now: number): void {

@@ -39,7 +39,6 @@ export class VirtualBus {
   jitterUs = JITTER_US;
   /** Of the deliveries, in parts of 2^32. */
   loss = 0;
-  lost = 0;
   private away = 0;
   private readonly draws: Stream;
   private readonly links = new Set<BusLink>();
@@ -108,7 +107,6 @@ export class VirtualBus {
     const found = [...(this.listeners.get(subject) ?? []), ...(this.listeners.get(wild) ?? [])];
     for (const subscription of found) {
       if (this.loss > 0 && this.draws.next() < this.loss) {
-        this.lost += 1;
         this.watcher.trace("bus lost", subscription.link.name, subject);
         continue;
       }

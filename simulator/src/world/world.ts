@@ -522,8 +522,6 @@ export class World implements Observer {
         this.violate("presence", `${device.id} is online, and the relay says that it is not`);
       }
     }
-    // Presence on the bus is said once: what is lost without a node noticing is not said again.
-    if ((this.relay.bus?.lost ?? 0) > 0) return;
     for (const [who, known] of this.presences) {
       for (const [agentId, online] of known) {
         if (online !== this.relay.isOnline(agentId) && !this.isOnItsWay(agentId)) {
