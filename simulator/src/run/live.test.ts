@@ -15,6 +15,7 @@ const never = new AbortController().signal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
+  vi.stubEnv("TMPDIR", folder); // other tests, and other people, run fleets too
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
@@ -36,7 +37,7 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
 
 /** What it says goes nowhere. */
 const silent = () => new Progress({ write: () => true } as never);
-const run = (what: Scenario, more: { url?: string } = {}) =>
+const run = (what: Scenario, more: { url?: string; signal?: AbortSignal } = {}) =>
   runLive(what, folder, { seed: 1, progress: silent(), signal: never, ...more });
 
 const runs = async () => (await readdir(tmpdir())).filter((name) => /^blindrelay-live-/.test(name));
@@ -89,8 +90,21 @@ describe("a live scenario", () => {
       const report = await run(scenario("3s"), { url: relay.url });
       expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 6 } });
       const headers = { authorization: `Bearer ${accountToken}` };
-      const left = await fetch(`${relay.url}/api/v1/agents`, { headers });
-      expect(await left.json()).toMatchObject({ items: [] });
+      const agents = async () => {
+        const answer = await fetch(`${relay.url}/api/v1/agents`, { headers });
+        return ((await answer.json()) as { items: unknown[] }).items;
+      };
+      expect(await agents()).toEqual([]);
+
+      const interrupt = new AbortController();
+      const devices = [{ group: "lamps", count: 2_000, kind: "echo" as const }];
+      const many: Scenario = { name: "many", duration: "3s", world: "live", devices };
+      const interrupted = run(many, { url: relay.url, signal: interrupt.signal });
+      await vi.waitUntil(async () => (await agents()).length > 0, 60_000);
+      interrupt.abort(new Error("Ctrl-C"));
+      expect(await interrupted).toMatchObject({ ok: false, stopped: "Ctrl-C" });
+      expect(await agents()).toEqual([]);
+
       vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", `${accountToken}x`);
       await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({ exitCode: 5 });
       vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", "");

@@ -61,6 +61,8 @@ const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const SETTLE_MS = 5_000;
 const REPORT_LIMIT_MS = 2_000;
 const CLEAN_UP_LIMIT_MS = 60_000;
+/** For requests under way at the end: each may still make an agent, which must be removed. */
+const ANSWER_WAIT_MS = 5_000;
 /** Longest wait for the drain of a relay that restarts. */
 const DRAIN_MS = 20_000;
 const REASON_WAIT_MS = 500;
@@ -221,11 +223,13 @@ class LiveRun {
     const prefix = options.url === undefined ? "" : `sim-${randomBytes(3).toString("hex")}-`;
     const order: OrderedAgent[] = [];
     const programs = this.programs();
+    const late = options.url === undefined ? signal : abortedAfter(signal, ANSWER_WAIT_MS);
     options.progress.start("agents made", plan.devices.length, () => this.made.length);
     await eachAtOnce(plan.devices.length, async (n) => {
       const planned = plan.devices[n] as PlannedDevice;
       const id = `${prefix}${planned.id}`;
-      const relayToken = await makeAgent(this.at(), restToken, id, planned.id, signal);
+      signal.throwIfAborted();
+      const relayToken = await makeAgent(this.at(), restToken, id, planned.id, late);
       this.made.push(id);
       const agentToken = makeToken("e2e", randomBytes(32));
       const { kind, version } = planned;
@@ -554,6 +558,7 @@ class LiveRun {
   /** Of an external relay. What cannot be removed is named. */
   private async removeAgents(): Promise<void> {
     const { made, options } = this;
+    if (made.length === 0) return;
     const signal = AbortSignal.timeout(CLEAN_UP_LIMIT_MS);
     let left = made.length;
     options.progress.start("agents removed", made.length, () => made.length - left);
@@ -592,6 +597,13 @@ async function findSecret(folder: string, devices: readonly Called[]): Promise<s
     }
   }
   return null;
+}
+
+/** Aborts `ms` after `signal` does. */
+function abortedAfter(signal: AbortSignal, ms: number): AbortSignal {
+  const late = new AbortController();
+  aborted(signal).then(() => setTimeout(() => late.abort(signal.reason), ms).unref());
+  return late.signal;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -102,28 +102,35 @@ export async function rotateAgent(
   return (answer as { api_token: string }).api_token;
 }
 
+/** One that is gone already is no failure. */
 export async function removeAgent(
   relay: RelayAt,
   token: string,
   id: string,
   signal: AbortSignal,
 ): Promise<void> {
-  await send(relay, "DELETE", `/agents/${id}`, token, null, signal);
+  await send(relay, "DELETE", `/agents/${id}`, token, null, signal).catch((error) => {
+    if (!(error instanceof RestError && error.status === 404)) throw error;
+  });
 }
 
-/** Runs `go` for 0 to below `count`, several at once. Rejects with the first failure. */
+/**
+ * Runs `go` for 0 to below `count`, several at once. Rejects with the first failure, once all that
+ * was begun has ended.
+ */
 export async function eachAtOnce(count: number, go: (i: number) => Promise<void>): Promise<void> {
   let next = 0;
+  const failures: unknown[] = [];
   async function work(): Promise<void> {
     while (next < count) {
-      const i = next++;
-      await go(i).catch((error) => {
+      await go(next++).catch((error) => {
         next = count;
-        throw error;
+        failures.push(error);
       });
     }
   }
   await Promise.all(Array.from({ length: AGENTS_AT_ONCE }, work));
+  if (failures.length > 0) throw failures[0];
 }
 
 /** What the relay's process has used and done so far. */

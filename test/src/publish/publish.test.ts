@@ -284,7 +284,7 @@ it.runIf(HAS_CHROMIUM)("a browser app runs on msw's handlers, in a real browser"
     "User name, password or code are not right.",
     '{"agent_id":"lamp-1","online":true,"lamp":{"on":true}}',
   ]);
-  expect(requested.filter((path) => !/\.(html|js)$/.test(path))).toEqual(["/favicon.ico"]);
+  expect(requested.filter((path) => !/\.(html|js|ico)$/.test(path))).toEqual([]);
 });
 
 it("types resolve for a strict TypeScript program", async () => {
