@@ -1,10 +1,8 @@
 /**
  * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for whoever runs it
- * under a clock of their own, as the simulator does. Exempt from semantic versioning.
+ * under a clock of their own, as the simulator does. It runs in browsers too, as part of fake
+ * devices. Exempt from semantic versioning.
  */
-export { Cluster } from "./bus/cluster.ts";
-export type { Delivery, Transport } from "./bus/transport.ts";
-export { UsernameLockout } from "./control/username-lockout.ts";
 export type { Connection } from "./core/connection.ts";
 export type { Counters } from "./core/counters.ts";
 export type { Hub, HubStats } from "./core/hub.ts";
@@ -12,5 +10,4 @@ export { DEFAULT_LIMITS, type HubLimits, TICK_MS } from "./core/limits.ts";
 export type { AgentReport, ClientType, Frame, HubLink } from "./core/link.ts";
 export { Lockout } from "./core/lockout.ts";
 export type { AuthRequest, AuthResult, HubLookups, WriteBehind } from "./core/ports.ts";
-export type { Notice } from "./store/notices.ts";
 export { type DriverTimer, type HubParts, type RunningHub, runHub } from "./ws/hub-driver.ts";

@@ -105,6 +105,17 @@ describe("the relay is blind", () => {
   });
 });
 
+test.each(["node:crypto", "node:fs/promises", "fs"])(
+  "a browser's code does not reach %s, through another package either",
+  (name) => {
+    const found = check({
+      "client-sdk/src/browser/index.ts": `import "@blindrelay/protocol";`,
+      "protocol/src/spec.ts": `import "${name}";`,
+    });
+    expect(found).toContainEqual(expect.stringContaining("browser/index.ts:1 reaches node:"));
+  },
+);
+
 const PORTABLE_FILES = [
   "protocol/src/crypto/packet.ts",
   "protocol/src/session/opening.ts",
@@ -403,7 +414,7 @@ describe("the program", () => {
   test("says that all rules hold, with exit 0", () => {
     expect(run({})).toMatchObject({
       status: 0,
-      stdout: "boundaries: 7 files, 8 rules, all hold\n",
+      stdout: "boundaries: 7 files, 9 rules, all hold\n",
       stderr: "",
     });
   });
@@ -416,7 +427,7 @@ describe("the program", () => {
       "relay-server/node_modules/a/index.js": text,
     });
     expect(status).toBe(1);
-    expect(stdout).toBe("boundaries: 8 files, 8 rules, 1 violations\n");
+    expect(stdout).toBe("boundaries: 8 files, 9 rules, 1 violations\n");
     expect(stderr).toMatch(/^relay-server\/src\/main\.ts:2 {2}reaches protocol\/src\/crypto/);
   });
 });

@@ -69,9 +69,10 @@ function checkReach(graph: Graph, rule: ReachRule): Violation[] {
     if (edge.target.kind === "unknown") {
       violations.push(found(rule, chain, `cannot be followed: ${edge.target.why}`));
     }
-    if (edge.target.kind !== "file") return false;
-    if (!isForbidden(edge.target.path)) return true;
-    violations.push(found(rule, chain, `reaches ${edge.target.path}`));
+    if (edge.target.kind !== "file" && edge.target.kind !== "node") return false;
+    const reached = edge.target.kind === "file" ? edge.target.path : edge.target.name;
+    if (!isForbidden(reached)) return edge.target.kind === "file";
+    violations.push(found(rule, chain, `reaches ${reached}`));
     return false;
   });
   return violations;

@@ -4,7 +4,10 @@
  * An `import type` is erased before anything runs, so only rules that say "types included" see it.
  */
 
-/** Files from which nothing in `mayNotReach` may be loaded, not even through other files. */
+/**
+ * Files from which nothing in `mayNotReach`, files or modules of Node, may be loaded, not even
+ * through other files.
+ */
 export interface ReachRule {
   kind: "reach";
   name: string;
@@ -106,6 +109,18 @@ export const RULES: Rule[] = [
     mayNotReach: ["protocol/src/crypto/**", "protocol/src/session/**", "protocol/src/suites/**"],
     reason:
       "the relay routes packets unread; a process that holds no code to open them cannot start to",
+  },
+  {
+    kind: "reach",
+    name: "browsers have no Node",
+    files: [
+      "client-sdk/src/browser/**",
+      "relay-server/src/embed.ts",
+      "simulator/src/fake-device/**",
+      "simulator/src/msw/**",
+    ],
+    mayNotReach: ["node:*", "node:*/*"],
+    reason: "apps bundle it for their pages, and there such an import cannot be resolved",
   },
   {
     kind: "pure",

@@ -5,7 +5,7 @@
  *
  *   node --publish--> latency --> server: who listens? --> latency --> node
  */
-import type { Delivery, Transport } from "@blindrelay/relay-server/core";
+import type { Delivery, Transport } from "@blindrelay/relay-server/cluster";
 import type { Stream } from "../streams.ts";
 import type { Clock } from "./clock.ts";
 

@@ -2,12 +2,12 @@
  * The store as one node of several sees it: answers wait while the process stands still, and
  * request counts are written once a second, as the relay's write-behind does.
  */
+import type { Notice } from "@blindrelay/relay-server/cluster";
 import type {
   AgentReport,
   AuthRequest,
   AuthResult,
   HubLookups,
-  Notice,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
 import type { ModelStore } from "./store.ts";

@@ -3,16 +3,14 @@
  * store. One of several nodes also has the real cluster logic, over a virtual bus.
  */
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { Cluster, type Notice, UsernameLockout } from "@blindrelay/relay-server/cluster";
 import {
-  Cluster,
   type Connection,
   type HubLimits,
   type HubParts,
   Lockout,
-  type Notice,
   type RunningHub,
   runHub,
-  UsernameLockout,
 } from "@blindrelay/relay-server/core";
 import type { BusLink, VirtualBus } from "./bus.ts";
 import type { Clock, Happening } from "./clock.ts";

@@ -11,12 +11,12 @@ import {
   TOKEN_NAMES,
   tokenKind,
 } from "@blindrelay/protocol";
+import type { Notice } from "@blindrelay/relay-server/cluster";
 import type {
   AgentReport,
   AuthRequest,
   AuthResult,
   HubLookups,
-  Notice,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
 import { DEFAULT_ACCOUNT } from "../plan.ts";
