@@ -116,7 +116,7 @@ test("a full disk is named, makes the relay not ready, and nothing acknowledged 
   expect((await fetch(`${url}/health/live`)).ok).toBe(true);
   expect((await api("GET", "/agents?limit=1")).status).toBe(200);
   rmSync(join(data, "ballast"));
-  await vi.waitUntil(isReady, 30_000);
+  await vi.waitUntil(isReady, 120_000);
   acknowledged.push(...(await addAgents(5)));
   await expectKept(acknowledged);
 });
@@ -182,7 +182,7 @@ test("a disk that fails or is slow is named, waited for, and loses nothing ackno
     expect(await isReady()).toBe(false);
     expect((await fetch(`${url}/health/live`)).ok).toBe(true);
     disk("well");
-    await vi.waitUntil(isReady, 30_000);
+    await vi.waitUntil(isReady, 120_000);
     acknowledged.push(...(await addAgents(5)));
   }
   expect(log).toContain("SQLITE_IOERR");

@@ -62,7 +62,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
   });
   beforeEach(async () => {
     network.heal();
-    await vi.waitUntil(async () => (await fetch(`${server.url}/health/ready`)).ok, 30_000);
+    await vi.waitUntil(async () => (await fetch(`${server.url}/health/ready`)).ok, 120_000);
   });
 
   const api = (method: string, path: string, body?: object) =>
@@ -144,7 +144,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     expect((await addAgent()).status).toBe(503);
     expect(performance.now() - laterMs).toBeLessThan(tookMs / 2);
     network.heal();
-    await vi.waitUntil(async () => (await addAgent()).status === 201, 30_000);
+    await vi.waitUntil(async () => (await addAgent()).status === 201, 120_000);
   });
 
   test("a statement that waits for a lock does not count as a frozen database", async () => {
@@ -192,6 +192,6 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     socket.terminate(); // the count is handed over at once, and cannot be written
     await sleep(1500);
     network.heal();
-    await vi.waitUntil(async () => (await used()) === 7, 30_000);
+    await vi.waitUntil(async () => (await used()) === 7, 120_000);
   });
 });

@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => rest.close());
 
-const SOON = { timeout: 30_000, interval: 5 };
+const SOON = { timeout: 120_000, interval: 5 };
 
 const DRAFT = { runtime: "espruino", channel: "stable", version: "1.4.0" };
 

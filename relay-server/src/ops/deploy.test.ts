@@ -243,7 +243,7 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
     ]);
     for (const fail of ["refuse", "freeze"] as const) {
       network[fail]();
-      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 503, 30_000);
+      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 503, 120_000);
       expect([await all(paths), await all(readyPaths)]).toEqual([
         [200, 200],
         [503, 503],
@@ -252,7 +252,7 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
         "blindrelay_store_ready 0",
       );
       network.heal();
-      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 200, 30_000);
+      await vi.waitUntil(async () => (await status(readyPaths[0] as string)) === 200, 120_000);
     }
   });
 });
