@@ -95,6 +95,8 @@ test("a relay has the time to drain before it is killed", () => {
     expect(Number.parseInt(relay.stop_grace_period, 10)).toBeGreaterThanOrEqual(delay + DRAIN_S);
     expect(delay).toBeGreaterThan(2 * interval);
   }
+  const stop = Number(/^TimeoutStopSec=(\d+)$/m.exec(read("blindrelay.service"))?.[1]);
+  expect(stop).toBeGreaterThan(DRAIN_S);
 });
 
 test("no secret is in the manifests", () => {
