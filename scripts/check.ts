@@ -5,7 +5,7 @@
  * with all that it depends on as it is now is left out, and named; never in CI (proofs.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS } from "./proofs.ts";
 
@@ -38,7 +38,10 @@ const ROOM_BYTES = 2 ** 30;
 function memoryFolder(): string | null {
   try {
     const { bavail, bsize } = statfsSync(MEMORY_DISK);
-    return bavail * bsize < ROOM_BYTES ? null : mkdtempSync(`${MEMORY_DISK}/blindrelay-test-`);
+    if (bavail * bsize < ROOM_BYTES) return null;
+    const folder = mkdtempSync(`${MEMORY_DISK}/blindrelay-test-`);
+    chmodSync(folder, 0o711); // a test's own PostgreSQL runs as another user
+    return folder;
   } catch {
     return null;
   }
