@@ -21,7 +21,7 @@ interface Open {
   text: string;
 }
 
-const begin = (value: object): Open => {
+const opened = (value: object): Open => {
   const keys = Array.isArray(value) ? null : Object.keys(value);
   const count = (keys === null ? (value as unknown[]) : keys).length;
   return { value: value as Open["value"], keys: keys, count: count, written: 0, text: "" };
@@ -62,7 +62,7 @@ export const writeJson = (value: unknown): string | undefined => {
     if (typeof toJSON === "function") next = (next as { toJSON(): unknown }).toJSON();
     if (typeof next === "object" && next !== null) {
       if (open.length === MAX_WRITE_DEPTH) throw new Error("too deep");
-      open.push(begin(next));
+      open.push(opened(next));
     } else {
       const text = plain(next);
       if (open.length === 0) return text;
