@@ -17,7 +17,10 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
   vi.stubEnv("TMPDIR", folder); // other tests, and other people, run fleets too
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(async () => {
+  vi.unstubAllEnvs(); // the next file in this process begins before Vitest does so
+  await rm(folder, { recursive: true, force: true });
+});
 
 const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   name: "a live test",
