@@ -256,7 +256,7 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
     await blindrelay("provision", ...port, "--id", "lamp-2");
     const flags = ["flash", ...port, "--dry-run", "--json", "--program"];
     const tried = await blindrelay(...flags, at("program.js"));
-    const sdk = readFileSync(packages.path("agent-sdk", "dist/espruino/blindrelay-2.bin"));
+    const sdk = readFileSync(packages.path("agent-sdk", "dist/espruino/blindrelay-push-2.bin"));
     expect(JSON.parse(tried.stdout)).toMatchObject({
       dry_run: true,
       files: [{ name: "blindrelay", bytes: sdk.length }, { name: "program" }],
