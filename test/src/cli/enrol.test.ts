@@ -4,7 +4,7 @@ import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Environment, House, PASSWORD } from "./processes.ts";
 
-const STEP_MS = 120_000;
+const STEP_MS = 30_000;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 const fromBase32 = (text: string): Buffer => {
