@@ -26,9 +26,7 @@ const FILES = {
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/cli.test.ts",
-    "simulator/src/run/live.test.ts",
-    "simulator/src/start/start.test.ts",
-    "test/src/{agent-life,bridge,cli,cluster,flash,instruments,releases}/**",
+    "test/src/{agent-life,bridge,cli,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, sieges, measurements, whole walks: long, and seldom touched by a change. */

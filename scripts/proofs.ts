@@ -1,6 +1,6 @@
 /**
- * The proofs: searches, sieges, measurements, and walks through browsers and documents, that take
- * long and are seldom touched by a change.
+ * The proofs: searches, sieges, measurements, and walks through browsers, boards, clusters and
+ * documents, that take long and are seldom touched by a change.
  * On a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were
  * when it was last green; in CI (the variable CI is set) all run, every time.
  */
@@ -47,16 +47,25 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   bench: { tests: ["bench/**"] },
   bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
+  cluster: { tests: ["test/src/cluster/**"], inputs: [...SDKS, "relay-server"] },
   console: {
     tests: ["test/src/console/**"],
     inputs: [...SDKS, "console", "relay-server", "test/src/specification"],
   },
   conformance: { tests: ["test/src/conformance/**"], inputs: ["protocol", "relay-server"] },
+  flash: {
+    tests: ["test/src/flash/**"],
+    inputs: [...SDKS, "relay-server", "tools", "test/src/cli", "test/src/espruino/terminals.ts"],
+  },
   hub: {
     tests: ["relay-server/src/core/hub.property.test.ts"],
     inputs: ["protocol", "relay-server"],
   },
   kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },
+  live: {
+    tests: ["simulator/src/run/live.test.ts", "simulator/src/start/start.test.ts"],
+    inputs: [...SDKS, "relay-server", "simulator"],
+  },
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
   overload: { tests: ["test/src/overload/**"] },
   pages: {
