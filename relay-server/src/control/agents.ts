@@ -7,7 +7,7 @@ import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import type { ControlContext } from "./context.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
-import { holdAgents, holdMetadata } from "./quotas.ts";
+import { holdAgents, holdMetadata } from "./quota-check.ts";
 
 const MAX_SLUG_LENGTH = 40;
 const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not collide

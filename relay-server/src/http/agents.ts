@@ -25,7 +25,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../control/agents.ts";
-import { holdMetadata } from "../control/quotas.ts";
+import { holdMetadata } from "../control/quota-check.ts";
 import { hashToken } from "../control/secrets.ts";
 import { changeAgent, findAgent } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
