@@ -1,6 +1,10 @@
 /** Who waits for a password's hash, and who does not. */
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { HashQueue, KNOWN, Overloaded } from "./hash-queue.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const world = (workers: number, maxWaiting: number) => {
   const queue = new HashQueue(workers, maxWaiting);
@@ -47,15 +51,17 @@ test("a full queue refuses unknown callers, and a known one displaces the last",
   expect(begun).toEqual(["a", "b", "ada", "bob"]);
 });
 
-test("a refusal takes a while, but not of more than a thousand at once", async () => {
+test("a refusal takes a second, but not of more than a thousand at once", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
   const queue = new HashQueue(1, 1);
   const told: number[] = [];
   const refusals = Array.from({ length: 1025 }, async (_, i) => {
     await queue.refusal();
     told.push(i);
   });
-  await new Promise((resolve) => setImmediate(resolve));
+  await vi.advanceTimersByTimeAsync(999);
   expect(told).toEqual([1024]);
+  await vi.advanceTimersByTimeAsync(1);
   await Promise.all(refusals);
   expect(told).toHaveLength(1025);
 });

@@ -5,7 +5,6 @@
  * lately (wrong-logins.ts), so that a distributed flood of guesses delays neither.
  */
 import { availableParallelism } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
 
 /** About a second and a half of work on one core. */
 const MAX_WAITING = 32;
@@ -77,7 +76,7 @@ export class HashQueue {
   async refusal(): Promise<void> {
     if (this.#refusalsDue >= MAX_REFUSALS_DUE) return;
     this.#refusalsDue += 1;
-    await sleep(REFUSAL_MS);
+    await new Promise((resolve) => setTimeout(resolve, REFUSAL_MS));
     this.#refusalsDue -= 1;
   }
 
