@@ -44,9 +44,14 @@ export const DEFAULT_LIMITS: HubLimits = {
 
 /**
  * Bytes that may wait for all connections of a user together before messages to those of them that
- * have a queue are dropped; at twice as much, all messages are.
+ * have more than a short queue are dropped; at twice as much, all messages are.
  */
 export const QUEUED_BYTES_PER_USER = 33_554_432;
+/**
+ * What a link that is slow but reads has to have, so that its user's stuck links do not stop it: as
+ * much as one message of the usual limit, which a connection without a queue gets anyway.
+ */
+export const SHORT_QUEUE_BYTES = 65_536;
 
 /** How often the edge calls `hub.tick`, and so how late a deadline may be. */
 export const TICK_MS = 100;

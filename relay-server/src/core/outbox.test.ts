@@ -9,6 +9,7 @@ import type { HubLink } from "./link.ts";
 import { Outbox } from "./outbox.ts";
 
 const FRAME = new Uint8Array(60_000);
+const SHORT = new Uint8Array(10_000);
 const EACH = 17; // of these fit into one connection's queue
 
 const world = () => {
@@ -34,7 +35,7 @@ const world = () => {
       0,
     );
     connection.peer = { user } as AgentPeer;
-    const offer = (now = 0) => outbox.offer(connection, FRAME, now);
+    const offer = (now = 0, frame = FRAME) => outbox.offer(connection, frame, now);
     const leave = () => outbox.drop(connection);
     return { link, offer, leave, connection };
   };
@@ -62,6 +63,20 @@ test("is bounded; a connection without a queue still gets messages, up to twice 
   while (connect("many", true).offer()) more += FRAME.length;
   expect(queued + more).toBeGreaterThan(2 * QUEUED_BYTES_PER_USER - 2_000_000);
   expect(queued + more).toBeLessThan(2 * QUEUED_BYTES_PER_USER + 2 * FRAME.length);
+});
+
+test("does not stop a link that is slow but reads, whatever the user's stuck links hold", () => {
+  const { outbox, connect, fill } = world();
+  fill("many");
+  const slow = connect("many", false);
+  let queued = 2 * SHORT.length; // which is never empty
+  slow.link.queued = () => queued;
+  outbox.queues(slow.connection);
+  for (let second = 1; second < 60; second++) {
+    expect(slow.offer(1000 * second, SHORT)).toBe(true);
+  }
+  queued = 2 * FRAME.length;
+  expect(slow.offer(60_000, SHORT)).toBe(false);
 });
 
 test("is another user's for itself", () => {

@@ -6,7 +6,7 @@
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
-import { QUEUED_BYTES_PER_USER, TICK_MS } from "./limits.ts";
+import { QUEUED_BYTES_PER_USER, SHORT_QUEUE_BYTES, TICK_MS } from "./limits.ts";
 import type { Frame } from "./link.ts";
 import type { Share } from "./share.ts";
 
@@ -59,12 +59,13 @@ export class Outbox {
     const queued = connection.link.queued();
     if (queued + bytes > this.#maxBytes) return false;
     const share = connection.peer?.user.share;
-    return share === undefined || this.#userHasRoom(share, queued === 0, now);
+    const isShort = queued === 0 || queued + bytes <= SHORT_QUEUE_BYTES;
+    return share === undefined || this.#userHasRoom(share, isShort, now);
   }
 
-  /** Who has no queue reads what comes, as far as is known, and gets more. */
-  #userHasRoom(share: Share<Connection>, reads: boolean, now: number): boolean {
-    const most = reads ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
+  /** A connection with a short queue reads what comes, if slowly, and gets more. */
+  #userHasRoom(share: Share<Connection>, isShort: boolean, now: number): boolean {
+    const most = isShort ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
     if (share.queuedBytes <= most) return true;
     const sentSince = share.queuedBytes - share.countedBytes;
     if (sentSince < RECOUNT_BYTES && now - share.countedAt < TICK_MS) return false;
