@@ -8,12 +8,18 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { pathToFileURL } from "node:url";
 import { initStore } from "@blindrelay/relay-server";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
-/** As the unit and the image set them. */
-const MEMORY_SETTINGS = { NODE_OPTIONS: "--max-old-space-size=512", MALLOC_ARENA_MAX: "2" };
+const MEMORY_REPORT = join(import.meta.dirname, "memory-report.ts");
+/** As the unit and the image set them; and what `leftBytes` needs. */
+const MEMORY_SETTINGS = {
+  NODE_OPTIONS: `--max-old-space-size=512 --expose-gc --import=${pathToFileURL(MEMORY_REPORT)}`,
+  MALLOC_ARENA_MAX: "2",
+};
 /** What docs/operations.md promises to survive with (issue 11). */
 export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
 
@@ -22,6 +28,13 @@ export interface Answer {
   readonly headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: answers are read as what they are, JSON
   readonly body: any;
+}
+
+export interface LeftBytes {
+  /** Objects in V8's heap, and the buffers that they own. */
+  readonly live: number;
+  /** Of the process, outside of what V8 has reserved for its heap. */
+  readonly outside: number;
 }
 
 export interface RelayProcess {
@@ -38,6 +51,8 @@ export interface RelayProcess {
   rssBytes(): number;
   /** The most that it ever had. */
   peakRssBytes(): number;
+  /** What is left after a collection of all garbage. */
+  leftBytes(): Promise<LeftBytes>;
   api(method: string, path: string, body?: object, token?: string): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -60,21 +75,24 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
   await initStore({ data, username: "admin", password: PASSWORD, totp: false });
   const fixed = ["--data", data, "--port", "0", "--metrics-port", "0", "--log-level", "warn"];
   const child = spawn(process.execPath, [MAIN, "start", ...fixed, ...flags], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
     env: { ...process.env, ...MEMORY_SETTINGS },
   });
   running.add(child);
   child.once("exit", () => running.delete(child));
   const log: string[] = [];
-  createInterface(child.stderr).on("line", (line) => {
+  createInterface(child.stderr as Readable).on("line", (line) => {
     if (log.length < 1000) log.push(line);
   });
+  const exit = once(child, "exit");
+  const ended = async (what: string): Promise<never> => {
+    await exit;
+    throw new Error(`${what}: ${log.slice(-20).join("\n")}`);
+  };
   const [line] = await Promise.race([
-    once(createInterface(child.stdout), "line"),
-    once(child, "exit").then(() => {
-      throw new Error(`the relay did not start: ${log.join("\n")}`);
-    }),
+    once(createInterface(child.stdout as Readable), "line"),
+    ended("the relay did not start"),
   ]);
   const { url } = JSON.parse(line) as { url: string };
   const api = async (method: string, path: string, body?: object, token?: string) => {
@@ -108,6 +126,14 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     isAlive: () => child.exitCode === null && child.signalCode === null,
     rssBytes: () => statusOf("VmRSS"),
     peakRssBytes: () => statusOf("VmHWM"),
+    leftBytes: async () => {
+      child.send("collect");
+      const [{ heapUsed, external, rss, heapTotal }] = await Promise.race([
+        once(child, "message"),
+        ended("the relay ended"),
+      ]);
+      return { live: heapUsed + external, outside: rss - heapTotal };
+    },
     api,
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) {

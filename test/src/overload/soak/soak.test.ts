@@ -1,18 +1,33 @@
 /** What the soak takes for a leak. */
 import { expect, test } from "vitest";
-import { riseOf } from "./soak.ts";
+import { judge } from "./soak.ts";
 
 const MB = 2 ** 20;
-/** A collector's saw tooth over a floor, and ten thousand links that come in the first quarter. */
-const samples = (floor: (second: number) => number): number[] =>
-  Array.from({ length: 3600 }, (_, s) => (s < 900 ? s / 9 : 100) * MB + floor(s) + (s % 47) * MB);
+const SECONDS = 15;
+const CALLS_PER_SECOND = 100;
+/** An hour of samples, 12 MB of which are calls and returns under way at that moment. */
+const hour = (live: (second: number) => number, outside = (_second: number) => 0) =>
+  Array.from({ length: 3600 / SECONDS }, (_, i) => ({
+    live: 60 * MB + live(i * SECONDS) + ((i % 7) / 6) * 12 * MB,
+    outside: 90 * MB + outside(i * SECONDS) + ((i % 5) / 4) * 12 * MB,
+  }));
+const faultsOf = (samples: ReturnType<typeof hour>) => judge(samples, 3600).faults;
 
-test("a saw tooth is level, whatever came before", () => {
-  expect(Math.abs(riseOf(samples(() => 0)).rise)).toBeLessThan(2 * MB);
+test("what comes in the first quarter of the time and stays is level", () => {
+  const warmUp = (second: number) => Math.min(second, 900) * 0.1 * MB;
+  const { live, outside, faults } = judge(hour(warmUp, warmUp), 3600);
+  expect(faults).toEqual([]);
+  expect([live.floorsMb, outside.floorsMb].map((floors) => floors.length)).toEqual([10, 10]);
+  expect(Math.abs(live.risePerHourMb)).toBeLessThan(0.5);
 });
 
-test("30 MB an hour are a rise", () => {
-  const { floors, rise } = riseOf(samples((second) => (second / 3600) * 30 * MB));
-  expect(floors).toHaveLength(10);
-  expect(rise).toBeGreaterThan(19 * MB);
+test("20 bytes that stay of each call are a leak", () => {
+  expect(faultsOf(hour((second) => 20 * CALLS_PER_SECOND * second))).toEqual([
+    expect.stringMatching(/^live: memory rose by [4-6][.\d]* MB$/),
+  ]);
+});
+
+test("so is memory outside of V8's heap that rises by 30 MB an hour", () => {
+  const leak = (second: number) => (30 * MB * second) / 3600;
+  expect(faultsOf(hour(() => 0, leak))).toEqual([expect.stringMatching(/^outside: /)]);
 });
