@@ -10,6 +10,8 @@ export { relayUrl, webSocketLinks } from "./link.ts";
 export type { StateLock } from "./lock.ts";
 export { lockState } from "./lock.ts";
 export { programFrames } from "./log.ts";
+export type { TakesPushes } from "./push.ts";
+export { endTrial } from "./push.ts";
 export type { ReleaseSource, Update } from "./releases.ts";
 export { checkRelease, downloadRelease } from "./releases.ts";
 export type { RunningAgent, StartOptions } from "./start.ts";

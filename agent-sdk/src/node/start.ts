@@ -19,6 +19,7 @@ import { relayUrl, webSocketLinks } from "./link.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { logToStderr } from "./log.ts";
 import { movingLinks } from "./moving-links.ts";
+import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 import { systemTimer } from "./timer.ts";
@@ -46,6 +47,11 @@ export interface StartOptions {
   readonly name?: string;
   /** Of the running program, as SemVer; the relay receives it at every login. */
   readonly firmwareVersion?: string;
+  /**
+   * Takes device programs over the relay, from whoever has the agentToken; one that was pushed runs
+   * in place of `program` from then on. Off where absent.
+   */
+  readonly pushes?: TakesPushes;
   /** Where absent, warnings and errors go to standard error. */
   readonly log?: Log;
   /**
@@ -135,7 +141,12 @@ const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log:
   return countOf(result);
 };
 
-const running = (core: AgentCore, lock: StateLock, options: StartOptions): RunningAgent => {
+const running = (
+  core: AgentCore,
+  lock: StateLock,
+  options: StartOptions,
+  pushed: PushedStart | null,
+): RunningAgent => {
   const { url, relayToken: token, firmwareVersion: version, stateDir } = options;
   const onBootConfirmed = watchBoot(core, folderStorage(stateDir), version);
   const online = new Promise<void>((resolve, reject) => {
@@ -157,6 +168,7 @@ const running = (core: AgentCore, lock: StateLock, options: StartOptions): Runni
       return checkRelease({ url, token, runtime: RUNTIME, channel, version, publicKeys });
     },
     async stop() {
+      pushed?.stop();
       core.stop();
       await lock.release();
     },
@@ -179,11 +191,10 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   }
   const suite = options.suite ?? nodeSuite();
   const log = options.log ?? logToStderr;
-  const login = {
+  const identity = {
     agentId: options.agentId,
     relayToken: options.relayToken,
     runtime: `${RUNTIME} ${process.versions.node}`,
-    firmwareVersion: options.firmwareVersion,
   };
   const ports = {
     link: options.links ?? webSocketLinks(),
@@ -193,6 +204,11 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     log,
   };
   return underLock(options.stateDir, async (lock) => {
+    const bootCount = claimBootCount(options.stateDir, options.agentToken, suite, log);
+    const { pushes } = options;
+    const pushed = pushes === undefined ? null : pushedStart(options.stateDir, pushes, log);
+    const firmwareVersion = pushed?.version ?? options.firmwareVersion;
+    const login = { ...identity, firmwareVersion };
     const core = new AgentCore({
       ...login,
       url,
@@ -201,7 +217,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       version: options.packetVersion ?? "1",
       name: options.name,
       sdkVersion: SDK_VERSION,
-      bootCount: claimBootCount(options.stateDir, options.agentToken, suite, log),
+      bootCount,
       deviceRandom: randomBytes(16),
       serialNumber: null,
       freeMemory: freemem,
@@ -209,13 +225,15 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
+    pushed?.takePushes(core);
     try {
-      await options.program(core.agent);
+      await (pushed?.program ?? options.program)(core.agent);
     } catch (error) {
+      pushed?.stop();
       core.stop();
       throw error;
     }
-    const agent = running(core, lock, options);
+    const agent = running(core, lock, { ...options, firmwareVersion }, pushed);
     core.start();
     return agent;
   });

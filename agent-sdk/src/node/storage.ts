@@ -19,7 +19,8 @@ import type { StoragePort } from "../ports.ts";
 const NEW_SUFFIX = ".new";
 const LOCK_PREFIX = "lock.";
 
-const flushFolder = (folder: string): void => {
+/** Its names are on the medium when it returns. */
+export const flushFolder = (folder: string): void => {
   const handle = openSync(folder, "r");
   try {
     fsyncSync(handle);

@@ -20,6 +20,7 @@ import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
 import { answerJson, printStatus } from "../output.ts";
+import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
 
@@ -31,6 +32,7 @@ interface RunFlags {
   readonly stateDir?: string;
   readonly name?: string;
   readonly firmwareVersion?: string;
+  readonly allowPush?: boolean;
   readonly json?: boolean;
 }
 
@@ -92,22 +94,56 @@ const guarded =
     }
   };
 
-const start = async (settings: Settings, path: string, flags: RunFlags): Promise<RunningAgent> => {
+/** What keeps an agent from starting, as the exit codes have it. */
+const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<T> => {
+  const { ConfigError, StateError } = await import("@blindrelay/agent-sdk/node");
+  try {
+    return await begin();
+  } catch (error) {
+    if (error instanceof StateError) {
+      const fix = `the state folder is ${stateDir}; with a new agent_token, add --provision`;
+      throw new Failure("device", `${error.message} (${fix})`, error);
+    }
+    if (error instanceof ConfigError) throw new Failure("refused", error.message, error);
+    throw error;
+  }
+};
+
+/** A program that was pushed, from its file; its trial reports what is wrong with it. */
+const loadPushed = async (file: string, path: string): Promise<DeviceProgram> => {
+  printStatus(`runs the program that was pushed, not ${path}`);
+  const { default: program } = await import(pathToFileURL(file).href);
+  if (typeof program === "function") return program;
+  throw new Error("it does not export a function");
+};
+
+const start = async (
+  settings: Settings,
+  path: string,
+  flags: RunFlags,
+  isPushable: boolean,
+): Promise<RunningAgent> => {
   const url = settings.socketUrl();
   const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
-  const program = await loadProgram(path);
+  // Where another one was pushed, this one is not even loaded.
+  const program = isPushable
+    ? async (agent: Agent): Promise<void> => guarded(await loadProgram(path))(agent)
+    : guarded(await loadProgram(path));
   await warnOfDialect(path);
   const sdk = await import("@blindrelay/agent-sdk/node");
-  try {
-    if (flags.provision === true) await sdk.provision(stateDir, secret);
-    return await sdk.startAgent({
+  if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, secret));
+  return explained(stateDir, () =>
+    sdk.startAgent({
       url,
       agentId,
       relayToken,
       agentToken: secret.agentToken,
       packetVersion: secret.version,
       stateDir,
-      program: guarded(program),
+      program,
+      ...(isPushable
+        ? { pushes: { load: (file) => loadPushed(file, path), restart: askForRestart } }
+        : {}),
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields, thrown) => {
@@ -116,19 +152,50 @@ const start = async (settings: Settings, path: string, flags: RunFlags): Promise
         const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
         printStatus(`${level}: ${message}${more}${sdk.programFrames(thrown)}`);
       },
-    });
-  } catch (error) {
-    if (error instanceof sdk.StateError) {
-      const fix = `the state folder is ${stateDir}; with a new agent_token, add --provision`;
-      throw new Failure("device", `${error.message} (${fix})`, error);
-    }
-    if (error instanceof sdk.ConfigError) throw new Failure("refused", error.message, error);
-    throw error;
-  }
+    }),
+  );
+};
+
+/**
+ * The agent in a process of its own, which is all that a program it is sent can break. Ends with
+ * the exit code of that process, which said why.
+ */
+const startSupervised = async (
+  settings: Settings,
+  path: string,
+  flags: RunFlags,
+): Promise<never> => {
+  const { agentId, relayToken, agentToken, version, stateDir } = await identify(settings, flags);
+  const { endTrial, provision } = await import("@blindrelay/agent-sdk/node");
+  if (flags.provision === true)
+    await explained(stateDir, () => provision(stateDir, { agentToken }));
+  const code = await supervise({
+    args: [
+      ...["agent", "run", path, "--allow-push"],
+      ...(flags.name === undefined ? [] : ["--name", flags.name]),
+      ...(flags.firmwareVersion === undefined ? [] : ["--firmware-version", flags.firmwareVersion]),
+      ...(flags.json === true ? ["--json"] : []),
+    ],
+    env: {
+      BLINDRELAY_URL: settings.socketUrl(),
+      BLINDRELAY_AGENT_ID: agentId,
+      BLINDRELAY_RELAY_TOKEN: relayToken,
+      BLINDRELAY_AGENT_TOKEN: agentToken,
+      BLINDRELAY_PACKET_VERSION: version,
+      BLINDRELAY_STATE_DIR: stateDir,
+    },
+    ended: (reason) => endTrial(stateDir, reason),
+  });
+  process.exit(code);
 };
 
 /** Resolves when the agent is to stop, rejects where going on makes no sense. */
-const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean): Promise<void> =>
+const runUntilStopped = (
+  running: RunningAgent,
+  agentId: string,
+  json: boolean,
+  orphaned: Promise<void> | null,
+): Promise<void> =>
   new Promise((resolvePromise, reject) => {
     let wasOnline = false;
     const follow = (status: AgentStatus): void => {
@@ -150,6 +217,7 @@ const runUntilStopped = (running: RunningAgent, agentId: string, json: boolean):
     };
     running.onState(follow);
     interrupted().then(resolvePromise);
+    orphaned?.then(resolvePromise);
   });
 
 export const addAgentRun = (agent: Command, context: Context): void => {
@@ -165,6 +233,7 @@ export const addAgentRun = (agent: Command, context: Context): void => {
     )
     .option("--name <name>", "for people; the agent's id where absent")
     .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it")
+    .option("--allow-push", "take programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(
       "after",
@@ -181,16 +250,24 @@ An error in a handler is answered to its caller. One in a timer or a promise of 
 with file, line and stack, and the agent goes on. What boards do not run is warned of: see
 \`blindrelay check\`.
 
+With --allow-push, whoever has the agent's end-to-end secret can replace the program, which then runs
+with all that this command may do. It is kept in the state folder and runs from then on, also after
+a restart; without the flag, the program named here runs. The agent has a process of its own, which is
+started anew when it ends, or hangs for 25 s.
+
 A state folder that is new or empty is provisioned by itself. Exit codes: 2 usage, 5 the relay
 refuses these credentials, 7 the state folder does not let this agent start. A relay that is away is
 waited for.`,
     )
     .action(async (path: string, flags: RunFlags) => {
       const settings = context.settings();
+      const isPushable = flags.allowPush === true && isSupervised();
+      if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);
+      const orphaned = isPushable ? reportAlive() : null;
       const stopForgiving = forgiveProgram();
-      const running = await start(settings, path, flags);
+      const running = await start(settings, path, flags, isPushable);
       try {
-        await runUntilStopped(running, running.core.agent.id, flags.json === true);
+        await runUntilStopped(running, running.core.agent.id, flags.json === true, orphaned);
       } finally {
         await running.stop();
         stopForgiving();

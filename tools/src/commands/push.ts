@@ -11,8 +11,8 @@ import { Failure } from "../failure.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { groupsOf, pushFleet } from "../push/fleet.ts";
-import { type Programs, programsFor } from "../push/programs.ts";
-import { type Pushed, PushedAgent } from "../push/push-one.ts";
+import { programsFor } from "../push/programs.ts";
+import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
@@ -71,8 +71,10 @@ The program is checked, sent sealed, stored beside the one that runs, compared b
 started as a trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
 out of memory or does not come back in time, the agent restarts with the program before. Only who has
 the agent's end-to-end secret can push. With --all one failure ends it: those that have begun come to
-their end, the others are left alone. Exit codes: 1 the trial failed; 2 usage, or boards do not run
-the program; 3 the agent takes no programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for it.`,
+their end, the others are left alone; agents that take no programs are named and skipped. Exit codes:
+1 the trial failed; 2 usage, or boards do not run the program; 3 the agent takes no programs; 4 it is
+offline; 5 refused; 6 no answer; 7 no room for it. With --all 1 for any failure, 3 or 4 where all
+take none or are offline.`,
     )
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
       const all = flags.all === true;
@@ -100,7 +102,7 @@ const pushTo = async (
   checkToken(secret.agentToken, "e2e", "agent token");
   const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
   const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
-  return agent.push(await programs.ofRuntime(await agent.runtime()), { seconds, progress });
+  return agent.push(programs, { seconds, progress });
 };
 
 const pushToOne = async (
@@ -146,6 +148,7 @@ const pushAll = async (
   const foreign = agents.length - held.length;
   if (foreign > 0) printStatus(`${foreign} left out: the keyring holds no secret for them`);
   if (offline.length > 0) printStatus(`${offline.length} left out: offline`);
+  if (ids.length === 0) throw new Failure("unreachable", "no agent to push to is online");
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
   try {
@@ -156,8 +159,8 @@ const pushAll = async (
         const secret = settings.keptSecretOf(agentId) as Secret;
         return pushTo(client, agentId, secret, programs, flags.timeout, nothing, nothing);
       },
-      ({ kept, unchanged, failed }) => {
-        const done = kept.length + unchanged.length + failed.length;
+      ({ kept, unchanged, failed, skipped }) => {
+        const done = kept.length + unchanged.length + failed.length + skipped.length;
         line.show(`${failed.length} failed,`, done, ids.length, "agents");
       },
     );
@@ -165,8 +168,10 @@ const pushAll = async (
     if (flags.json === true) answerJson({ ...report, offline });
     else
       printResult(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
+    for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason);
+    if (report.skipped.length === ids.length)
+      throw new Failure("agentError", "no agent that is online takes programs over the relay");
     if (report.failed.length === 0) return;
-    for (const { reason } of report.failed) printStatus(reason);
     const text = `${report.failed.length} failed, and ${report.untouched.length} were left alone`;
     throw new Failure("expectation", text);
   } finally {

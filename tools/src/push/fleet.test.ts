@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../failure.ts";
 import { groupsOf, pushFleet } from "./fleet.ts";
+import { TakesNone } from "./push-one.ts";
 
 const ids = (count: number): string[] => Array.from({ length: count }, (_, i) => `a${i}`);
 
@@ -32,6 +33,7 @@ describe("a fleet", () => {
       kept: ["a0", "a1", "a2"],
       unchanged: ["a3"],
       failed: [],
+      skipped: [],
       untouched: [],
     });
     expect(log).toEqual(["+a0", "+a1", "-a0", "-a1", "+a2", "+a3", "-a2", "-a3"]);
@@ -47,8 +49,20 @@ describe("a fleet", () => {
       kept: ["a0", "a2"],
       unchanged: [],
       failed: [{ agent_id: "a1", reason: "it went back" }],
+      skipped: [],
       untouched: ["a3", "a4", "a5", "a6", "a7", "a8"],
     });
+  });
+
+  it("goes on past agents that take no programs, and names them", async () => {
+    const push = async (id: string) => {
+      if (id !== "a3") throw new TakesNone(id, "node 26.1.0");
+      return { unchanged: false };
+    };
+    const report = await pushFleet(groupsOf(ids(4), 0.5), push, () => undefined);
+    expect([report.kept, report.failed, report.untouched]).toEqual([["a3"], [], []]);
+    expect(report.skipped.map(({ agent_id }) => agent_id)).toEqual(["a0", "a1", "a2"]);
+    expect(report.skipped[0]?.reason).toContain("a0 takes no programs");
   });
 
   it("of more agents than are pushed to at once begins no other after a failure", async () => {

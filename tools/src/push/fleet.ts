@@ -1,13 +1,17 @@
 /**
  * One program onto many agents, in groups: the next group begins when every agent of the one before
- * has kept it. A trial that fails, or an agent that does not come back, ends it there.
+ * has kept it, or takes none. A trial that fails, or an agent that does not come back, ends it
+ * there.
  */
 import { Failure } from "../failure.ts";
+import { TakesNone } from "./push-one.ts";
 
 export interface FleetReport {
   readonly kept: string[];
   readonly unchanged: string[];
   readonly failed: { readonly agent_id: string; readonly reason: string }[];
+  /** They take no programs. */
+  readonly skipped: { readonly agent_id: string; readonly reason: string }[];
   /** Not begun, because others had failed before. */
   readonly untouched: string[];
 }
@@ -32,14 +36,15 @@ export const pushFleet = async (
   push: (agentId: string) => Promise<{ readonly unchanged: boolean }>,
   told: (report: FleetReport) => void,
 ): Promise<FleetReport> => {
-  const report: FleetReport = { kept: [], unchanged: [], failed: [], untouched: [] };
+  const report: FleetReport = { kept: [], unchanged: [], failed: [], skipped: [], untouched: [] };
   const one = async (agentId: string): Promise<void> => {
     try {
       const { unchanged } = await push(agentId);
       (unchanged ? report.unchanged : report.kept).push(agentId);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      report.failed.push({ agent_id: agentId, reason: error.message });
+      const list = error instanceof TakesNone ? report.skipped : report.failed;
+      list.push({ agent_id: agentId, reason: error.message });
     }
     told(report);
   };

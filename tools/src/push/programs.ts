@@ -1,31 +1,33 @@
 /** A device program as each kind of agent takes it, read and checked once for many agents. */
+import { describeRefusal, isSyntax, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
 import { readProgram, readSource } from "../flash/program.ts";
 import { printStatus } from "../output.ts";
-import type { Pushable } from "./push-one.ts";
-
-export interface Programs {
-  /** Rejects with a Failure where such an agent cannot run it. */
-  ofRuntime(runtime: string): Promise<Pushable>;
-}
+import type { Programs, Pushable } from "./push-one.ts";
 
 /** `version`: what the relay is told of it. Throws a Failure where there is no such program. */
 export const programsFor = (path: string, version: string | null): Programs => {
-  readSource(path);
-  let board: Promise<Pushable> | null = null;
+  const source = readSource(path);
   const forBoard = async (): Promise<Pushable> => {
     const { code, wanted } = await readProgram(path);
     if (wanted.length > 0) printStatus(`the trial will show if the board has ${wanted.join(", ")}`);
     return { bytes: Buffer.from(code, "latin1"), version };
   };
+  const forNode = async (): Promise<Pushable> => {
+    const { checkProgram } = await loadDialect();
+    const wrong = checkProgram(source).refused.find(isSyntax);
+    if (wrong !== undefined) throw new Failure("usage", describeRefusal(path, wrong));
+    return { bytes: Buffer.from(source), version };
+  };
+  const made = new Map<string, Promise<Pushable>>();
   return {
-    ofRuntime: (runtime) => {
-      if (runtime.startsWith("espruino ")) {
-        board ??= forBoard();
-        return board;
-      }
-      const text = `agents on ${runtime.split(" ")[0]} take no programs over the relay`;
-      throw new Failure("agentError", text);
+    async ofRuntime(runtime) {
+      const [kind = ""] = runtime.split(" ");
+      const make = kind === "espruino" ? forBoard : kind === "node" ? forNode : null;
+      if (make === null) return null;
+      const program = made.get(kind) ?? make();
+      made.set(kind, program);
+      return program;
     },
   };
 };

@@ -1,11 +1,15 @@
 import { type Agent, CallError, type CallErrorCode } from "@blindrelay/client-sdk";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../failure.ts";
-import { PushedAgent } from "./push-one.ts";
+import { type Programs, PushedAgent, TakesNone } from "./push-one.ts";
 
 const TOKEN = `e2e_${"A".repeat(43)}`;
 const IDLE = { id: "", version: "", trial: null, failed: null, room: 10_000, part: 216 };
-const PROGRAM = { bytes: new Uint8Array(500), version: "2.0.0" };
+const INFO = { runtime: "espruino 2v29 PUCKJS", methods: ["system.push"] };
+const PROGRAM: Programs = {
+  ofRuntime: async (runtime) =>
+    runtime === INFO.runtime ? { bytes: new Uint8Array(500), version: "2.0.0" } : null,
+};
 const OPTIONS = { seconds: 60, progress: () => undefined };
 
 /** One whose calls `answer` answers; throws a string as an agent's refusal. */
@@ -26,8 +30,9 @@ const board = (before: (params: object, calls: number) => void) => {
   let state: typeof IDLE | object = IDLE;
   let id = "";
   let calls = 0;
-  return agentThat((_method, params = {}) => {
+  return agentThat((method, params = {}) => {
     before(params, ++calls);
+    if (method === "system.info") return INFO;
     if ("sha256" in params) id = String(params.sha256).slice(0, 16);
     if ("start" in params) state = { ...IDLE, trial: id };
     if ("confirm" in params) state = { ...IDLE, id };
@@ -53,17 +58,15 @@ describe("an agent that is away for a moment", () => {
   const AWAY: CallErrorCode[] = ["AGENT_OFFLINE", "OUTCOME_UNKNOWN", "UNREACHABLE"];
 
   it.each(AWAY)("is waited for before its first answer: %s", async (code) => {
-    let calls = 0;
-    const { pushed, notices } = agentThat(() => {
-      if (++calls < 4) throw new CallError(code, "away");
-      return { runtime: "espruino 2v29 PUCKJS" };
+    const { pushed, notices } = board((_params, calls) => {
+      if (calls < 4) throw new CallError(code, "away");
     });
-    expect(await ended(pushed.runtime())).toBe("espruino 2v29 PUCKJS");
+    expect(await ended(pushed.push(PROGRAM, OPTIONS))).toMatchObject({ unchanged: false });
     expect(notices).toEqual(["pump-7 is away: waiting for it"]);
   });
 
   it("is waited for at any call of a push before it is to start", async () => {
-    for (let at = 1; at <= 5; at++) {
+    for (let at = 1; at <= 6; at++) {
       const { pushed } = board((_params, calls) => {
         if (calls === at) throw new CallError("OUTCOME_UNKNOWN", "away");
       });
@@ -95,9 +98,9 @@ describe("an agent that stays away", () => {
       throw new CallError(code, "away");
     };
     for (const end of [
-      await ended(agentThat(away).pushed.runtime()),
       await ended(agentThat(away).pushed.push(PROGRAM, OPTIONS)),
-      await ended(board((_params, calls) => calls > 2 && away()).pushed.push(PROGRAM, OPTIONS)),
+      await ended(board((_params, calls) => calls > 1 && away()).pushed.push(PROGRAM, OPTIONS)),
+      await ended(board((_params, calls) => calls > 3 && away()).pushed.push(PROGRAM, OPTIONS)),
     ]) {
       expect(end).toBeInstanceOf(Failure);
       expect((end as Failure).exitCode).toBe(exitCode);
@@ -111,7 +114,26 @@ describe("an agent that stays away", () => {
       vi.advanceTimersByTime(20_000);
       throw new CallError("TIMED_OUT", "away");
     });
-    await ended(pushed.runtime());
+    await ended(pushed.push(PROGRAM, OPTIONS));
     expect(calls).toBe(2);
+  });
+});
+
+describe("an agent that takes no programs", () => {
+  it.each([
+    [
+      "espruino 2v29 PUCKJS",
+      [],
+      "pump-7 takes no programs over the relay: it was provisioned with",
+    ],
+    ["node 26.1.0", ["system.ping"], "its agent run was started without --allow-push"],
+    ["moddable 8.2", [], "nothing on moddable does"],
+    ["constructor 1", ["system.push"], "nothing on constructor does"],
+    [undefined, undefined, "nothing on undefined does"],
+  ])("is told from one that fails: %s with %j", async (runtime, methods, text) => {
+    const { pushed } = agentThat(() => ({ runtime, methods }));
+    const end = await ended(pushed.push(PROGRAM, OPTIONS));
+    expect(end).toBeInstanceOf(TakesNone);
+    expect(end).toMatchObject({ exitCode: 3, message: expect.stringContaining(text) });
   });
 });

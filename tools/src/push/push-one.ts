@@ -31,7 +31,6 @@ const RESTART_MS = 10_000;
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-const METHOD_NOT_FOUND = -32601;
 const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
 /** A program as one kind of agent takes it. */
@@ -39,6 +38,15 @@ export interface Pushable {
   readonly bytes: Uint8Array;
   /** What the relay is told of it at each login; null: a label that tells it nothing. */
   readonly version: string | null;
+}
+
+/** One program, for every kind of agent. */
+export interface Programs {
+  /**
+   * `runtime`: such as "espruino 2v29 PUCKJS". Null: no such agent takes one. Rejects with a
+   * Failure where it cannot run this one.
+   */
+  ofRuntime(runtime: string): Promise<Pushable | null>;
 }
 
 export interface PushOptions {
@@ -80,15 +88,22 @@ const isPassing = (error: unknown): boolean =>
 const isForgotten = (error: unknown): boolean =>
   error instanceof Failure && /not the next part|it is not whole/.test(error.message);
 
+/** The agent takes no programs at all: no fault of this one. */
+export class TakesNone extends Failure {
+  constructor(agentId: string, runtime: string) {
+    const [kind = ""] = runtime.split(" ");
+    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : `nothing on ${kind} does`;
+    super("agentError", `${agentId} takes no programs over the relay: ${why}`);
+  }
+}
+
+const OFF: Readonly<Record<string, string>> = {
+  espruino: "it was provisioned with --no-push, or flashed with an older SDK",
+  node: "its agent run was started without --allow-push, or is older",
+};
+
 const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
-  if (error.remote?.code === METHOD_NOT_FOUND) {
-    return new Failure(
-      "agentError",
-      `${agentId} takes no programs over the relay: that was switched off when it was provisioned or started, or its SDK is older`,
-      error,
-    );
-  }
   if (error.remote !== undefined) {
     const text = `${agentId} does not take it: ${error.remote.message}`;
     return new Failure("agentError", text, error);
@@ -116,15 +131,9 @@ export class PushedAgent {
     this.notice = notice;
   }
 
-  /** Such as "espruino 2v29 PUCKJS". Rejects with a Failure. */
-  async runtime(): Promise<string> {
-    const options = { timeoutMs: CALL_MS, idempotent: true };
-    const info = await this.overRestarts(() => this.agent.call("system.info", undefined, options));
-    return String((info as { runtime?: unknown } | null)?.runtime);
-  }
-
   /** Rejects with a Failure where the program is not kept. */
-  async push({ bytes, version }: Pushable, options: PushOptions): Promise<Pushed> {
+  async push(programs: Programs, options: PushOptions): Promise<Pushed> {
+    const { bytes, version } = await this.programOf(programs);
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const id = sha256.slice(0, ID_LENGTH);
     const named = version ?? labelOf(sha256, this.agentToken);
@@ -148,6 +157,17 @@ export class PushedAgent {
     });
     await this.watch(id, options.seconds);
     return { id, version: named, unchanged: false };
+  }
+
+  /** What it takes; rejects with a TakesNone, or where it cannot run this program. */
+  private async programOf(programs: Programs): Promise<Pushable> {
+    const options = { timeoutMs: CALL_MS, idempotent: true };
+    const info = await this.overRestarts(() => this.agent.call("system.info", undefined, options));
+    const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
+    const takes = Array.isArray(methods) && methods.includes(METHOD);
+    const program = takes ? await programs.ofRuntime(String(runtime)) : null;
+    if (program === null) throw new TakesNone(this.agentId, String(runtime));
+    return program;
   }
 
   private failure(kind: ConstructorParameters<typeof Failure>[0], text: string): Failure {

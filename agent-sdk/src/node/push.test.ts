@@ -1,0 +1,168 @@
+/** Programs pushed to an agent on Node: what its state folder holds from one start to the next. */
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Agent } from "../core/agent.ts";
+import type { AgentCore } from "../core/agent-core.ts";
+import { endTrial, type PushedStart, pushedStart } from "./push.ts";
+
+const AGENT = {} as Agent;
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const idOf = (text: string): string => sha256(text).slice(0, 16);
+
+let folder: string;
+let ran: string[];
+let logged: string[];
+let lives: Life[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-push-"));
+  ran = [];
+  logged = [];
+  lives = [];
+});
+afterEach(() => {
+  for (const life of lives) life.start.stop();
+  vi.useRealTimers();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A process that runs the agent. A program that begins with `!` cannot be loaded. */
+class Life {
+  readonly start: PushedStart;
+  restarts = 0;
+  private answer: (params?: unknown) => unknown = () => undefined;
+
+  constructor() {
+    const load = async (path: string) => {
+      const text = readFileSync(path, "utf8");
+      if (text.startsWith("!")) throw new Error(text.slice(1));
+      return () => void ran.push(text);
+    };
+    const restart = () => void this.restarts++;
+    this.start = pushedStart(folder, { load, restart }, (_level, message) => logged.push(message));
+    const add = (_method: string, handler: (params?: unknown) => unknown) => {
+      this.answer = handler;
+    };
+    this.start.takePushes({ maxPlaintext: 384, dispatcher: { add } } as unknown as AgentCore);
+    lives.push(this);
+  }
+
+  ask(params?: object): Record<string, unknown> {
+    return this.answer(params) as Record<string, unknown>;
+  }
+
+  send(program: string): void {
+    const bytes = Buffer.from(program);
+    this.ask({ size: bytes.length, sha256: sha256(program), version: "2.0.0", seconds: 60 });
+    for (let at = 0; at < bytes.length; at += 24) {
+      this.ask({ at, data: bytes.subarray(at, at + 24).toString("base64url") });
+    }
+    this.ask({ start: true });
+  }
+
+  run = async (): Promise<void> => this.start.program?.(AGENT);
+}
+
+const push = async (program: string): Promise<void> => {
+  new Life().send(program);
+  const trial = new Life();
+  await trial.run();
+  trial.ask({ confirm: idOf(program) });
+  ran = [];
+};
+
+const FIRST = "the first program that was pushed, of 2 or 3 parts, °C";
+const SECOND = "the second";
+
+it("runs the caller's own program until one is pushed, and that one from then on", async () => {
+  expect([new Life().start.program, new Life().start.version]).toEqual([null, null]);
+  await push(FIRST);
+  for (const _restart of [1, 2]) {
+    const life = new Life();
+    await life.run();
+    expect([life.start.version, life.ask().trial]).toEqual(["2.0.0", null]);
+  }
+  expect(ran).toEqual([FIRST, FIRST]);
+});
+
+it("never writes to the program that runs", async () => {
+  await push(FIRST);
+  const holds = () => readdirSync(folder).filter((name) => name.startsWith("program."));
+  expect(holds()).toEqual(["program.1.mjs"]);
+  const life = new Life();
+  life.ask({ size: 5, sha256: sha256("12345"), version: "", seconds: 60 });
+  life.ask({ at: 0, data: Buffer.from("1234").toString("base64url") });
+  expect(readFileSync(join(folder, "program.1.mjs"), "utf8")).toBe(FIRST);
+  await push(SECOND);
+  expect(holds()).toEqual(["program.0.mjs", "program.1.mjs"]);
+  expect(readFileSync(join(folder, "program.1.mjs"), "utf8")).toBe(FIRST);
+});
+
+it("asks to be started anew once it has stored one, after its answer", () => {
+  vi.useFakeTimers();
+  const life = new Life();
+  life.send(FIRST);
+  expect(life.restarts).toBe(0);
+  vi.runAllTimers();
+  expect(life.restarts).toBe(1);
+});
+
+it("goes back after a trial that throws, and after one that is not confirmed in its time", async () => {
+  vi.useFakeTimers();
+  await push(FIRST);
+  new Life().send("!no sensor");
+  const throws = new Life();
+  await expect(throws.run()).rejects.toThrow("no sensor");
+  expect(throws.restarts).toBe(1);
+  expect(new Life().ask()).toMatchObject({ id: idOf(FIRST), failed: { reason: "no sensor" } });
+
+  new Life().send(SECOND);
+  const late = new Life();
+  await late.run();
+  vi.advanceTimersByTime(60_000);
+  expect(late.restarts).toBe(1);
+  const back = new Life();
+  await back.run();
+  expect(back.ask().failed).toMatchObject({ reason: "it was not confirmed in 60 s" });
+  expect(ran).toEqual([SECOND, FIRST]);
+});
+
+it("has no time limit once it is confirmed", async () => {
+  vi.useFakeTimers();
+  new Life().send(FIRST);
+  const trial = new Life();
+  await trial.run();
+  trial.ask({ confirm: idOf(FIRST) });
+  vi.advanceTimersByTime(3_600_000);
+  expect(trial.restarts).toBe(0);
+  expect(trial.ask()).toMatchObject({ id: idOf(FIRST), trial: null });
+});
+
+it("goes on without a program that was kept and cannot be loaded any more", async () => {
+  await push(FIRST);
+  writeFileSync(join(folder, "program.1.mjs"), "!damaged");
+  const life = new Life();
+  await life.run();
+  expect([life.restarts, logged.length]).toEqual([0, 1]);
+  await push(SECOND);
+  await new Life().run();
+  expect(ran).toEqual([SECOND]);
+});
+
+it("takes from its supervisor why a trial has ended", async () => {
+  expect(endTrial(folder, "exit code 3")).toBe(false);
+  new Life().send(FIRST);
+  // Stored, and not started: it has not failed.
+  expect(endTrial(folder, "exit code 3")).toBe(true);
+  await new Life().run();
+  expect(endTrial(folder, "exit code 3")).toBe(true);
+  expect(endTrial(folder, "exit code 3")).toBe(false);
+  const life = new Life();
+  expect([life.start.program, life.ask().failed]).toEqual([
+    null,
+    { id: idOf(FIRST), reason: "exit code 3" },
+  ]);
+});

@@ -1,0 +1,166 @@
+/** Programs pushed over the relay onto agents on Node, as a person does it. */
+import { pathToFileURL } from "node:url";
+import type { Agent } from "@blindrelay/agent-sdk";
+import { type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { House, PASSWORD, type Running } from "./processes.ts";
+
+const house = new House();
+const which = (n: number, body = ""): string =>
+  `export default (agent) => { ${body} agent.handle("which", () => ({ n: ${n} })); };\n`;
+const OWN = house.write("own.mjs", which(0));
+
+beforeAll(async () => {
+  await house.open();
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
+});
+afterAll(() => house.close());
+
+const push = (id: string, file: string, more: string[] = []) =>
+  house.cli(["push", id, file, "--timeout", "60", ...more]);
+const calls = async (id: string): Promise<string> => {
+  const { stdout } = await house.cli(["call", id, "which"]);
+  return stdout.trim();
+};
+const runs = (id: string, n: number) =>
+  expect.poll(() => calls(id), { timeout: 60_000, interval: 300 }).toBe(`{"n":${n}}`);
+
+describe("agent run --allow-push", () => {
+  let agent: Running;
+  const env = { NODE_OPTIONS: "--max-old-space-size=128" };
+  const start = (more: string[] = ["--allow-push"]) =>
+    house.start(["agent", "run", OWN, "--agent", "pump", "--json", ...more], env);
+
+  it("runs what was pushed and kept, also after a restart, and goes back from what fails", async () => {
+    await house.cli(["agent", "add", "Pump", "--id", "pump"]);
+    agent = start();
+    await agent.json();
+    const first = house.write("first.ts", which(1, "const a: number[] = [...[1]];"));
+    const pushed = await push("pump", first, ["--firmware-version", "2.0.0", "--json"]);
+    expect([pushed.code, pushed.stderr]).toEqual([0, ""]);
+    expect(await calls("pump")).toBe('{"n":1}');
+    expect((await house.cli(["agent", "list"])).stdout).toMatch(/pump .* 2\.0\.0 /);
+
+    // The power is cut: nobody is left to say goodbye.
+    await agent.stop("SIGKILL");
+    agent = start();
+    await agent.json();
+    expect(await calls("pump")).toBe('{"n":1}');
+
+    for (const [body, reason] of [
+      ['throw new Error("no sensor");', "no sensor"],
+      ['await import("./missing.mjs");', "Cannot find module"],
+      ["process.exit(3);", "exit code 3"],
+      ["const all = []; for (;;) all.push([1]);", "out of memory"],
+      ["for (;;);", "it did not return for 25 s"],
+    ] as const) {
+      const program = house.write("fails.mjs", which(2, body).replace("(agent)", "async (agent)"));
+      const failed = await push("pump", program);
+      expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(reason)]);
+      expect(await calls("pump")).toBe('{"n":1}');
+    }
+    const wrong = await push("pump", house.write("wrong.mjs", "export default ("));
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("wrong.mjs:1:")]);
+  });
+
+  it("starts a kept program anew that hangs later", async () => {
+    const hangs = 'agent.handle("hang", () => { for (;;); });';
+    expect((await push("pump", house.write("hangs.mjs", which(3, hangs)))).code).toBe(0);
+    expect((await house.cli(["call", "pump", "hang", "--timeout", "5"])).code).toBe(6);
+    await runs("pump", 3);
+  });
+
+  it("ends with its agent's process at SIGTERM, and where only a person can help", async () => {
+    const ended = await agent.stop();
+    expect(ended.code).toBe(0);
+    expect(ended.stderr).toContain("runs the program that was pushed, not");
+    const own = start([]);
+    await own.json();
+    expect(await calls("pump")).toBe('{"n":0}');
+    const refused = await push("pump", OWN);
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("--allow-push")]);
+    const locked = await start().ended;
+    expect([locked.code, locked.stderr]).toEqual([7, expect.stringContaining("another agent")]);
+    await own.stop();
+    const broken = house.write("broken.mjs", "throw new Error('no pump');");
+    await house.cli(["agent", "add", "Lamp", "--id", "lamp"]);
+    const failed = await house.cli(["agent", "run", broken, "--agent", "lamp", "--allow-push"]);
+    expect([failed.code, failed.stderr]).toEqual([2, expect.stringContaining("no pump")]);
+  });
+
+  it("is not asked where no agent is online: 4", async () => {
+    const { code, stderr } = await house.cli(["push", OWN, "--all"]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining("no agent to push to is online")]);
+  });
+});
+
+describe("a fleet of twenty", () => {
+  const ids = Array.from({ length: 20 }, (_, i) => `fleet-${String(i).padStart(2, "0")}`);
+  const running = new Map<string, RunningAgent>();
+  let loads = 0;
+
+  /** Restarts in this process what `agent run` starts in one of its own. */
+  const boot = async (id: string, takesPushes: boolean): Promise<void> => {
+    const added = await house.cli(["agent", "add", id, "--id", id, "--json", "--env"]);
+    const { api_token: relayToken, agent_token: agentToken } = JSON.parse(added.stdout);
+    const load = (path: string) =>
+      import(/* @vite-ignore */ `${pathToFileURL(path)}?${++loads}`).then(
+        (module) => module.default,
+      );
+    const start = async (): Promise<void> => {
+      await running.get(id)?.stop();
+      const restart = (): void => void start().catch(() => undefined);
+      const options = {
+        ...{ url: house.url, agentId: id, relayToken, agentToken, stateDir: house.path(id) },
+        program: (given: Agent) => given.handle("which", () => ({ n: 0 })),
+        log: () => undefined,
+      };
+      const pushes = takesPushes ? { pushes: { load, restart } } : {};
+      running.set(id, await startAgent({ ...options, ...pushes }));
+    };
+    await start();
+    await running.get(id)?.online();
+  };
+
+  afterAll(() => Promise.all([...running.values()].map((agent) => agent.stop())));
+
+  const pushAll = async (file: string) => {
+    const args = ["push", file, "--all", "--staged", "25%", "--timeout", "60", "--json"].concat(
+      "--firmware-version",
+      "3.0.0",
+    );
+    const { code, stdout, stderr } = await house.cli(args);
+    return { code, stderr, ...JSON.parse(stdout) };
+  };
+  const versions = async (): Promise<unknown[]> => {
+    const { items } = JSON.parse((await house.cli(["agent", "list", "--json"])).stdout);
+    const version = (id: string) =>
+      items.find((item: { agent_id: string }) => item.agent_id === id).firmware_version;
+    return ids.map(version);
+  };
+
+  it("is left alone where trials of a stage fail; those that take no programs are named", async () => {
+    // Of the first stage two take none; of the second two fail.
+    for (const [i, id] of ids.entries()) await boot(id, i !== 1 && i !== 3);
+    const bad = which(1, 'if (/-0[68]$/.test(agent.id)) throw new Error("no valve here");');
+    const first = await pushAll(house.write("bad.mjs", bad));
+    expect(first.code).toBe(1);
+    expect(namesOf(first.skipped)).toEqual(["fleet-01", "fleet-03"]);
+    expect(first.stderr).toContain("fleet-03 takes no programs over the relay: its agent run");
+    expect(namesOf(first.failed)).toEqual(["fleet-06", "fleet-08"]);
+    expect(first.failed[0].reason).toContain("no valve here");
+    expect(first.kept.sort()).toEqual([0, 2, 4, 5, 7, 9].map((i) => ids[i]));
+    expect(first.untouched).toEqual(ids.slice(10));
+    expect(await calls("fleet-06")).toBe('{"n":0}');
+    expect(await calls("fleet-09")).toBe('{"n":1}');
+
+    const second = await pushAll(house.write("good.mjs", which(2)));
+    expect([second.code, second.kept.length, second.untouched]).toEqual([0, 18, []]);
+    expect(await versions()).toEqual(ids.map((_, i) => (i === 1 || i === 3 ? null : "3.0.0")));
+    expect(await calls("fleet-19")).toBe('{"n":2}');
+  });
+});
+
+const namesOf = (list: { readonly agent_id: string }[]): string[] =>
+  list.map(({ agent_id }) => agent_id).sort();

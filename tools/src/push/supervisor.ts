@@ -1,0 +1,108 @@
+/**
+ * What `agent run --allow-push` needs two processes for: one runs the agent, and this one starts it
+ * anew when it asks for that (a program was pushed, or failed its trial), ends, or hangs. Where
+ * only a person can help, it ends with it.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { setTimeout as wait } from "node:timers/promises";
+import { EXIT } from "../failure.ts";
+import { printStatus } from "../output.ts";
+
+/** In the environment of the process that runs the agent. */
+const MARK = "BLINDRELAY_SUPERVISED";
+/** The exit code by which it asks to be started anew. */
+const RESTART = 75;
+const BEAT_MS = 1_000;
+/** Without a beat, it hangs; as long as a board's watchdog waits. */
+const SILENT_BEATS = 25;
+const STOP_LIMIT_MS = 10_000;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+/** A life as long as this was no failed start. */
+const STABLE_MS = 60_000;
+const NEEDS_A_PERSON: readonly (number | null)[] = [EXIT.usage, EXIT.refused, EXIT.device];
+
+/** Asked once: whether this process is the one that runs the agent. */
+export const isSupervised = (): boolean => {
+  const marked = process.env[MARK] !== undefined && process.send !== undefined;
+  // Not for what the program starts.
+  delete process.env[MARK];
+  return marked;
+};
+
+/** Tells the supervisor that this process does not hang; resolves when there is none any more. */
+export const reportAlive = (): Promise<void> => {
+  setInterval(() => process.send?.("beat"), BEAT_MS).unref();
+  return new Promise((resolve) => {
+    process.once("disconnect", () => resolve());
+  });
+};
+
+/** Ends this process for another one. */
+export const askForRestart = (): never => process.exit(RESTART);
+
+export interface Supervised {
+  /** The command line of `blindrelay` that runs the agent, and its environment. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** The process ended: whether another program than before is to be started. */
+  ended(reason: string): boolean;
+}
+
+interface End {
+  readonly code: number | null;
+  readonly reason: string;
+}
+
+/** Until SIGINT or SIGTERM, or until a person is needed: then the exit code, which it explained. */
+export const supervise = async ({ args, env, ended }: Supervised): Promise<number> => {
+  let child: ChildProcess | null = null;
+  const stop = new AbortController();
+  const onSignal = (): void => {
+    if (stop.signal.aborted) return;
+    stop.abort();
+    child?.kill("SIGTERM");
+    setTimeout(() => child?.kill("SIGKILL"), STOP_LIMIT_MS).unref();
+  };
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  let pause = FIRST_PAUSE_MS;
+  for (;;) {
+    const bornAt = performance.now();
+    child = fork(process.argv[1] as string, args, { env: { ...process.env, ...env, [MARK]: "1" } });
+    const { code, reason } = await endOf(child);
+    if (stop.signal.aborted) return 0;
+    const isNext = ended(reason);
+    if (!isNext && NEEDS_A_PERSON.includes(code)) return code as number;
+    if (code !== RESTART) printStatus(`the agent's process ended: ${reason}`);
+    if (isNext || performance.now() - bornAt > STABLE_MS) pause = FIRST_PAUSE_MS;
+    else {
+      await wait(pause, null, { signal: stop.signal }).catch(() => undefined);
+      if (stop.signal.aborted) return 0;
+      pause = Math.min(pause * 2, MAX_PAUSE_MS);
+    }
+  }
+};
+
+const endOf = (child: ChildProcess): Promise<End> =>
+  new Promise((resolve, reject) => {
+    let silent = 0;
+    let hung = false;
+    // Counted, not measured: a machine that slept has missed no beat.
+    const watch = setInterval(() => {
+      silent++;
+      if (silent <= SILENT_BEATS) return;
+      hung = true;
+      child.kill("SIGKILL");
+    }, BEAT_MS);
+    child.on("message", () => {
+      silent = 0;
+    });
+    child.once("error", reject);
+    child.once("exit", (code, signal) => {
+      clearInterval(watch);
+      if (code === RESTART) resolve({ code, reason: "it restarted before it was confirmed" });
+      else if (hung) resolve({ code, reason: `it did not return for ${SILENT_BEATS} s` });
+      else if (signal === "SIGABRT") resolve({ code, reason: "SIGABRT, as out of memory" });
+      else resolve({ code, reason: signal === null ? `exit code ${code}` : `${signal}` });
+    });
+  });
