@@ -4,10 +4,16 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { espruinoFile, espruinoPush } from "../src/testing/budgets.ts";
+import { espruinoFile, espruinoPush, espruinoWifi } from "../src/testing/budgets.ts";
 import { unexecutedArrows } from "./arrows.ts";
 import { checkDialect } from "./dialect.ts";
-import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
+import {
+  buildEspruino,
+  buildEspruinoSerial,
+  buildEspruinoWifi,
+  GUARDED,
+  VARIANTS,
+} from "./espruino.ts";
 
 const FILES = VARIANTS.flatMap((variant) => [
   { variant, over: "WebSockets", build: () => buildEspruino(variant) },
@@ -50,6 +56,25 @@ describe.each(PUSHES)(
     });
   },
 );
+
+describe.each([false, true])("joining a Wi-Fi, with push: %s", (push) => {
+  const lean = buildEspruino("2", push);
+  const whole = buildEspruinoWifi("2", push);
+
+  it("stays within what Espruino runs, and within its bytes", () => {
+    expect(checkDialect(whole.code, GUARDED)).toEqual([]);
+    expect(unexecutedArrows(whole.code)).toEqual([]);
+    const added = whole.stored.length - lean.stored.length;
+    expect(espruinoWifi("2", added)).toMatchObject({ verdict: "ok" });
+  });
+
+  it("is in no file that was built without it", () => {
+    expect(whole.code).toContain("exports.useNetwork=");
+    expect(whole.code).toContain("Wi-Fi");
+    expect(lean.code).not.toContain("Wi-Fi");
+    expect(lean.modules.filter((path) => /\/(network|wifi)\.ts$/.test(path))).toEqual([]);
+  });
+});
 
 describe.each(FILES)("the file for $variant over $over", ({ variant, over, build }) => {
   const { code, stored, parts, modules } = build();

@@ -40,7 +40,11 @@ const LAZY = [
 ];
 
 /** What a device program may use: the agent of core/agent.ts, and the status. */
-const KEEP = ["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"];
+const KEEP = [
+  ...["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"],
+  // Of the network that it gives to useNetwork.
+  ...["join", "onLost", "ssid", "password"],
+];
 
 /**
  * Built-ins that accept broken input there; natives.ts, the only module to name them, checks it.
@@ -68,6 +72,10 @@ const boardOf = (variant: Variant): BundleOptions =>
  */
 export const buildEspruino = (variant: Variant, push = false): Bundle =>
   bundle(at(`../src/espruino/main${push ? "-push" : ""}.ts`), boardOf(variant));
+
+/** The one in its place on a board whose Wi-Fi the SDK joins. */
+export const buildEspruinoWifi = (variant: Variant, push = false): Bundle =>
+  bundle(at(`../src/espruino/main-wifi${push ? "-push" : ""}.ts`), boardOf(variant));
 
 /**
  * The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets.

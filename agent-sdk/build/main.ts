@@ -1,13 +1,20 @@
 /**
  * `npm run build:espruino`: makes the files of dist/espruino, one for each packet version and for
- * any, over WebSockets and over a UART, with and without taking programs over the relay, and prints
- * what they hold. Exit code 1 where one would not run on Espruino.
+ * any, over WebSockets, over a Wi-Fi that it joins and over a UART, with and without taking
+ * programs over the relay, and prints what they hold. Exit code 1 where one would not run on
+ * Espruino.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkDialect } from "./dialect.ts";
-import { buildEspruino, buildEspruinoSerial, GUARDED, VARIANTS } from "./espruino.ts";
+import {
+  buildEspruino,
+  buildEspruinoSerial,
+  buildEspruinoWifi,
+  GUARDED,
+  VARIANTS,
+} from "./espruino.ts";
 
 const folder = new URL("../dist/espruino/", import.meta.url);
 mkdirSync(folder, { recursive: true });
@@ -15,6 +22,8 @@ for (const variant of VARIANTS) {
   for (const [name, { code, stored, parts }] of [
     [`blindrelay-${variant}.bin`, buildEspruino(variant)],
     [`blindrelay-push-${variant}.bin`, buildEspruino(variant, true)],
+    [`blindrelay-wifi-${variant}.bin`, buildEspruinoWifi(variant)],
+    [`blindrelay-wifi-push-${variant}.bin`, buildEspruinoWifi(variant, true)],
     [`blindrelay-serial-${variant}.bin`, buildEspruinoSerial(variant)],
     [`blindrelay-serial-push-${variant}.bin`, buildEspruinoSerial(variant, true)],
   ] as const) {

@@ -8,6 +8,7 @@ import {
   espruinoPush,
   espruinoTimes,
   espruinoVariables,
+  espruinoWifi,
   type Figure,
   suiteRatio,
   TIMED_BYTES,
@@ -17,6 +18,7 @@ import {
 import {
   buildEspruino,
   buildEspruinoSerial,
+  buildEspruinoWifi,
   VARIANTS,
 } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { buildXsModules, moduleBytes } from "@blindrelay/agent-sdk/testing/build/xs";
@@ -46,6 +48,10 @@ export async function benchSizes(): Promise<Report> {
     ...VARIANTS.map((variant) => {
       const whole = buildEspruino(variant, true).stored.length;
       return espruinoPush(variant, whole - buildEspruino(variant).stored.length);
+    }),
+    ...VARIANTS.map((variant) => {
+      const whole = buildEspruinoWifi(variant).stored.length;
+      return espruinoWifi(variant, whole - buildEspruino(variant).stored.length);
     }),
   ];
   const skipped: Skipped[] = [];

@@ -9,6 +9,9 @@ export const LINK_SILENCE_MS = 75000;
 /** From connect to an open WebSocket; a board on a slow network needs most of it for TLS. */
 export const CONNECT_TIMEOUT_MS = 30000;
 
+/** A driver that has not said by then whether it joined its network is asked anew. */
+export const JOIN_TIMEOUT_MS = 60000;
+
 /** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */
 export const BACKOFF_FIRST_MS = 1000;
 export const BACKOFF_MAX_MS = 60000;

@@ -7,6 +7,14 @@ import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
 import type { EspruinoStorage } from "./board.ts";
 
+/** A Wi-Fi network. */
+export interface BoardWifi {
+  /** 1 to 32 bytes of UTF-8. */
+  readonly ssid: string;
+  /** 8 to 63 characters; "" of an open network. */
+  readonly password: string;
+}
+
 /** The file "blindrelay.json" in Storage. Written by `blindrelay provision`. */
 export interface BoardConfig {
   /** ws:// or wss:// of the relay, with its path. */
@@ -19,6 +27,8 @@ export interface BoardConfig {
   readonly name?: string;
   /** False: it takes no programs over the relay; `blindrelay flash` leaves that out of the file. */
   readonly push?: boolean;
+  /** What the SDK joins; a board without it is on its network by itself. See wifi.ts. */
+  readonly wifi?: BoardWifi;
   /** The UART at whose other end a bridge runs, on a board without a network; see serial.ts. */
   readonly serial?: {
     /** Such as "Serial1". */

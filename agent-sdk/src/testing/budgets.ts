@@ -29,6 +29,7 @@ interface Budgets {
   readonly espruino: {
     readonly bytes: { readonly [variant in Variant]: number };
     readonly push: number;
+    readonly wifi: number;
     readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
     readonly suite1OverSuite2: number;
     readonly msPerCall: EspruinoSizes["msPerCall"];
@@ -59,6 +60,10 @@ export const espruinoFile = (variant: Variant, bytes: number, over = "WebSockets
 /** What taking programs over the relay adds to such a file. */
 export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets"): Figure =>
   size(`Espruino file, "${variant}" over ${over}: push adds`, "bytes", bytes, espruino.push);
+
+/** What joining a Wi-Fi adds to such a file. */
+export const espruinoWifi = (variant: Variant, bytes: number): Figure =>
+  size(`Espruino file, "${variant}": Wi-Fi adds`, "bytes", bytes, espruino.wifi);
 
 /** `sizes`: of an engine with 2,630 variables. */
 export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {

@@ -15,7 +15,7 @@ import { decodeForAgent, encodeEnvelope } from "@blindrelay/protocol/wire";
 import { AgentCore, type AgentCoreOptions } from "../core/agent-core.ts";
 import type { AgentStatus } from "../core/link.ts";
 import { ManualTimer, memoryNetwork, type RelayEnd, seededRandom } from "../memory/index.ts";
-import type { LinkPort } from "../ports.ts";
+import type { LinkPort, Log } from "../ports.ts";
 
 const tokenOf = (kind: "agent" | "e2e", byte: number): string =>
   makeToken(kind, new Uint8Array(32).fill(byte));
@@ -62,6 +62,8 @@ export interface WorldOptions {
   readonly bootCount?: number;
   /** What the agent's link says of its queue. */
   readonly queuedBytes?: () => number;
+  /** What the agent gets in place of its way to the relay. */
+  readonly over?: (links: LinkPort, timer: ManualTimer, log: Log) => LinkPort;
   readonly core?: Partial<AgentCoreOptions>;
 }
 
@@ -86,10 +88,11 @@ export class World {
         return true;
       },
     });
-    const { queuedBytes } = options;
-    const link: LinkPort = {
+    const { queuedBytes, over = (links) => links } = options;
+    const links: LinkPort = {
       connect: (url, events) => ({ ...network.connect(url, events), queuedBytes }),
     };
+    const log: Log = (level, message) => this.logs.push(`${level}: ${message}`);
     this.core = new AgentCore({
       url: "wss://relay.example/wss",
       agentId: AGENT_ID,
@@ -103,11 +106,11 @@ export class World {
       deviceRandom: this.random(16),
       serialNumber: null,
       ports: {
-        link,
+        link: over(links, this.timer, log),
         timer: this.timer,
         random: this.random,
         suite: nodeSuite(),
-        log: (level, message) => this.logs.push(`${level}: ${message}`),
+        log,
       },
       ...options.core,
     });

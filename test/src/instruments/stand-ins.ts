@@ -11,6 +11,7 @@ const STAND_INS = {
   "/relay-server/src/control/passwords.ts": "secrets/witnessed-passwords.ts",
   "/relay-server/src/control/totp.ts": "secrets/witnessed-totp.ts",
   "/tools/src/show-secret.ts": "secrets/shown-secret.ts",
+  "/tools/src/wifi.ts": "secrets/witnessed-wifi.ts",
 };
 
 const HERE = new URL(".", import.meta.url);

@@ -57,10 +57,10 @@ const plugSwitch = async (): Promise<Plugged> => {
   return { path: cable.path, pull: () => cable.end() };
 };
 
-/** An Espruino that has a network. */
+/** An Espruino in reach of the page's Wi-Fi. */
 const plugBoard = async (): Promise<Plugged> => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-board-"));
-  const board = new EspruinoDouble();
+  const board = new EspruinoDouble({ air: { ssid: "hall 7", password: "a long password" } });
   const cable = new BoardCable(board, join(folder, "tty"));
   await cable.plugIn();
   const pull = async (): Promise<void> => {

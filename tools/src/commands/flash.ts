@@ -18,7 +18,7 @@ import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
 import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { espruinoSdk, type SdkVariant } from "../flash/sdk.ts";
+import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -111,6 +111,9 @@ const checkOnline = async (
 const variantFor = ({ sha256, packetVersion }: Board): SdkVariant =>
   sha256 && packetVersion !== null ? packetVersion : "any";
 
+const wayOf = ({ uart, wifi }: Board): SdkWay =>
+  uart !== null ? "serial" : wifi ? "wifi" : "network";
+
 const tellReport = (report: FlashReport, dryRun: boolean): void => {
   const { board, version } = report.board;
   printStatus(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
@@ -141,7 +144,7 @@ const flashOnce = async (
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
   const options = {
-    sdk: await espruinoSdk(before.uart !== null, variantFor(before), before.push),
+    sdk: await espruinoSdk(wayOf(before), variantFor(before), before.push),
     program,
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
@@ -274,7 +277,7 @@ Example:
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
 
 What the board holds already is not written again. What is written is read back (length and CRC-32).
-The board must be on its network by itself, or by the program. One without (provision --serial) must
+The board joins the Wi-Fi of provision --wifi, or is on its network by itself. One without (provision --serial) must
 be on a bridge; where its console shares the UART, this command is the bridge until it saw it online.
 Exit codes: 2 usage, or a program that Espruino would not run as written; 4 it did not come online;
 5 refused; 7 device or port (no permission, nothing answers, another runtime, no SHA-256, no space,

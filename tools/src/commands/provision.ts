@@ -12,6 +12,7 @@ import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
 import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
+import { readWifi, type Wifi } from "../wifi.ts";
 import { baudRate, PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -24,6 +25,7 @@ interface ProvisionFlags {
   readonly relayUrl?: string;
   readonly slowCrypto?: boolean;
   readonly push: boolean;
+  readonly wifi?: string;
   readonly serial?: string;
   readonly serialBaud: number;
   readonly serialSetup?: object;
@@ -81,6 +83,7 @@ const provisionOne = async (
   settings: Settings,
   flags: ProvisionFlags,
   version: Version,
+  wifi: Wifi | null,
   write: (config: BoardConfig) => Promise<void>,
 ): Promise<BoardConfig> => {
   const key = makeKey(version);
@@ -94,6 +97,7 @@ const provisionOne = async (
     v: version,
     name: made.name,
     ...(flags.push ? {} : { push: false }),
+    ...(wifi === null ? {} : { wifi }),
     ...serialOf(flags),
   };
   try {
@@ -137,7 +141,12 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   }
 };
 
-const onBoard = async (board: EspruinoConsole, settings: Settings, flags: ProvisionFlags) => {
+const onBoard = async (
+  board: EspruinoConsole,
+  settings: Settings,
+  flags: ProvisionFlags,
+  wifi: Wifi | null,
+) => {
   await board.attach(true);
   const found = await readBoard(board);
   const problem = boardProblem(found, flags.slowCrypto ?? false, flags.serial !== undefined);
@@ -151,7 +160,12 @@ const onBoard = async (board: EspruinoConsole, settings: Settings, flags: Provis
     throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
   }
   if (found.agentId !== null) printStatus(`the board was ${found.agentId}, and is no more`);
-  return provisionOne(settings, flags, version, (config) => provisionBoard(board, config));
+  if (wifi !== null && !found.modules.includes("Wifi")) {
+    printStatus(
+      'this Espruino has no module "Wifi": its program has to bring a driver (docs/runtimes.md)',
+    );
+  }
+  return provisionOne(settings, flags, version, wifi, (config) => provisionBoard(board, config));
 };
 
 export const addProvision = (program: Command, context: Context): void => {
@@ -167,6 +181,7 @@ export const addProvision = (program: Command, context: Context): void => {
     .option("--out <dir>", "write the board's files into a folder in place of a board")
     .option("--relay-url <url>", "the relay as the board reaches it, where that differs")
     .option("--packet-version <v>", '"1", or "2" for boards with AES; found out where absent')
+    .option("--wifi <ssid>", "the Wi-Fi that it joins; the password comes from standard input")
     .option("--serial <uart>", "no network: the UART that a bridge carries, such as Serial1")
     .option("--serial-baud <rate>", "of that UART", baudRate, DEFAULT_BAUD_RATE)
     .option("--serial-setup <json>", "as Espruino's Serial.setup takes it, such as pins", setup)
@@ -178,10 +193,12 @@ export const addProvision = (program: Command, context: Context): void => {
       `
 Example:
   blindrelay provision /dev/ttyUSB0 --name "Pump in hall 7" --id pump-7
+  blindrelay provision /dev/ttyUSB0 --id pump-7 --wifi "hall 7"    # asks for the password
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
 
-Shows no secret. The end-to-end secret is made here and kept in the profile's keyring, so that
+Shows no secret. With --wifi the password is asked for, or is the first line of standard input;
+none means an open network. It is kept on the board only, in its Storage. The end-to-end secret is made here and kept in the profile's keyring, so that
 \`call\` finds it. With --out the folder is for one board, once: its files hold secrets and a boot
 count that must never be written twice. Exit codes: 2 usage, 4 relay not reachable, 5 refused,
 7 device or port. Where it fails, the agent it created is removed again.`,
@@ -196,6 +213,9 @@ count that must never be written twice. Exit codes: 2 usage, 4 relay not reachab
       if (flags.serial === undefined && flags.serialSetup !== undefined) {
         throw new Failure("usage", "--serial-setup goes with --serial, such as --serial Serial1");
       }
+      if (flags.serial !== undefined && flags.wifi !== undefined) {
+        throw new Failure("usage", "--serial is for a board without a network: leave out --wifi");
+      }
       if (flags.id !== undefined) checkAgentId(flags.id);
       const version = chosenVersion(flags, false);
       const settings = context.settings();
@@ -205,10 +225,12 @@ count that must never be written twice. Exit codes: 2 usage, 4 relay not reachab
           "there is no keyring for the secret: run blindrelay login first",
         );
       }
+      const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);
+      if (wifi?.password === "") printStatus(`no password: "${wifi.ssid}" is an open network`);
       const config =
         port !== undefined
-          ? await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags))
-          : await provisionOne(settings, flags, version, async (made) => {
+          ? await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags, wifi))
+          : await provisionOne(settings, flags, version, wifi, async (made) => {
               provisionFolder(flags.out as string, made);
             });
       warnOfAddress(config);

@@ -23,6 +23,8 @@ export interface Board {
   readonly packetVersion: Version | null;
   /** Of the same: the UART that a bridge carries; null where it has a network. */
   readonly uart: { readonly port: string; readonly baud: number } | null;
+  /** Of the same: whether the SDK joins its Wi-Fi. */
+  readonly wifi: boolean;
   /** Of the same: whether it takes programs over the relay. */
   readonly push: boolean;
   /** Where its console is, such as "USB"; null where the firmware cannot tell. */
@@ -39,7 +41,7 @@ return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODU
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
 variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
-uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,push:g.push!==false,console:E.getConsole?E.getConsole():null}
+uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
 export const readBoard = async (board: EspruinoConsole): Promise<Board> =>

@@ -145,6 +145,7 @@ const agentJson = (config: BoardConfig) => ({
     relay_token: config.relay_token,
     agent_token: config.agent_token,
     packet_version: config.v,
+    ...config.wifi,
   },
 });
 

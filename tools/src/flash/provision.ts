@@ -10,6 +10,7 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { CONFIG_FILE } from "../console/board.ts";
 import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
+import type { Wifi } from "../wifi.ts";
 import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
 
 /** "blindrelay.json" on a board; agent-sdk/src/espruino/files.ts reads it. */
@@ -23,6 +24,7 @@ export interface BoardConfig {
   readonly name?: string;
   /** False: it takes no programs over the relay. */
   readonly push?: false;
+  readonly wifi?: Wifi;
   readonly serial?: {
     readonly port: string;
     readonly baud: number;
@@ -51,6 +53,15 @@ export const boardFiles = (
   return [...boot, { name: CONFIG_FILE, content: JSON.stringify(config) }];
 };
 
+/** A board's strings are bytes, and a network's name is compared by its bytes. */
+const inBytes = (config: BoardConfig): BoardConfig =>
+  config.wifi === undefined
+    ? config
+    : {
+        ...config,
+        wifi: { ...config.wifi, ssid: Buffer.from(config.wifi.ssid).toString("latin1") },
+      };
+
 /** Writes them to a board and reads them back. Rejects with a Failure (device). */
 export const provisionBoard = async (
   board: EspruinoConsole,
@@ -61,7 +72,7 @@ export const provisionBoard = async (
     `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,
   )) as (string | null)[];
   const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
-  const files = boardFiles(config, byName);
+  const files = boardFiles(inBytes(config), byName);
   await eraseFile(board, CONFIG_FILE);
   for (const file of files) await writeFile(board, file, () => undefined);
 };

@@ -52,32 +52,35 @@ export type SdkVariant = Version | "any";
 
 type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
 
-interface Builds {
-  readonly buildEspruino: Build;
-  readonly buildEspruinoSerial: Build;
-}
+/** How the board reaches the relay: over a network that is there, one that it joins, a bridge. */
+export type SdkWay = "network" | "wifi" | "serial";
+
+const BUILDS = {
+  network: "buildEspruino",
+  wifi: "buildEspruinoWifi",
+  serial: "buildEspruinoSerial",
+} as const;
 
 /**
- * The SDK's one file for an Espruino, a byte string; `overSerial`: for a board that hangs on a
- * bridge; `push`: one that takes programs over the relay.
+ * The SDK's one file for an Espruino, a byte string; `push`: one that takes programs over the
+ * relay.
  */
 export const espruinoSdk = async (
-  overSerial: boolean,
+  way: SdkWay,
   variant: SdkVariant,
   push: boolean,
 ): Promise<string> => {
-  const name = `blindrelay-${overSerial ? "serial-" : ""}${push ? "push-" : ""}${variant}.bin`;
+  const name = `blindrelay-${way === "network" ? "" : `${way}-`}${push ? "push-" : ""}${variant}.bin`;
   const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
   if (!existsSync(source) || isFresh(built)) {
     if (existsSync(built)) return readFileSync(built, "latin1");
     throw new Failure("fault", `the SDK's file is missing: ${fileURLToPath(built)}`);
   }
-  const builds = (await import(source.href)) as Builds;
-  const { stored } = (overSerial ? builds.buildEspruinoSerial : builds.buildEspruino)(
-    variant,
-    push,
-  );
+  const builds = (await import(source.href)) as {
+    readonly [way in SdkWay as (typeof BUILDS)[way]]: Build;
+  };
+  const { stored } = builds[BUILDS[way]](variant, push);
   keepBuilt(built, stored);
   return stored;
 };

@@ -6,6 +6,7 @@ import { crc32 } from "node:zlib";
 import { untokenise } from "@blindrelay/agent-sdk/testing/build/tokens";
 import type { DoubleOptions } from "./options.ts";
 import type { DoubleStorage } from "./storage.ts";
+import { WIFI_MODULE } from "./wifi.ts";
 
 export interface BoardContext {
   run(code: string): unknown;
@@ -125,7 +126,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
         VERSION: "2v29",
         BOARD: options.board,
         SERIAL: "0001",
-        MODULES: Object.keys(builtIn).join(","),
+        MODULES: [...Object.keys(builtIn), ...(options.air === null ? [] : ["Wifi"])].join(","),
       },
       memory: () => ({ free: 4000, total: 5000, usage: 1000, blocksize: 16 }),
     },
@@ -145,7 +146,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     },
     digitalWrite: () => undefined,
     LED1: "LED1",
-    global: options.uart ? { Serial1: serial } : {},
+    global: { ...(options.uart ? { Serial1: serial } : {}), air: options.air },
     atob: (text: string) => Buffer.from(text, "base64").toString("latin1"),
     btoa: (data: unknown) => bytesOf(data).toString("base64"),
     getTime: () => performance.now() / 1000,
@@ -167,6 +168,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     Modules: { addCached: (name: string, code: string) => void addCached(name, code) },
   };
   const context = createContext(globals);
+  if (options.air !== null) addCached("Wifi", WIFI_MODULE);
   return {
     run: (code) => runInContext(code, context),
     hear: (text) => {

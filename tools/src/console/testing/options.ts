@@ -1,3 +1,5 @@
+import type { AccessPoint } from "./wifi.ts";
+
 /** What kind of board the double is. */
 export interface DoubleOptions {
   readonly board: string;
@@ -5,6 +7,8 @@ export interface DoubleOptions {
   readonly aes: boolean;
   /** Its console is on Serial1, and gone for who moves it from there. */
   readonly uart: boolean;
+  /** It has the module `Wifi`, and this is in reach. */
+  readonly air: AccessPoint | null;
   readonly storageBytes: number;
   /** What its console holds before bytes are lost. */
   readonly bufferBytes: number;
@@ -20,6 +24,7 @@ export const OPTIONS: DoubleOptions = {
   sha256: true,
   aes: true,
   uart: false,
+  air: null,
   storageBytes: 262_144,
   bufferBytes: 1_024,
   xoffBytes: 896,

@@ -1,0 +1,196 @@
+import { describe, expect, it } from "vitest";
+import { linkConformance } from "../conformance/index.ts";
+import { ManualTimer } from "../memory/index.ts";
+import type { LinkPort, TimerPort } from "../ports.ts";
+import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
+import { World } from "../testing/world.ts";
+import { BACKOFF_MAX_MS, CONNECT_TIMEOUT_MS, JOIN_TIMEOUT_MS } from "./defaults.ts";
+import { NetworkLinks, type NetworkPort } from "./network.ts";
+
+const NAME = 'Wi-Fi "hall 7"';
+const PASSWORD = `${NAME} refuses the password`;
+const JOIN_MS = 3000;
+
+/** A radio and its access point. */
+class Air implements NetworkPort {
+  /** What a try ends with; undefined: the driver never says. */
+  outcome: string | null | undefined = null;
+  tries = 0;
+  /** Tries that have not ended. */
+  open = 0;
+  private readonly timer: TimerPort;
+  private lost: (() => void)[] = [];
+
+  constructor(timer: TimerPort) {
+    this.timer = timer;
+  }
+
+  join(done: (problem: string | null) => void): void {
+    this.tries++;
+    const { outcome } = this;
+    if (outcome === undefined) return;
+    this.open++;
+    this.timer.set(JOIN_MS, () => {
+      this.open--;
+      done(outcome);
+    });
+  }
+
+  onLost(fn: () => void): void {
+    this.lost.push(fn);
+  }
+
+  lose(outcome: string | null | undefined): void {
+    this.outcome = outcome;
+    for (const fn of this.lost) fn();
+  }
+}
+
+class Hall extends World {
+  declare readonly air: Air;
+  declare readonly network: NetworkLinks;
+}
+
+const hall = (outcome: string | null | undefined): Hall => {
+  let air: Air | null = null;
+  let network: NetworkLinks | null = null;
+  const over = (links: LinkPort, timer: ManualTimer, log: World["core"]["ports"]["log"]) => {
+    air = new Air(timer);
+    air.outcome = outcome;
+    network = new NetworkLinks({ name: NAME, network: air, links, timer, log });
+    return network;
+  };
+  return Object.assign(new World({ over }), { air, network }) as unknown as Hall;
+};
+
+const warnings = (world: World) => world.logs.filter((line) => line.startsWith("warn"));
+
+linkConformance("over a network that is joined first", async () => {
+  const timer = new ManualTimer();
+  const relays = memoryRelays(timer, 5);
+  const network = new Air(timer);
+  const port = new NetworkLinks({
+    ...{ name: NAME, network, links: relays.port, timer, log: () => undefined },
+  });
+  return { ...relays, port, until: untilIn(timer), end: async () => {} };
+});
+
+describe("an agent over a network", () => {
+  it("joins it, then logs in", () => {
+    const world = hall(null);
+    world.core.start();
+    world.timer.advance(JOIN_MS - 1);
+    expect([world.core.link.status.state, world.links.length]).toEqual(["connecting", 0]);
+    world.timer.advance(1);
+    world.accept();
+    expect(world.core.link.status.state).toBe("online");
+    expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
+    expect(world.logs[0]).toBe(`info: ${NAME} is joined`);
+  });
+
+  it("joins it again after it was lost, as soon as it is back", () => {
+    const world = hall(null);
+    world.core.start();
+    world.untilConnected();
+    world.accept();
+    world.timer.advance(100_000);
+    const { closedWith } = world.link();
+    expect(closedWith).toBe(null);
+    world.air.lose("no Wi-Fi in reach");
+    world.settle();
+    expect([world.core.link.status.state, world.link().closedWith]).toEqual(["waiting", 4000]);
+    expect(warnings(world)).toEqual([`warn: ${NAME} was lost`]);
+
+    world.timer.advance(600_000);
+    expect(warnings(world)).toHaveLength(2);
+    expect(world.network.advice).toBe("no Wi-Fi in reach");
+    world.air.outcome = null;
+    expect(world.untilConnected()).toBeLessThanOrEqual(BACKOFF_MAX_MS + 2 * JOIN_MS);
+    world.accept();
+    expect([world.core.link.status.state, world.network.advice]).toEqual(["online", null]);
+  });
+
+  it("tries a refused password at growing intervals, and says so once", () => {
+    const world = hall(PASSWORD);
+    world.core.start();
+    const at: number[] = [];
+    for (let tries = 0; world.timer.now() < 3_600_000; world.timer.advance(500)) {
+      if (world.air.tries > tries) at.push(world.timer.now());
+      tries = world.air.tries;
+    }
+    const waits = at.slice(1).map((time, i) => time - (at[i] as number) - JOIN_MS);
+    expect(Math.max(...waits.slice(0, 2))).toBeLessThan(3000);
+    const later = waits.slice(8);
+    expect(Math.min(...later)).toBeGreaterThanOrEqual(BACKOFF_MAX_MS / 2 - 1000);
+    expect(Math.max(...later)).toBeLessThanOrEqual(BACKOFF_MAX_MS + 1000);
+    expect(new Set(later).size).toBeGreaterThan(5);
+    expect(warnings(world)).toEqual([`warn: ${PASSWORD}`]);
+    expect([world.core.link.status.state, world.network.advice]).not.toContain(null);
+  });
+
+  it("asks a driver that never answers again, one try at a time", () => {
+    const world = hall(undefined);
+    world.core.start();
+    world.timer.advance(JOIN_TIMEOUT_MS - 1);
+    expect(world.air.tries).toBe(1);
+    while (world.air.tries < 2) world.timer.advance(100);
+    expect(world.timer.now()).toBeLessThan(JOIN_TIMEOUT_MS + CONNECT_TIMEOUT_MS + BACKOFF_MAX_MS);
+    world.air.outcome = null;
+    world.untilConnected();
+    expect([world.air.tries, world.network.state]).toEqual([3, "joined"]);
+  });
+
+  it("waits for a join that takes longer than the link's own patience", () => {
+    const world = hall(undefined);
+    let done: (problem: string | null) => void = () => undefined;
+    world.air.join = (given) => {
+      world.air.tries++;
+      done = given;
+    };
+    world.core.start();
+    world.timer.advance(CONNECT_TIMEOUT_MS + 5000);
+    expect(world.core.link.status.state).toBe("connecting");
+    done(null);
+    world.settle();
+    expect([world.air.tries, world.links.length]).toEqual([1, 1]);
+  });
+
+  it("ignores what a try says after its time", () => {
+    const world = hall(undefined);
+    const dones: ((problem: string | null) => void)[] = [];
+    world.air.join = (given) => dones.push(given);
+    world.core.start();
+    while (dones.length < 2) world.timer.advance(1000);
+    dones[0]?.(PASSWORD);
+    world.settle();
+    expect([world.network.state, world.network.advice]).toEqual(["joining", null]);
+    dones[1]?.(null);
+    dones[1]?.(PASSWORD);
+    world.settle();
+    expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
+  });
+
+  it("takes a driver that throws for one that fails, and one that says lost twice for once", () => {
+    const world = hall(null);
+    const { join } = world.air;
+    world.air.join = () => {
+      throw new Error("no module");
+    };
+    world.core.start();
+    world.settle();
+    expect(world.network.advice).toBe(`${NAME} cannot be joined: Error: no module`);
+    world.air.lose(null);
+    expect(world.network.advice).toContain("no module");
+    world.air.join = join;
+    world.untilConnected();
+    world.accept();
+    world.air.lose(null);
+    world.air.lose(null);
+    world.untilConnected();
+    world.accept();
+    expect(world.core.link.counters.logins).toBe(2);
+    world.core.stop();
+    world.settle();
+    expect(world.link().closedWith).toBe(1000);
+  });
+});

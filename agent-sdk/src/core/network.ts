@@ -1,0 +1,150 @@
+/**
+ * A network that has to be joined before the relay can be reached, such as Wi-Fi. It is joined when
+ * the link connects, and again after it was lost; how long to wait in between is the link's
+ * back-off (backoff.ts): 1 s doubling to 60 s, with jitter. That holds for a wrong password too,
+ * which chips report of a right one where the signal is weak.
+ *
+ *   apart --connect--> joining --joined--> joined
+ *     ^                   |                   |
+ *     +-- failed, late ---+------- lost ------+
+ *
+ * An event that the table does not list is ignored: a driver that says `lost` for each try, say, or
+ * a link that connects again while the network is still being joined.
+ *
+ * [portable]
+ */
+import type { Link, LinkEvents, LinkPort, Log, TimerPort } from "../ports.ts";
+import { JOIN_TIMEOUT_MS } from "./defaults.ts";
+
+export type NetworkState = "apart" | "joining" | "joined";
+type NetworkEvent = "connect" | "joined" | "failed" | "late" | "lost";
+
+const NETWORK_STATES: {
+  readonly [state in NetworkState]: { readonly [event in NetworkEvent]?: NetworkState };
+} = {
+  apart: { connect: "joining" },
+  joining: { joined: "joined", failed: "apart", late: "apart" },
+  joined: { lost: "apart" },
+};
+
+/** The driver of a network. */
+export interface NetworkPort {
+  /**
+   * Joins it, and calls `done` once there is an address, with null, or with what is wrong and what
+   * to do about it. May throw.
+   */
+  join(done: (problem: string | null) => void): void;
+  /** Calls `fn` whenever the network is lost. Called once. */
+  onLost(fn: () => void): void;
+}
+
+export interface NetworkOptions {
+  /** For people, such as `Wi-Fi "hall 7"`. */
+  readonly name: string;
+  readonly network: NetworkPort;
+  /** What runs over it. */
+  readonly links: LinkPort;
+  readonly timer: TimerPort;
+  readonly log: Log;
+}
+
+/** A link that waits for the network, then is one over it. */
+class NetworkLink implements Link {
+  declare readonly url: string;
+  declare readonly events: LinkEvents;
+  declare private readonly options: NetworkOptions;
+  private inner: Link | null = null;
+  private ended = false;
+
+  constructor(options: NetworkOptions, url: string, events: LinkEvents) {
+    this.options = options;
+    this.url = url;
+    this.events = events;
+  }
+
+  /** The network is there. */
+  open(): void {
+    if (!this.ended && this.inner === null)
+      this.inner = this.options.links.connect(this.url, this.events);
+  }
+
+  send(text: string): void {
+    if (this.inner !== null) this.inner.send(text);
+  }
+
+  close(code: number, reason: string): void {
+    if (this.inner !== null) this.inner.close(code, reason);
+    else if (!this.ended) this.options.timer.set(0, () => this.events.closed(code, reason));
+    this.ended = true;
+  }
+}
+
+/** A LinkPort over a network that it joins. One link at a time. */
+export class NetworkLinks implements LinkPort {
+  state: NetworkState = "apart";
+  /** Why the network is not there, and what to do about it; null where nothing is known. */
+  advice: string | null = null;
+  declare private readonly options: NetworkOptions;
+  private link: NetworkLink | null = null;
+  /** Counts tries: what one that was late says is ignored. */
+  private turn = 0;
+  private lateAt = 0;
+
+  constructor(options: NetworkOptions) {
+    this.options = options;
+  }
+
+  connect(url: string, events: LinkEvents): Link {
+    const link = new NetworkLink(this.options, url, events);
+    this.link = link;
+    if (this.state === "joined") link.open();
+    else this.join();
+    return link;
+  }
+
+  private join(): void {
+    const options = this.options;
+    const now = options.timer.now();
+    if (now >= this.lateAt) this.move("late");
+    if (!this.move("connect")) return;
+    this.lateAt = now + JOIN_TIMEOUT_MS;
+    this.turn++;
+    const turn = this.turn;
+    const done = (problem: string | null): void => {
+      options.timer.set(0, () => this.joined(turn, problem));
+    };
+    try {
+      if (turn === 1) options.network.onLost(() => this.lost());
+      options.network.join(done);
+    } catch (thrown) {
+      done(`${options.name} cannot be joined: ${thrown}`);
+    }
+  }
+
+  private joined(turn: number, problem: string | null): void {
+    const options = this.options;
+    if (turn !== this.turn || !this.move(problem === null ? "joined" : "failed")) return;
+    if (problem === null) options.log("info", `${options.name} is joined`);
+    else if (problem !== this.advice) options.log("warn", problem);
+    this.advice = problem;
+    if (this.link === null) return;
+    if (problem === null) this.link.open();
+    else this.link.close(1006, "no network");
+  }
+
+  private lost(): void {
+    const options = this.options;
+    if (!this.move("lost")) return;
+    this.advice = `${options.name} was lost`;
+    options.log("warn", this.advice);
+    if (this.link !== null) this.link.close(4000, "network lost");
+  }
+
+  /** Whether the event means something in this state. */
+  private move(event: NetworkEvent): boolean {
+    const next = NETWORK_STATES[this.state][event];
+    if (next === undefined) return false;
+    this.state = next;
+    return true;
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * The door of main-wifi.ts on a board that takes programs over the relay: `boot` in place of
+ * `start`.
+ *
+ * [portable]
+ */
+import type { Program } from "../core/agent.ts";
+import { provisionAgent, startOver, stopAgent } from "./agent.ts";
+import { bootBoard } from "./push.ts";
+import { useNetwork, wifiLinks, wifiStatus } from "./wifi.ts";
+
+const startAgent = (program: Program, firmwareVersion?: string): void =>
+  startOver(wifiLinks, program, firmwareVersion);
+
+const bootAgent = (firmwareVersion?: string): void => bootBoard(wifiLinks, firmwareVersion);
+
+export {
+  bootAgent as boot,
+  provisionAgent as provision,
+  startAgent as start,
+  stopAgent as stop,
+  useNetwork,
+  wifiStatus as status,
+};

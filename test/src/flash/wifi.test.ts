@@ -1,0 +1,125 @@
+/** `provision --wifi`: the password from standard input onto the board, and nowhere else. */
+import { mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { RealEspruino } from "@blindrelay/tools/testing/console/pty";
+import { WIFI_MODULE } from "@blindrelay/tools/testing/console/wifi";
+import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
+import { describe, expect, it } from "vitest";
+import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
+
+const { house, ends, plugIn, flash } = openWorkshop();
+
+const SSID = "Küche 7";
+const PASSWORD = "correct horse battery";
+/** As a board holds a text. */
+const bytes = (text: string): string => Buffer.from(text).toString("latin1");
+const AIR = { ssid: bytes(SSID), password: PASSWORD };
+
+const provision = (port: string, id: string, input: string, ssid = SSID) =>
+  house.cli(["provision", port, "--id", id, "--wifi", ssid, ...FAST], {}, input);
+
+describe("a board's double", () => {
+  it("joins the Wi-Fi that it was given, and flash sees it online", async () => {
+    const { double, port } = await plugIn({ air: AIR });
+    const made = await provision(port, "wifi-1", `${PASSWORD}\nanother line\n`);
+    expect([made.code, made.stderr]).toEqual([0, expect.not.stringContaining("module")]);
+    const config = JSON.parse(double.storage.read("blindrelay.json") as string);
+    expect(config.wifi).toEqual({ ssid: bytes(SSID), password: PASSWORD });
+
+    const program = house.write("lamp-wifi.js", PROGRAM);
+    const flashed = await flash(port, [], program);
+    expect([flashed.code, flashed.stderr]).toEqual([0, expect.stringContaining("is joined")]);
+    expect(double.storage.read("blindrelay")).toContain("useNetwork");
+    const called = await house.cli(["call", "wifi-1", "led.set", '{"on":true}']);
+    expect(called.stdout).toBe('{"on":true}\n');
+    expect(JSON.stringify([made, flashed])).not.toContain(PASSWORD);
+  });
+
+  it("says that the network refuses the password", async () => {
+    const { port } = await plugIn({ air: AIR });
+    expect((await provision(port, "wifi-2", "a wrong password\n")).code).toBe(0);
+    const flashed = await flash(port, ["--timeout", "5"]);
+    expect([flashed.code, flashed.stderr]).toEqual([
+      ...[4, expect.stringContaining(`Wi-Fi "${bytes(SSID)}" refuses the password`)],
+    ]);
+  });
+
+  it("takes an open network, and says that it does", async () => {
+    const { double, port } = await plugIn();
+    const made = await provision(port, "wifi-3", "");
+    expect([made.code, made.stderr]).toEqual([0, expect.stringContaining("is an open network")]);
+    expect(made.stderr).toContain('no module "Wifi"');
+    const config = JSON.parse(double.storage.read("blindrelay.json") as string);
+    expect(config.wifi).toEqual({ ssid: bytes(SSID), password: "" });
+  });
+
+  it("is not touched for a name or a password that cannot be right", async () => {
+    const { double, port } = await plugIn();
+    for (const [ssid, input] of [
+      ["x".repeat(33), PASSWORD],
+      ["", PASSWORD],
+      [SSID, "1234567\n"],
+      [SSID, "y".repeat(64)],
+    ] as const) {
+      const made = await provision(port, "wifi-4", input, ssid);
+      expect([made.code, made.stdout]).toEqual([2, ""]);
+      expect(made.stderr).not.toContain(input.trim());
+    }
+    const both = ["provision", port, "--id", "wifi-4", "--wifi", SSID, "--serial", "Serial1"];
+    expect((await house.cli(both, {}, PASSWORD)).code).toBe(2);
+    expect(double.storage.list()).toEqual([]);
+    expect((await house.cli(["agent", "show", "wifi-4"])).code).toBe(5);
+  });
+
+  it.skipIf(!HAS_SOCAT)("asks for the password at a terminal, and shows none of it", async () => {
+    const { double, port } = await plugIn();
+    const asked = ["provision", port, "--id", "wifi-5", "--wifi", "hall-7", ...FAST];
+    const terminal = house.terminal(asked);
+    await terminal.sees(/Password of Wi-Fi "hall-7"/);
+    terminal.type(`${PASSWORD}\r`);
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.said.text).not.toContain(PASSWORD);
+    expect(double.storage.read("blindrelay.json")).toContain(PASSWORD);
+  });
+});
+
+it("gives a Moddable project its network", async () => {
+  const out = house.path("moddable-wifi");
+  const made = ["provision", "--out", out, "--id", "wifi-6", "--wifi", SSID];
+  expect((await house.cli(made, {}, PASSWORD)).code).toBe(0);
+  const project = house.path("moddable-project");
+  const program = house.write("moddable-lamp.js", PROGRAM);
+  const flashed = await house.cli(
+    ["flash", "--target", "moddable", "--program", program, "--config", out, "--out", project],
+    { PATH: dirname(process.execPath) },
+  );
+  expect([flashed.code, flashed.stderr]).toEqual([0, expect.anything()]);
+  const { config } = JSON.parse(readFileSync(join(project, "agent.json"), "utf8"));
+  expect(config).toMatchObject({ ssid: SSID, password: PASSWORD });
+  expect(JSON.stringify(flashed)).not.toContain(PASSWORD);
+});
+
+const real = process.env.ESPRUINO_BIN;
+describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
+  it("joins the Wi-Fi that it was given", async () => {
+    const cwd = house.path("real-wifi");
+    mkdirSync(cwd);
+    const port = `${cwd}/tty`;
+    const espruino = new RealEspruino(real as string, cwd, port);
+    ends.push(() => espruino.end());
+    await espruino.start();
+    expect((await provision(port, "wifi-7", `${PASSWORD}\n`, "hall 7")).code).toBe(0);
+    const module = `global.air={ssid:"hall 7",password:"${PASSWORD}"};${WIFI_MODULE}`;
+    const program = house.write(
+      "lamp-air.js",
+      `export default (agent) => {
+  require("Storage").write("Wifi", ${JSON.stringify(module)});
+  agent.handle("echo", (params) => params);
+};`,
+    );
+    const flashed = await flash(port, [], program);
+    expect([flashed.code, flashed.stderr]).toEqual([0, expect.stringContaining("is joined")]);
+    const called = await house.cli(["call", "wifi-7", "echo", "[1]"]);
+    expect(called.stdout).toBe("[1]\n");
+  });
+});

@@ -1,0 +1,49 @@
+/** The Wi-Fi that a board is given: its name from a flag, its password from standard input. */
+import { text } from "node:stream/consumers";
+import { questions } from "./ask.ts";
+import { Failure } from "./failure.ts";
+
+export interface Wifi {
+  readonly ssid: string;
+  /** "" of an open network. */
+  readonly password: string;
+}
+
+const SSID_MAX_BYTES = 32;
+
+/** What is wrong with a network's name or password, without the password; null where nothing is. */
+export const wifiProblem = ({ ssid, password }: Wifi): string | null => {
+  const bytes = Buffer.byteLength(ssid);
+  if (bytes < 1 || bytes > SSID_MAX_BYTES) {
+    return `a Wi-Fi's name has 1 to ${SSID_MAX_BYTES} bytes, this one ${bytes}`;
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  if (/[\x00-\x1f\x7f]/.test(ssid)) return "a Wi-Fi's name has no control characters";
+  if (password === "" || /^[ -~]{8,63}$/.test(password)) return null;
+  return `a Wi-Fi's password has 8 to 63 ASCII characters, this one ${password.length}, or others; give none for an open network`;
+};
+
+const checked = (wifi: Wifi): Wifi => {
+  const problem = wifiProblem(wifi);
+  if (problem !== null) throw new Failure("usage", problem);
+  return wifi;
+};
+
+/**
+ * Asks for the password at a terminal, without showing it; else the first line of standard input
+ * is it. Throws a Failure (usage) where name or password cannot be right.
+ */
+export const readWifi = async (ssid: string): Promise<Wifi> => {
+  checked({ ssid, password: "" });
+  if (process.stdin.isTTY !== true) {
+    const [password = ""] = (await text(process.stdin)).split(/\r?\n/);
+    return checked({ ssid, password });
+  }
+  const person = questions("give the Wi-Fi's password on standard input");
+  try {
+    const password = await person.askHidden(`Password of Wi-Fi "${ssid}" (empty if it has none): `);
+    return checked({ ssid, password });
+  } finally {
+    person.close();
+  }
+};
