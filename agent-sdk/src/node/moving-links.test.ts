@@ -7,6 +7,7 @@ import {
 } from "@blindrelay/protocol/wire";
 import { expect, test } from "vitest";
 import { ManualTimer, memoryNetwork, type RelayEnd } from "../memory/index.ts";
+import type { LinkPort } from "../ports.ts";
 import { movingLinks } from "./moving-links.ts";
 
 const LATENCY_MS = 10;
@@ -19,8 +20,8 @@ interface Node {
   closed: number | null;
 }
 
-/** A link that is online at the first node. */
-const world = () => {
+/** A link that is online at the first node. `closeMs`: how long it takes to close one. */
+const world = (closeMs = 0) => {
   const timer = new ManualTimer();
   const nodes: Node[] = [];
   let isUp = true;
@@ -39,7 +40,18 @@ const world = () => {
     },
   });
   const core: string[] = [];
-  const ports = { link: network, timer, random: () => new Uint8Array(), log: () => undefined };
+  const slow: LinkPort = {
+    connect: (url, events) => {
+      const link = network.connect(url, events);
+      return { ...link, close: (...how) => timer.set(closeMs, () => link.close(...how)) };
+    },
+  };
+  const ports = {
+    link: closeMs === 0 ? network : slow,
+    timer,
+    random: () => new Uint8Array(),
+    log: () => undefined,
+  };
   const login = { agentId: "pump", relayToken: "agt_1", runtime: "test" };
   const link = movingLinks({ ...login, ports }).connect("wss://relay.example/wss", {
     opened: () => core.push("opened"),
@@ -199,4 +211,29 @@ test("an agent that another device replaces meanwhile is told so", () => {
   pass();
   expect(core.slice(-2)).toEqual([RESTARTING, "closed 1008"]);
   expect(core).toContain(REPLACED);
+});
+
+test("an agent whose second link ends as soon as it has the agent is replaced by nobody", () => {
+  for (const isWelcome of [true, false]) {
+    const { node, core, pass } = world();
+    node(0).end.send(RESTARTING);
+    pass(2100);
+    if (isWelcome) node(1).end.send(encodeAuthenticated("sess_1", 3600, 10));
+    pass();
+    node(1).end.close(1006, "killed");
+    pass();
+    node(0).end.send(REPLACED);
+    node(0).end.close(1008, "REPLACED");
+    pass();
+    expect(core, `welcome: ${isWelcome}`).toEqual(["closed 1008"]);
+  }
+});
+
+test("a link that is closed does not move any more", () => {
+  const { node, nodes, core, link, pass } = world(30_000);
+  link.close(1000, "stopped");
+  node(0).end.send(RESTARTING);
+  pass(60_000);
+  expect(core).toEqual(["closed 1000"]);
+  expect(nodes).toHaveLength(1);
 });

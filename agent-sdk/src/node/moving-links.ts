@@ -9,6 +9,8 @@
  *        |                      +------- failed -------+---- failed -------+   accepted
  *        +--------- the first link has ended, or SETTLE_MS -------- arriving <----+
  *
+ *     any of them --the core closes--> closing
+ *
  * Nothing is sent on the first link from the login on the second: its node reads what was sent
  * before, and nothing afterwards. What arrives on the second waits for the end of the first,
  * because a session refuses packets that were overtaken.
@@ -25,7 +27,7 @@ const SETTLE_MS = 2000;
 /** The relay's own messages are shorter, and only those are read here. */
 const MAX_NOTICE_LENGTH = 512;
 
-type Phase = "settled" | "waiting" | "dialling" | "asking" | "arriving";
+type Phase = "settled" | "waiting" | "dialling" | "asking" | "arriving" | "closing";
 
 /** What the core is given too; `ports.link` makes the links. */
 export type MovingOptions = Pick<
@@ -45,6 +47,8 @@ class MovingLink implements Link {
 
   private phase: Phase = "settled";
   private current: Link;
+  /** A second link has logged in, or may have: it is what replaces the first one. */
+  private replacesItself = false;
   /** How the first link ended while the second one was asking. */
   private end: { readonly code: number; readonly reason: string } | null = null;
   private next: Link | null = null;
@@ -83,7 +87,7 @@ class MovingLink implements Link {
   close(code: number, reason: string): void {
     const { end } = this;
     this.dropNext();
-    this.phase = "settled";
+    this.phase = "closing";
     this.notice = null;
     if (end === null) this.current.close(code, reason);
     // With the second link nothing is left, and its end is not reported any more.
@@ -115,8 +119,8 @@ class MovingLink implements Link {
     const handsOver = this.phase === "asking" || this.phase === "arriving";
     if (message?.kind === "error" && message.code === "RESTARTING") {
       this.restarts(text, message.reconnectIn ?? 0);
-    } else if (message?.kind === "error" && message.code === "REPLACED" && handsOver) {
-      // By the second link.
+    } else if (message?.kind === "error" && message.code === "REPLACED" && this.replacesItself) {
+      // By the second link, also if that one has ended meanwhile.
     } else if (message?.kind === "ping" && handsOver) {
       this.current.send(PONG_TEXT);
     } else {
@@ -153,6 +157,7 @@ class MovingLink implements Link {
 
   private ask(next: Link): void {
     this.phase = "asking";
+    this.replacesItself = true;
     this.askedAt = this.options.ports.timer.now();
     this.triedSession = this.sessionToken !== null;
     this.login(next);
@@ -193,6 +198,7 @@ class MovingLink implements Link {
     if (next === null) return;
     this.disarm();
     this.phase = "settled";
+    this.replacesItself = false;
     this.current = next;
     this.next = null;
     this.end = null;
