@@ -335,6 +335,27 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect(agent.executed).toHaveLength(3);
   });
 
+  it("is left twice where the next node restarts, too, while calls wait to go there", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("slow", ({ answer }) => {
+      world.clock.set(800, () => answer("done"));
+    });
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const warm = world.follow(pump.call("echo", ["warm"]));
+    await world.run(300);
+    expect(warm.error).toBeUndefined();
+    const slow = world.follow(pump.call("slow"));
+    world.relay.sayToAll(restarting(0));
+    await world.run(400);
+    expect([slow.times, authsOf(world).length]).toEqual([0, 2]);
+    world.relay.sayToAll(restarting(0));
+    await world.run(10_000);
+    expect(slow.result).toBe("done");
+    expect([authsOf(world).length, world.relay.connectionCount]).toEqual([3, 1]);
+  });
+
   it("gets two more links at most, however often it announces it", async () => {
     const world = new World();
     await world.connected();

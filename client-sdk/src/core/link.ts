@@ -106,6 +106,8 @@ export class RelayLink {
   private left: Link | null = null;
   /** What waits for the change of links, to overtake nothing; the calls in flight bound it. */
   private held: string[] | null = null;
+  /** What its node says of a restart of its own while calls wait to go there. */
+  private besideRestarts: RelayError | null = null;
   /** Failed attempts at it since the relay asked for one. */
   private besideTries = 0;
   /** When the relay that restarts asked us to come back. */
@@ -350,6 +352,9 @@ export class RelayLink {
     }
     if (this.held !== null) {
       if (message.kind === "agentStatus") this.events.received(message);
+      else if (message.kind === "error" && message.code === "RESTARTING") {
+        this.besideRestarts = message;
+      }
       return;
     }
     if (message.kind === "authFailed") {
@@ -379,8 +384,10 @@ export class RelayLink {
   private moveTo(next: Link): void {
     const now = this.ports.timer.now();
     const old = this.link;
+    const { besideRestarts } = this;
     this.link = next;
     this.beside = null;
+    this.besideRestarts = null;
     this.besideTries = 0;
     this.movesAt = null;
     this.heardAt = now;
@@ -390,6 +397,7 @@ export class RelayLink {
     this.ports.log("info", "moved to another link", {});
     this.events.moved();
     this.sendHeld();
+    if (besideRestarts !== null) this.relayError(besideRestarts);
   }
 
   private sendHeld(): void {
@@ -416,6 +424,7 @@ export class RelayLink {
   private dropBeside(): void {
     const { beside, left } = this;
     this.beside = null;
+    this.besideRestarts = null;
     this.left = null;
     this.disarmBeside();
     this.sendHeld();
