@@ -108,7 +108,9 @@ export const buildApp = (
     if (unlimited !== true && credentials !== true) await limits.countAnonymous(request);
   });
   app.addHook("onResponse", async (request, reply) => {
-    request.log.info(
+    // A balancer asks for health every second; what is wrong then is logged where it goes wrong.
+    const level = request.routeOptions.config.unlimited === true ? "debug" : "info";
+    request.log[level](
       {
         method: request.method,
         route: request.routeOptions.url ?? null,

@@ -6,6 +6,8 @@ import { Problem } from "@blindrelay/protocol/schema/rest";
 import type { LightMyRequestResponse } from "fastify";
 import { Value } from "typebox/value";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createLog } from "../log.ts";
+import { buildApp } from "./app.ts";
 import { type Rest, startRest } from "./harness.ts";
 
 let rest: Rest;
@@ -152,4 +154,17 @@ test("health says ok, and ready is 503 while the relay is not", async () => {
   expectProblem(await draining.app.inject({ url: "/health/ready" }), 503, "UNAVAILABLE");
   expect((await draining.app.inject({ url: "/health/live" })).statusCode).toBe(200);
   await draining.close();
+});
+
+test("a balancer that asks for health each second does not fill the log", async () => {
+  const lines: string[] = [];
+  const log = createLog("info", { write: (line: string) => lines.push(line) });
+  for (const isReady of [true, false]) {
+    const app = buildApp({ ...rest.context, isReady: async () => isReady }, log);
+    for (const url of ["/health/live", "/health/ready"]) await app.inject({ url });
+    expect(lines).toEqual([]);
+    await app.inject({ url: "/api/v1/auth/config" });
+    expect(lines.splice(0)).toHaveLength(1);
+    await app.close();
+  }
 });
