@@ -9,8 +9,11 @@
 import type { Connection } from "./connection.ts";
 import {
   DRAIN_BATCH,
+  DRAIN_TICKS,
   HELD_LINK_MS,
+  MAX_MOVE_WINDOW_S,
   MIN_RECONNECT_WINDOW_S,
+  MOVES_PER_SECOND,
   RECONNECTS_PER_SECOND,
 } from "./limits.ts";
 import { stagger } from "./stagger.ts";
@@ -27,6 +30,7 @@ export interface Goodbyes {
 export class Drain {
   readonly #left: Iterator<Connection>;
   readonly #windowS: number;
+  readonly #batch: number;
   readonly #holds: boolean;
   /** Links that go on, by when they are closed at the latest. */
   readonly #held = new Map<Connection, number>();
@@ -35,14 +39,25 @@ export class Drain {
   /** `holds`: there are other nodes, to which the peers can go. */
   constructor(connections: ReadonlySet<Connection>, holds: boolean) {
     this.#left = [...connections].values();
-    this.#windowS = Math.max(MIN_RECONNECT_WINDOW_S, connections.size / RECONNECTS_PER_SECOND);
+    const windowS = holds
+      ? Math.min(MAX_MOVE_WINDOW_S, connections.size / MOVES_PER_SECOND)
+      : connections.size / RECONNECTS_PER_SECOND;
+    this.#windowS = Math.max(MIN_RECONNECT_WINDOW_S, windowS);
+    this.#batch = holds
+      ? Math.max(DRAIN_BATCH, Math.ceil(connections.size / DRAIN_TICKS))
+      : DRAIN_BATCH;
     this.#holds = holds;
   }
 
-  /** When the next one shall come back: whole seconds, at least 1. */
-  nextReconnectInS(): number {
+  /** When a peer shall come back that has connected only now: another node has room at once. */
+  newcomerReconnectInS(): number {
+    return this.#holds ? 1 : this.#nextReconnectInS();
+  }
+
+  /** Seconds, at least 1, in tenths. */
+  #nextReconnectInS(): number {
     this.#count += 1;
-    return 1 + Math.floor(stagger(this.#count) * this.#windowS);
+    return (10 + Math.floor(stagger(this.#count) * this.#windowS * 10)) / 10;
   }
 
   /** Says goodbye to the next batch, and closes what is overdue. */
@@ -52,13 +67,13 @@ export class Drain {
       this.#held.delete(connection);
       goodbyes.close(connection);
     }
-    for (let i = 0; i < DRAIN_BATCH; i++) {
+    for (let i = 0; i < this.#batch; i++) {
       const next = this.#left.next();
       if (next.done === true) {
         return;
       }
       const connection = next.value;
-      const reconnectInS = this.nextReconnectInS();
+      const reconnectInS = this.#nextReconnectInS();
       if (this.#holds && connection.peer !== null && connection.state === "online") {
         goodbyes.tell(connection, reconnectInS);
         this.#held.set(connection, now + reconnectInS * 1000 + HELD_LINK_MS);

@@ -81,7 +81,7 @@ export class Hub {
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
     } else {
-      this.#disconnector.restart(connection, this.#drain.nextReconnectInS(), now);
+      this.#disconnector.restart(connection, this.#drain.newcomerReconnectInS(), now);
     }
     return connection;
   }

@@ -115,8 +115,17 @@ export const KEEP_SESSION_MS = 60_000;
 
 /** Connections ended per tick of a drain: closing 10,000 in one tick blocks the loop for long. */
 export const DRAIN_BATCH = 200;
+/** Telling a peer costs less than closing its link, and within so many ticks all are told. */
+export const DRAIN_TICKS = 20;
 /** The rate at which drained peers are to reconnect. */
 export const RECONNECTS_PER_SECOND = 500;
+/**
+ * The same for peers that keep their link until they have another one, and so lose nothing by
+ * coming later: every login is held up a little by those beside it.
+ */
+export const MOVES_PER_SECOND = 100;
+/** They come faster where there are many: the process is to end in time. */
+export const MAX_MOVE_WINDOW_S = 12;
 /**
  * How long a link outlives the moment at which its peer was told to connect elsewhere: a few tries,
  * also where all nodes are busy with those that come. A board, which waits for the end of its link,
