@@ -10,10 +10,12 @@ import { Value } from "typebox/value";
 import type { Origin } from "../core/bus.ts";
 import { COMPARED_TOGETHER } from "./comparison.ts";
 
-/** Longer than any JSON of ours: 500 agents, or 4,096 parts of sids. */
+/** Longer than any JSON of ours: 400 agents, or 4,096 parts of sids. */
 const MAX_JSON_BYTES = 262_144;
-/** Agents of one user in one message: some 50 KB. */
-export const SIGHTED_TOGETHER = 500;
+/** Agents of one user in one message: up to 60 KB. */
+export const SIGHTED_TOGETHER = 400;
+/** Parts of one client's sids in one message: up to 35 KB. */
+export const BOUND_TOGETHER = 512;
 /**
  * Of an agent's sessions in the answer to a claim: what any server carries that carries a client's
  * message. What is left out, the clients' nodes tell as the agent has moved.
@@ -57,6 +59,7 @@ export const Bodies = {
       kind: Type.Literal("yielded"),
       onlineForMs: Milliseconds,
       takeoverAgesMs: Type.Array(Milliseconds, { maxItems: 64 }),
+      isPlanned: Type.Boolean(),
       bindings: Type.Array(
         Type.Object({
           node: Name,

@@ -29,6 +29,7 @@ import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import {
   BINDINGS_BYTES,
+  BOUND_TOGETHER,
   Bodies,
   Malformed,
   readBody,
@@ -60,8 +61,9 @@ const LOST_MS = 5000;
 const YIELD_MS = 25;
 /** So often that is awaited again while messages of the agent wait for their turn. */
 const MAX_YIELD_WAITS = 24;
-/** Messages that wait for earlier ones, of one agent. */
+/** Messages that wait for earlier ones, of one agent; and their bytes, over all agents. */
 const MAX_EARLY = 256;
+const MAX_EARLY_BYTES = 16_777_216;
 /** Nodes that are remembered at once. */
 const MAX_NODES = 1024;
 
@@ -138,6 +140,8 @@ export class Cluster implements Bus {
   /** Of users with clients here, how their subject is left. */
   readonly #users = new Map<string, () => void>();
   readonly #rounds = new Rounds();
+  /** In `early`, over all agents. */
+  #earlyBytes = 0;
   #hub: Hub | null = null;
   #lastClaim = 0;
   /** Messages that were not ours, or had another form than they must. */
@@ -272,7 +276,10 @@ export class Cluster implements Bus {
   bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void {
     const { connection, userId, sessionHash } = from;
     const words = ["bind", this.#parts.node, connection, userId, sessionHash];
-    this.#publish(`a.${agentId}`, words, JSON.stringify(firsts));
+    for (let at = 0; at < firsts.length; at += BOUND_TOGETHER) {
+      const some = JSON.stringify(firsts.slice(at, at + BOUND_TOGETHER));
+      this.#publish(`a.${agentId}`, words, some);
+    }
   }
 
   agentCame(userId: string, agent: Sighted, isNews: boolean): void {
@@ -377,11 +384,17 @@ export class Cluster implements Bus {
       this.#tell(holding.movedTo, ["fwd", agentId, ...words.slice(1)], body);
       return;
     }
-    if (holding.early !== null && holding.early.length < MAX_EARLY) {
-      holding.early.push({ words, body: body.slice() });
-      return;
+    const { early } = holding;
+    if (early === null) {
+      this.#receive(hub, agentId, words.slice(1), body);
+    } else if (early.length < MAX_EARLY && this.#earlyBytes + body.length <= MAX_EARLY_BYTES) {
+      early.push({ words, body: body.slice() });
+      this.#earlyBytes += body.length;
+    } else {
+      const { maxMessageBytes, nowMs } = this.#parts;
+      const text = readFrame(body, maxMessageBytes);
+      hub.guests.turnAway(readOrigin(words.slice(1)), text, nowMs());
     }
-    this.#receive(hub, agentId, words.slice(1), body);
   }
 
   /** `words`: the origin of a guest's message. */
@@ -395,7 +408,7 @@ export class Cluster implements Bus {
   #awaitPassed(agentId: string): void {
     const holding = this.#holdings.get(agentId);
     if (holding === undefined) return;
-    holding.early = [];
+    holding.early ??= [];
     this.#after(CLAIM_TIMEOUT_MS, () => this.#passed(holding, agentId));
   }
 
@@ -404,6 +417,7 @@ export class Cluster implements Bus {
     holding.early = null;
     if (early === null || this.#hub === null) return;
     for (const { words, body } of early) {
+      this.#earlyBytes -= body.length;
       this.#message(this.#hub, agentId, holding, words, body);
     }
   }
@@ -442,7 +456,7 @@ export class Cluster implements Bus {
       Object.assign(holding, { loginNumber, movedTo: node });
       this.#after(FORWARD_MS, () => this.#stopForwarding(agentId, holding));
     }
-    if (replyTo !== null) {
+    if (replyTo !== null && transport.isUp) {
       const said = claim.kind === "yielded" ? { ...claim, bindings } : claim;
       transport.publish(replyTo, encodeBusMessage(["claimed"], JSON.stringify(said)));
     }

@@ -23,6 +23,7 @@ class World {
   /** Kinds of messages that the bus loses, and no node notices. */
   lost: readonly string[] = [];
   readonly sent: string[] = [];
+  longestBytes = 0;
   readonly #queue: (() => void)[] = [];
   #timers: { at: number; fn: () => void }[] = [];
 
@@ -43,6 +44,7 @@ class World {
   publish(from: Side, subject: string, payload: Uint8Array, replyTo: string | null): void {
     const [kind] = Buffer.from(payload).toString("latin1").split(/[ \n]/) as [string];
     this.sent.push(kind);
+    this.longestBytes = Math.max(this.longestBytes, payload.length);
     if (this.lost.includes(kind)) return;
     this.#queue.push(() => {
       const to = this.#listening(subject).filter(({ side }) => side.isUp);
@@ -398,6 +400,95 @@ test("an agent with very many sessions moves no slower: as many as fit are hande
   world.run(500);
   expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
   expect(moved.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
+});
+
+test("what nodes say of their own accord fits where a client's longest message does", () => {
+  const { world, a, b } = twoNodes();
+  a.agent("pump", 1);
+  for (let n = 0; n < 500; n += 1) {
+    a.agent(`${n}-`.padEnd(64, "x"), Number.MAX_SAFE_INTEGER - n);
+    if (n % 16 === 0) world.run(100);
+  }
+  world.nowMs += 0.1; // as clocks do
+  const client = b.client();
+  for (let at = 0; at < 1024; at += 1) {
+    client.receive(call(`${at}-`.padEnd(64, "x")));
+    if (at % 64 === 0) world.run(100);
+  }
+  world.run(500);
+  const moved = world.add("C").agent("pump", 2);
+  world.run(3000);
+  expect(world.sent).toEqual(expect.arrayContaining(["here", "bind", "claimed"]));
+  expect(a.hub.stats().agentsOnline).toBe(500);
+  expect(world.longestBytes).toBeLessThanOrEqual(65_536 + 512);
+  // The last part arrived, too.
+  moved.receive(packet(`${"1023-".padEnd(64, "x")}.A`, 1));
+  world.run(100);
+  expect(sids(client.heard)).toHaveLength(1);
+});
+
+test("agents that leave nodes which restart are not taken over, however many these are", () => {
+  const world = new World();
+  const nodes = Array.from({ length: 8 }, (_, at) => world.add(`N${at}`));
+  world.run(2000);
+  for (const [at, node] of nodes.entries()) {
+    const { heard } = node.agent("pump", at + 1);
+    world.run(500);
+    expect(heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
+    if (at < nodes.length - 1) node.hub.drain();
+  }
+  const last = nodes.at(-1) as Node;
+  for (let n = 0; n < 5; n += 1) last.agent("pump", 100 + n);
+  expect(last.hub.counters.takeovers).toBe(5);
+  expect(nodes[0]?.hub.counters.takeovers).toBe(0);
+});
+
+test("what waits for an agent on its way is bounded over all agents, and refused beyond that", () => {
+  const { world, a, b } = twoNodes();
+  world.lost = ["passed"]; // so that it waits for long
+  for (const agentId of ["pump", "lamp"]) a.agent(agentId, 1);
+  world.run(100);
+  const devices = ["pump", "lamp"].map((agentId) => b.agent(agentId, 2));
+  world.run(100);
+  const before = devices.map(({ heard }) => heard.length);
+  const messages = 200;
+  for (const [at, agentId] of ["pump", "lamp"].entries()) {
+    const text = JSON.stringify({ ...call(`C${at}`), agent_id: agentId, filler: "" });
+    const long = text.replace('"filler":""', `"filler":"${"x".repeat(65_000)}"`);
+    for (let n = 0; n < messages; n += 1) {
+      world.publish(a.side, `p.a.${agentId}`, Buffer.from(`msg A ${at} u h\n${long}`), null);
+    }
+  }
+  world.run(200);
+  expect(devices.map(({ heard }) => heard.length)).toEqual(before);
+  const refused = world.sent.filter((kind) => kind === "say").length;
+  expect((2 * messages - refused) * 65_000).toBeLessThan(16_777_216);
+  expect((2 * messages - refused + 1) * 66_000).toBeGreaterThan(16_777_216);
+  world.run(2000);
+  expect(devices.every(({ heard }, at) => heard.length > (before[at] ?? 0))).toBe(true);
+  // And there is room again.
+  const said = () => world.sent.filter((kind) => kind === "say").length;
+  const saidBefore = said();
+  a.agent("pump", 3);
+  world.run(3000);
+  b.agent("pump", 4);
+  world.run(100);
+  const text = JSON.stringify(call("C"));
+  world.publish(b.side, "p.a.pump", Buffer.from(`msg B 7 u h\n${text}`), null);
+  world.run(100);
+  expect(said()).toBe(saidBefore);
+});
+
+test("a claim that was heard before the bus went away is not answered into the void", () => {
+  const { world, a, b } = twoNodes();
+  a.agent("pump", 1);
+  world.run(100);
+  b.agent("pump", 2);
+  world.deliver();
+  a.side.isUp = false;
+  world.run(100);
+  expect(a.hub.isOnline("pump")).toBe(false);
+  expect(world.sent).not.toContain("claimed");
 });
 
 test("an agent that another node let go for a login that came to nothing is offline at once", () => {

@@ -1,5 +1,6 @@
 /** Opens the bus that the configuration names; its client is loaded only where there is one. */
 import { randomBytes } from "node:crypto";
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import type { Cluster } from "./cluster.ts";
@@ -28,7 +29,8 @@ export const openBus = async (
   ]);
   const node = randomBytes(9).toString("base64url");
   const server = { url: bus, ca: busCa, cert: busCert, key: busKey, creds: busCreds };
-  const minBytes = maxMessageBytes + MAX_HEAD_BYTES;
+  // What nodes say of their own accord does not shrink with what clients may say.
+  const minBytes = Math.max(maxMessageBytes, MAX_MESSAGE_BYTES) + MAX_HEAD_BYTES;
   const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
   const { transport, traffic } = counted(nats);
   const after = (ms: number, fn: () => void) => {

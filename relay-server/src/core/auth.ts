@@ -53,6 +53,7 @@ type State = Pick<
   | "controlMessages"
   | "remoteAgents"
   | "presence"
+  | "moving"
 >;
 
 export class Authenticator {
@@ -165,7 +166,7 @@ export class Authenticator {
       agentId,
       loginNumber,
       onlineSince: earlier?.onlineSince ?? abroad?.onlineSince ?? now,
-      takeovers: earlier === null ? NONE : [...recentTakeovers(earlier, now), now],
+      takeovers: takeoversOf(earlier, claim, now),
     };
     connection.peer = peer;
     census.become(peer.clientType, "waiting");
@@ -188,6 +189,7 @@ export class Authenticator {
   claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
     const agent = this.#state.peers.agent(agentId);
     const isLoop =
+      !this.#state.moving &&
       agent !== undefined &&
       agent.loginNumber <= loginNumber &&
       recentTakeovers(agent, now).length >= MAX_TAKEOVERS_PER_MINUTE;
@@ -196,12 +198,12 @@ export class Authenticator {
 
   /** Another node has a login of the agent already: the older one ends, however often. */
   yieldAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
-    const { peers, counters, remoteAgents, bus } = this.#state;
+    const { peers, counters, remoteAgents, bus, moving } = this.#state;
     const agent = peers.agent(agentId);
     if (agent === undefined) return FREE;
     if (agent.loginNumber > loginNumber) return { kind: "superseded" };
     const takeovers = recentTakeovers(agent, now);
-    counters.takeovers += 1;
+    if (!moving) counters.takeovers += 1;
     peers.remove(agent); // so that its end is no "offline"
     const { user, onlineSince } = agent;
     remoteAgents.yielded(user, agentId, { node, loginNumber, onlineSince }, now);
@@ -211,6 +213,7 @@ export class Authenticator {
       kind: "yielded",
       onlineForMs: now - agent.onlineSince,
       takeoverAgesMs: takeovers.map((at) => now - at),
+      isPlanned: moving,
     };
   }
 
@@ -310,6 +313,17 @@ const NONE: readonly number[] = [];
 /** The takeovers of an agent within the last minute, oldest first. */
 const recentTakeovers = (agent: Pick<AgentPeer, "takeovers">, now: number): number[] =>
   agent.takeovers.filter((at) => at > now - MINUTE_MS);
+
+/** Those of an agent that has its place now. `earlier`: its link before, if it had one. */
+const takeoversOf = (
+  earlier: Pick<AgentPeer, "takeovers"> | null,
+  claim: Claim,
+  now: number,
+): readonly number[] => {
+  if (earlier === null) return NONE;
+  const before = recentTakeovers(earlier, now);
+  return claim.kind === "yielded" && claim.isPlanned ? before : [...before, now];
+};
 
 /** What an agent's link on another node has handed over. */
 const yielded = (claim: Claim, now: number): Pick<AgentPeer, "onlineSince" | "takeovers"> | null =>

@@ -76,6 +76,8 @@ export type Claim =
       readonly kind: "yielded";
       readonly onlineForMs: number;
       readonly takeoverAgesMs: readonly number[];
+      /** That node restarts and has sent the agent away: this is no takeover. */
+      readonly isPlanned: boolean;
     }
   /** It stays: too many takeovers lately, or it is the newer one. */
   | { readonly kind: "loop" }

@@ -85,6 +85,13 @@ export class Guests {
     }
   }
 
+  /** There is no room for a message of another node's client. */
+  turnAway(from: Origin, text: string, now: number): void {
+    const message = decodeForRelay(text);
+    if (message.kind !== "relay" && message.kind !== "packet") return;
+    this.#refuse(from, "SLOW_CONSUMER", message, now);
+  }
+
   /** Its user's next turn: what waited for it is handled. */
   resume(guest: Guest, now: number): void {
     release(guest.connection, (content, frame) => {
