@@ -37,6 +37,9 @@ export const startRelays = async (count: number, store: string, bus: string): Pr
   const prefix = `test_${randomBytes(6).toString("hex")}`;
   const balancer = await startBalancer();
   const nodes: (RelayNode | null)[] = [];
+  process.once("exit", () => {
+    for (const node of nodes) node?.child.kill("SIGKILL");
+  });
   const point = () => {
     balancer.targets = nodes.flatMap((node) => (node === null ? [] : [node.url]));
   };

@@ -1,18 +1,21 @@
 /** Many agents in one process: how often each call was run, and how long each had no link. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startAgent } from "@blindrelay/agent-sdk/node";
+import { startAgent, webSocketLinks } from "@blindrelay/agent-sdk/node";
 import { type AgentKeys, type AgentsReport, serve } from "./messages.ts";
 
 const STARTED_TOGETHER = 20;
 
-serve(async ({ url, folder, agents }) => {
+serve(async ({ url, folder, agents, boards }) => {
   const runs = new Map<number, number>();
-  const lostAt = new Map<string, number>();
-  let gaps: number[] = [];
-  let moves = 0;
+  const fresh = () => ({
+    withoutLink: [] as number[],
+    boardsWithoutLink: [] as number[],
+    moving: [] as number[],
+  });
+  let figures = fresh();
   let online = 0;
-  const start = async ({ id, relayToken, agentToken }: AgentKeys) => {
+  const start = async ({ id, relayToken, agentToken }: AgentKeys, isBoard: boolean) => {
     const agent = await startAgent({
       url,
       agentId: id,
@@ -21,10 +24,9 @@ serve(async ({ url, folder, agents }) => {
       stateDir: join(folder, id),
       log: (_level, _message, fields) => {
         const { heldMs } = (fields ?? {}) as { heldMs?: number };
-        if (heldMs === undefined) return;
-        moves += 1;
-        gaps.push(heldMs);
+        if (heldMs !== undefined) figures.moving.push(heldMs);
       },
+      ...(isBoard ? { links: webSocketLinks() } : {}),
       program: (program) => {
         program.handle("run", (params) => {
           const { call } = params as { call: number };
@@ -34,23 +36,27 @@ serve(async ({ url, folder, agents }) => {
       },
     });
     let isOnline = false;
+    let lostAtMs: number | null = null;
     agent.onState(({ state }) => {
       if ((state === "online") === isOnline) return;
       isOnline = state === "online";
       online += isOnline ? 1 : -1;
-      if (!isOnline) lostAt.set(id, performance.now());
-      else if (lostAt.has(id)) gaps.push(performance.now() - (lostAt.get(id) as number));
+      if (!isOnline) lostAtMs = performance.now();
+      else if (lostAtMs !== null) {
+        const gaps = isBoard ? figures.boardsWithoutLink : figures.withoutLink;
+        gaps.push(Math.round(performance.now() - lostAtMs));
+      }
     });
     await agent.online();
   };
   for (let at = 0; at < agents.length; at += STARTED_TOGETHER) {
-    await Promise.all(agents.slice(at, at + STARTED_TOGETHER).map(start));
+    const some = agents.slice(at, at + STARTED_TOGETHER);
+    await Promise.all(some.map((agent, i) => start(agent, at + i < boards)));
     await sleep(0);
   }
   return (): AgentsReport => {
-    const report = { online, runs: [...runs], gaps: gaps.map(Math.round), moves };
-    gaps = [];
-    moves = 0;
+    const report = { online, runs: [...runs], ...figures };
+    figures = fresh();
     return report;
   };
 });

@@ -1,7 +1,13 @@
 /** Clients that call agents again and again, each its own ones, and how each call ended. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CallError, type Client, connect } from "@blindrelay/client-sdk/node";
-import { type AgentKeys, type ClientsReport, serve } from "./messages.ts";
+import {
+  type AgentKeys,
+  type ClientsReport,
+  isIdempotent,
+  type Outcomes,
+  serve,
+} from "./messages.ts";
 
 const TIMEOUT_MS = 30_000;
 /** Calls of one client at a time. */
@@ -12,7 +18,8 @@ serve(async ({ url, accountToken, agents, clients, callsPerSecond }) => {
   let sent = 0;
   let lastCall = 0;
   const fresh = () => ({
-    outcomes: {} as Record<string, number>,
+    plain: {} as Outcomes,
+    idempotent: {} as Outcomes,
     answered: [] as number[],
     late: 0,
     latencies: [] as number[],
@@ -25,11 +32,12 @@ serve(async ({ url, accountToken, agents, clients, callsPerSecond }) => {
     sent += 1;
     const number = lastCall;
     const startedMs = performance.now();
+    const idempotent = isIdempotent(number);
     let code: string;
     try {
       const result = await client
         .agent(id, agentToken)
-        .call("run", { call: number }, { timeoutMs: TIMEOUT_MS });
+        .call("run", { call: number }, { timeoutMs: TIMEOUT_MS, idempotent });
       code = result === number ? "OK" : "WRONG";
       figures.answered.push(number);
     } catch (error) {
@@ -41,7 +49,8 @@ serve(async ({ url, accountToken, agents, clients, callsPerSecond }) => {
     }
     const ms = performance.now() - startedMs;
     figures.latencies.push(Math.round(ms));
-    figures.outcomes[code] = (figures.outcomes[code] ?? 0) + 1;
+    const outcomes = idempotent ? figures.idempotent : figures.plain;
+    outcomes[code] = (outcomes[code] ?? 0) + 1;
     if (ms > TIMEOUT_MS + 1000) figures.late += 1;
   };
   const periodMs = (clients * AT_ONCE * 1000) / callsPerSecond;

@@ -11,6 +11,8 @@ export interface Order {
   readonly folder: string;
   readonly accountToken: string;
   readonly agents: readonly AgentKeys[];
+  /** How many of the agents hold one link only, as boards do. */
+  readonly boards: number;
   readonly clients: number;
   readonly callsPerSecond: number;
 }
@@ -22,15 +24,24 @@ export interface AgentsReport {
   readonly online: number;
   /** How often each call was run. */
   readonly runs: readonly (readonly [call: number, times: number])[];
-  /** Milliseconds in which an agent could send nothing: between two links, or moving. */
-  readonly gaps: readonly number[];
-  readonly moves: number;
+  /** Milliseconds without a link, each time an agent had none. */
+  readonly withoutLink: readonly number[];
+  /** The same of those that can hold one link only. */
+  readonly boardsWithoutLink: readonly number[];
+  /** Milliseconds in which an agent that had a link could send nothing, as it logged in elsewhere. */
+  readonly moving: readonly number[];
 }
+
+/** How calls ended, by code; one that may be made again is marked by `*`. */
+export type Outcomes = Record<string, number>;
+
+/** Whether calls of this number are marked idempotent: every second one is. */
+export const isIdempotent = (call: number): boolean => call % 2 === 0;
 
 export interface ClientsReport {
   readonly sent: number;
-  /** How calls ended, by code; one that may be made again is marked by `*`. */
-  readonly outcomes: Readonly<Record<string, number>>;
+  readonly plain: Outcomes;
+  readonly idempotent: Outcomes;
   /** Calls that were answered. */
   readonly answered: readonly number[];
   /** Past the deadline by more than a second. */

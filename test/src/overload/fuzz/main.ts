@@ -6,7 +6,7 @@
 import { writeFileSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
-import { endWithUsage, readFlags } from "../flags.ts";
+import { endWithUsage, readFlags } from "../../flags.ts";
 import { endWithRelays } from "../relay-process.ts";
 import { fuzz } from "./fuzz.ts";
 

@@ -3,7 +3,7 @@
  * round trip takes more than 5 times the idle p99, or a right login more than 2 s. By hand, on a
  * machine that does nothing else.
  */
-import { endWithUsage, readFlags } from "../flags.ts";
+import { endWithUsage, readFlags } from "../../flags.ts";
 import { endWithRelays } from "../relay-process.ts";
 import { neighbours } from "./neighbours.ts";
 
