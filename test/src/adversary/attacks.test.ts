@@ -393,3 +393,66 @@ describe.each(MEDIA)("on a medium of the kind %s", (medium) => {
     expect(world.violations).toEqual([]);
   });
 });
+
+describe.each(["1", "2"] as const)("suite %s: a push through a relay that", (version) => {
+  /** Delivers packet after packet, `harm` the one of that number, until the push is over. */
+  const deliver = (scene: Scene, harmed: number, harm: (packet: Captured) => void): number => {
+    const { world } = scene;
+    const pushed = scene.ada.push(scene.agent, false);
+    let packets = 0;
+    for (let turn = 0; turn < 2_000 && pushed?.kept === null; turn++) {
+      const [next] = world.relay.waiting;
+      if (next === undefined) world.wait(250);
+      else if (packets++ === harmed) harm(next);
+      else world.relay.pass(next);
+    }
+    expect(pushed?.kept).not.toBe(null);
+    return packets;
+  };
+
+  const HARMS: Record<string, (scene: Scene) => (packet: Captured) => void> = {
+    drops: (scene) => (packet) => scene.world.relay.drop(packet),
+    doubles: (scene) => (packet) => {
+      scene.world.relay.pass(packet);
+      scene.world.relay.pass(packet);
+    },
+    delays: (scene) => (packet) => {
+      scene.world.relay.drop(packet);
+      scene.world.behave(300);
+      scene.world.relay.pass(packet);
+    },
+    truncates: (scene) => (packet) => {
+      scene.world.relay.drop(packet);
+      const text = writePacket({ ...packet.packet, p: packet.packet.p.slice(0, -4) });
+      scene.world.relay.deliver(packet.to as Device | Person, text, packet.enveloped);
+    },
+  };
+
+  test.each(Object.keys(HARMS))("%s any of its packets", (name) => {
+    const harm = HARMS[name] as (typeof HARMS)[string];
+    const clean = new Scene(version);
+    const packets = deliver(clean, -1, () => undefined);
+    expect(packets).toBeGreaterThan(10);
+    for (let i = 0; i < packets; i++) {
+      const scene = new Scene(version);
+      deliver(scene, i, harm(scene));
+      scene.recovered();
+    }
+  });
+
+  test("replays all of it after another program was kept", () => {
+    const scene = new Scene(version);
+    deliver(scene, -1, () => undefined);
+    const tape = scene.tape();
+    deliver(scene, -1, () => undefined);
+    const { running } = scene.agent.slots;
+    expect(running).toContain("program 2 of ada");
+    for (let restarts = 0; restarts < 2; restarts++) {
+      for (const packet of tape) scene.world.relay.pass(packet);
+      scene.world.behave(30_000);
+      expect(scene.agent.slots.running).toBe(running);
+      scene.agent.restart();
+    }
+    scene.recovered();
+  });
+});

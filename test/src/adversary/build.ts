@@ -8,6 +8,7 @@ export interface Build {
   readonly agent: typeof import("@blindrelay/agent-sdk");
   readonly client: typeof import("@blindrelay/client-sdk/testing");
   readonly crypto: typeof import("@blindrelay/protocol/crypto");
+  readonly push: typeof import("@blindrelay/agent-sdk/testing/push");
   readonly session: typeof import("@blindrelay/protocol/session");
   readonly suites: typeof import("@blindrelay/protocol/suites/node");
 }
@@ -23,6 +24,7 @@ export const loadBuild = async (root: string): Promise<Build> => {
     agent: await load("agent-sdk/src/index.ts"),
     client: await load("client-sdk/src/core/client-core.ts"),
     crypto: await load("protocol/src/crypto/index.ts"),
+    push: await load("agent-sdk/src/core/push.ts"),
     session: await load("protocol/src/session/index.ts"),
     suites: await load("protocol/src/suites/node.ts"),
   };

@@ -4,9 +4,11 @@
  * runs them against this repository, mutants.test.ts against the copies that lack their rule.
  */
 import assert from "node:assert/strict";
+import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Build } from "./build.ts";
 import { readPacket } from "./packet-text.ts";
+import { sha256 } from "./pushed-slots.ts";
 import { World } from "./world.ts";
 
 const SECRET = "a secret of more than thirty-two characters";
@@ -205,6 +207,25 @@ export const CHECKS = {
     const different = [...new Set(seqs)];
     for (const seq of different) seal(`${C}.A`, seq, EMPTY);
     assert.equal(seen.size, different.length);
+  },
+
+  confirmNamesTheTrial: ({ push }: Build): void => {
+    const storage = new MemoryStorage();
+    const program = "a program";
+    const port = {
+      ...{ storage, maxPlaintext: 384, onTrial: true, room: () => 100 },
+      ...{ erase: () => {}, write: () => {}, restart: () => {}, confirmed: () => {} },
+      sha256: () => sha256(program),
+    };
+    const transfer = push.newTransfer();
+    const ask = (params: object) => push.answerPush(port, transfer, params);
+    const head = { size: program.length, sha256: sha256(program), version: "", seconds: 60 };
+    ask(head);
+    ask({ at: 0, data: Buffer.from(program).toString("base64url") });
+    ask({ start: true });
+    push.startPush(storage);
+    assert.throws(() => ask({ confirm: sha256("another").slice(0, 16) }), /not on trial/);
+    ask({ confirm: sha256(program).slice(0, 16) });
   },
 } satisfies { readonly [name: string]: (build: Build) => void };
 

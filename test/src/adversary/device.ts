@@ -7,6 +7,7 @@ import { CuttableStorage, type Medium, seededRandom } from "@blindrelay/agent-sd
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Build } from "./build.ts";
+import { PushedSlots, type Wishes } from "./pushed-slots.ts";
 import type { Relay } from "./relay.ts";
 import type { DeviceSurroundings } from "./surroundings.ts";
 import { observeAgent } from "./taps.ts";
@@ -32,6 +33,7 @@ export class Device {
   agentToken: string;
   core: AgentCore | null = null;
   storage: CuttableStorage;
+  readonly slots: PushedSlots;
   private readonly world: DeviceSurroundings;
   private readonly medium: Medium;
   private readonly seed: number;
@@ -48,7 +50,17 @@ export class Device {
     this.medium = options.medium;
     this.seed = options.seed;
     this.storage = new CuttableStorage(options.medium);
+    this.slots = new PushedSlots({
+      build: world.build,
+      name: options.name,
+      violate: (what) => world.violate(what),
+      restart: () => this.restart(),
+    });
     this.provision();
+  }
+
+  get wishes(): Wishes {
+    return this.slots.wishes;
   }
 
   private get build(): Build {
@@ -72,6 +84,7 @@ export class Device {
       return;
     }
     observeAgent(suite, this.world.sessions.agent(this.name, MAX_SESSIONS));
+    const ports = this.ports(suite);
     const core = new this.build.agent.AgentCore({
       url: "wss://relay.test/wss",
       agentId: this.name,
@@ -83,7 +96,7 @@ export class Device {
       bootCount: raised.count,
       deviceRandom: seededRandom(this.seed)(16),
       serialNumber: null,
-      ports: this.ports(suite),
+      ports,
       limits: LIMITS,
     });
     this.core = core;
@@ -95,6 +108,7 @@ export class Device {
         then: (settle: (value: unknown) => void) => core.agent.after(SLOW_MS, () => settle(result)),
       };
     });
+    this.slots.boot(core, this.storage, ports.timer);
     core.start();
     this.relay.pump();
   }
@@ -137,13 +151,14 @@ export class Device {
   loseMedium(): void {
     this.powerOff();
     this.storage = new CuttableStorage(this.medium);
+    this.slots.erase();
     this.boot();
   }
 
-  /** One of the two slots is replaced by `text`; null: it is gone. */
+  /** One of the boot count's two slots is replaced by `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void {
     this.powerOff();
-    const left = ["boot.0", "boot.1"].flatMap((name, i) => {
+    const left = ["boot.0", "boot.1", "push.0", "push.1"].flatMap((name, i) => {
       const content = i === slot ? text : this.storage.read(name);
       return content === null ? [] : [[name, content] as const];
     });

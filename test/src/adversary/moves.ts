@@ -170,6 +170,11 @@ export const MOVES = {
     weight: 2,
     play: (stage, a) => person(stage, a).leave(),
   },
+  push: {
+    does: "a person pushes a program onto an agent",
+    weight: 2,
+    play: (stage, a, b, c) => person(stage, a).push(device(stage, b), c % 4 === 0),
+  },
   emit: {
     does: "an agent emits an event",
     weight: 2,

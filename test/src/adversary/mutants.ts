@@ -32,6 +32,7 @@ const PACKET = "protocol/src/crypto/packet.ts";
 const BASE64 = "protocol/src/encoding/base64url.ts";
 const BOOT = "agent-sdk/src/core/bootcount.ts";
 const CORE = "agent-sdk/src/core/agent-core.ts";
+const PUSH = "agent-sdk/src/core/push.ts";
 const PEER = "client-sdk/src/core/peer.ts";
 const CALLS = "client-sdk/src/core/session.ts";
 
@@ -492,6 +493,63 @@ const FORMS: readonly Mutant[] = [
   },
 ];
 
+const PUSHES: readonly Mutant[] = [
+  {
+    without: "a pushed program is compared by its hash before it counts",
+    patches: [
+      patch(PUSH, "if (port.sha256(slot) !== transfer.sha256)", "if (port.sha256(slot) === null)"),
+    ],
+    rather: ["push", "moment"],
+  },
+  {
+    without: "a push never writes to the program that runs",
+    patches: [
+      patch(
+        PUSH,
+        "  const slot = 1 - state.slot;\n  const at",
+        "  const slot = state.slot;\n  const at",
+      ),
+    ],
+    rather: ["push", "restart", "behave"],
+  },
+  {
+    without: "the record says that a trial was started",
+    patches: [
+      patch(PUSH, "Object.assign({}, trial, { started: true })", "Object.assign({}, trial)"),
+    ],
+    rather: ["push", "restart", "behave"],
+  },
+  {
+    without: "a trial that restarts unconfirmed has failed",
+    patches: [patch(PUSH, "if (trial.started) return", "if (trial === null) return")],
+    rather: ["push", "restart", "behave"],
+  },
+  {
+    without: "a trial that failed is not kept",
+    patches: [
+      patch(
+        PUSH,
+        "writePush(storage, state, { trial: null, failed: failed });",
+        "writePush(storage, state, { slot: slotOf(state), id: failed.id, trial: null, failed: failed });",
+      ),
+    ],
+    rather: ["push", "behave"],
+  },
+  {
+    without: "an agent that runs a trial takes no other push",
+    patches: [patch(PUSH, "else if (state.trial === null) {", "else if (state.n >= 0) {")],
+    rather: ["push", "behave", "moment"],
+  },
+  {
+    without: "only what is on trial can be confirmed",
+    patches: [patch(PUSH, " || trial.id !== id) throw", ") throw")],
+    instead: {
+      check: "confirmNamesTheTrial",
+      because: "a confirmation is sealed in a session, which ends with the trial that it is for",
+    },
+  },
+];
+
 export const MUTANTS: readonly Mutant[] = [
   ...BOOT_COUNT,
   ...EPOCHS,
@@ -501,4 +559,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...LEAVING,
   ...KEY_RULES,
   ...FORMS,
+  ...PUSHES,
 ];

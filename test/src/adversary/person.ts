@@ -4,10 +4,15 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { CallOutcome, CallRecord } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
+import { type Push, push } from "./pusher.ts";
 import type { Board, Surroundings } from "./surroundings.ts";
 
 type ClientCore = InstanceType<Build["client"]["ClientCore"]>;
 type Peer = ReturnType<ClientCore["addPeer"]>;
+
+const PUSH_CALL_MS = 20_000;
+/** All of one length, so that the parts of two could be mixed. */
+const PROGRAM_BYTES = 60;
 
 export interface PersonOptions {
   readonly name: string;
@@ -28,6 +33,7 @@ export class Person {
   private readonly peers = new Map<Board, Peer>();
   private readonly options: PersonOptions;
   private readonly random;
+  private pushed = 0;
 
   constructor(stage: Surroundings, options: PersonOptions) {
     this.stage = stage;
@@ -91,6 +97,25 @@ export class Person {
     );
     this.stage.relay.pump();
     return record;
+  }
+
+  /** Pushes a program, again until the steps end; null where the board takes none. */
+  push(board: Board, throws: boolean): Push | null {
+    const { wishes } = board;
+    if (wishes === undefined) return null;
+    this.pushed++;
+    const what = throws ? "that throws" : "that works";
+    const program = `program ${this.pushed} of ${this.name} ${what}`.padEnd(PROGRAM_BYTES, ".");
+    const ask = (params: object | undefined, answer: (result: unknown) => void): void => {
+      const method = "system.push";
+      const request = { method, params, timeoutMs: PUSH_CALL_MS, idempotent: true };
+      this.core.call(this.peers.get(board) as Peer, request, (outcome) =>
+        answer(outcome.ok ? outcome.result : null),
+      );
+      this.stage.relay.pump();
+    };
+    const timer = this.stage.makeTimer(() => true);
+    return push(program, wishes, ask, (ms, fn) => timer.set(ms, fn));
   }
 
   /** Subscribes to events, or unsubscribes. */

@@ -3,6 +3,7 @@ import type { TimerPort } from "@blindrelay/agent-sdk";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { CallOracle } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
+import type { Wishes } from "./pushed-slots.ts";
 import type { Party, Relay } from "./relay.ts";
 import type { SessionOracle } from "./session-oracle.ts";
 
@@ -10,6 +11,8 @@ import type { SessionOracle } from "./session-oracle.ts";
 export interface Board extends Party {
   readonly version: Version;
   readonly agentToken: string;
+  /** Of one that takes programs: what people asked of it. */
+  readonly wishes?: Wishes;
   /** An event to every session held. */
   emit(): void;
   restart(): void;

@@ -64,6 +64,7 @@ export class World extends Stage {
   override mustRecover(): void {
     for (const device of this.devices) if (device.core === null) device.boot();
     super.mustRecover();
+    this.mustTakePush();
     if (this.missed !== this.sessions.counters.missing) {
       this.violate(`${this.missed} packets reported missing of ${this.sessions.counters.missing}`);
     }
@@ -78,6 +79,17 @@ export class World extends Stage {
       this.missed += packets;
     };
     return new Person(this, { name, seed, ClientCore, suite, gap });
+  }
+
+  /** Whatever was on trial has ended, and another program is taken. */
+  private mustTakePush(): void {
+    const [person] = this.people;
+    const [device] = this.devices;
+    if (person === undefined || device === undefined) return;
+    const pushed = person.push(device, false);
+    for (let i = 0; i < 200 && pushed?.kept === null; i++) this.behave(250);
+    if (pushed?.kept !== true) this.violate("honest again, yet a program is not kept");
+    this.wait(31_000);
   }
 
   /** With every call ended, nothing is left of what the attacker did. */

@@ -7,7 +7,7 @@ const names = Object.keys(MOVES) as MoveName[];
  * What people and an honest relay do is in every history already, and a lie or presence reaches
  * people only.
  */
-const HARMLESS = "call listen emit moment while flow behave step lie presence".split(" ");
+const HARMLESS = "call listen push emit moment while flow behave step lie presence".split(" ");
 export const attacks = names.filter((name) => !HARMLESS.includes(name));
 
 /** How much more often moves come that are asked for. */

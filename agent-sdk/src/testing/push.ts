@@ -1,0 +1,2 @@
+/** The core of pushes, for who judges it from outside. */
+export * from "../core/push.ts";

@@ -1,0 +1,60 @@
+/** A person's push of one program onto one device, step by step, as `blindrelay push` does it. */
+import { idOf, sha256, type Wishes } from "./pushed-slots.ts";
+
+const PART = 24;
+const TRIAL_SECONDS = 20;
+const TRIES = 40;
+const PAUSE_MS = 500;
+
+/** Asks `system.push`; `answer` is given the result, or null where there was none. */
+export type Ask = (params: object | undefined, answer: (result: unknown) => void) => void;
+
+export interface Push {
+  /** Null until it is over: whether the program is kept. */
+  kept: boolean | null;
+}
+
+export const push = (
+  program: string,
+  wishes: Wishes,
+  ask: Ask,
+  later: (ms: number, fn: () => void) => void,
+): Push => {
+  const state: Push = { kept: null };
+  const id = idOf(program);
+  const over = (kept: boolean): void => {
+    state.kept = kept;
+  };
+  const watch = (tries: number): void => {
+    if (tries === 0) return over(false);
+    ask(undefined, (result) => {
+      const {
+        id: runs,
+        trial,
+        failed,
+      } = (result ?? {}) as Partial<
+        Record<"id" | "trial", string | null> & { failed: { id: string } | null }
+      >;
+      if (runs === id && trial === null) return over(true);
+      if (failed?.id === id) return over(false);
+      if (trial === id) {
+        wishes.confirmed.add(id);
+        ask({ confirm: id }, () => undefined);
+      }
+      later(PAUSE_MS, () => watch(tries - 1));
+    });
+  };
+  const part = (at: number): void => {
+    if (at >= program.length) {
+      wishes.started.add(id);
+      ask({ start: true }, () => later(PAUSE_MS, () => watch(TRIES)));
+      return;
+    }
+    const data = Buffer.from(program.slice(at, at + PART)).toString("base64url");
+    ask({ at, data }, (result) => (result === null ? over(false) : part(at + PART)));
+  };
+  wishes.sent.add(program);
+  const head = { size: program.length, sha256: sha256(program), version: "1.0.0" };
+  ask({ ...head, seconds: TRIAL_SECONDS }, (result) => (result === null ? over(false) : part(0)));
+  return state;
+};
