@@ -2,8 +2,9 @@
  * A board that takes programs over the relay (core/push.ts), for the files that have it. Its slots
  * are "program", which `flash` writes too, and "program.1".
  *
- * A trial that hangs is ended by the watchdog. A timer feeds it, which runs out of memory when the
- * program does.
+ * A program that was pushed and hangs is ended by the watchdog. On trial a timer feeds it, which
+ * runs out of memory when the program does; from then on Espruino does whenever it is idle, and the
+ * timer only wakes it for that.
  *
  * [portable]
  */
@@ -11,7 +12,7 @@ import { toHex } from "@blindrelay/protocol/crypto";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
-import type { PushPort, Transfer } from "../core/push.ts";
+import type { PushPort, Transfer, Trial } from "../core/push.ts";
 import {
   answerPush,
   failTrial,
@@ -29,7 +30,6 @@ declare const load: () => void;
 declare const setTimeout: (fn: () => void, ms: number) => unknown;
 declare const setInterval: (fn: () => void, ms: number) => unknown;
 declare const clearTimeout: (handle: unknown) => void;
-declare const clearInterval: (handle: unknown) => void;
 declare const E: {
   toUint8Array(text: string): Uint8Array;
   enableWatchdog(seconds: number, isAuto: boolean): void;
@@ -46,23 +46,20 @@ const RESTART_MS = 500;
 const RESERVE = 1024;
 
 let transfer: Transfer | null = null;
-let endWatch: (() => void) | null = null;
+/** Of the trial that runs. */
+let deadline: unknown = null;
 
 const giveUp = (reason: string): void => {
   failTrial(storageFiles(boardStorage), reason);
   load();
 };
 
-const watchTrial = (seconds: number): void => {
-  E.enableWatchdog(WATCHDOG_S, false);
-  const feeding = setInterval(() => E.kickWatchdog(), FEED_MS);
-  const deadline = setTimeout(() => giveUp(`it was not confirmed in ${seconds} s`), seconds * 1000);
-  endWatch = () => {
-    clearInterval(feeding);
-    clearTimeout(deadline);
-    // Many boards cannot switch it off.
-    E.enableWatchdog(WATCHDOG_S, true);
-  };
+const watch = (trial: Trial | null): void => {
+  E.enableWatchdog(WATCHDOG_S, trial === null);
+  setInterval(() => E.kickWatchdog(), FEED_MS);
+  if (trial === null) return;
+  const seconds = trial.seconds;
+  deadline = setTimeout(() => giveUp(`it was not confirmed in ${seconds} s`), seconds * 1000);
 };
 
 const pushPort = (maxPlaintext: number): PushPort => ({
@@ -87,10 +84,11 @@ const pushPort = (maxPlaintext: number): PushPort => ({
     return toHex(boardSuite.hash(bytes));
   },
   restart: () => setTimeout(load, RESTART_MS),
-  onTrial: endWatch !== null,
+  onTrial: deadline !== null,
   confirmed: () => {
-    if (endWatch !== null) endWatch();
-    endWatch = null;
+    clearTimeout(deadline);
+    deadline = null;
+    E.enableWatchdog(WATCHDOG_S, true);
   },
 });
 
@@ -107,7 +105,7 @@ const takePushes = (core: AgentCore): void =>
 export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined): void => {
   const state = startPush(storageFiles(boardStorage));
   const trial = state.trial;
-  if (trial !== null) watchTrial(trial.seconds);
+  if (trial !== null || state.id !== "") watch(trial);
   const kept = state.id === "" ? firmwareVersion : state.version;
   const run = (agent: Agent): void => {
     // It may have been provisioned anew since the file was flashed.

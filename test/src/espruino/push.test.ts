@@ -1,7 +1,6 @@
-/** Programs pushed over the relay onto a real Espruino, and the power cut in between. */
+/** Programs pushed over the relay onto a real Espruino, by the command; see push-cuts.test.ts. */
 
 import { readFileSync } from "node:fs";
-import { setTimeout as wait } from "node:timers/promises";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/testing/espruino-engine";
@@ -9,10 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 import { binary, smallBinary, whySkipped } from "./engine.ts";
 
-/** More by hand: PUSH_CUTS=50 npx vitest run test/src/espruino/push.test.ts */
-const CUTS = Number(process.env.PUSH_CUTS ?? 3);
-/** Some 3 KB, so that most cuts meet the transfer. */
-const FILLER = 'agent.text = "0123456789abcdef0123456789abcdef0123456789abcdef";\n'.repeat(50);
 const GREEDY = "const all = [];\nwhile (true) all.push({ a: [1, 2, 3] });\n";
 
 const ENGINES = [
@@ -96,41 +91,14 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
           await runs(1);
         }
 
-        const hangs = push(program(4, "while (true);\n"), ["--timeout", "30"]);
+        const hangs = push(program(4, 'console.log("hangs now");\nwhile (true);\n'));
+        const tried = life;
+        await tried?.until(() => tried.output.includes("hangs now"));
         // This engine has no watchdog: what resets a board after 25 s.
-        await expect
-          .poll(async () => (await house.cli(["agent", "show", "board", "--json"])).stdout, {
-            timeout: 60_000,
-          })
-          .toContain('"online":false');
-        await wait(3000);
         await restart();
         const hung = await hangs;
         expect([hung.code, hung.stderr]).toEqual([1, expect.stringContaining("it restarted")]);
         await runs(1);
-      });
-
-      it("survives the power going at any moment of it", async () => {
-        let good = 1;
-        for (let cut = 0; cut < CUTS; cut++) {
-          const next = 100 + cut;
-          const pushing = push(program(next, FILLER), ["--timeout", "20"]);
-          await wait(700 + Math.random() * 6000);
-          await restart();
-          const { code, stderr } = await pushing;
-          const now = await (async () => {
-            let seen = "";
-            await expect.poll(async () => (seen = await which()), { timeout: 90_000 }).not.toBe("");
-            return Number(JSON.parse(seen).n);
-          })();
-          console.log(`cut ${cut}: exit ${code}, runs ${now} (before ${good}): ${stderr.trim()}`);
-          expect([good, next]).toContain(now);
-          if (code === 0) expect(now).toBe(next);
-          good = now;
-        }
-        const last = await push(program(99));
-        expect([last.stderr, last.code]).toEqual(["", 0]);
-        await runs(99);
       });
     },
   );

@@ -1,0 +1,239 @@
+/**
+ * The power cut in the middle of a push, and pushes that are none, on a real Espruino. Flash is
+ * nearly full, so that Espruino compacts it in between.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
+import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
+import type { Agent, CallError } from "@blindrelay/client-sdk/node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
+import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
+
+/** More by hand: PUSH_CUTS=200 npx vitest run test/src/espruino/push-cuts.test.ts */
+const CUTS = Number(process.env.PUSH_CUTS ?? 4);
+const BOARDS = Math.min(4, CUTS);
+/** Of Storage, so that every few pushes it is compacted. */
+const FREE_BYTES = 16_000;
+const FILLER = `// ${"0123456789abcdef".repeat(200)}\n`;
+const PART = 216;
+const CALL_MS = 20_000;
+const BACK_MS = 120_000;
+
+const textOf = (n: number): string =>
+  `module.exports=(agent)=>{agent.handle("which",()=>({n:${n}}));};\n${FILLER}`;
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const idOf = (text: string): string => sha256(text).slice(0, 16);
+const below = (max: number): number => Math.floor(Math.random() * max);
+
+interface Status {
+  readonly id: string;
+  readonly trial: string | null;
+}
+
+/** What a board may have been doing when its power went. */
+type Progress = "sending" | "starting" | "confirming" | "kept";
+
+class PushedBoard {
+  private readonly board: EngineBoard;
+  private readonly agent: Agent;
+  /** What it runs, and goes back to. */
+  good = 0;
+  compactions = 0;
+
+  private constructor(board: EngineBoard, agent: Agent) {
+    this.board = board;
+    this.agent = agent;
+  }
+
+  static async make(path: string, fixture: RelayFixture, name: string): Promise<PushedBoard> {
+    const { url, agentId, relayToken, agentToken } = await fixture.addAgent(name);
+    const board = new EngineBoard(path);
+    const config = {
+      ...{ url: `${url.replace("http", "ws")}/wss`, agent_id: agentId, v: "2" },
+      ...{ relay_token: relayToken, agent_token: agentToken },
+    };
+    await board.install("blindrelay", buildEspruino("2", true).stored);
+    await board.install("blindrelay.json", JSON.stringify(config));
+    await board.install("program", textOf(0));
+    await board.install(".bootcde", bootCode("1.0.0", true));
+    await board.engine.ask(
+      `var s=require("Storage");s.write("filler","x",0,s.getFree()-${FREE_BYTES});tell(1);`,
+    );
+    await board.provision();
+    const made = new PushedBoard(
+      board,
+      fixture.client.agent(agentId, agentToken, { version: "2" }),
+    );
+    await made.restart();
+    expect(await made.which()).toBe(0);
+    return made;
+  }
+
+  async restart(): Promise<void> {
+    this.compactions += (this.board.life?.output ?? "").split("Compacting").length - 1;
+    await this.board.powerOff();
+    this.board.life = this.board.engine.start("load();");
+  }
+
+  end(): Promise<void> {
+    return this.board.end();
+  }
+
+  push(params?: object): Promise<unknown> {
+    return this.agent.call("system.push", params, { timeoutMs: CALL_MS, idempotent: true });
+  }
+
+  /** Once it is back. */
+  private async back<T>(method: string): Promise<T> {
+    const end = performance.now() + BACK_MS;
+    for (;;) {
+      try {
+        return (await this.agent.call(method, undefined, {
+          timeoutMs: CALL_MS,
+          idempotent: true,
+        })) as T;
+      } catch (error) {
+        if (performance.now() > end) throw error;
+        await wait(100);
+      }
+    }
+  }
+
+  async which(): Promise<number> {
+    return (await this.back<{ n: number }>("which")).n;
+  }
+
+  status(): Promise<Status> {
+    return this.back("system.push");
+  }
+
+  /** Pushes until the power goes, somewhere; how far it came at the most. */
+  private async pushUntilCut(n: number): Promise<Progress> {
+    const text = textOf(n);
+    const calls: object[] = [
+      { size: text.length, sha256: sha256(text), version: `1.0.${n}`, seconds: 60 },
+    ];
+    for (let at = 0; at < text.length; at += PART) {
+      const data = Buffer.from(text.slice(at, at + PART), "latin1").toString("base64url");
+      calls.push({ at, data });
+    }
+    calls.push({ start: true });
+    // Every third in the transfer, in the restart, at the confirmation.
+    const phase = below(3);
+    const last = phase === 0 ? below(calls.length) : calls.length - 1;
+    for (const call of calls.slice(0, last)) await this.push(call);
+    const answer = this.push(calls[last]).catch(() => undefined);
+    if (phase < 2) {
+      if (phase === 1) await answer;
+      await wait(phase === 0 ? below(40) : below(2000));
+      return last === calls.length - 1 ? "starting" : "sending";
+    }
+    await answer;
+    while ((await this.status()).trial !== idOf(text)) await wait(50);
+    let kept = false;
+    void this.push({ confirm: idOf(text) }).then(
+      () => (kept = true),
+      () => undefined,
+    );
+    await wait(below(80));
+    return kept ? "kept" : "confirming";
+  }
+
+  /** One push, one power cut; afterwards the board works. */
+  async cut(n: number): Promise<void> {
+    const progress = await this.pushUntilCut(n);
+    await this.restart();
+    const now = await this.which();
+    expect(
+      progress === "kept" ? [n] : progress === "sending" ? [this.good] : [this.good, n],
+    ).toContain(now);
+    const { id, trial } = await this.status();
+    if (trial !== null) {
+      // The power went before the trial began.
+      expect([progress, trial, now]).toEqual(["starting", idOf(textOf(n)), n]);
+      await this.push({ confirm: trial });
+    } else expect([idOf(textOf(now)), ""]).toContain(id);
+    this.good = now;
+  }
+}
+
+const ENGINES = [
+  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
+  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
+];
+
+describe.each(ENGINES)("$name", ({ path, variable }) => {
+  describe.skipIf(path === null)(
+    `boards that are pushed to${whySkipped(path, variable)}`,
+    { timeout: 3_000_000 },
+    () => {
+      let fixture: RelayFixture;
+      let boards: PushedBoard[] = [];
+
+      beforeAll(async () => {
+        fixture = await openRelayFixture();
+        const names = Array.from({ length: BOARDS }, (_, i) => `board-${i}`);
+        boards = await Promise.all(
+          names.map((name) => PushedBoard.make(path as string, fixture, name)),
+        );
+      }, 300_000);
+      afterAll(async () => {
+        for (const board of boards) await board.end();
+        await fixture.end();
+      });
+
+      it("work after every power cut in a push, and take another", async () => {
+        const started = performance.now();
+        let cuts = 0;
+        const torment = async (board: PushedBoard): Promise<void> => {
+          while (cuts < CUTS) await board.cut(++cuts);
+          await board.restart();
+          expect(await board.which()).toBe(board.good);
+        };
+        await Promise.all(boards.map(torment));
+        const compactions = boards.reduce((sum, board) => sum + board.compactions, 0);
+        const seconds = Math.round((performance.now() - started) / 1000);
+        process.stderr.write(`${cuts} cuts, ${compactions} compactions, ${seconds} s\n`);
+        if (CUTS >= 100) expect(compactions).toBeGreaterThan(0);
+      });
+
+      it("refuse what is no push, whatever it says, and go on", async () => {
+        const board = boards[0] as PushedBoard;
+        const { id } = await board.status();
+        const refused = (params: object) =>
+          board.push(params).then(
+            () => "taken",
+            (error: CallError) => error.remote?.message ?? error.code,
+          );
+        const head = { size: 100, sha256: "0".repeat(64), version: "1", seconds: 60 };
+        const part = (length: number): string => Buffer.alloc(length).toString("base64url");
+        for (const [params, reason] of [
+          [{ at: 0, data: part(24) }, "not the next part"],
+          [{ start: true }, "not whole"],
+          [{ ...head, size: 10_000_000 }, "no room"],
+          [{ ...head, sha256: "0" }, "not a push"],
+          [{ ...head, seconds: 1e9 }, "not a push"],
+          [{ confirm: "0".repeat(16) }, "not on trial"],
+          [head, "taken"],
+          [{ at: 24, data: part(24) }, "not the next part"],
+          [{ at: -24, data: part(24) }, "taken"],
+          [{ at: 0, data: "!" }, "not a part"],
+          [{ at: 0, data: part(101) }, "not the next part"],
+          [{ at: 0, data: part(450) }, /not the next part|at most 384 fit/],
+          [{ at: 0, data: part(24) }, "taken"],
+          [{ at: 0, data: part(24) }, "taken"],
+          [{ at: 0.5, data: part(24) }, "not the next part"],
+          [{ start: true }, "not whole"],
+          [{ at: 24, data: part(76) }, "taken"],
+          [{ start: true }, "not stored as it was sent"],
+          [{ start: true }, "not whole"],
+        ] as const) {
+          expect(await refused(params)).toMatch(reason);
+        }
+        expect([(await board.status()).id, await board.which()]).toEqual([id, board.good]);
+      });
+    },
+  );
+});
