@@ -119,6 +119,27 @@ describe("an agent that stays away", () => {
   });
 });
 
+it("is a board where it has too many methods for system.info to say so", async () => {
+  const long = () => refuse("the result has 402 bytes, at most 384 fit");
+  const { pushed } = board((_params, calls) => calls === 1 && long());
+  const boards: string[] = [];
+  const programs: Programs = {
+    ofRuntime: (runtime) => {
+      boards.push(runtime);
+      return PROGRAM.ofRuntime(INFO.runtime);
+    },
+  };
+  expect(await ended(pushed.push(programs, OPTIONS))).toMatchObject({ unchanged: false });
+  expect(boards).toEqual(["espruino"]);
+
+  const closed = agentThat((method) => {
+    if (method === "system.info") return long();
+    throw new CallError("REMOTE", "", { remote: { code: -32601, message: "unknown method" } });
+  });
+  expect(await ended(closed.pushed.push(PROGRAM, OPTIONS))).toBeInstanceOf(Failure);
+  expect(await ended(closed.pushed.push(programs, OPTIONS))).toBeInstanceOf(TakesNone);
+});
+
 describe("an agent that takes no programs", () => {
   it.each([
     [

@@ -102,8 +102,13 @@ const OFF: Readonly<Record<string, string>> = {
   node: "its agent run was started without --allow-push, or is older",
 };
 
+const METHOD_NOT_FOUND = -32601;
+/** Where `system.info` is too long for the shortest plaintext, which only boards have. */
+const UNTOLD = { runtime: "espruino", methods: [METHOD] };
+
 const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
+  if (error.remote?.code === METHOD_NOT_FOUND) return new TakesNone(agentId, UNTOLD.runtime);
   if (error.remote !== undefined) {
     const text = `${agentId} does not take it: ${error.remote.message}`;
     return new Failure("agentError", text, error);
@@ -161,13 +166,22 @@ export class PushedAgent {
 
   /** What it takes; rejects with a TakesNone, or where it cannot run this program. */
   private async programOf(programs: Programs): Promise<Pushable> {
-    const options = { timeoutMs: CALL_MS, idempotent: true };
-    const info = await this.overRestarts(() => this.agent.call("system.info", undefined, options));
+    const info = await this.overRestarts(() => this.info());
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
     const takes = Array.isArray(methods) && methods.includes(METHOD);
     const program = takes ? await programs.ofRuntime(String(runtime)) : null;
     if (program === null) throw new TakesNone(this.agentId, String(runtime));
     return program;
+  }
+
+  private async info(): Promise<unknown> {
+    try {
+      const options = { timeoutMs: CALL_MS, idempotent: true };
+      return await this.agent.call("system.info", undefined, options);
+    } catch (error) {
+      if (error instanceof CallError && error.remote !== undefined) return UNTOLD;
+      throw error;
+    }
   }
 
   private failure(kind: ConstructorParameters<typeof Failure>[0], text: string): Failure {
