@@ -10,7 +10,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import WebSocket from "ws";
 import { systemClocks } from "./clock.ts";
 import { initStore, openData } from "./control/data-dir.ts";
 import { rekey } from "./control/key-rotation.ts";
@@ -20,6 +19,7 @@ import { backupStore } from "./ops/backup.ts";
 import { checkRelay } from "./ops/check.ts";
 import { setDisabled } from "./ops/users.ts";
 import { type RunningServer, startServer } from "./server.ts";
+import { callRest, connectPeer } from "./testing/peer.ts";
 
 const PASSWORD = "correct horse";
 const LOG = createLog("silent");
@@ -40,56 +40,13 @@ afterEach(async () => {
 
 const start = () => startServer({ data, port: 0, metricsPort: 0 }, { log: LOG });
 
-const api = async (method: string, path: string, token: string | null, body?: object) => {
-  const answer = await fetch(`${server.url}/api/v1${path}`, {
-    method,
-    headers: {
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  return {
-    status: answer.status,
-    headers: answer.headers,
-    body: text === "" ? null : JSON.parse(text),
-  };
-};
+const api = (method: string, path: string, token: string | null, body?: object) =>
+  callRest(server.url, method, path, token, body);
 
 const logIn = async (password = PASSWORD) =>
   api("POST", "/auth/login", null, { username: "admin", password });
 
-/** A socket whose messages and end can be waited for, in order. */
-const open = async () => {
-  const socket = new WebSocket(`${server.url.replace("http", "ws")}/wss`);
-  const queue: unknown[] = [];
-  let wake = () => {};
-  const put = (item: unknown) => {
-    queue.push(item);
-    wake();
-  };
-  socket.on("message", (message) => put(JSON.parse(String(message))));
-  socket.on("close", (code) => put({ closed: code }));
-  socket.on("error", () => undefined);
-  await once(socket, "open");
-  // biome-ignore lint/suspicious/noExplicitAny: messages of any shape are compared by tests
-  const next = async (): Promise<any> => {
-    while (queue.length === 0) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
-    return queue.shift();
-  };
-  return { socket, next, send: (message: object) => socket.send(JSON.stringify(message)) };
-};
-
-const connect = async (auth: object) => {
-  const link = await open();
-  link.send({ type: "auth", client_type: "client", ...auth });
-  return { ...link, answer: await link.next() };
-};
+const connect = (auth: object) => connectPeer(server.url, { client_type: "client", ...auth });
 
 const asAgent = (agent: { agent_id: string; api_token: string }) =>
   connect({ client_type: "firmware", agent_id: agent.agent_id, api_token: agent.api_token });

@@ -4,13 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  type Node,
-  noCluster,
-  type Peer,
-  startCluster,
-  type TestCluster,
-} from "../testing/nodes.ts";
+import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
+import type { Peer } from "../testing/peer.ts";
 import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
 
 const WAIT = { timeout: 30_000 };

@@ -1,16 +1,15 @@
 /** For tests: relays of one cluster in this process, over a real PostgreSQL and a real NATS. */
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import WebSocket from "ws";
 import { initStore } from "../control/data-dir.ts";
 import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
 import { postgres } from "../store/testing/engines.ts";
+import { type Answer, callRest, connectPeer, type Peer } from "./peer.ts";
 
 const PASSWORD = "correct horse";
 const address = new URL(process.env.BLINDRELAY_TEST_NATS ?? "nats://127.0.0.1:4222");
@@ -28,28 +27,9 @@ const natsIsThere = await new Promise<boolean>((resolve) => {
 /** Whether the tests of a cluster cannot run here; they are then shown as skipped. */
 export const noCluster = !natsIsThere || postgres().skipped;
 
-// biome-ignore lint/suspicious/noExplicitAny: messages of any shape are compared by tests
-export type Message = any;
-
-export interface Peer {
-  readonly socket: WebSocket;
-  /** The `auth_response`. */
-  readonly answer: Message;
-  /** The next message or, at its end, `{ closed: code }`. */
-  next(): Promise<Message>;
-  /** What has arrived and was not taken. */
-  waiting(): Message[];
-  send(message: object): void;
-}
-
 export interface Node {
   readonly server: RunningServer;
-  api(
-    method: string,
-    path: string,
-    token: string | null,
-    body?: object,
-  ): Promise<{ status: number; body: Message }>;
+  api(method: string, path: string, token: string | null, body?: object): Promise<Answer>;
   /** `from`: the address that a proxy has seen. */
   client(auth: object, from?: string): Promise<Peer>;
   agent(agent: { agent_id: string; api_token: string }): Promise<Peer>;
@@ -124,49 +104,8 @@ export const startCluster = async (
 
 const nodeOf = (server: RunningServer): Node => ({
   server,
-  api: async (method, path, token, body) => {
-    const answer = await fetch(`${server.url}/api/v1${path}`, {
-      method,
-      headers: {
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    return { status: answer.status, body: text === "" ? null : JSON.parse(text) };
-  },
-  client: (auth, from) => connect(server.url, { client_type: "client", ...auth }, from),
+  api: (...request) => callRest(server.url, ...request),
+  client: (auth, from) => connectPeer(server.url, { client_type: "client", ...auth }, from),
   agent: ({ agent_id, api_token }) =>
-    connect(server.url, { client_type: "firmware", agent_id, api_token }),
+    connectPeer(server.url, { client_type: "firmware", agent_id, api_token }),
 });
-
-const connect = async (url: string, auth: object, from = "127.0.0.1"): Promise<Peer> => {
-  const headers = { "x-forwarded-for": from };
-  const socket = new WebSocket(`${url.replace("http", "ws")}/wss`, { headers });
-  const queue: Message[] = [];
-  let wake = () => {};
-  const put = (item: Message) => {
-    queue.push(item);
-    wake();
-  };
-  socket.on("message", (text) => {
-    const message = JSON.parse(String(text));
-    if (message.type === "ping") socket.send('{"type":"pong"}');
-    else put(message);
-  });
-  socket.on("close", (code) => put({ closed: code }));
-  socket.on("error", () => undefined);
-  await once(socket, "open");
-  const next = async (): Promise<Message> => {
-    while (queue.length === 0) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
-    return queue.shift();
-  };
-  const send = (message: object) => socket.send(JSON.stringify(message));
-  send({ type: "auth", ...auth });
-  return { socket, answer: await next(), next, send, waiting: () => queue.splice(0) };
-};

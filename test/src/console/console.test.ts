@@ -3,7 +3,6 @@
  * and do, everything that leaves the page, and axe's opinion of every view.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,22 +10,16 @@ import { type Program, type RunningAgent, startAgent } from "@blindrelay/agent-s
 import { makeToken } from "@blindrelay/protocol";
 import { releaseText } from "@blindrelay/protocol/releases";
 import type { Release } from "@blindrelay/protocol/schema/rest";
+import {
+  BROWSER_TIMEOUT_MS,
+  CHROMIUM,
+  CHROMIUM_FLAGS,
+  HAS_CHROMIUM,
+} from "@blindrelay/relay-server/testing";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, Relay } from "../specification/relay.ts";
 
-const CHROMIUM = "/usr/bin/chromium";
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-/** Many times what a test needs alone: it may share two cores with much else. */
-const BROWSER_TIMEOUT_MS = 180_000;
 /** What a page shows comes when the relay has answered. */
 const PATIENCE = { timeout: 60_000 };
 /** A folder to leave pictures in, for eyes. */
@@ -176,13 +169,13 @@ afterEach(async () => {
 });
 afterAll(() => relay?.close());
 
-describe.skipIf(!existsSync(CHROMIUM))(
+describe.skipIf(!HAS_CHROMIUM)(
   "in Chromium (apt-get install chromium)",
   { timeout: BROWSER_TIMEOUT_MS },
   () => {
     beforeAll(async () => {
       axeSource = await readFile(AXE, "utf8");
-      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+      browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
     }, BROWSER_TIMEOUT_MS);
     afterAll(() => browser?.close());
     afterEach(async () => {

@@ -5,7 +5,14 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { BINARY, PING, type RawWebSocket, TEXT } from "../specification/raw-websocket.ts";
-import { type Account, type Device, PASSWORD, Relay } from "../specification/relay.ts";
+import {
+  type Account,
+  agentAuth,
+  clientAuth,
+  type Device,
+  PASSWORD,
+  Relay,
+} from "../specification/relay.ts";
 
 const MAX_MESSAGE_BYTES = 65_536;
 
@@ -21,17 +28,8 @@ beforeEach(async () => {
 });
 afterAll(() => relay.close());
 
-const asClient = (more: object = {}) => ({
-  client_type: "client",
-  api_token: account.accountToken,
-  ...more,
-});
-const asAgent = (more: object = {}) => ({
-  client_type: "agent",
-  agent_id: device.agentId,
-  api_token: device.relayToken,
-  ...more,
-});
+const asClient = (more?: object) => clientAuth(account, more);
+const asAgent = (more?: object) => agentAuth(device, more);
 
 /** The same token with another checksum. */
 const mistyped = (token: string): string => token.slice(0, -1) + (token.endsWith("0") ? "1" : "0");

@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { initStore } from "@blindrelay/relay-server";
+import { type Answer, callRest } from "@blindrelay/relay-server/testing";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
@@ -22,13 +23,6 @@ const MEMORY_SETTINGS = {
 };
 /** What docs/operations.md promises to survive with (issue 11). */
 export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are read as what they are, JSON
-  readonly body: any;
-}
 
 export interface LeftBytes {
   /** Objects in V8's heap, and the buffers that they own. */
@@ -95,22 +89,8 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     ended("the relay did not start"),
   ]);
   const { url } = JSON.parse(line) as { url: string };
-  const api = async (method: string, path: string, body?: object, token?: string) => {
-    const answer = await fetch(`${url}/api/v1${path}`, {
-      method,
-      headers: {
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    return {
-      status: answer.status,
-      headers: answer.headers,
-      body: text === "" ? null : JSON.parse(text),
-    };
-  };
+  const api = (method: string, path: string, body?: object, token?: string) =>
+    callRest(url, method, path, token ?? null, body);
   const login = await api("POST", "/auth/login", { username: "admin", password: PASSWORD });
   const statusOf = (field: string): number => {
     const status = readFileSync(`/proc/${child.pid}/status`, "utf8");

@@ -3,9 +3,9 @@ import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
+import { BROWSER_TIMEOUT_MS, CHROMIUM, CHROMIUM_FLAGS } from "@blindrelay/relay-server/testing";
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
-import { CHROMIUM, FLAGS, PATIENCE_MS } from "../recipes/browser.ts";
 
 const TYPES: Readonly<Record<string, string>> = { ".html": "text/html", ".js": "text/javascript" };
 
@@ -36,10 +36,10 @@ export const useApp = async (
       .pipe(response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
   try {
     const page = await browser.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
+    page.setDefaultTimeout(BROWSER_TIMEOUT_MS);
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/app.html`);
     await page.locator("button[data-ready]").waitFor();
     const output = page.locator("output");

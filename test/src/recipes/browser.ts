@@ -1,20 +1,16 @@
 /** The one task of docs/recipes.md that is done in a browser. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { BROWSER_TIMEOUT_MS, CHROMIUM, CHROMIUM_FLAGS } from "@blindrelay/relay-server/testing";
 import { chromium } from "playwright-core";
 import { expect } from "vitest";
 
-export const CHROMIUM = "/usr/bin/chromium";
-export const HAS_CHROMIUM = existsSync(CHROMIUM);
-export const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
-export const PATIENCE_MS = 180_000;
-
 /** Fills the page in and reads its answer. `work`: where the page says that the secret is. */
 export const visitPage = async (port: string, work: string): Promise<void> => {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
   try {
     const page = await browser.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
+    page.setDefaultTimeout(BROWSER_TIMEOUT_MS);
     await page.goto(`http://127.0.0.1:${port}`);
     await page.getByLabel("User name").fill("ada");
     await page.getByLabel("Password").fill("a wrong password");

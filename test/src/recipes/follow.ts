@@ -5,10 +5,11 @@
  */
 import { rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
 import { freePort } from "@blindrelay/tools/testing/serial/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
-import { HAS_CHROMIUM, visitPage } from "./browser.ts";
+import { visitPage } from "./browser.ts";
 import { DEVICES, type Plugged } from "./devices.ts";
 import { readSections, type Section } from "./document.ts";
 import { type Installation, Reader } from "./reader.ts";

@@ -35,6 +35,21 @@ export interface Device {
   readonly relayToken: string;
 }
 
+/** The `auth` of a client with the account token; `more` is added, or stands instead. */
+export const clientAuth = ({ accountToken }: Account, more: object = {}) => ({
+  client_type: "client",
+  api_token: accountToken,
+  ...more,
+});
+
+/** The `auth` of the agent itself. */
+export const agentAuth = ({ agentId, relayToken }: Device, more: object = {}) => ({
+  client_type: "agent",
+  agent_id: agentId,
+  api_token: relayToken,
+  ...more,
+});
+
 export class Relay {
   readonly data = mkdtempSync(join(tmpdir(), "blindrelay-specification-"));
   url = "";

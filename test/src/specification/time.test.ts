@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, RawWebSocket } from "./raw-websocket.ts";
-import { type Account, type Device, Relay } from "./relay.ts";
+import { type Account, clientAuth, type Device, Relay } from "./relay.ts";
 
 const MAX_REQUESTS = 10_000;
 
@@ -20,11 +20,7 @@ beforeEach(async () => {
 });
 afterAll(() => relay.close());
 
-const asClient = (more: object = {}) => ({
-  client_type: "client",
-  api_token: account.accountToken,
-  ...more,
-});
+const asClient = (more?: object) => clientAuth(account, more);
 
 /**
  * A link that says nothing: its end, 30 s after it began, tells that the relay has done what was

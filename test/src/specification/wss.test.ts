@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { RawWebSocket } from "./raw-websocket.ts";
-import { type Account, type Device, Relay } from "./relay.ts";
+import { type Account, agentAuth, clientAuth, type Device, Relay } from "./relay.ts";
 
 let relay: Relay;
 let account: Account;
@@ -17,18 +17,9 @@ beforeEach(async () => {
 });
 afterAll(() => relay.close());
 
-const asAgent = (more: object = {}) => ({
-  client_type: "agent",
-  agent_id: device.agentId,
-  api_token: device.relayToken,
-  ...more,
-});
+const asAgent = (more?: object) => agentAuth(device, more);
 
-const asClient = (more: object = {}) => ({
-  client_type: "client",
-  api_token: account.accountToken,
-  ...more,
-});
+const asClient = (more?: object) => clientAuth(account, more);
 
 /** A packet as the relay sees one: it looks at no field but the sid. */
 const packet = (sid: string, more: object = {}) => ({ v: "1", sid, seq: 0, p: "AAAA", ...more });

@@ -2,7 +2,7 @@
  * The two pages in a real browser: every operation is shown, nothing is fetched from elsewhere, and
  * the console stays empty, which a broken content security policy would not leave it.
  */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -11,20 +11,14 @@ import { type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { initStore } from "../../control/data-dir.ts";
 import { type RunningServer, startServer } from "../../server.ts";
+import {
+  BROWSER_TIMEOUT_MS,
+  CHROMIUM,
+  CHROMIUM_FLAGS,
+  HAS_CHROMIUM,
+} from "../../testing/chromium.ts";
 import { PAGES, REDOC_LOGO_URL } from "./pages.ts";
 
-const CHROMIUM = "/usr/bin/chromium";
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-/** Two bundles of a megabyte each, on a machine that may do much else. */
-const BROWSER_TIMEOUT_MS = 60_000;
 /** A folder to leave pictures in, for eyes. */
 const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 
@@ -51,7 +45,7 @@ const operations = async (): Promise<{ method: string; path: string; id: string 
   );
 };
 
-describe.skipIf(!existsSync(CHROMIUM))(
+describe.skipIf(!HAS_CHROMIUM)(
   "in Chromium (apt-get install chromium)",
   {
     timeout: BROWSER_TIMEOUT_MS,
@@ -62,7 +56,7 @@ describe.skipIf(!existsSync(CHROMIUM))(
       browser = await chromium.launchPersistentContext(join(folder, "profile"), {
         timeout: BROWSER_TIMEOUT_MS,
         executablePath: CHROMIUM,
-        args: FLAGS,
+        args: CHROMIUM_FLAGS,
         viewport: { width: 1280, height: 1000 },
       });
       browser.setDefaultTimeout(BROWSER_TIMEOUT_MS);
