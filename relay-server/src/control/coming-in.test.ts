@@ -88,6 +88,37 @@ for (const [engine, driver] of [
       expect(compile.mock.results.map(({ value }) => (value as CompiledQuery).sql)).toEqual([]);
     });
 
+    test("what is known of a login is at hand where the store is embedded, else promised", async () => {
+      const { authenticate, ownerOf } = storeLookups(store);
+      const [{ agentId, apiToken }] = fleet as [(typeof fleet)[number]];
+      const common = { clientType: "agent", address: "192.0.2.1", agentId, nowMs: NOW } as const;
+      const result = await authenticate({ ...common, apiToken });
+      if (!result.ok) throw new Error("refused");
+      const { sessionToken } = result;
+      const ask = () => [
+        authenticate({ ...common, sessionToken }),
+        authenticate({ ...common, sessionToken: apiToken }),
+        ownerOf(agentId),
+        ownerOf("nobody"),
+      ];
+      const atHand = ask().filter((each) => !(each instanceof Promise));
+      expect(atHand).toHaveLength(driver === SqliteDriver ? 4 : 0);
+      const wrong = { ok: false, code: "WRONG_TOKEN_KIND" };
+      const known = [{ ok: true, sessionToken }, wrong, result.userId, null];
+      expect(await Promise.all(ask())).toMatchObject(known);
+      // While somebody writes, what is at hand may be undone.
+      let during: unknown[] = [];
+      const writing = store.write(async (tx) => {
+        await tx.deleteFrom("agents").execute();
+        await tx.deleteFrom("sessions").execute();
+        during = ask();
+        throw new Error("undone");
+      });
+      await expect(writing).rejects.toThrow("undone");
+      expect(during.filter((each) => !(each instanceof Promise))).toEqual([]);
+      expect(await Promise.all(during)).toMatchObject(known);
+    });
+
     test("logins that come together share their commits", async () => {
       const clocks = { steadyMs: () => NOW, wallMs: () => NOW };
       const log = { error: (...args: unknown[]) => expect(args).toEqual([]) };

@@ -3,6 +3,7 @@
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
+import { type Answer, whenKnown } from "../answer.ts";
 import type { Db } from "../store/open.ts";
 import { findSession } from "../store/sessions.ts";
 import { findToken } from "../store/tokens.ts";
@@ -45,7 +46,7 @@ const UNKNOWN: Finding = { state: "unknown" };
 const ENDED: Finding = { state: "ended" };
 
 /** Finds out what a text is worth now. */
-export const findCredential = async (db: Db, text: string, nowMs: number): Promise<Finding> => {
+export const findCredential = (db: Db, text: string, nowMs: number): Answer<Finding> => {
   const reading = readToken(text);
   if (!reading.ok) return UNKNOWN;
   const hash = hashToken(text);
@@ -54,22 +55,23 @@ export const findCredential = async (db: Db, text: string, nowMs: number): Promi
       return UNKNOWN; // the relay never has one to compare with
     case "account":
     case "agent":
-      return persistent(db, hash, nowMs);
+      return whenKnown(findToken(db, hash), (row) => persistent(row, nowMs));
     case "session":
     case "login":
-      return shortLived(db, hash, nowMs);
+      return whenKnown(findSession(db, hash), (row) => shortLived(row, nowMs));
   }
 };
 
-const persistent = async (db: Db, hash: string, nowMs: number): Promise<Finding> => {
-  const row = await findToken(db, hash);
+type Token = Awaited<ReturnType<typeof findToken>>;
+
+const persistent = (row: Token, nowMs: number): Finding => {
   if (row === undefined) return UNKNOWN;
   if (row.retired_at !== null && (row.good_until ?? 0) <= nowMs) return ENDED;
   return {
     state: "live",
     credential: {
       holder: row.kind,
-      hash,
+      hash: row.hash,
       userId: row.user_id,
       agentId: row.agent_id,
       limited: false,
@@ -80,13 +82,14 @@ const persistent = async (db: Db, hash: string, nowMs: number): Promise<Finding>
   };
 };
 
-const shortLived = async (db: Db, hash: string, nowMs: number): Promise<Finding> => {
-  const row = await findSession(db, hash);
+type Session = Awaited<ReturnType<typeof findSession>>;
+
+const shortLived = (row: Session, nowMs: number): Finding => {
   if (row === undefined) return UNKNOWN;
   if (row.ended_at !== null) return ENDED;
   const credential: Credential = {
     holder: row.kind === "login" ? "login" : `${row.kind}_session`,
-    hash,
+    hash: row.hash,
     userId: row.user_id,
     agentId: row.agent_id,
     limited: row.limited === 1,

@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => rest.close());
 
-const ask = (request: Partial<AuthRequest>) =>
+const ask = async (request: Partial<AuthRequest>) =>
   storeLookups(rest.context.store).authenticate({
     clientType: "client",
     address: "192.0.2.1",

@@ -4,6 +4,7 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import { type Answer, whenKnown } from "../answer.ts";
 import type { AuthFailure, AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
 import { ownerOf } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
@@ -14,7 +15,7 @@ import {
   HOLDER_NAMES,
   type Holder,
 } from "./credentials.ts";
-import { issueSession } from "./issue.ts";
+import { type Issued, issueSession } from "./issue.ts";
 
 /** The HubLookups over a store. */
 export const storeLookups = (store: Store): HubLookups => ({
@@ -22,10 +23,20 @@ export const storeLookups = (store: Store): HubLookups => ({
   ownerOf: (agentId) => ownerOf(store.db, agentId),
 });
 
-const authenticate = async (store: Store, request: AuthRequest): Promise<AuthResult> => {
-  const side = request.clientType === "client" ? "client" : "agent";
+const authenticate = (store: Store, request: AuthRequest): Answer<AuthResult> => {
   const text = request.apiToken ?? request.sessionToken ?? "";
-  const finding = await findCredential(store.db, text, request.nowMs);
+  return whenKnown(findCredential(store.db, text, request.nowMs), (finding) =>
+    judge(store, request, text, finding),
+  );
+};
+
+const judge = (
+  store: Store,
+  request: AuthRequest,
+  text: string,
+  finding: Finding,
+): Answer<AuthResult> => {
+  const side = request.clientType === "client" ? "client" : "agent";
   const expected = EXPECTED[side][request.apiToken === undefined ? "session" : "persistent"];
   const misplaced = misplacement(text, finding, expected);
   if (misplaced !== null) return misplaced;
@@ -38,7 +49,10 @@ const authenticate = async (store: Store, request: AuthRequest): Promise<AuthRes
   }
   if (finding.state === "expired") return stale("SESSION_EXPIRED", "Session token expired");
   if (finding.state === "used_up") return stale("LIMIT_EXCEEDED", "Session token used up");
-  return admit(store, credential, text, request.nowMs);
+  const { hash, expiresAtMs } = credential;
+  return expiresAtMs === null
+    ? issueSession(store, credential, request.nowMs).then((made) => admit(credential, made))
+    : admit(credential, { token: text, hash, expiresAtMs });
 };
 
 const EXPECTED: {
@@ -50,10 +64,10 @@ const EXPECTED: {
 
 /** The failure that names both kinds, or null where the kind is right or unknown. */
 const misplacement = (text: string, finding: Finding, expected: Holder): AuthFailure | null => {
-  const reading = readToken(text);
-  if (!reading.ok) return null;
   const holder = "credential" in finding ? finding.credential.holder : null;
   if (holder === expected) return null;
+  const reading = readToken(text);
+  if (!reading.ok) return null;
   const expectsSession = expected === "client_session" || expected === "agent_session";
   // A session token that the store does not know could be of either side: nothing to name.
   if (holder === null && reading.kind === (expectsSession ? "session" : expected)) return null;
@@ -86,16 +100,7 @@ const stale = (code: "SESSION_EXPIRED" | "LIMIT_EXCEEDED", error: string): AuthF
   counted: false,
 });
 
-const admit = async (
-  store: Store,
-  credential: Credential,
-  text: string,
-  nowMs: number,
-): Promise<AuthResult> => {
-  const session =
-    credential.expiresAtMs === null
-      ? await issueSession(store, credential, nowMs)
-      : { token: text, hash: credential.hash, expiresAtMs: credential.expiresAtMs };
+const admit = (credential: Credential, session: Issued): AuthResult => {
   const common = {
     ok: true as const,
     userId: credential.userId,

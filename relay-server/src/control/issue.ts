@@ -3,6 +3,7 @@
  * short-lived ones are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
+import { whenKnown } from "../answer.ts";
 import { hold } from "../store/hold.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
@@ -91,19 +92,19 @@ export const issueSession = async (
   const hash = hashToken(token);
   const expiresAtMs = nowMs + SESSION_TTL_S * 1000;
   const max = parent.agentId === null ? MAX_CLIENT_SESSIONS : MAX_AGENT_SESSIONS;
-  await store.write(async (tx) => {
-    await makeRoom(tx, { madeWith: parent.hash }, max, nowMs);
-    await addSession(tx, {
-      hash,
-      kind: parent.agentId === null ? "client" : "agent",
-      user_id: parent.userId,
-      agent_id: parent.agentId,
-      parent: parent.hash,
-      limited: 0,
-      created_at: nowMs,
-      expires_at: expiresAtMs,
-    });
-  });
+  const session = {
+    hash,
+    kind: parent.agentId === null ? ("client" as const) : ("agent" as const),
+    user_id: parent.userId,
+    agent_id: parent.agentId,
+    parent: parent.hash,
+    limited: 0,
+    created_at: nowMs,
+    expires_at: expiresAtMs,
+  };
+  await store.write((tx) =>
+    whenKnown(makeRoom(tx, { madeWith: parent.hash }, max, nowMs), () => addSession(tx, session)),
+  );
   return { token, hash, expiresAtMs };
 };
 

@@ -7,9 +7,9 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createHmac,
   createSecretKey,
+  hash,
   type KeyObject,
   randomBytes,
 } from "node:crypto";
@@ -116,5 +116,4 @@ export const drawNonce = (): string => randomBytes(TOKEN_NONCE_BYTES).toString("
 export const drawToken = (kind: "session" | "login"): string => makeToken(kind, randomBytes(32));
 
 /** The only form in which a token is stored: hex SHA-256 of its text. */
-export const hashToken = (token: string): string =>
-  createHash("sha256").update(token, "utf8").digest("hex");
+export const hashToken = (token: string): string => hash("sha256", token);

@@ -207,6 +207,8 @@ export class World {
   readonly saved: { sessionHash: string; used: number }[] = [];
   /** While true, look-ups wait for `answer`. */
   slowStore = false;
+  /** While true, a look-up is answered before the call that asks for it returns. */
+  storeAtHand = false;
   readonly lookUps: (() => void)[] = [];
   /** How the next turn of the event loop comes about. */
   turn = (happen: () => void): void => this.later(happen);
@@ -216,12 +218,12 @@ export class World {
     const port: HubPort = {
       authenticate: (connection, request) => {
         const result = this.store.authenticate(request);
-        this.lookUps.push(() => this.hub.authenticated(connection, result, this.now));
+        this.#whenAnswered(() => this.hub.authenticated(connection, result, this.now));
       },
       findOwner: (connection, agentId) => {
         const owner = this.store.owners.get(agentId) ?? null;
         const { broken } = this.store;
-        this.lookUps.push(() =>
+        this.#whenAnswered(() =>
           broken
             ? this.hub.ownerUnknown(connection, this.now)
             : this.hub.ownerFound(connection, owner, this.now),
@@ -292,6 +294,11 @@ export class World {
       for (const happen of this.#later.splice(0)) happen();
       if (!this.slowStore) this.answer();
     }
+  }
+
+  #whenAnswered(happen: () => void): void {
+    if (this.storeAtHand) happen();
+    else this.lookUps.push(happen);
   }
 
   /** The store answers what it was asked. */

@@ -23,7 +23,7 @@ type Action =
   | { do: "envelope"; n: number; agent: number; first: number; request: number; plain: boolean }
   | { do: "bare packet"; n: number; first: number }
   | { do: "wait"; ms: number }
-  | { do: "slow store" | "store answers" }
+  | { do: "slow store" | "store answers" | "store at hand" }
   | { do: "delete agent" | "end session"; n: number };
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -53,7 +53,10 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant("bare packet" as const), n: pick, first: pick }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.nat(100_000) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("slow store", "store answers") }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constantFrom("slow store", "store answers", "store at hand") }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constantFrom("delete agent", "end session"), n: pick }),
@@ -148,10 +151,13 @@ class Game {
         break;
       case "slow store":
         this.world.slowStore = true;
+        this.world.storeAtHand = false;
         break;
       case "store answers":
+      case "store at hand":
         this.world.slowStore = false;
         this.world.settle();
+        this.world.storeAtHand = step.do === "store at hand";
         break;
       case "delete agent": {
         const agentId = at(AGENTS, step.n);

@@ -133,7 +133,9 @@ export class Hub {
 
   /** `claim`: what the other nodes said of an agent. */
   authenticated(connection: Connection, result: AuthResult, now: number, claim = FREE): void {
-    if (connection.state === "authenticating") {
+    // Not for what a peer that is gone had sent: it would take the place of a link that lives.
+    const isThere = this.#state.connections.has(connection);
+    if (isThere && connection.state === "authenticating") {
       this.#authenticator.finish(connection, result, claim, now);
       this.#inbound.resume(connection, now);
     }

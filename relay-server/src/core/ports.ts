@@ -3,8 +3,9 @@
  * everything it reports. There are two kinds:
  *
  * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
- *   a slow answer returns as an event (`hub.authenticated`, `hub.ownerFound`).
- * - `HubLookups` and `WriteBehind` are what the store offers. They are asynchronous;
+ *   an answer returns as an event (`hub.authenticated`, `hub.ownerFound`), later or before the call
+ *   ends.
+ * - `HubLookups` and `WriteBehind` are what the store offers, which may take its time;
  *   `ws/hub-driver.ts` connects the two.
  */
 import type { Connection } from "./connection.ts";
@@ -74,11 +75,14 @@ export type AuthFailureCode =
   | "LIMIT_EXCEEDED"
   | "UNAVAILABLE";
 
-/** Look-ups over the store. A rejected promise is answered to the peer as `UNAVAILABLE`. */
+/**
+ * Look-ups over the store, with a promise only where there is something to wait for. A rejected one
+ * is answered to the peer as `UNAVAILABLE`.
+ */
 export interface HubLookups {
-  authenticate(request: AuthRequest): Promise<AuthResult>;
+  authenticate(request: AuthRequest): AuthResult | Promise<AuthResult>;
   /** The user who owns the agent, or null when there is none. */
-  ownerOf(agentId: string): Promise<string | null>;
+  ownerOf(agentId: string): string | null | Promise<string | null>;
 }
 
 /** What the hub leaves behind in the store. Rejections are logged, never shown to a peer. */

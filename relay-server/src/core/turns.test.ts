@@ -1,6 +1,6 @@
 /** Turns between users: who sends much waits for himself, in order, and loses nothing. */
 import { describe, expect, it, vi } from "vitest";
-import { envelope, type VirtualPeer, World } from "./harness.ts";
+import { authOf, envelope, type VirtualPeer, World } from "./harness.ts";
 import {
   ALONE_AFTER_TURNS,
   ALONE_TURN_COST,
@@ -188,4 +188,16 @@ it("unauthenticated connections share a turn, and do not delay others", () => {
     sum += answers();
   }
   expect(sum).toBe(400);
+});
+
+it("an auth that waited while its peer hung up takes nobody's place", () => {
+  const { w, lamp } = world();
+  w.storeAtHand = true;
+  const [stranger, gone] = [w.connect(), w.connect()];
+  for (let i = 0; i < UNAUTHENTICATED_TURN_COST; i++) stranger.say({ type: "ping" });
+  gone.say(authOf("lamp"));
+  expect(gone.take()).toEqual([]);
+  gone.hangUp();
+  expect(lamp.closed).toBeNull();
+  expect(w.hub.stats()).toMatchObject({ agentsOnline: 2, counters: { takeovers: 0 } });
 });

@@ -1,5 +1,6 @@
 /** Agents and who owns them. */
 import { sql } from "kysely";
+import { type Answer, whenKnown } from "../answer.ts";
 import type { Db } from "./open.ts";
 import type { Position } from "./position.ts";
 import { prepared } from "./prepared.ts";
@@ -50,10 +51,8 @@ export const agentBytes = async (db: Db, userId: string, exceptId: string): Prom
 };
 
 /** The user that an agent belongs to, or null where the agent does not exist. */
-export const ownerOf = async (db: Db, agentId: string): Promise<string | null> => {
-  const [row] = await ownerByAgent(db, { agentId });
-  return row?.user_id ?? null;
-};
+export const ownerOf = (db: Db, agentId: string): Answer<string | null> =>
+  whenKnown(ownerByAgent(db, { agentId }), ([row]) => row?.user_id ?? null);
 
 const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>
   db.selectFrom("agents").select("user_id").where("agent_id", "=", agentId),

@@ -5,6 +5,7 @@
  * disk.
  */
 import { type Kysely, sql } from "kysely";
+import type { Answer } from "../answer.ts";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 
@@ -12,7 +13,7 @@ import { unavailability } from "./unavailable.ts";
  * Runs work in a transaction; its promise settles once the result is on the disk, or undone. Work
  * may run more than once, each time after the one before was undone.
  */
-export type Write = <T>(work: (tx: Kysely<Tables>) => Promise<T>) => Promise<T>;
+export type Write = <T>(work: (tx: Kysely<Tables>) => Answer<T>) => Promise<T>;
 
 /**
  * Bounds how long a transaction grows while more arrives; with PostgreSQL every statement is a
@@ -21,7 +22,7 @@ export type Write = <T>(work: (tx: Kysely<Tables>) => Promise<T>) => Promise<T>;
 const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
 interface Job {
-  readonly work: (tx: Kysely<Tables>) => Promise<unknown>;
+  readonly work: (tx: Kysely<Tables>) => Answer<unknown>;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -126,7 +127,7 @@ const MAX_TRIES = 5;
 const commitAlone = async (db: Kysely<Tables>, job: Job): Promise<unknown> => {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await db.transaction().execute(job.work);
+      return await db.transaction().execute(async (tx) => job.work(tx));
     } catch (error) {
       if (!mayRunAgain(error) || tries === MAX_TRIES) throw error;
     }

@@ -4,6 +4,8 @@
  * and run with the values of the call.
  */
 import type { Compilable, CompiledQuery } from "kysely";
+import type { Answer } from "../answer.ts";
+import { SqliteAtHand } from "./sqlite.ts";
 import type { Db } from "./tables.ts";
 
 /** Placeholder for a value while a query is compiled; `name` says which. */
@@ -16,17 +18,18 @@ class Placeholder {
 
 /**
  * A query that `build` makes of values by name. It is called once for each store, with placeholders
- * in place of the values: they may be used where SQL has parameters, and must not be read.
+ * in place of the values: they may be used where SQL has parameters, and must not be read. It never
+ * throws: failures are rejections.
  */
 export const prepared = <V extends object, Row>(
   build: (db: Db, values: V) => Compilable<Row>,
-): ((db: Db, values: V) => Promise<Row[]>) => {
+): ((db: Db, values: V) => Answer<Row[]>) => {
   const placeholders = new Proxy({} as V, {
     get: (_, name) => new Placeholder(String(name)),
   });
   // By adapter: of one Kysely all transactions share it.
   const compiled = new WeakMap<object, CompiledQuery<Row>>();
-  return async (db, values) => {
+  return (db, values) => {
     const { adapter } = db.getExecutor();
     let query = compiled.get(adapter);
     if (query === undefined) {
@@ -36,6 +39,8 @@ export const prepared = <V extends object, Row>(
     const parameters = query.parameters.map((parameter) =>
       parameter instanceof Placeholder ? values[parameter.name as keyof V] : parameter,
     );
-    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+    const atHand =
+      adapter instanceof SqliteAtHand ? adapter.ask<Row>(query.sql, parameters, db) : null;
+    return atHand ?? db.executeQuery<Row>({ ...query, parameters }).then(({ rows }) => rows);
   };
 };

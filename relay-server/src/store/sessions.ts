@@ -3,6 +3,7 @@
  */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
+import { type Answer, whenKnown } from "../answer.ts";
 import { hold } from "./hold.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
@@ -27,17 +28,17 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
  * or login that it was made with has ended, and while its user is disabled. One place decides that,
  * so code that ends a token need not find what was just made with it.
  */
-export const findSession = async (
+export const findSession = (
   db: Db,
   hash: string,
-): Promise<(SessionRow & { login_number: number }) | undefined> => {
-  const [row] = await sessionByHash(db, { hash });
-  if (row === undefined) return undefined;
-  const { token_retired_at, good_until, login_ended_at, disabled_at, ...session } = row;
-  const token_ended_at = good_until === null ? token_retired_at : null;
-  const ended_at = session.ended_at ?? token_ended_at ?? login_ended_at ?? disabled_at;
-  return { ...session, ended_at };
-};
+): Answer<(SessionRow & { login_number: number }) | undefined> =>
+  whenKnown(sessionByHash(db, { hash }), ([row]) => {
+    if (row === undefined) return undefined;
+    const { token_retired_at, good_until, login_ended_at, disabled_at, ...session } = row;
+    const token_ended_at = good_until === null ? token_retired_at : null;
+    const ended_at = session.ended_at ?? token_ended_at ?? login_ended_at ?? disabled_at;
+    return { ...session, ended_at };
+  });
 
 type NewSession = Omit<SessionRow, "requests_used" | "ended_at">;
 
@@ -54,9 +55,8 @@ const insertSession = prepared((db, session: NewSession) =>
   }),
 );
 
-export const addSession = async (db: Db, session: NewSession): Promise<void> => {
-  await insertSession(db, session);
-};
+export const addSession = (db: Db, session: NewSession): Answer<unknown> =>
+  insertSession(db, session);
 
 /** How many of the excess sessions are ended or deleted at a time. */
 const MAX_TOGETHER = 500;
@@ -111,16 +111,30 @@ const forgetMadeWith = prepared((db, { parent }: { parent: string }) =>
  * more are remembered as ended. Unused ones are removed first, then the oldest; their links stay
  * open.
  */
-export const makeRoom = async (db: Db, crowd: Crowd, max: number, nowMs: number): Promise<void> => {
+export const makeRoom = (db: Db, crowd: Crowd, max: number, nowMs: number): Answer<void> => {
   const isMadeWith = "madeWith" in crowd;
   const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
-  // Two who make room in one crowd at once would end the same rows, in another order.
-  await hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
   const query = { owner, offset: max - 1 };
   const ask = isMadeWith ? CROWDS.madeWith : CROWDS.loginsOf;
-  if ((await ask.beyond(db, query)).length === 0) return;
-  const rows = await ask.everybody(db, query);
-  const isLive = (row: (typeof rows)[number]) => row.ended_at === null && row.expires_at > nowMs;
+  // Two who make room in one crowd at once would end the same rows, in another order.
+  const held = hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
+  const tooMany = whenKnown(held, () => ask.beyond(db, query));
+  return whenKnown(tooMany, ({ length }) =>
+    length === 0
+      ? undefined
+      : whenKnown(ask.everybody(db, query), (rows) => removeExcess(db, rows, max, nowMs)),
+  );
+};
+
+type Made = Pick<SessionRow, "hash" | "requests_used" | "expires_at" | "ended_at">;
+
+const removeExcess = async (
+  db: Db,
+  rows: readonly Made[],
+  max: number,
+  nowMs: number,
+): Promise<void> => {
+  const isLive = (row: Made) => row.ended_at === null && row.expires_at > nowMs;
   const live = rows.filter(isLive);
   const unusedFirst = [
     ...live.filter((row) => row.requests_used === 0),

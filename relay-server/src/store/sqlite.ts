@@ -3,7 +3,14 @@
  * acknowledged survives a killed process and a lost supply.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { type Dialect, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
+import {
+  type Dialect,
+  SqliteAdapter,
+  type SqliteDatabase,
+  SqliteDialect,
+  type SqliteStatement,
+} from "kysely";
+import type { Answer } from "../answer.ts";
 import { StoreUnavailable } from "./unavailable.ts";
 
 /** Kysely writes the same text for the same query, so compiled statements are worth keeping. */
@@ -15,14 +22,60 @@ export const sqliteDialect = (path: string): Dialect => {
   database.exec(
     "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma busy_timeout = 5000",
   );
-  return new SqliteDialect({ database: prepared(database) });
+  return new AtHandDialect(database);
 };
 
 /** The same for looking only: not a byte of the file changes, whatever journal it was left with. */
 export const readOnlySqliteDialect = (path: string): Dialect => {
   const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
-  return new SqliteDialect({ database: prepared(database) });
+  return new AtHandDialect(database);
 };
+
+class AtHandDialect extends SqliteDialect {
+  readonly #adapter: SqliteAtHand;
+
+  constructor(database: DatabaseSync) {
+    const statements = prepared(database);
+    super({ database: statements });
+    this.#adapter = new SqliteAtHand(database, statements);
+  }
+
+  override createAdapter(): SqliteAdapter {
+    return this.#adapter;
+  }
+}
+
+/** Kysely gives every answer as a promise; this also asks the database itself, which has it now. */
+export class SqliteAtHand extends SqliteAdapter {
+  readonly #database: DatabaseSync;
+  readonly #statements: SqliteDatabase;
+
+  constructor(database: DatabaseSync, statements: SqliteDatabase) {
+    super();
+    this.#database = database;
+    this.#statements = statements;
+  }
+
+  /**
+   * The rows of a query, or a rejection; null where Kysely has to be asked, because somebody else's
+   * transaction is open on the one connection, and what it has written may be undone.
+   */
+  ask<Row>(
+    sql: string,
+    parameters: readonly unknown[],
+    asker: { readonly isTransaction: boolean },
+  ): Answer<Row[]> | null {
+    if (this.#database.isTransaction !== asker.isTransaction) return null;
+    try {
+      const statement = this.#statements.prepare(sql);
+      if (statement.reader) return statement.all(parameters) as Row[];
+      statement.run(parameters);
+      return [];
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+}
 
 /** The interface of better-sqlite3 that Kysely needs, over node:sqlite. */
 const prepared = (database: DatabaseSync): SqliteDatabase => {

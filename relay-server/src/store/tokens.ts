@@ -1,4 +1,5 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
+import { type Answer, whenKnown } from "../answer.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -17,16 +18,16 @@ const tokenByHash = prepared((db, { hash }: { hash: string }) =>
  * A token, and the number of a login with it; while its user is disabled, it is retired
  * and not valid.
  */
-export const findToken = async (
+export const findToken = (
   db: Db,
   hash: string,
-): Promise<(TokenRow & { login_number: number }) | undefined> => {
-  const [row] = await tokenByHash(db, { hash });
-  if (row === undefined) return undefined;
-  const { disabled_at, ...token } = row;
-  if (disabled_at === null) return token;
-  return { ...token, retired_at: disabled_at, good_until: null };
-};
+): Answer<(TokenRow & { login_number: number }) | undefined> =>
+  whenKnown(tokenByHash(db, { hash }), ([row]) => {
+    if (row === undefined) return undefined;
+    const { disabled_at, ...token } = row;
+    if (disabled_at === null) return token;
+    return { ...token, retired_at: disabled_at, good_until: null };
+  });
 
 /** The token of an account (`agentId` null) or of an agent that is valid now. */
 export const currentToken = (

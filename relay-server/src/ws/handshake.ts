@@ -3,7 +3,7 @@
  * to be, and the 101 that answers it. No extension is ever agreed on: packets are sealed, and
  * sealed bytes do not compress.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import * as ws from "ws";
 import { HttpProblem } from "../http/problem.ts";
@@ -46,9 +46,7 @@ export const handshakeFault = (request: IncomingMessage): HttpProblem | null => 
 
 /** The answer to a request without fault. */
 export const acceptance = (request: IncomingMessage): string => {
-  const accept = createHash("sha1")
-    .update(request.headers["sec-websocket-key"] + GUID)
-    .digest("base64");
+  const accept = hash("sha1", request.headers["sec-websocket-key"] + GUID, "base64");
   const subprotocol = subprotocolOf(request);
   return [
     "HTTP/1.1 101 Switching Protocols",

@@ -1,10 +1,10 @@
-/** A store that never answers: whoever waits for it is told, and nothing is kept for ever. */
+/** Stores that answer at once, late and never: who waits is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
 import { TURN_COST } from "../core/limits.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
-import type { AuthResult } from "../core/ports.ts";
+import type { AuthResult, HubLookups } from "../core/ports.ts";
 import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";
 
 const CLIENT: AuthResult = {
@@ -22,8 +22,8 @@ const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Da
 const turn = setImmediate;
 
 let running: RunningHub;
-let authenticate: () => Promise<AuthResult>;
-let ownerOf: () => Promise<string | null>;
+let authenticate: HubLookups["authenticate"];
+let ownerOf: HubLookups["ownerOf"];
 let logged: unknown[];
 
 beforeEach(() => {
@@ -36,8 +36,8 @@ beforeEach(() => {
 const start = (more: Partial<HubParts> = {}): RunningHub =>
   runHub({
     lookups: {
-      authenticate: () => authenticate(),
-      ownerOf: () => ownerOf(),
+      authenticate: (request) => authenticate(request),
+      ownerOf: (agentId) => ownerOf(agentId),
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),
@@ -115,16 +115,36 @@ it("an envelope whose owner cannot be looked up is refused, and the link stays o
   expect(codes).toEqual([]);
 });
 
-it.each(["authenticated", "ownerFound", "ownerUnknown"] as const)(
-  "a hub that fails in %s ends the connection that it was about, with 1011",
-  async (what) => {
-    authenticate = () => Promise.resolve(CLIENT);
+it("an answer at hand is used before the message's call returns, and needs no timer", () => {
+  const timers = vi.getTimerCount();
+  authenticate = () => CLIENT;
+  ownerOf = () => null;
+  const { said, say } = connect();
+  say({ type: "auth", api_token: "acct:ann", client_type: "client" });
+  say(envelope(packet("C"), { agent_id: "lamp" }));
+  expect(said).toMatchObject([
+    { type: "auth_response", status: "authenticated" },
+    { type: "error", code: "AGENT_NOT_FOUND", sid: "C" },
+  ]);
+  expect(vi.getTimerCount()).toBe(timers);
+});
+
+it.each([
+  ["authenticated", CLIENT, null],
+  ["ownerFound", CLIENT, "ann"],
+  ["authenticated", Promise.resolve(CLIENT), null],
+  ["ownerFound", Promise.resolve(CLIENT), Promise.resolve("ann")],
+  ["ownerUnknown", Promise.resolve(CLIENT), new Promise<null>(() => {})],
+] as const)(
+  "a hub that fails in %s ends the connection that it was about, with 1011 (answers %o, %o)",
+  async (what, result, owner) => {
+    authenticate = () => result;
+    ownerOf = () => owner;
     const { codes, say } = connect();
     const other = connect();
     vi.spyOn(running.hub, what).mockImplementation(() => {
       throw new Error("a fault of ours");
     });
-    if (what === "ownerFound") ownerOf = () => Promise.resolve("ann");
     say({ type: "auth", api_token: "acct:ann", client_type: "client" });
     await vi.advanceTimersByTimeAsync(10);
     say(envelope(packet("C"), { agent_id: "lamp" }));

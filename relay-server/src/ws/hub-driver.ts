@@ -4,6 +4,7 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Logger } from "pino";
+import { type Answer, whenKnown } from "../answer.ts";
 import type { Clocks } from "../clock.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
@@ -110,31 +111,28 @@ export const runHub = (parts: HubParts): RunningHub => {
         const { accepted, refused } = timings;
         (result.ok ? accepted : refused).observe(timer.now() - startedMs);
       };
-      inTime(timer, authenticate(lookups, clocks, request))
-        .catch((error: unknown) => {
-          complain("authentication could not be looked up")(error);
-          return AWAY;
-        })
-        .then((result) => {
-          if (result.ok && result.role === "agent") {
-            const { userId, agentId, loginNumber } = result;
-            bus.claim(userId, agentId, loginNumber, (claim) => finish(result, claim));
-          } else {
-            finish(result, FREE);
-          }
-        })
-        .catch(fail);
+      const judge = (result: AuthResult) => {
+        if (result.ok && result.role === "agent") {
+          const { userId, agentId, loginNumber } = result;
+          bus.claim(userId, agentId, loginNumber, (claim) => finish(result, claim));
+        } else {
+          finish(result, FREE);
+        }
+      };
+      const lost = (error: unknown) => {
+        complain("authentication could not be looked up")(error);
+        judge(AWAY);
+      };
+      handOn(timer, authenticate(lookups, clocks, request), judge, lost, fail);
     },
     findOwner(connection, agentId) {
-      inTime(timer, lookups.ownerOf(agentId))
-        .then(
-          (owner) => hub.ownerFound(connection, owner, nowMs()),
-          (error: unknown) => {
-            complain("an agent's owner could not be looked up")(error);
-            hub.ownerUnknown(connection, nowMs());
-          },
-        )
-        .catch(ending(connection, "the hub failed on an agent's owner"));
+      const found = (owner: string | null) => hub.ownerFound(connection, owner, nowMs());
+      const lost = (error: unknown) => {
+        complain("an agent's owner could not be looked up")(error);
+        hub.ownerUnknown(connection, nowMs());
+      };
+      const fail = ending(connection, "the hub failed on an agent's owner");
+      handOn(timer, lookups.ownerOf(agentId), found, lost, fail);
     },
     nextTurn() {
       timer.soon(() => {
@@ -159,13 +157,14 @@ export const runHub = (parts: HubParts): RunningHub => {
   const { reserve } = parts;
   if (reserve !== undefined) {
     port.reserveRequests = (sessionHash) => {
-      inTime(timer, reserve(sessionHash))
-        .catch((error: unknown) => {
-          complain("requests could not be reserved")(error);
-          return null;
-        })
-        .then((requests) => hub.reserved(sessionHash, requests, nowMs(), failHeld))
-        .catch(complain("the hub failed on a reservation"));
+      const granted = (requests: number | null) =>
+        hub.reserved(sessionHash, requests, nowMs(), failHeld);
+      const lost = (error: unknown) => {
+        complain("requests could not be reserved")(error);
+        granted(null);
+      };
+      const fail = complain("the hub failed on a reservation");
+      handOn(timer, reserve(sessionHash), granted, lost, fail);
     };
   }
   const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
@@ -194,26 +193,52 @@ export const runHub = (parts: HubParts): RunningHub => {
 /**
  * Asks by the wall clock, which expiry is written by, and answers by the hub's, which cannot jump.
  */
-const authenticate = async (
+const authenticate = (
   lookups: HubLookups,
   { steadyMs, wallMs }: Clocks,
   request: AuthRequest,
-): Promise<AuthResult> => {
-  const result = await lookups.authenticate({ ...request, nowMs: wallMs() });
-  if (!result.ok) return result;
-  return { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() };
-};
+): Answer<AuthResult> =>
+  whenKnown(lookups.authenticate({ ...request, nowMs: wallMs() }), (result) =>
+    result.ok ? { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() } : result,
+  );
 
 /**
- * A late answer is ignored: its connection may have another look-up in progress.
+ * Gives an answer to `take`, at once where it is at hand, or what became of it to `lost`, in bounded
+ * time; `fail` hears what either throws. A late answer is ignored: its connection may have another
+ * look-up in progress.
  */
-const inTime = <T>(timer: DriverTimer, answer: Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const cancel = timer.after(LOOK_UP_TIMEOUT_MS, () =>
-      reject(new Error(`no answer within ${LOOK_UP_TIMEOUT_MS} ms`)),
-    );
-    answer.then(resolve, reject).finally(cancel);
+const handOn = <T>(
+  timer: DriverTimer,
+  answer: Answer<T>,
+  take: (value: T) => void,
+  lost: (error: unknown) => void,
+  fail: (error: unknown) => void,
+): void => {
+  const tell = <V>(use: (value: V) => void, value: V): void => {
+    try {
+      use(value);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  if (!(answer instanceof Promise)) {
+    tell(take, answer);
+    return;
+  }
+  let isLate = false;
+  const cancel = timer.after(LOOK_UP_TIMEOUT_MS, () => {
+    isLate = true;
+    tell(lost, new Error(`no answer within ${LOOK_UP_TIMEOUT_MS} ms`));
   });
+  const hear =
+    <V>(use: (value: V) => void) =>
+    (value: V): void => {
+      if (isLate) return;
+      cancel();
+      tell(use, value);
+    };
+  answer.then(hear(take), hear(lost));
+};
 
 const emptied = (timer: DriverTimer, hub: Hub, timeoutMs: number): Promise<boolean> =>
   new Promise((resolve) => {
