@@ -26,8 +26,11 @@ export class Peer implements Taker {
   private look: (() => void) | null = null;
   /** Null until the hello is over. */
   private arrivals: Arrivals | null = null;
-  /** At index k: the message k times over. */
+  /** The message. */
+  private one: Buffer = Buffer.alloc(0);
+  /** At index k: the message k times over, once it was wanted; at most `window` times. */
   private copies: Buffer[] = [];
+  private window = 1;
 
   private constructor(plan: PeerPlan) {
     this.plan = plan;
@@ -64,10 +67,9 @@ export class Peer implements Taker {
   ready(sends: Message, hears: Message, window: number): void {
     const aside = this.plan.aside === null ? null : Buffer.from(this.plan.aside.hear, "latin1");
     this.arrivals = new Arrivals(Buffer.from(hears.arrives, "latin1"), aside);
-    const one = this.encode(sends.send);
-    this.copies = Array.from({ length: window + 1 }, (_, count) =>
-      Buffer.concat(Array<Buffer>(count).fill(one)),
-    );
+    this.one = this.encode(sends.send);
+    this.copies = [];
+    this.window = window;
   }
 
   /** What arrives is no longer counted, until `ready`. */
@@ -78,8 +80,9 @@ export class Peer implements Taker {
   send(count: number): void {
     this.sent += count;
     for (let left = count; left > 0; ) {
-      const now = Math.min(left, this.copies.length - 1);
-      this.socket.write(this.copies[now] as Buffer);
+      const now = Math.min(left, this.window);
+      this.copies[now] ??= Buffer.concat(Array<Buffer>(now).fill(this.one));
+      this.socket.write(this.copies[now]);
       left -= now;
     }
   }
