@@ -1,6 +1,6 @@
 /** A whole run and what is told of it: the table, the JSON document and the page. */
 import { machine } from "@blindrelay/simulator/testing";
-import { renderPage } from "./page.ts";
+import { type Facts, renderPage } from "./page.ts";
 import { type Report, renderText, type Section } from "./report.ts";
 import { SECTION_IDS } from "./sections.ts";
 import { measureSpeed, type Plan } from "./speed.ts";
@@ -25,10 +25,18 @@ export async function benchSpeed(
   const command = ["npm run bench --", ...args].join(" ");
   return {
     ok,
-    text: renderText(sections, skipped),
+    text: `${ground(facts)}\n\n${renderText(sections, skipped)}`,
     json: { ok, ...facts, quick: plan.quick, cycles: plan.cycles, skipped, sections },
     html: renderPage(sections, { ...facts, command }),
   };
+}
+
+/** When, where and with what: a line of the table, so that it can be kept as it is. */
+function ground({ startedAt, machine, versions }: Omit<Facts, "command">): string {
+  const day = startedAt.toISOString().slice(0, 10);
+  const used = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const processor = `${machine.cpus} x ${machine.cpu_model}`;
+  return [day, processor, machine.platform, ...used].join(", ");
 }
 
 function tooShort(section: Section): Section {
