@@ -4,11 +4,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { type CompiledQuery, DefaultQueryCompiler, PostgresDriver, SqliteDriver } from "kysely";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { authOf, type Fields } from "../core/harness.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
 import { addAgent } from "../store/agents.ts";
+import { groupCommit, REST_MS } from "../store/group-commit.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { postgres, sqlite } from "../store/testing/engines.ts";
 import { addUser } from "../store/users.ts";
@@ -46,6 +47,9 @@ for (const [engine, driver] of [
     beforeAll(async () => {
       store = await openStore(await engine.prepare(), true);
       fleet = await Promise.all(Array.from({ length: FLEET }, makeAgent));
+    });
+    afterEach(() => {
+      vi.useRealTimers();
     });
     afterAll(async () => {
       await store.close();
@@ -118,6 +122,28 @@ for (const [engine, driver] of [
       expect(during.filter((each) => !(each instanceof Promise))).toEqual([]);
       expect(await Promise.all(during)).toMatchObject(known);
     });
+
+    test.skipIf(driver === PostgresDriver)(
+      "logins soon after a commit share the next",
+      async () => {
+        vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
+        const write = groupCommit(store.db, "sqlite"); // as after a start
+        const { authenticate } = storeLookups({ ...store, write });
+        const common = { clientType: "agent", address: "192.0.2.1", nowMs: NOW } as const;
+        const commit = vi.spyOn(driver.prototype, "commitTransaction");
+        const [first, ...others] = fleet as [(typeof fleet)[number], ...typeof fleet];
+        expect(await authenticate({ ...common, ...first })).toMatchObject({ ok: true });
+        const results: unknown[] = [];
+        for (const agent of others) {
+          results.push(authenticate({ ...common, ...agent }));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        expect(commit).toHaveBeenCalledTimes(1);
+        vi.advanceTimersByTime(REST_MS.sqlite);
+        expect(await Promise.all(results)).toMatchObject(others.map(() => ({ ok: true })));
+        expect(commit).toHaveBeenCalledTimes(2);
+      },
+    );
 
     test("logins that come together share their commits", async () => {
       const clocks = { steadyMs: () => NOW, wallMs: () => NOW };
