@@ -137,7 +137,12 @@ async function mosquitto(folder: string): Promise<Contender[]> {
 }
 
 async function natsServer(folder: string): Promise<Contender[]> {
-  const version = installed("nats-server", ["--version"], /\bv(\S+)/, "apt-get install nats-server");
+  const version = installed(
+    "nats-server",
+    ["--version"],
+    /\bv(\S+)/,
+    "apt-get install nats-server",
+  );
   return both(async (carrier, port, wsPort) => {
     const config = join(folder, `nats-${carrier}.conf`);
     // Its pings would be bytes that are no message.
