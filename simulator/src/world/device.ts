@@ -66,6 +66,8 @@ export class Device implements Peer, Running {
   private draws: Stream | null = null;
   private readonly timers = new Set<Happening>();
   private wire: Wire | null = null;
+  /** Faults that keep the power from it. */
+  private unplugged = 0;
   /** The core sets its own timer, not one of the program's. */
   private arming = false;
   /** The core's timer for a silent link, while that link rests. */
@@ -110,9 +112,9 @@ export class Device implements Peer, Running {
 
   // ---- power
 
-  /** Switches it on. Harmless while it is on. */
+  /** Switches it on. Harmless while it is on, or has no power. */
   boot(): void {
-    if (this.core !== null) return;
+    if (this.core !== null || this.unplugged > 0) return;
     const { world, plan } = this;
     this.boots += 1;
     world.enter(this);
@@ -181,6 +183,17 @@ export class Device implements Peer, Running {
       this.online = false;
       this.world.changed(this, false);
     }
+  }
+
+  /** Cuts the power until it is plugged in as often. */
+  unplug(): void {
+    this.unplugged += 1;
+    this.powerOff();
+  }
+
+  plugIn(): void {
+    this.unplugged -= 1;
+    this.boot();
   }
 
   /**

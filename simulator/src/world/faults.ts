@@ -8,7 +8,6 @@ import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import { Stream } from "../streams.ts";
-import type { VirtualBus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";
@@ -98,10 +97,10 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
     case "net.delay": {
       const latencyUs = Math.round(durationMs(spec.latency as string) * 1000);
       const jitterUs = Math.round(durationMs(spec.jitter ?? "0s") * 1000);
-      return change(peers, { latencyUs, jitterUs });
+      return change(each, { latencyUs, jitterUs });
     }
     case "net.bandwidth":
-      return change(peers, { bytesPerS: sizeOf(spec.bandwidth as string) });
+      return change(each, { bytesPerS: sizeOf(spec.bandwidth as string) });
     case "net.slow_reader":
       each((conditions) => {
         conditions.stalled += 1;
@@ -113,14 +112,14 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
         eachWire((wire) => wire.readAgain());
       };
     case "net.corrupt":
-      return change(peers, { corrupt: part(spec.messages as string) });
+      return change(each, { corrupt: part(spec.messages as string) });
     case "device.reboot":
       for (const device of devices) {
-        device.powerOff();
+        device.unplug();
         if (spec.storage === "lose") device.loseStorage();
       }
       return () => {
-        for (const device of devices) device.boot();
+        for (const device of devices) device.plugIn();
       };
     case "device.update":
       return update(world, devices, spec.program as string);
@@ -136,11 +135,8 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       world.relay.node(spec.node ?? 1).crash(durationMs(spec.for ?? "2s"));
       world.relayOracle.crashed();
       return nothing;
-    case "relay.freeze": {
-      const node = world.relay.node(spec.node ?? 1);
-      node.freeze();
-      return () => node.thaw();
-    }
+    case "relay.freeze":
+      return world.relay.node(spec.node ?? 1).freeze();
     case "bus.away":
       world.relay.bus?.goAway();
       return () => world.relay.bus?.comeBack();
@@ -150,27 +146,20 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return () => link?.heal();
     }
     case "bus.delay":
-      return changeBus(world.relay.bus, {
+      return overlay(world.relay.bus, {
         latencyUs: Math.round(durationMs(spec.latency as string) * 1000),
         jitterUs: Math.round(durationMs(spec.jitter ?? "0s") * 1000),
       });
     case "bus.loss":
-      return changeBus(world.relay.bus, { loss: part(spec.messages as string) });
+      return overlay(world.relay.bus, { loss: part(spec.messages as string) });
     case "relay.hostile": {
       const drawsOf = (peerId: string): Stream =>
         new Stream(`${world.seed}/${peerId}/hostile/${fault.atUs}`);
-      world.relay.meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), drawsOf);
-      return () => {
-        world.relay.meddler = null;
-      };
+      const meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), drawsOf);
+      return overlay(world.relay, { meddler });
     }
-    case "store.slow": {
-      const before = world.store.latencyMs;
-      world.store.latencyMs = durationMs(spec.latency as string);
-      return () => {
-        world.store.latencyMs = before;
-      };
-    }
+    case "store.slow":
+      return overlay(world.store, { latencyMs: durationMs(spec.latency as string) });
     case "store.away":
       world.store.away += 1;
       return () => {
@@ -183,31 +172,35 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
 
 const part = (share: string): number => shareOf(share) * 2 ** 32;
 
-const changeBus = (
-  bus: VirtualBus | null,
-  to: Partial<Pick<VirtualBus, "latencyUs" | "jitterUs" | "loss">>,
-): (() => void) => {
-  if (bus === null) return nothing;
-  const { latencyUs, jitterUs, loss } = bus;
-  Object.assign(bus, to);
-  return () => Object.assign(bus, { latencyUs, jitterUs, loss });
+/** What faults that are on have changed of an object, latest last; first what was there before. */
+const overlays = new WeakMap<object, object[]>();
+
+/**
+ * Changes values for a while; the result ends that. Where such changes overlap, the latest that is
+ * still on counts.
+ */
+const overlay = <T extends object>(target: T | null, change: Partial<T>): (() => void) => {
+  if (target === null) return nothing;
+  const [original = {}, ...on] = overlays.get(target) ?? [];
+  const untouched = Object.keys(change).filter((key) => !(key in original));
+  const before = Object.fromEntries(untouched.map((key) => [key, target[key as keyof T]]));
+  overlays.set(target, [{ ...original, ...before }, ...on, change]);
+  Object.assign(target, change);
+  return () => {
+    const left = (overlays.get(target) ?? []).filter((one) => one !== change);
+    overlays.set(target, left);
+    Object.assign(target, ...left);
+  };
 };
 
-/** Sets conditions; the result puts back what was there. */
-const change = (peers: readonly Peer[], to: Partial<Conditions>): (() => void) => {
-  const before = peers.map(({ conditions }) =>
-    Object.fromEntries(
-      Object.keys(to).map((key) => [key, conditions[key as keyof Conditions]] as const),
-    ),
-  );
-  const set = (conditions: Conditions, values: Partial<Conditions> | undefined): void => {
-    for (const wire of conditions.wires) wire.wake();
-    Object.assign(conditions, values);
-  };
-  for (const { conditions } of peers) set(conditions, to);
-  return () => {
-    for (const [i, { conditions }] of peers.entries()) set(conditions, before[i]);
-  };
+/** The same of the conditions of all that `each` visits. */
+const change = (
+  each: (does: (conditions: Conditions) => void) => void,
+  to: Partial<Conditions>,
+): (() => void) => {
+  const ends = new Map<Conditions, () => void>();
+  each((conditions) => ends.set(conditions, overlay(conditions, to)));
+  return () => each((conditions) => ends.get(conditions)?.());
 };
 
 /**

@@ -1,7 +1,6 @@
 /** A relay that attacks the packets it carries: what becomes of each text on its way to a peer. */
 import type { Stream } from "../streams.ts";
-import type { Wire } from "./net.ts";
-import type { Meddler } from "./relay.ts";
+import type { Meddler, Wire } from "./net.ts";
 
 export type Attack = "drop" | "duplicate" | "reorder" | "replay" | "forge";
 

@@ -72,6 +72,9 @@ export interface Peer {
   woken?(): void;
 }
 
+/** What a hostile relay does with a text on its way to a peer; the texts in its place. */
+export type Meddler = (wire: Wire, text: string) => readonly string[];
+
 /** The relay, as the network knows it. */
 export interface Station {
   /** Whether its port answers. */
@@ -82,7 +85,6 @@ export interface Station {
   closed(connection: Connection): void;
   /** The kernels do not take all that is sent to it. */
   queues(connection: Connection): void;
-  /** What a hostile relay makes of a packet on its way to a peer; the texts in its place. */
   meddle(wire: Wire, text: string): readonly string[];
 }
 
@@ -324,10 +326,11 @@ export class Wire implements Link {
   }
 
   relayQueued(): number {
+    // The relay asks before each message, and nearly always of a link that was never slow.
+    if (this.freeUs === 0 && this.unreadBytes === 0) return 0;
     const { bytesPerS } = this.peer.conditions;
     const waiting = Math.max(0, this.freeUs - this.net.clock.nowUs);
-    const sending = bytesPerS > 0 ? (waiting * bytesPerS) / 1e6 : 0;
-    return Math.max(0, Math.ceil(this.unreadBytes + sending) - KERNEL_BYTES);
+    return Math.max(0, Math.ceil(this.unreadBytes + (waiting * bytesPerS) / 1e6) - KERNEL_BYTES);
   }
 
   relayClose(code: number, reason: string): void {
@@ -388,6 +391,7 @@ export class Wire implements Link {
 
   /** A reader that reads again. */
   readAgain(): void {
+    if (this.peer.conditions.stalled > 0) return;
     const { unread } = this;
     this.unread = [];
     this.unreadBytes = 0;

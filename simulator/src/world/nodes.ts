@@ -6,8 +6,8 @@ import type { Connection, HubLimits, HubStats } from "@blindrelay/relay-server/c
 import type { Stream } from "../streams.ts";
 import { type BusWatcher, VirtualBus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
-import type { Station, Wire } from "./net.ts";
-import { type Meddler, type RelayWatcher, VirtualRelay } from "./relay.ts";
+import type { Meddler, Station, Wire } from "./net.ts";
+import { type RelayWatcher, VirtualRelay } from "./relay.ts";
 import type { ModelStore } from "./store.ts";
 
 export interface NodesParts {
@@ -36,6 +36,8 @@ export class VirtualNodes implements Station {
   readonly nodes: readonly VirtualRelay[];
   /** null: there is one node. */
   readonly bus: VirtualBus | null;
+  /** null: they are honest. */
+  meddler: Meddler | null = null;
   private readonly homes = new WeakMap<Connection, VirtualRelay>();
   private turn = 0;
 
@@ -67,10 +69,6 @@ export class VirtualNodes implements Station {
 
   nowMs(): number {
     return this.node(1).nowMs();
-  }
-
-  set meddler(meddler: Meddler | null) {
-    for (const node of this.nodes) node.meddler = meddler;
   }
 
   /** On some node. */
@@ -144,12 +142,12 @@ export class VirtualNodes implements Station {
   }
 
   meddle(wire: Wire, text: string): readonly string[] {
-    return this.node(1).meddle(wire, text);
+    return this.meddler === null ? [text] : this.meddler(wire, text);
   }
 
   /** The next node that is ready; where none is, one that drains. */
   private pick(): VirtualRelay | undefined {
-    const ready = this.nodes.filter((node) => node.isReady);
+    const ready = this.nodes.filter((node) => node.isReady && !node.isFrozen);
     const usable =
       ready.length > 0 ? ready : this.nodes.filter((node) => node.isUp && !node.isFrozen);
     return usable[this.turn % Math.max(1, usable.length)];

@@ -14,7 +14,7 @@ import {
 } from "@blindrelay/relay-server/core";
 import type { BusLink, VirtualBus } from "./bus.ts";
 import type { Clock, Happening } from "./clock.ts";
-import { RelayEnd, type Station, type Wire } from "./net.ts";
+import { RelayEnd, type Wire } from "./net.ts";
 import { NodeStore } from "./node-store.ts";
 import type { ModelStore } from "./store.ts";
 
@@ -35,9 +35,6 @@ export interface RelayWatcher {
   drained(): void;
 }
 
-/** What a hostile relay does with a text on its way to a peer. */
-export type Meddler = (wire: Wire, text: string) => readonly string[];
-
 /** What makes a relay one of several. */
 export interface Membership {
   /** From 1. */
@@ -53,14 +50,13 @@ interface Seat {
   take(notice: Notice): void;
 }
 
-export class VirtualRelay implements Station {
+export class VirtualRelay {
   readonly store: ModelStore;
   readonly name: string;
   /** Between an end and the next start, false. */
   isUp = false;
   /** What a load balancer sees of it. */
   isReady = false;
-  meddler: Meddler | null = null;
   /** Connections by their wire, of the running hub. */
   private running: RunningHub | null = null;
   private readonly clock: Clock;
@@ -73,6 +69,8 @@ export class VirtualRelay implements Station {
   private seat: Seat | null = null;
   /** What happens to a process that stands still waits here; null: it runs. */
   private frozen: (() => void)[] | null = null;
+  /** Faults that hold it still. */
+  private freezes = 0;
 
   constructor(
     clock: Clock,
@@ -223,20 +221,29 @@ export class VirtualRelay implements Station {
     return this.frozen !== null;
   }
 
-  /** The process stands still: nothing of it runs, and its links and its bus do not notice. */
-  freeze(): void {
-    if (!this.isUp || this.frozen !== null) return;
-    this.watcher.trace("relay", this.name, "freezes");
-    this.frozen = [];
-    this.isReady = false;
+  /**
+   * The process stands still: nothing of it runs, and its links and its bus do not notice. The
+   * result ends that.
+   */
+  freeze(): () => void {
+    if (!this.isUp) return () => undefined;
+    const { life } = this;
+    this.freezes += 1;
+    if (this.freezes === 1) {
+      this.watcher.trace("relay", this.name, "freezes");
+      this.frozen = [];
+    }
+    return () => {
+      if (this.life !== life) return;
+      this.freezes -= 1;
+      if (this.freezes === 0) this.thaw();
+    };
   }
 
-  thaw(): void {
-    const { frozen } = this;
-    if (frozen === null) return;
+  private thaw(): void {
+    const frozen = this.frozen ?? [];
     this.watcher.trace("relay", this.name, "thaws");
     this.frozen = null;
-    this.isReady = true;
     for (const fn of frozen) fn();
     this.watcher.stir();
   }
@@ -265,7 +272,7 @@ export class VirtualRelay implements Station {
   /** Drains, stays down for `awayMs`, then starts again. */
   restart(awayMs: number): void {
     const { running, life, seat } = this;
-    if (running === null || !this.isReady) return;
+    if (running === null || !this.isReady || this.isFrozen) return;
     this.watcher.trace("relay", this.name, "drains");
     const drain = (timeoutMs: number): void => {
       running.drain(timeoutMs).then(() => {
@@ -303,6 +310,7 @@ export class VirtualRelay implements Station {
     this.running = null;
     this.seat = null;
     this.frozen = null;
+    this.freezes = 0;
     this.lockout = new Lockout();
     this.isUp = false;
     this.isReady = false;
@@ -343,10 +351,6 @@ export class VirtualRelay implements Station {
 
   queues(connection: Connection): void {
     this.running?.hub.queues(connection);
-  }
-
-  meddle(wire: Wire, text: string): readonly string[] {
-    return this.meddler === null ? [text] : this.meddler(wire, text);
   }
 }
 
