@@ -18,6 +18,8 @@ import type { Log, Ports } from "./ports.ts";
 import { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
 import { relayUrl } from "./url.ts";
 
+const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
+
 export interface ConnectOptions {
   /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
   readonly url: string;
@@ -206,7 +208,7 @@ export class Client {
    */
   agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
     const { version = "1", foreignSecret = false } = options;
-    if (!new RegExp(AGENT_ID_PATTERN).test(id)) demand(`not an agent id: ${id}`, "agent");
+    if (!AGENT_ID.test(id)) demand(`not an agent id: ${id}`, "agent");
     if (!isVersion(version)) demand(`unknown packet version ${String(version)}`, "agent");
     demand(secretProblem(agentToken, foreignSecret), "agentToken");
     const key = `${version} ${id} ${agentToken}`;

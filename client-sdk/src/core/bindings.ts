@@ -6,6 +6,8 @@
 export class Bindings {
   private readonly limit: number;
   private readonly firsts = new Set<string>();
+  /** The freshest, which most packets use again. */
+  private latest: string | null = null;
 
   constructor(limit: number) {
     this.limit = limit;
@@ -13,14 +15,17 @@ export class Bindings {
 
   /** Whether `first` (the first part of a sid) is bound; a bound one becomes the freshest. */
   use(first: string): boolean {
+    if (first === this.latest) return true;
     if (!this.firsts.delete(first)) return false;
     this.firsts.add(first);
+    this.latest = first;
     return true;
   }
 
   add(first: string): void {
     this.firsts.delete(first);
     this.firsts.add(first);
+    this.latest = first;
     if (this.firsts.size <= this.limit) return;
     for (const oldest of this.firsts) {
       this.firsts.delete(oldest);
@@ -30,10 +35,12 @@ export class Bindings {
 
   remove(first: string): void {
     this.firsts.delete(first);
+    if (first === this.latest) this.latest = null;
   }
 
   /** A new link knows none of the old one's bindings. */
   clear(): void {
     this.firsts.clear();
+    this.latest = null;
   }
 }

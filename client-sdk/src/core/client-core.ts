@@ -93,6 +93,7 @@ export class ClientCore {
   private readonly pacer: Pacer;
   private readonly host: PeerHost;
   private readonly peers = new Set<Peer>();
+  private readonly byAgent = new Map<string, Peer[]>();
   /** Every session that has a `C`, by it. */
   private readonly owners = new Map<string, Owner>();
   private readonly calls = new Set<Call>();
@@ -161,6 +162,8 @@ export class ClientCore {
   addPeer(options: PeerOptions): Peer {
     const peer = new Peer(options, this.host);
     this.peers.add(peer);
+    const others = this.byAgent.get(peer.agentId) ?? [];
+    this.byAgent.set(peer.agentId, [...others, peer]);
     if (this.link.state === "online") peer.linkOnline(false);
     return peer;
   }
@@ -369,8 +372,7 @@ export class ClientCore {
 
   private receivePresence(status: AgentStatus): void {
     const { agentId, online } = status;
-    for (const peer of this.peers) {
-      if (peer.agentId !== agentId) continue;
+    for (const peer of this.byAgent.get(agentId) ?? []) {
       if (online) peer.agentOnline();
       else peer.agentOffline();
     }

@@ -67,6 +67,7 @@ export class Connection implements Waiting {
   /** Kept by the timer wheel (`timer-wheel.ts`). */
   wakeAt: number | null = null;
   wakeSlot = 0;
+  wakePlace = 0;
   nextPingAt = 0;
   pingsUnanswered = 0;
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TimerWheel } from "./timer-wheel.ts";
 
-const item = () => ({ wakeAt: null as number | null, wakeSlot: 0 });
+const item = () => ({ wakeAt: null as number | null, wakeSlot: 0, wakePlace: 0 });
 
 describe("TimerWheel", () => {
   it("visits each item once, never before its deadline and at the first tick after it", () => {

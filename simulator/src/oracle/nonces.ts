@@ -3,17 +3,26 @@
  */
 import { hash as digest } from "node:crypto";
 import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
+import { Recent } from "./recent.ts";
 
-/** Keys remembered; the one not made for longest goes first. A session makes two. */
-const MAX_KEYS = 200_000;
+/** Keys remembered, those made last. A session makes two. */
+const KEYS = 100_000;
 
 interface Sealed {
   /**
    * By the last four bytes of the nonce, which hold the sequence number: a fingerprint of AAD and
-   * plaintext.
+   * plaintext. null: the key has sealed nothing.
    */
-  readonly contents: Map<number, number>;
+  contents: Map<number, number> | null;
 }
+
+/** A key as the watched suite hands it out. */
+interface Watched {
+  readonly key: AeadKey;
+  readonly sealed: Sealed;
+}
+
+const watched = (handle: AeadKey): Watched => handle.aeadKey as Watched;
 
 export class NonceOracle {
   seals = 0;
@@ -21,8 +30,7 @@ export class NonceOracle {
   lastSealed = "";
   lastOpened = "";
   private readonly violate: (what: string) => void;
-  private readonly keys = new Map<string, Sealed>();
-  private readonly byHandle = new WeakMap<AeadKey, Sealed>();
+  private readonly keys = new Recent<Sealed>(KEYS);
 
   constructor(violate: (what: string) => void) {
     this.violate = violate;
@@ -33,48 +41,41 @@ export class NonceOracle {
     return {
       ...suite,
       aeadKey: (v, key) => {
-        const handle = suite.aeadKey(v, key);
-        this.byHandle.set(handle, this.keyOf(v, key));
-        return handle;
+        const made: Watched = { key: suite.aeadKey(v, key), sealed: this.sealedWith(v, key) };
+        return { aeadKey: made };
       },
       seal: (handle, nonce, aad, plaintext) => {
-        this.sealed(handle, nonce, aad, plaintext);
-        return suite.seal(handle, nonce, aad, plaintext);
+        const { key, sealed } = watched(handle);
+        this.seal(sealed, nonce, aad, plaintext);
+        return suite.seal(key, nonce, aad, plaintext);
       },
       open: (handle, nonce, aad, sealed) => {
-        const plaintext = suite.open(handle, nonce, aad, sealed);
+        const plaintext = suite.open(watched(handle).key, nonce, aad, sealed);
         if (plaintext !== null) this.lastOpened = latin1(aad);
         return plaintext;
       },
     };
   }
 
-  private keyOf(v: Version, key: Uint8Array): Sealed {
+  private sealedWith(v: Version, key: Uint8Array): Sealed {
     const text = v + latin1(v === "2" ? key.subarray(0, 16) : key);
-    const known = this.keys.get(text);
-    if (known !== undefined) return known;
-    const made: Sealed = { contents: new Map() };
-    this.keys.set(text, made);
-    if (this.keys.size > MAX_KEYS) {
-      const [oldest] = this.keys.keys();
-      this.keys.delete(oldest as string);
-    }
-    return made;
+    const sealed = this.keys.get(text) ?? { contents: null };
+    this.keys.set(text, sealed);
+    return sealed;
   }
 
-  private sealed(handle: AeadKey, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): void {
+  private seal(sealed: Sealed, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): void {
     this.seals += 1;
     this.lastSealed = latin1(aad);
-    const known = this.byHandle.get(handle);
-    if (known === undefined) return;
     const place =
       ((nonce[8] as number) << 24) |
       ((nonce[9] as number) << 16) |
       ((nonce[10] as number) << 8) |
       (nonce[11] as number);
     const content = fingerprint(fingerprint(0x811c9dc5, aad), plaintext);
-    const before = known.contents.get(place);
-    if (before === undefined) known.contents.set(place, content);
+    sealed.contents ??= new Map();
+    const before = sealed.contents.get(place);
+    if (before === undefined) sealed.contents.set(place, content);
     else if (before !== content) {
       this.violate(`one key and nonce sealed two contents, the second as ${this.lastSealed}`);
     }

@@ -4,10 +4,11 @@
  * somebody sends in between.
  */
 import type { AgentVerdict } from "@blindrelay/protocol/session";
+import { Recent } from "./recent.ts";
 
-/** Sessions, and packets under way, that are remembered; the oldest go first. */
-const MAX_SESSIONS = 300_000;
-const MAX_UNDER_WAY = 100_000;
+/** Sessions, and packets under way, that are remembered: those used last. */
+const SESSIONS = 150_000;
+const UNDER_WAY = 50_000;
 
 const SID = /"sid":"([^"]+)"/;
 const SEQ = /"seq":([0-9]+)/;
@@ -16,9 +17,9 @@ const SEALED = /"p":"([^"]+)"/;
 export class PacketOracle {
   private readonly violate: (oracle: "once" | "delivery", what: string) => void;
   /** Highest seq accepted, by agent and sid. */
-  private readonly marks = new Map<string, number>();
+  private readonly marks = new Recent<number>(SESSIONS);
   /** What clients sealed and no agent has accepted yet: place -> `p`. */
-  private readonly underWay = new Map<string, string>();
+  private readonly underWay = new Recent<string>(UNDER_WAY);
 
   constructor(violate: (oracle: "once" | "delivery", what: string) => void) {
     this.violate = violate;
@@ -29,10 +30,6 @@ export class PacketOracle {
     const packet = readPacket(text);
     if (packet === null || packet.seq === 0) return;
     this.underWay.set(`${packet.sid}|${packet.seq}`, packet.p);
-    if (this.underWay.size > MAX_UNDER_WAY) {
-      const [oldest] = this.underWay.keys();
-      this.underWay.delete(oldest as string);
-    }
   }
 
   /** An agent's verdict on a text. `place`: `v|sid|seq` of what it opened; `isHeld`: before it. */
@@ -49,13 +46,8 @@ export class PacketOracle {
       const key = `${agentId}|${sid}`;
       const mark = this.marks.get(key) ?? -1;
       if (seq <= mark) this.violate("once", `${agentId} accepted ${sid} seq ${seq} after ${mark}`);
-      this.marks.delete(key);
       this.marks.set(key, seq);
       this.underWay.delete(`${sid}|${seq}`);
-      if (this.marks.size > MAX_SESSIONS) {
-        const [oldest] = this.marks.keys();
-        this.marks.delete(oldest as string);
-      }
       return;
     }
     if (verdict.kind !== "refused") return;

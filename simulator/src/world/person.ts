@@ -1,7 +1,7 @@
 /**
  * A client of the virtual world: the public client SDK over virtual time and the virtual network.
  */
-import { type CallError, Client, type Presence } from "@blindrelay/client-sdk";
+import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { PlannedNetwork } from "../plan.ts";
 import { Stream } from "../streams.ts";
@@ -47,6 +47,8 @@ export class Person implements Peer {
   private readonly presence: boolean;
   readonly userId: string;
   private readonly draws: Stream;
+  /** The client's handles, by the secret of the agent. */
+  private readonly agents = new Map<string, Agent>();
 
   constructor(world: PersonWorld, options: PersonOptions) {
     this.world = world;
@@ -95,6 +97,7 @@ export class Person implements Peer {
     });
     if (this.presence) client.on("presence", (presence) => world.presence(this, presence));
     this.client = client;
+    this.agents.clear();
     client.start().catch(() => {
       if (this.client !== client) return;
       this.client = null;
@@ -124,13 +127,16 @@ export class Person implements Peer {
       } as CallError);
       return;
     }
-    this.client
-      .agent(device.id, device.agentToken, { version: device.plan.version })
-      .call(method, params, { timeoutMs, idempotent })
-      .then(
-        (result) => done(result, null),
-        (error: CallError) => done(undefined, error),
-      );
+    let agent = this.agents.get(device.agentToken);
+    if (agent === undefined) {
+      const { version } = device.plan;
+      agent = this.client.agent(device.id, device.agentToken, { version });
+      this.agents.set(device.agentToken, agent);
+    }
+    agent.call(method, params, { timeoutMs, idempotent }).then(
+      (result) => done(result, null),
+      (error: CallError) => done(undefined, error),
+    );
   }
 
   stir(): void {

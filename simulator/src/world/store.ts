@@ -3,7 +3,7 @@
  * time, an unavailable store fails, and a crash loses what was not flushed, as with the real one
  * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
  */
-import { createHash } from "node:crypto";
+import { hash as digest } from "node:crypto";
 import {
   makeToken,
   SESSION_MAX_REQUESTS,
@@ -48,7 +48,7 @@ export interface StoreWatcher {
   stir(): void;
 }
 
-const hash = (token: string): string => createHash("sha256").update(token).digest("hex");
+const hash = (token: string): string => digest("sha256", token);
 
 const INVALID = (counted: boolean): AuthResult => ({
   ok: false,
