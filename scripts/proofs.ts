@@ -62,6 +62,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: ["protocol", "relay-server"],
   },
   kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },
+  library: {
+    tests: ["simulator/src/run/library.test.ts"],
+    inputs: [...SDKS, "relay-server", "simulator"],
+  },
   live: {
     tests: ["simulator/src/run/live.test.ts", "simulator/src/start/start.test.ts"],
     inputs: [...SDKS, "relay-server", "simulator"],

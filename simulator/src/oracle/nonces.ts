@@ -22,18 +22,33 @@ interface Watched {
   readonly sealed: Sealed;
 }
 
+const NOTHING = new Uint8Array(0);
+
 const watched = (handle: AeadKey): Watched => handle.aeadKey as Watched;
 
 export class NonceOracle {
   seals = 0;
-  /** AAD of the latest seal and of the latest packet opened: `v|sid|seq`. */
-  lastSealed = "";
-  lastOpened = "";
+  private sealedAad: Uint8Array = NOTHING;
+  private openedAad: Uint8Array = NOTHING;
   private readonly violate: (what: string) => void;
   private readonly keys = new Recent<Sealed>(KEYS);
 
   constructor(violate: (what: string) => void) {
     this.violate = violate;
+  }
+
+  /** AAD of the latest seal: `v|sid|seq`. */
+  get lastSealed(): string {
+    return latin1(this.sealedAad);
+  }
+
+  /** The same of the latest packet opened since `forgetOpened`; "" where there is none. */
+  get lastOpened(): string {
+    return latin1(this.openedAad);
+  }
+
+  forgetOpened(): void {
+    this.openedAad = NOTHING;
   }
 
   /** The same suite, watched. */
@@ -51,7 +66,7 @@ export class NonceOracle {
       },
       open: (handle, nonce, aad, sealed) => {
         const plaintext = suite.open(watched(handle).key, nonce, aad, sealed);
-        if (plaintext !== null) this.lastOpened = latin1(aad);
+        if (plaintext !== null) this.openedAad = aad;
         return plaintext;
       },
     };
@@ -66,7 +81,7 @@ export class NonceOracle {
 
   private seal(sealed: Sealed, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): void {
     this.seals += 1;
-    this.lastSealed = latin1(aad);
+    this.sealedAad = aad;
     const place =
       ((nonce[8] as number) << 24) |
       ((nonce[9] as number) << 16) |

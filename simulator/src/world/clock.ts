@@ -9,16 +9,22 @@
  * `b`.
  */
 export interface Happening {
-  atUs: number;
-  readonly order: number;
   /** null: it was called off. */
   act: ((a: never, b: never) => void) | null;
   a: unknown;
   b: unknown;
 }
 
+/** One that may be scheduled later, or not at all. */
+export interface Prepared extends Happening {
+  readonly atUs: number;
+  readonly place: number;
+}
+
 /** Places of events are below; the rest is numbered from here. */
 const FIRST_ORDER = 2 ** 33;
+/** Events that the heap has room for at first. */
+const FIRST_ROOM = 1024;
 
 export class Clock {
   /** Microseconds since the start of the world. */
@@ -26,31 +32,29 @@ export class Clock {
   /** Events played so far. */
   played = 0;
   private order = FIRST_ORDER;
-  private readonly heap: Happening[] = [];
+  /**
+   * A binary heap in three arrays, the earliest event first: what is compared lies side by side,
+   * because to look for it in one object after the other would take longest of all.
+   */
+  private times = new Float64Array(FIRST_ROOM);
+  private places = new Float64Array(FIRST_ROOM);
+  private readonly items: Happening[] = [];
 
   /** Lets `act(a, b)` happen at `atUs`, or now where that is past. */
   at<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place = this.order++): Happening {
-    const happening = this.make(atUs, act, a, b, place);
-    this.push(happening);
+    const happening = { act: act as (a: never, b: never) => void, a, b };
+    this.push(atUs, place, happening);
     return happening;
   }
 
-  /** The same, for `put` to schedule it later. */
-  make<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place = this.order++): Happening {
-    return {
-      atUs: atUs > this.nowUs ? Math.ceil(atUs) : this.nowUs,
-      order: place,
-      act: act as (a: never, b: never) => void,
-      a,
-      b,
-    };
+  /** The same at a place of its own, for `put` to schedule it. */
+  prepare<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place: number): Prepared {
+    return { act: act as (a: never, b: never) => void, a, b, atUs, place };
   }
 
-  /** Schedules what `make` returned, for now where its time is past. */
-  put(happening: Happening): void {
-    if (happening.act === null) return;
-    if (happening.atUs < this.nowUs) happening.atUs = this.nowUs;
-    this.push(happening);
+  /** Schedules what was prepared, for now where its time is past. */
+  put(prepared: Prepared): void {
+    if (prepared.act !== null) this.push(prepared.atUs, prepared.place, prepared);
   }
 
   /** Runs `fn` as if it were `atUs`, a moment of the past at which nothing else happened. */
@@ -88,16 +92,17 @@ export class Clock {
   /** When the next event is due; null where there is none. */
   nextUs(): number | null {
     for (;;) {
-      const first = this.heap[0];
+      const first = this.items[0];
       if (first === undefined) return null;
-      if (first.act !== null) return first.atUs;
+      if (first.act !== null) return this.times[0] as number;
       this.pop();
     }
   }
 
   /** Plays the next event. */
   step(): void {
-    const { atUs, act, a, b } = this.pop();
+    const atUs = this.times[0] as number;
+    const { act, a, b } = this.pop();
     if (act === null) return;
     this.nowUs = atUs;
     this.played += 1;
@@ -105,46 +110,70 @@ export class Clock {
   }
 
   get pending(): number {
-    return this.heap.length;
+    return this.items.length;
   }
 
-  private push(item: Happening): void {
-    const { heap } = this;
-    let i = heap.length;
-    heap.push(item);
+  private push(dueUs: number, place: number, item: Happening): void {
+    const { items } = this;
+    const atUs = dueUs > this.nowUs ? Math.ceil(dueUs) : this.nowUs;
+    let i = items.length;
+    items.push(item);
+    if (i === this.times.length) this.grow();
+    const { times, places } = this;
     while (i > 0) {
       const parent = (i - 1) >> 1;
-      const above = heap[parent] as Happening;
-      if (isBefore(above, item)) break;
-      heap[i] = above;
+      const above = times[parent] as number;
+      if (above < atUs || (above === atUs && (places[parent] as number) < place)) break;
+      times[i] = above;
+      places[i] = places[parent] as number;
+      items[i] = items[parent] as Happening;
       i = parent;
     }
-    heap[i] = item;
+    times[i] = atUs;
+    places[i] = place;
+    items[i] = item;
   }
 
   private pop(): Happening {
-    const { heap } = this;
-    const first = heap[0] as Happening;
-    const last = heap.pop() as Happening;
-    const { length } = heap;
+    const { times, places, items } = this;
+    const first = items[0] as Happening;
+    const item = items.pop() as Happening;
+    const { length } = items;
     if (length === 0) return first;
+    const atUs = times[length] as number;
+    const place = places[length] as number;
     let i = 0;
     for (;;) {
       let child = 2 * i + 1;
       if (child >= length) break;
-      const right = heap[child + 1];
-      if (right !== undefined && isBefore(right, heap[child] as Happening)) child += 1;
-      const below = heap[child] as Happening;
-      if (isBefore(last, below)) break;
-      heap[i] = below;
+      if (child + 1 < length && this.isBefore(child + 1, child)) child += 1;
+      const below = times[child] as number;
+      if (atUs < below || (atUs === below && place < (places[child] as number))) break;
+      times[i] = below;
+      places[i] = places[child] as number;
+      items[i] = items[child] as Happening;
       i = child;
     }
-    heap[i] = last;
+    times[i] = atUs;
+    places[i] = place;
+    items[i] = item;
     return first;
   }
-}
 
-const isBefore = (a: Happening, b: Happening): boolean =>
-  a.atUs < b.atUs || (a.atUs === b.atUs && a.order < b.order);
+  private isBefore(one: number, other: number): boolean {
+    const { times, places } = this;
+    const a = times[one] as number;
+    const b = times[other] as number;
+    return a < b || (a === b && (places[one] as number) < (places[other] as number));
+  }
+
+  private grow(): void {
+    const { times, places } = this;
+    this.times = new Float64Array(2 * times.length);
+    this.places = new Float64Array(2 * places.length);
+    this.times.set(times);
+    this.places.set(places);
+  }
+}
 
 const call = (fn: () => void): void => fn();

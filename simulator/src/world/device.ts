@@ -15,7 +15,7 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { PlannedDevice } from "../plan.ts";
 import { Stream } from "../streams.ts";
-import type { Clock, Happening } from "./clock.ts";
+import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import type { Globals, LoadedProgram } from "./program.ts";
@@ -71,7 +71,7 @@ export class Device implements Peer, Running {
   /** The core sets its own timer, not one of the program's. */
   private arming = false;
   /** The core's timer for a silent link, while that link rests. */
-  private parked: Happening | null = null;
+  private parked: Prepared | null = null;
 
   constructor(
     world: DeviceWorld,
@@ -268,7 +268,7 @@ export class Device implements Peer, Running {
     const due = Math.ceil(this.monotonicMs() + ms);
     let dueUs = Math.ceil((due / this.drift) * 1000);
     while (this.monotonicMs(dueUs) < due) dueUs += 1;
-    const timer = clock.make(dueUs, runCoreTimer, this, fn, CORE_PLACES + this.number);
+    const timer = clock.prepare(dueUs, runCoreTimer, this, fn, CORE_PLACES + this.number);
     const { core, wire } = this;
     const waitsForSilence =
       core?.link.state === "online" && core.sessions.nextExpiry() === null && wire?.rests();

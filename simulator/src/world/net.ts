@@ -103,6 +103,8 @@ export class Wire implements Link {
   readonly peer: Peer;
   /** A number of its own, from 1. */
   readonly number: number;
+  /** As traces call it. */
+  private readonly name: string;
   /** Whom it was authenticated as, for the oracles. */
   session: unknown = null;
   private readonly net: Net;
@@ -138,6 +140,7 @@ export class Wire implements Link {
     this.net = net;
     this.peer = peer;
     this.number = number;
+    this.name = `${peer.id}#${number}`;
     this.events = events;
     peer.conditions.wires.add(this);
     if (peer.conditions.cut > 0) {
@@ -406,7 +409,7 @@ export class Wire implements Link {
   }
 
   who(): string {
-    return `${this.peer.id}#${this.number}`;
+    return this.name;
   }
 
   get isOpenAtRelay(): boolean {
@@ -454,11 +457,9 @@ export class Wire implements Link {
     return conditions.jitterUs > 0 ? netDraws.below(conditions.jitterUs + 1) : 0;
   }
 
-  /** Whether it has to wait for a partition's end, and then does. */
-  private waits(go: () => void): boolean {
-    if (this.peer.conditions.partitioned === 0 && this.parked.length === 0) return false;
-    this.parked.push(go);
-    return true;
+  /** Whether what arrives has to wait for a partition's end, among `parked`. */
+  private get waits(): boolean {
+    return this.peer.conditions.partitioned > 0 || this.parked.length > 0;
   }
 
   private maybeCorrupt(text: string): string {
@@ -472,7 +473,10 @@ export class Wire implements Link {
   }
 
   arrive(): void {
-    if (this.waits(() => this.arrive())) return;
+    if (this.waits) {
+      this.parked.push(() => this.arrive());
+      return;
+    }
     if (this.here !== "open") return;
     const { station, observer, clock } = this.net;
     if (!station.isUp || !station.hasRoom(this.peer.address)) {
@@ -488,7 +492,10 @@ export class Wire implements Link {
   }
 
   deliverUp(text: string): void {
-    if (this.waits(() => this.deliverUp(text))) return;
+    if (this.waits) {
+      this.parked.push(() => this.deliverUp(text));
+      return;
+    }
     if (this.there !== "open" || this.connection === null) return;
     if (this.paused) {
       this.held.push(text);
@@ -511,7 +518,10 @@ export class Wire implements Link {
   }
 
   deliverDown(text: string): void {
-    if (this.waits(() => this.deliverDown(text))) return;
+    if (this.waits) {
+      this.parked.push(() => this.deliverDown(text));
+      return;
+    }
     if (this.here !== "open") return;
     const { observer } = this.net;
     if (text === "\u0001") {
@@ -527,7 +537,10 @@ export class Wire implements Link {
   }
 
   deliverPing(number: number): void {
-    if (this.waits(() => this.deliverPing(number))) return;
+    if (this.waits) {
+      this.parked.push(() => this.deliverPing(number));
+      return;
+    }
     this.answering = number;
     this.deliverDown(PING_TEXT);
     this.answering = 0;
@@ -535,8 +548,8 @@ export class Wire implements Link {
 
   /** The peer's close frame has come. */
   peerClosed(): void {
-    if (this.waits(() => this.peerClosed())) return;
-    this.goneThere();
+    if (this.waits) this.parked.push(() => this.peerClosed());
+    else this.goneThere();
   }
 
   ended(how: string): void {

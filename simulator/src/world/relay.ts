@@ -333,14 +333,16 @@ export class VirtualRelay {
   }
 
   receive(connection: Connection, text: string, frame: Uint8Array): void {
-    this.run(() => {
-      try {
-        this.running?.hub.receive(connection, text, frame, this.nowMs());
-      } catch (error) {
-        this.watcher.logged("the hub failed on a message", error);
-        connection.link.close(1011, "INTERNAL");
-      }
-    });
+    if (this.frozen !== null) {
+      this.frozen.push(() => this.receive(connection, text, frame));
+      return;
+    }
+    try {
+      this.running?.hub.receive(connection, text, frame, this.nowMs());
+    } catch (error) {
+      this.watcher.logged("the hub failed on a message", error);
+      connection.link.close(1011, "INTERNAL");
+    }
   }
 
   closed(connection: Connection): void {

@@ -410,7 +410,7 @@ export class World implements Observer {
     const { receive } = sessions;
     const { nonces, packets } = this;
     sessions.receive = (text, now) => {
-      nonces.lastOpened = "";
+      nonces.forgetOpened();
       const verdict = receive.call(sessions, text, now);
       packets.received(device.id, text, verdict, nonces.lastOpened, (sid) =>
         sessions.held().includes(sid),
