@@ -49,7 +49,8 @@ export class EngineProcess {
         this.wake();
         resolve();
       };
-      this.child.once("exit", end).once("error", end);
+      // Not at its exit: what it printed last may not have been read by then.
+      this.child.once("close", end).once("error", end);
     });
   }
 
