@@ -4,12 +4,14 @@
  *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs
  *   (device-program.ts), in
  *                           one file, so that an agent on Node does not install a parser
+ *   dist/xs/device.js       what `@blindrelay/agent-sdk/engines` runs on a bare XS engine
  *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable
  *   modules
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
+import { buildDeviceScript } from "./xs-script.ts";
 
 const sdk = resolve(import.meta.dirname, "..");
 const DIALECT = join(sdk, "build/device-program.ts");
@@ -53,4 +55,6 @@ for (const entry of MODDABLE) inputs.push(...(await bundle(entry, "unused.js", f
 const folders = [...new Set(inputs.flatMap(packageOf))].sort();
 const notices = ["# Other people's code in this package\n", ...folders.map(noticeOf)].join("\n");
 writeFileSync(join(sdk, "dist/NOTICES.md"), notices);
+mkdirSync(join(sdk, "dist/xs"), { recursive: true });
+writeFileSync(join(sdk, "dist/xs/device.js"), await buildDeviceScript());
 console.log(`${dialect}, and notices of ${folders.length} packages`);

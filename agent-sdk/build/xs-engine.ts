@@ -10,10 +10,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSy
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-
-export type XsEngine =
-  | { readonly kind: "found"; readonly path: string }
-  | { readonly kind: "missing"; readonly reason: string };
+import type { XsEngine } from "../src/engines/built.ts";
 
 /**
  * The script takes 30 s for each of its two goals on a busy machine; a lock this old is a dead

@@ -4,7 +4,7 @@
  */
 import { resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
-import { XS_SPECIFIERS, type XsModules } from "./xs.ts";
+import { buildXsModules, XS_SPECIFIERS, type XsModules } from "./xs.ts";
 
 const sdk = resolve(import.meta.dirname, "..");
 const standIns = resolve(sdk, "src/testing/xs");
@@ -51,7 +51,7 @@ const script = async (contents: string, modules: XsModules): Promise<string> => 
 
 /**
  * A device with these programs (name to the file that exports one); driven by
- * src/testing/xs-device.ts.
+ * src/engines/xs-device.ts.
  */
 export const deviceScript = (
   modules: XsModules,
@@ -68,6 +68,10 @@ export const deviceScript = (
   ];
   return script(lines.join("\n"), modules);
 };
+
+/** A device without programs; each is evaluated after it, as `programs.NAME = …`. */
+export const buildDeviceScript = async (): Promise<string> =>
+  deviceScript(await buildXsModules(), {});
 
 /** The conformance runner of protocol/src/testing. */
 export const vectorsScript = (modules: XsModules): Promise<string> =>

@@ -3,6 +3,7 @@
  * limits.
  */
 
+import { findEspruino } from "@blindrelay/agent-sdk/engines";
 import {
   espruinoFile,
   espruinoPush,
@@ -23,7 +24,6 @@ import {
 } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { buildXsModules, moduleBytes } from "@blindrelay/agent-sdk/testing/build/xs";
 import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
-import { findEspruino } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { measureEspruino } from "@blindrelay/agent-sdk/testing/espruino-sizes";
 import { measureXs } from "@blindrelay/agent-sdk/testing/xs-sizes";
 import type { Report } from "./report.ts";

@@ -37,6 +37,8 @@ export interface PlannedDevice {
   kind: string | null;
   program: string | null;
   version: "1" | "2";
+  /** Of a board, in place of Node. */
+  engine?: "xs" | "espruino";
   /** Whose it is. */
   account: string;
 }
@@ -122,12 +124,18 @@ const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
         kind: group.kind ?? null,
         program: group.program ?? null,
         version: group.packet_version ?? "1",
+        ...(isBoard(group) ? { engine: group.engine } : {}),
         account: group.account ?? DEFAULT_ACCOUNT,
       });
     }
   }
   return devices;
 };
+
+const isBoard = <T extends { engine?: string }>(
+  group: T,
+): group is T & { engine: "xs" | "espruino" } =>
+  group.engine !== undefined && group.engine !== "node";
 
 const planLoads = (
   scenario: Scenario,

@@ -82,3 +82,57 @@ function stripTypes(source: string, file: string): string {
   const { line, column, rule } = erased.refused;
   throw new ScenarioError([{ file, line, column, message: rule }]);
 }
+
+export const nameOf = (node: Tree): string => String(node.name ?? node.value);
+
+/**
+ * The text with its imports and exports written as a function's body says them, every other
+ * character where it was: `__x.default` becomes the program, `__imports` is a map of modules.
+ */
+export function asFunctionBody(text: string, tree: Tree): string {
+  const edits: { from: number; to: number; text: string }[] = [];
+  const exported: string[] = [];
+  for (const node of tree.body as Tree[]) {
+    const { start, end } = node;
+    if (node.type === "ImportDeclaration") {
+      edits.push({ from: start, to: end, text: importText(node) });
+    } else if (node.type === "ExportDefaultDeclaration") {
+      const declaration = node.declaration as Tree;
+      const named = /(Function|Class)Declaration/.test(declaration.type) && declaration.id !== null;
+      if (named) {
+        edits.push({ from: start, to: declaration.start, text: "" });
+        exported.push(nameOf(declaration.id as Tree));
+      } else {
+        edits.push({ from: start, to: declaration.start, text: "__x.default =" });
+        // Without its name a declaration is an expression, which wants its end said.
+        edits.push({ from: end, to: end, text: ";" });
+      }
+    } else if (node.type === "ExportNamedDeclaration") {
+      const declaration = node.declaration as Tree | null;
+      edits.push({ from: start, to: declaration === null ? end : declaration.start, text: "" });
+      for (const specifier of node.specifiers as Tree[]) {
+        if (nameOf(specifier.exported as Tree) === "default") {
+          exported.push(nameOf(specifier.local as Tree));
+        }
+      }
+    }
+  }
+  let body = text;
+  for (const { from, to, text: instead } of edits.sort((a, b) => b.from - a.from)) {
+    const gone = body.slice(from, to);
+    // Line ends stay, so that a line is still where it was.
+    const rest = gone.slice(instead.length).replace(/[^\n]/g, " ");
+    body = body.slice(0, from) + instead + rest + body.slice(to);
+  }
+  return exported.length === 0 ? body : `${body}\n__x.default = ${exported.at(-1)};`;
+}
+
+function importText(node: Tree): string {
+  const from = JSON.stringify((node.source as Tree).value);
+  const names = (node.specifiers as Tree[]).map((specifier) => {
+    const local = nameOf(specifier.local as Tree);
+    const imported = specifier.imported as Tree | undefined;
+    return imported === undefined ? local : `${nameOf(imported)}: ${local}`;
+  });
+  return `const {${names.join(", ")}}=__imports.get(${from});`;
+}

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildForBoard } from "../../build/espruino.ts";
-import { Engine } from "../testing/espruino-engine.ts";
+import { Engine } from "../engines/espruino-process.ts";
 import { readNumber, writeNumber } from "./numbers.ts";
 
 const binary = process.env.ESPRUINO_BIN;

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildForBoard } from "../../build/espruino.ts";
-import { Engine, type EngineProcess } from "../testing/espruino-engine.ts";
+import { Engine, type EngineProcess } from "../engines/espruino-process.ts";
 
 const binary = process.env.ESPRUINO_BIN;
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

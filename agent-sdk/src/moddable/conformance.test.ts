@@ -4,9 +4,10 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { WebSocketServer } from "ws";
 import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import { MemoryPreference } from "../engines/preference.ts";
 import { systemTimer } from "../node/index.ts";
 import { ecmaWebSocket } from "../testing/ecma-websocket.ts";
-import { FakePreference, fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
+import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
 import { relaySides } from "../testing/relay-sides.ts";
 import { wsWire } from "../testing/ws-wire.ts";
 import { ecmaLinks } from "./link.ts";
@@ -23,7 +24,7 @@ const timer = () => moddableTimer(fakeTimer, fakeTime());
 timerConformance("moddable", () => ({ timer: timer(), until }));
 
 storageConformance("preference", nodeSuite(), () => {
-  const preference = new FakePreference();
+  const preference = new MemoryPreference();
   return {
     storage: preferenceStorage(preference),
     reopen: () => preferenceStorage(preference),

@@ -1,7 +1,8 @@
 /** A start that cannot be: what a person sees of it on a board's console. */
 import { makeToken } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
-import { FakePreference, fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
+import { MemoryPreference } from "../engines/preference.ts";
+import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
 import { startOn } from "./start.ts";
 
 it("traces why it cannot start before it throws, as a release build shows no error", () => {
@@ -9,7 +10,7 @@ it("traces why it cannot start before it throws, as a release build shows no err
   const sdk = {
     Timer: fakeTimer,
     Time: fakeTime(),
-    Preference: new FakePreference(),
+    Preference: new MemoryPreference(),
     trace: (text: string) => {
       traced.push(text);
     },

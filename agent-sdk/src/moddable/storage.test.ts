@@ -2,7 +2,7 @@
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
-import { FakePreference } from "../testing/moddable-sdk.ts";
+import { MemoryPreference } from "../engines/preference.ts";
 import { preferenceStorage } from "./storage.ts";
 
 const suite = nodeSuite();
@@ -11,7 +11,7 @@ const TOKEN = "token";
 const WRITES = 12;
 
 /** ESP32 erases a value before it writes the new one: the power may go between the two. */
-class Cut extends FakePreference {
+class Cut extends MemoryPreference {
   left = Number.POSITIVE_INFINITY;
   erasing = false;
 
@@ -55,7 +55,7 @@ it.each([false, true])(
 );
 
 it("keeps a slot within what each platform stores under one key", () => {
-  const flash = new FakePreference();
+  const flash = new MemoryPreference();
   provisionBootCount(preferenceStorage(flash), suite, TOKEN);
   expect([...flash.values.keys()].sort()).toEqual([
     ...["0.0", "0.1", "1.0", "1.1"].map((part) => `blindrelay/boot.${part}`),

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildXsModules } from "../../build/xs.ts";
 import { findXsEngine } from "../../build/xs-engine.ts";
 import { vectorsScript } from "../../build/xs-script.ts";
-import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../../build/xs-worker.ts";
-import { answerCrypt } from "../testing/xs-crypt.ts";
+import { answerCrypt } from "../engines/xs-crypt.ts";
+import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../engines/xs-worker.ts";
 
 const ENGINE_BUILD_MS = 600_000;
 const found = await findXsEngine();

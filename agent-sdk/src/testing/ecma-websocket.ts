@@ -4,23 +4,9 @@
  * socket takes, answers to pings and closes of its own, a second between a peer's close and
  * `onClose`. No DOM, no Node: it also runs in XS, with frames carried by `Wire`.
  */
+import type { ConnectWire, Wire } from "../engines/wire.ts";
 import type { EcmaWebSocket, EcmaWebSocketOptions } from "../moddable/sdk.ts";
 import type { TimerPort } from "../ports.ts";
-
-/** The connection below: whole frames in both directions. */
-export interface Wire {
-  write(opcode: number, final: boolean, payload: Uint8Array): void;
-  end(): void;
-}
-
-export interface WireEvents {
-  opened(): void;
-  frame(opcode: number, final: boolean, payload: Uint8Array): void;
-  /** The connection is gone, or never came to be. */
-  ended(): void;
-}
-
-export type ConnectWire = (host: string, port: number, path: string, events: WireEvents) => Wire;
 
 /** As on Linux: what the socket takes at once, and what it hands out at once. */
 const SOCKET_BYTES = 1536;

@@ -10,7 +10,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { makePipe } from "../../build/pipe.ts";
+import { makePipe } from "../engines/pipe.ts";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 

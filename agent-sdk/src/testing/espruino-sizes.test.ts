@@ -1,7 +1,7 @@
 /** Holds the Espruino build to its budgets, and prints what it costs. */
 import { describe, expect, it } from "vitest";
+import { findEspruino } from "../engines/espruino-process.ts";
 import { espruinoVariables, type Figure, suiteRatio } from "./budgets.ts";
-import { findEspruino } from "./espruino-engine.ts";
 import { measureEspruino } from "./espruino-sizes.ts";
 
 const roomy = findEspruino("ESPRUINO_BIN");

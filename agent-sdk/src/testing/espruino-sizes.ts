@@ -21,7 +21,7 @@ import { WebSocketServer } from "ws";
 import { LOAD } from "../../build/boot.ts";
 import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildEspruino } from "../../build/espruino.ts";
-import { Engine, type EngineProcess } from "./espruino-engine.ts";
+import { Engine, type EngineProcess } from "../engines/espruino-process.ts";
 
 export interface EspruinoSizes {
   /** Of the interpreter alone, with this measurement in it. */

@@ -1,7 +1,5 @@
-/**
- * Stand-ins for modules of the Moddable SDK, with the limits of the platform that has the tightest.
- */
-import type { ModdablePreference, ModdableTime, ModdableTimer } from "../moddable/sdk.ts";
+/** Stand-ins for modules of the Moddable SDK, with the limits of the platforms. */
+import type { ModdableTime, ModdableTimer } from "../moddable/sdk.ts";
 
 /** `timer`: delays are 32-bit integers there, and no fraction survives. */
 export const fakeTimer: ModdableTimer = {
@@ -20,22 +18,3 @@ export const fakeTime = (now: () => number = () => performance.now()): ModdableT
     delta: (since, until) => (until - since) | 0,
   };
 };
-
-/** Of one value on ESP8266, RP2040 and nRF52, and of a domain or key on ESP32. */
-const MAX_VALUE_BYTES = 63;
-const MAX_NAME = 15;
-
-/** `preference`: throws where a platform would. */
-export class FakePreference implements ModdablePreference {
-  readonly values = new Map<string, ArrayBuffer>();
-
-  get(domain: string, key: string): ArrayBuffer | undefined {
-    return this.values.get(`${domain}/${key}`)?.slice();
-  }
-
-  set(domain: string, key: string, value: ArrayBuffer): void {
-    if (domain.length > MAX_NAME || key.length > MAX_NAME) throw new Error("name too long");
-    if (value.byteLength === 0 || value.byteLength > MAX_VALUE_BYTES) throw new Error("can't save");
-    this.values.set(`${domain}/${key}`, value.slice());
-  }
-}

@@ -3,9 +3,9 @@
  * that takes everybody in and has its frames carried by a wire.
  */
 import { createHash } from "node:crypto";
+import type { ConnectWire, Wire } from "../engines/wire.ts";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
-import type { ConnectWire, Wire } from "./ecma-websocket.ts";
 
 const ACCEPT_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455 section 1.3
 const END_OF_HEAD = "\r\n\r\n";

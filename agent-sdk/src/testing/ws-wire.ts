@@ -1,6 +1,6 @@
 /** Frames to a real WebSocket server, over `ws`: the wire of a stand-in client in Node. */
 import { WebSocket } from "ws";
-import type { ConnectWire } from "./ecma-websocket.ts";
+import type { ConnectWire } from "../engines/wire.ts";
 
 const OP_TEXT = 1;
 const OP_CLOSE = 8;

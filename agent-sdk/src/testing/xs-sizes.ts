@@ -22,11 +22,11 @@ import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
 import { deviceScript } from "../../build/xs-script.ts";
-import { XsWorker } from "../../build/xs-worker.ts";
+import { linkWire } from "../engines/link-wire.ts";
+import { MemoryPreference } from "../engines/preference.ts";
+import { XsDevice } from "../engines/xs-device.ts";
+import { XsWorker } from "../engines/xs-worker.ts";
 import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
-import { linkWire } from "./link-wire.ts";
-import { FakePreference } from "./moddable-sdk.ts";
-import { XsDevice } from "./xs-device.ts";
 
 export interface XsSizes {
   /** Of each module, in bytes. */
@@ -98,7 +98,7 @@ class Bench {
       script,
       timer: this.timer,
       connect: linkWire(network),
-      preference: new FakePreference(),
+      preference: new MemoryPreference(),
       maxCompute: MAX_COMPUTE,
     });
   }

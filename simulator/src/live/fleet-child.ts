@@ -1,5 +1,6 @@
 /** The parent's end of a fleet in its own process. */
 import { fork } from "node:child_process";
+import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import type { FleetOrder, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { stopChild, watch, whenEnded } from "./processes.ts";
@@ -11,7 +12,10 @@ const STOP_GRACE_MS = 800;
  * With the collector within reach: memory is measured without garbage. A fleet makes little of it,
  * and the young generation that its start would leave behind is larger than all its devices.
  */
-const NODE_FLAGS = ["--expose-gc", "--max-semi-space-size=1"];
+const NODE_FLAGS = [
+  ...["--expose-gc", "--max-semi-space-size=1"],
+  "--disable-warning=ExperimentalWarning", // types of programs are erased by Node
+];
 
 export interface FleetChild {
   readonly pid: number;
@@ -31,11 +35,15 @@ export interface FleetChild {
   stop(): Promise<void>;
 }
 
-/** Forks the fleet's process and starts connecting. */
-export function startFleet(order: FleetOrder): FleetChild {
+/** Forks the fleet's process and starts connecting. `folder`: for what engines of boards keep. */
+export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
   const program = join(import.meta.dirname, `fleet-process${extname(import.meta.filename)}`);
   const child = watch(
-    fork(program, { stdio: ["ignore", "ignore", "inherit", "ipc"], execArgv: NODE_FLAGS }),
+    fork(program, {
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      execArgv: NODE_FLAGS,
+      env: { ...process.env, TMPDIR: folder },
+    }),
   );
   const ended = whenEnded(child);
   let connected = 0;

@@ -1,5 +1,6 @@
 /** What the fleet's process and its parent say to each other, over Node's IPC channel. */
 import type { Fault } from "../scenario/schema.ts";
+import type { BoardEngine, BoardsOptions } from "./boards.ts";
 import type { Missing } from "./fleet.ts";
 import type { Shape } from "./shaped-link.ts";
 
@@ -10,6 +11,8 @@ export interface FleetOrder {
   seed: number;
   /** Device programs: files, or `kind:NAME` for a bundled one. */
   programs: string[];
+  /** Paths of the boards' engines, where a device needs one. */
+  engines?: BoardsOptions["engines"];
   agents: OrderedAgent[];
 }
 
@@ -25,6 +28,8 @@ export interface OrderedAgent {
   /** A network of its own; faults need one. */
   shape?: Shape;
   restarts?: boolean;
+  /** Of a board, in place of Node. */
+  engine?: BoardEngine;
 }
 
 /** `agents`: indices into the order's. */

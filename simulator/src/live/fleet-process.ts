@@ -7,9 +7,12 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { kindNamed } from "../devices/kinds.ts";
 import { Stream } from "../streams.ts";
+import { programFile } from "./board-programs.ts";
+import { type BoardMember, Boards } from "./boards.ts";
 import { Fleet, type FleetMember } from "./fleet.ts";
 import type { FleetOrder, FleetProgress, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { liveLinkPort } from "./link.ts";
@@ -20,6 +23,7 @@ const PROGRESS_MS = 100;
 const STOP_MS = 300;
 
 let fleet: Fleet | null = null;
+let boards: Boards | null = null;
 let rssBefore = 0;
 const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
@@ -30,7 +34,12 @@ function tell(message: FromFleet): void {
 }
 
 async function start(order: FleetOrder): Promise<void> {
-  const programs = await Promise.all(order.programs.map(readProgram));
+  const isOnNode = order.programs.map((_, n) =>
+    order.agents.some(({ program, engine }) => program === n && engine === undefined),
+  );
+  const programs = await Promise.all(
+    order.programs.map((name, n) => (isOnNode[n] ? readProgram(name) : null)),
+  );
   rssBefore = process.memoryUsage.rss();
   const link = liveLinkPort();
   const ports = {
@@ -40,26 +49,39 @@ async function start(order: FleetOrder): Promise<void> {
     suite: nodeSuite(),
     log: () => {},
   };
-  const members = order.agents.map(({ program, shape, ...member }, n): FleetMember => {
+  const members: FleetMember[] = [];
+  const boardMembers: BoardMember[] = [];
+  order.agents.forEach(({ program, shape, engine, ...member }, n) => {
     ids.push(member.id);
-    const made = { ...member, program: programs[program] as Program };
-    if (shape === undefined) return made;
-    const shaper = new Shaper(link, shape, new Stream(`${order.seed}/${member.name}/net`));
-    shapers.set(n, shaper);
-    return { ...made, link: shaper };
+    let own: LinkPort | undefined;
+    if (shape !== undefined) {
+      const shaper = new Shaper(link, shape, new Stream(`${order.seed}/${member.name}/net`));
+      shapers.set(n, shaper);
+      own = shaper;
+    }
+    if (engine === undefined) {
+      const made = { ...member, program: programs[program] as Program };
+      members.push(own === undefined ? made : { ...made, link: own });
+    } else {
+      const { version = "1", startMs = 0 } = member;
+      const file = programFile(order.programs[program] as string);
+      boardMembers.push({ ...member, version, startMs, engine, program: file, link: own ?? link });
+    }
   });
   // Not the order itself, which would be kept with all its agents.
-  const { url, connectionsPerSecond } = order;
+  const { url, connectionsPerSecond, engines = {} } = order;
   fleet = new Fleet({ url, connectionsPerSecond, ports }, members);
+  boards = new Boards({ url, engines }, boardMembers);
   fleet.start();
+  await boards.start();
   setInterval(() => tell({ type: "progress", ...progress() }), PROGRESS_MS);
 }
 
 function progress(): FleetProgress {
   return {
-    connected: fleet?.connected ?? 0,
-    ever: fleet?.everConnected ?? 0,
-    logins: fleet?.loggedIn ?? 0,
+    connected: (fleet?.connected ?? 0) + (boards?.connected ?? 0),
+    ever: (fleet?.everConnected ?? 0) + (boards?.everConnected ?? 0),
+    logins: (fleet?.loggedIn ?? 0) + (boards?.loggedIn ?? 0),
   };
 }
 
@@ -71,14 +93,15 @@ function take(step: FleetStep): void {
   step.agents.forEach((n, i) => {
     const id = ids[n] as string;
     const shaper = shapers.get(n);
+    const devices = boards?.has(id) ? boards : fleet;
     if (step.do === "play") shaper?.play(step.fault, step.on);
     else if (step.do === "power off") {
       shaper?.vanish();
-      fleet?.powerOff(id);
+      devices?.powerOff(id);
     } else {
       const agentToken = step.agentTokens?.[i];
       const relayToken = step.relayTokens?.[i];
-      fleet?.powerOn(id, {
+      devices?.powerOn(id, {
         ...(agentToken === undefined ? {} : { agentToken }),
         ...(relayToken === undefined ? {} : { relayToken }),
       });
@@ -105,12 +128,13 @@ function fail(error: unknown): void {
 }
 
 function report(): void {
-  const size = fleet?.size ?? 0;
+  // Engines of boards are not what a device on Node costs.
+  const size = boards?.size === 0 ? (fleet?.size ?? 0) : 0;
   globalThis.gc?.();
   tell({
     type: "report",
     ...progress(),
-    missing: fleet?.missing() ?? [],
+    missing: [...(fleet?.missing() ?? []), ...(boards?.missing() ?? [])],
     rssBytesPerAgent:
       size === 0 ? null : Math.max(0, Math.round((process.memoryUsage.rss() - rssBefore) / size)),
   });
@@ -122,9 +146,11 @@ process.on("message", (message: ToFleet) => {
   else if (message.type === "step") take(message.step);
   else {
     fleet?.stop();
+    boards?.stop();
     setTimeout(() => process.exit(0), STOP_MS);
   }
 });
 process.on("disconnect", () => process.exit(0));
+process.on("exit", () => boards?.kill());
 // Ctrl-C reaches the whole process group; the parent is the one that decides.
 process.on("SIGINT", () => {});

@@ -1,14 +1,22 @@
 /** Scenarios in the live world: real processes and sockets, real time. */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findEspruino, findXs } from "@blindrelay/agent-sdk/engines";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Fault, Scenario } from "../scenario/schema.ts";
+import type { DeviceGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { Progress } from "../start/progress.ts";
 import { startRelay } from "../start/relay.ts";
 import { logIn } from "../start/rest.ts";
 import { runLive } from "./live.ts";
+import { runScenario } from "./run.ts";
+
+/** The engine, or its absence, is said in the title. */
+const xs = await findXs(import.meta.dirname);
+const whyNoXs = xs.kind === "missing" ? ` (skipped: ${xs.reason})` : "";
+const espruino = findEspruino("ESPRUINO_BIN");
+const whyNoEspruino = espruino === null ? " (skipped: ESPRUINO_BIN names no Espruino)" : "";
 
 let folder = "";
 const never = new AbortController().signal;
@@ -83,6 +91,77 @@ describe("a live scenario", () => {
       false,
       expect.stringMatching(/^only [0-3] of 6 devices came online: /),
     ]);
+  });
+
+  const mixed = (engine: "xs" | "espruino", faults: Fault[]): Scenario => ({
+    name: "mixed engines",
+    duration: "15s",
+    world: "live",
+    devices: [
+      { group: "nodes", count: 5, kind: "echo" },
+      { group: "valves", count: 1, kind: "valve", engine },
+      { group: "sensors", count: 1, kind: "sensor", engine, packet_version: "2" },
+    ],
+    clients: [
+      { devices: "nodes", every: "500ms", from: "1s", idempotent: true },
+      { devices: "valves", every: "500ms", from: "1s", idempotent: true },
+      { devices: "sensors", every: "500ms", from: "1s", idempotent: true },
+    ],
+    faults,
+    thresholds: ["agents.online == 7", "call.wrong == 0"],
+  });
+  const runMixed = async (what: Scenario) => {
+    const report = await runScenario(
+      { scenario: what, file: "mixed.yaml", folder },
+      { seed: 1, progress: silent(), signal: never, shrinks: false },
+    );
+    expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 7 } });
+    for (const { kind, ok } of report.kinds) expect([kind, ok > 0]).toEqual([kind, true]);
+    // The folders of engines too.
+    expect((await readdir(folder)).filter((name) => /blindrelay/.test(name))).toEqual([]);
+  };
+
+  test.skipIf(xs.kind === "missing")(
+    `has devices in XS beside those on Node, and plays its faults on them${whyNoXs}`,
+    async () => {
+      const xsFaults: Fault[] = [
+        { at: "4s", kind: "device.reboot", devices: "valves", for: "200ms" },
+        { at: "4s", kind: "device.reboot", devices: "sensors", for: "200ms", storage: "lose" },
+        { at: "7s", kind: "net.cut", devices: "valves", for: "200ms" },
+      ];
+      await runMixed(mixed("xs", xsFaults));
+    },
+  );
+
+  test.skipIf(espruino === null)(
+    `has devices in real Espruino processes${whyNoEspruino}`,
+    async () => {
+      await runMixed(
+        mixed("espruino", [
+          { at: "6s", kind: "device.reboot", devices: "valves", for: "200ms" },
+          { at: "6s", kind: "operator.rotate", devices: "sensors", for: "200ms" },
+        ]),
+      );
+    },
+  );
+
+  test("says what is missing for an engine, and what an engine does not run", async () => {
+    vi.stubEnv("ESPRUINO_BIN", undefined);
+    await expect(runMixed(mixed("espruino", []))).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^valves: set ESPRUINO_BIN to /),
+    });
+    await writeFile(join(folder, "pump.js"), `import "./x.js";\nexport default async () => {};\n`);
+    const [nodes] = mixed("xs", []).devices;
+    const group = { group: "pumps", count: 1, program: "./pump.js" };
+    for (const [engine, message] of [
+      ["xs", /pump\.js:1:1: a device program for XS is one file/],
+      ["espruino", /pump\.js:1:1: a device program is one file: it imports nothing/],
+    ] as const) {
+      const devices = [nodes as DeviceGroupSpec, { ...group, engine }];
+      const what = { name: engine, duration: "1s", world: "live" as const, devices };
+      await expect(runMixed(what)).rejects.toThrow(message);
+    }
   });
 
   test("runs against another's relay, and takes its agents away again", async () => {

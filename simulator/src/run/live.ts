@@ -13,6 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { relayUrl } from "@blindrelay/client-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
+import type { BoardsOptions } from "../live/boards.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
 import type { OrderedAgent } from "../live/fleet-messages.ts";
 import { liveLinkPort } from "../live/link.ts";
@@ -48,14 +49,19 @@ export interface LiveOptions {
   hardStopMs?: number;
   /** An external relay: its http base. */
   url?: string;
+  /** Paths of the boards' engines that the scenario names. */
+  engines?: BoardsOptions["engines"];
 }
 
 /** Of an external relay's account; secrets are never flags. */
 const TOKEN_VARIABLE = "BLINDRELAY_ACCOUNT_TOKEN";
 const CONNECTIONS_PER_SECOND = 2_000;
 const SAMPLE_MS = 1_000;
-/** From a device's planned start to its login: fixed, and for each device of the fleet. */
-const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10 };
+/**
+ * From a device's planned start to its login: fixed, for each device of the fleet, and for each
+ * that is in a board's engine.
+ */
+const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 /** For calls under way, and devices on their way, at the end. */
 const SETTLE_MS = 5_000;
@@ -244,6 +250,7 @@ class LiveRun {
         version,
         startMs: planned.startUs / 1000,
         restarts: this.isTarget(n, /^(device\.|operator\.)/),
+        ...(planned.engine === undefined ? {} : { engine: planned.engine }),
         ...(shape === null ? {} : { shape }),
       };
     }).catch((error) => {
@@ -284,15 +291,17 @@ class LiveRun {
 
   private async start(agents: OrderedAgent[]): Promise<void> {
     const { plan, options } = this;
-    const fleet = startFleet({
+    const order = {
       url: relayUrl(this.at().url),
       connectionsPerSecond: CONNECTIONS_PER_SECOND,
       seed: options.seed,
       programs: this.programs().map((name) =>
         name.startsWith("kind:") ? name : resolve(this.folder, name),
       ),
+      engines: options.engines ?? {},
       agents,
-    });
+    };
+    const fleet = startFleet(order, this.data);
     this.fleet = fleet;
     fleet.ended.then((how) => {
       if (!this.isOver) this.stopping.abort(new Error(`the fleet's process ended (${how})`));
@@ -320,7 +329,9 @@ class LiveRun {
     for (const fault of plan.faults) this.schedule(fault);
     this.timers.push(setInterval(() => this.watch(), SAMPLE_MS));
     const lastMs = plan.devices.reduce((last, { startUs }) => Math.max(last, startUs), 0) / 1000;
-    const wholeMs = lastMs + WHOLE_LIMIT_MS.fixed + WHOLE_LIMIT_MS.each * plan.devices.length;
+    const boards = plan.devices.filter(({ engine }) => engine !== undefined);
+    const ownMs = WHOLE_LIMIT_MS.each * plan.devices.length + WHOLE_LIMIT_MS.board * boards.length;
+    const wholeMs = lastMs + WHOLE_LIMIT_MS.fixed + ownMs;
     this.timers.push(setTimeout(() => this.checkWhole(), wholeMs));
   }
 

@@ -5,7 +5,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
+import { findEspruino, findXs } from "@blindrelay/agent-sdk/engines";
 import { EXIT, Failure } from "../failure.ts";
+import { espruinoProgram, programFile, xsProgram } from "../live/board-programs.ts";
 import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
@@ -15,7 +17,7 @@ import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { Progress } from "../start/progress.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { runLive } from "./live.ts";
+import { type LiveOptions, runLive } from "./live.ts";
 import { loadPrograms, programPaths } from "./programs.ts";
 import { runVirtual } from "./virtual.ts";
 
@@ -88,6 +90,7 @@ async function runInLive(
   if (live !== undefined && ofRelay !== undefined) {
     throw new Failure(EXIT.usage, `--live: ${ofRelay.kind} needs a relay of the simulator's own`);
   }
+  const engines = await findEngines(scenario, folder);
   const programs: Record<string, string> = {};
   for (const path of programPaths(scenario)) {
     const program = resolve(folder, path);
@@ -99,10 +102,45 @@ async function runInLive(
     seed,
     progress,
     signal,
+    engines,
     ...(live === undefined ? {} : { url: live }),
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
   });
   return { ...report, programs };
+}
+
+/**
+ * The boards' engines that a scenario needs, and whether they run its programs. Throws a Failure
+ * that says what to install, or a ScenarioError.
+ */
+async function findEngines(
+  { devices }: Scenario,
+  folder: string,
+): Promise<NonNullable<LiveOptions["engines"]>> {
+  const found: { xs?: string; espruino?: string } = {};
+  for (const { group, engine = "node", kind, program } of devices) {
+    if (engine === "node") continue;
+    const file = programFile(program === undefined ? `kind:${kind}` : resolve(folder, program));
+    if (engine === "xs") {
+      xsProgram(file, shown(file), group);
+      const xs = await findXs(folder);
+      if (xs.kind === "missing") {
+        throw new Failure(EXIT.usage, `${group}: there is no XS engine here: ${xs.reason}`);
+      }
+      found.xs = xs.path;
+    } else {
+      await espruinoProgram(file, shown(file));
+      const binary = findEspruino("ESPRUINO_BIN");
+      if (binary === null) {
+        throw new Failure(
+          EXIT.usage,
+          `${group}: set ESPRUINO_BIN to a Linux build of Espruino (RELEASE=1 make BOARD=LINUX)`,
+        );
+      }
+      found.espruino = resolve(binary);
+    }
+  }
+  return found;
 }
 
 /** A live run from a report alone: its programs are files again, in a folder of their own. */

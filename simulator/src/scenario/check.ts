@@ -7,7 +7,14 @@ import { resolve } from "node:path";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/value";
 import { type Problem, ScenarioError } from "./problems.ts";
-import { FAULTS, type FaultKind, MAX_DEVICES, type Scenario, ScenarioSchema } from "./schema.ts";
+import {
+  FAULTS,
+  type FaultKind,
+  MAX_BOARDS,
+  MAX_DEVICES,
+  type Scenario,
+  ScenarioSchema,
+} from "./schema.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED } from "./units.ts";
 
@@ -36,6 +43,7 @@ export function check(
   const scenario = change(value as Scenario, folder);
   checkRules(scenario, folder, report);
   if (scenario.world === "live") checkLive(scenario, report);
+  else checkVirtual(scenario, report);
   if (problems.length > 0) throw new ScenarioError(problems);
   return scenario;
 }
@@ -255,7 +263,7 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
 }
 
 /** What only a world without real clocks, addresses and stores can do. */
-function checkLive({ devices, relay, faults = [] }: Scenario, report: Report): void {
+function checkLive({ devices, network, relay, faults = [] }: Scenario, report: Report): void {
   const needsVirtual = "needs world: virtual";
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
   for (const [i, { address, clock }] of devices.entries()) {
@@ -264,5 +272,40 @@ function checkLive({ devices, relay, faults = [] }: Scenario, report: Report): v
   }
   for (const [i, { kind }] of faults.entries()) {
     if (!FAULTS[kind].live) report(["faults", i, "kind"], `${kind} ${needsVirtual}`);
+  }
+  checkBoards({ devices, network, faults }, report);
+}
+
+/** Engines of boards are processes, and Espruino has sockets of its own. */
+function checkBoards(
+  { devices, network, faults = [] }: Pick<Scenario, "devices" | "network" | "faults">,
+  report: Report,
+): void {
+  let boards = 0;
+  const espruino = new Set<string>();
+  for (const [i, device] of devices.entries()) {
+    const { engine = "node", group, count } = device;
+    if (engine !== "node") boards += count;
+    if (engine !== "espruino") continue;
+    espruino.add(group);
+    if (device.network !== undefined || network !== undefined) {
+      report(["devices", i, "engine"], "no network can be put around an Espruino's own sockets");
+    }
+  }
+  if (boards > MAX_BOARDS) {
+    report(["devices"], `${boards} devices in engines of boards; at most ${MAX_BOARDS}`);
+  }
+  for (const [i, { kind, devices: group, clients }] of faults.entries()) {
+    const isHit = group === undefined ? espruino.size > 0 : espruino.has(group);
+    if (kind.startsWith("net.") && clients === undefined && isHit) {
+      const message = `${kind} does not reach an Espruino's own sockets: aim it at other devices`;
+      report(["faults", i, "kind"], message);
+    }
+  }
+}
+
+function checkVirtual({ devices }: Scenario, report: Report): void {
+  for (const [i, { engine = "node" }] of devices.entries()) {
+    if (engine !== "node") report(["devices", i, "engine"], `${engine} needs world: live`);
   }
 }

@@ -126,6 +126,25 @@ export default scenario;
     });
   });
 
+  test("that names another engine is for the live world, where Espruino keeps its own network", () => {
+    const group = { group: "a", count: 1, kind: "echo" as const };
+    const scenario = (world: "virtual" | "live", engine: "xs" | "espruino", count = 1) => ({
+      name: "x",
+      duration: "1m",
+      world,
+      devices: [{ ...group, engine, count }],
+      faults: [{ at: "1s", kind: "net.cut" as const }],
+    });
+    const checked = (...what: Parameters<typeof scenario>) => {
+      checkScenario(scenario(...what), folder);
+      return "valid";
+    };
+    expect(checked("live", "xs")).toBe("valid");
+    expect(() => checked("virtual", "xs")).toThrow("xs needs world: live");
+    expect(() => checked("live", "xs", 101)).toThrow("at most 100");
+    expect(() => checked("live", "espruino")).toThrow("net.cut does not reach an Espruino's");
+  });
+
   test("made in memory is checked too", () => {
     const scenario = { name: "x", duration: "1m", devices: [{ group: "a", count: 1 }] };
     expect(() => checkScenario(scenario, folder)).toThrow("give either a program");

@@ -20,6 +20,9 @@ const account = name("Whose they are. Calls to another account's devices fail. D
 export const MAX_NODES = 9;
 export const MAX_DEVICES = 100_000;
 export const MAX_SEED = 2 ** 32 - 1;
+export const ENGINES = ["node", "xs", "espruino"] as const;
+/** Each is a process of its own. */
+export const MAX_BOARDS = 100;
 export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
 
 export const Network = Type.Object(
@@ -82,6 +85,11 @@ export const DeviceGroup = Type.Object(
       ),
     ),
     packet_version: Type.Optional(Type.Enum(["1", "2"])),
+    engine: Type.Optional(
+      Type.Enum([...ENGINES], {
+        description: "What runs them; xs and espruino in the live world only. Default: node.",
+      }),
+    ),
     account: Type.Optional(account),
   },
   strict,

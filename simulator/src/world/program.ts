@@ -10,7 +10,14 @@
 import { Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
-import { missingExport, parseProgramText, readProgramFile, type Tree } from "../program-file.ts";
+import {
+  asFunctionBody,
+  missingExport,
+  nameOf,
+  parseProgramText,
+  readProgramFile,
+  type Tree,
+} from "../program-file.ts";
 import { type Problem, ScenarioError } from "../scenario/problems.ts";
 
 /** The world's globals: what a program finds under these names. */
@@ -180,8 +187,6 @@ function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = 
   }
 }
 
-const nameOf = (node: Tree): string => String(node.name ?? node.value);
-
 /**
  * Whether an identifier declares a name. A name declared anywhere in the file counts everywhere:
  * shadowing is no offence.
@@ -204,56 +209,4 @@ function isReference(parent: Tree | null, key: string): boolean {
   if (/^(Export|Import|Label|Break|Continue|MetaProp)/.test(parent.type)) return false;
   // A guard that asks whether a name exists is answered: it does not.
   return !(parent.type === "UnaryExpression" && parent.operator === "typeof");
-}
-
-/**
- * The text with its imports and exports written as a function's body says them, every other
- * character where it was.
- */
-function asFunctionBody(text: string, tree: Tree): string {
-  const edits: { from: number; to: number; text: string }[] = [];
-  const exported: string[] = [];
-  for (const node of tree.body as Tree[]) {
-    const { start, end } = node;
-    if (node.type === "ImportDeclaration") {
-      edits.push({ from: start, to: end, text: importText(node) });
-    } else if (node.type === "ExportDefaultDeclaration") {
-      const declaration = node.declaration as Tree;
-      const named = /(Function|Class)Declaration/.test(declaration.type) && declaration.id !== null;
-      if (named) {
-        edits.push({ from: start, to: declaration.start, text: "" });
-        exported.push(nameOf(declaration.id as Tree));
-      } else {
-        edits.push({ from: start, to: declaration.start, text: "__x.default =" });
-        // Without its name a declaration is an expression, which wants its end said.
-        edits.push({ from: end, to: end, text: ";" });
-      }
-    } else if (node.type === "ExportNamedDeclaration") {
-      const declaration = node.declaration as Tree | null;
-      edits.push({ from: start, to: declaration === null ? end : declaration.start, text: "" });
-      for (const specifier of node.specifiers as Tree[]) {
-        if (nameOf(specifier.exported as Tree) === "default") {
-          exported.push(nameOf(specifier.local as Tree));
-        }
-      }
-    }
-  }
-  let body = text;
-  for (const { from, to, text: instead } of edits.sort((a, b) => b.from - a.from)) {
-    const gone = body.slice(from, to);
-    // Line ends stay, so that a line is still where it was.
-    const rest = gone.slice(instead.length).replace(/[^\n]/g, " ");
-    body = body.slice(0, from) + instead + rest + body.slice(to);
-  }
-  return exported.length === 0 ? body : `${body}\n__x.default = ${exported.at(-1)};`;
-}
-
-function importText(node: Tree): string {
-  const from = JSON.stringify((node.source as Tree).value);
-  const names = (node.specifiers as Tree[]).map((specifier) => {
-    const local = nameOf(specifier.local as Tree);
-    const imported = specifier.imported as Tree | undefined;
-    return imported === undefined ? local : `${nameOf(imported)}: ${local}`;
-  });
-  return `const {${names.join(", ")}}=__imports.get(${from});`;
 }

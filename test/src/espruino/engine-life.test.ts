@@ -4,9 +4,9 @@
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { Engine } from "@blindrelay/agent-sdk/engines";
 import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino, buildForBoard } from "@blindrelay/agent-sdk/testing/build/espruino";
-import { Engine } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { makeToken } from "@blindrelay/protocol";
 import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";

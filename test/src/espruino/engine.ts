@@ -1,10 +1,7 @@
 /** The real Espruino that ESPRUINO_BIN names, as a board. */
+
+import { Engine, type EngineProcess, findEspruino } from "@blindrelay/agent-sdk/engines";
 import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
-import {
-  Engine,
-  type EngineProcess,
-  findEspruino,
-} from "@blindrelay/agent-sdk/testing/espruino-engine";
 
 /** With memory to spare. */
 export const binary = findEspruino("ESPRUINO_BIN");

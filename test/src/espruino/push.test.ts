@@ -1,9 +1,9 @@
 /** Programs pushed over the relay onto a real Espruino, by the command; see push-cuts.test.ts. */
 
 import { readFileSync } from "node:fs";
+import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
-import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 import { binary, smallBinary, whySkipped } from "./engine.ts";

@@ -1,7 +1,8 @@
 /** A Wi-Fi that the SDK joins, on a real Espruino: its module is a stand-in, its sockets are real. */
+
+import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";
-import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/testing/espruino-engine";
 import { makeToken } from "@blindrelay/protocol";
 import { WIFI_MODULE } from "@blindrelay/tools/testing/console/wifi";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,9 +1,9 @@
 /** A board whose agent is the built Espruino file in the subset check. */
 import type { LinkPort } from "@blindrelay/agent-sdk";
+import { linkWire } from "@blindrelay/agent-sdk/engines";
 import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { EspruinoFlash } from "@blindrelay/agent-sdk/testing/espruino-flash";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
-import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
 import { wireNet } from "@blindrelay/agent-sdk/testing/wire-net";
 import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
 import {

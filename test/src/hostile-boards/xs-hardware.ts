@@ -1,8 +1,6 @@
 /** A board whose agent runs in the real XS engine. */
 import type { LinkPort } from "@blindrelay/agent-sdk";
-import { linkWire } from "@blindrelay/agent-sdk/testing/link-wire";
-import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
-import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
+import { linkWire, MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import {
   DEAD_NETWORK,
   type Hardware,
@@ -16,7 +14,7 @@ const MAX_COMPUTE = 2e8;
 const PROGRAM = "siege";
 
 /** Flash whose power goes at a certain write; ESP32 erases a value before it writes the new one. */
-class CuttablePreference extends FakePreference {
+class CuttablePreference extends MemoryPreference {
   /** Writes until the power goes; below 0: never. */
   private left = -1;
   private erases = false;

@@ -85,12 +85,12 @@ afterAll(async () => {
 const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
-/**
- * What is read as a file, by another engine or by a process of its own: boards' artefacts, the
- * viewers, device programs, a fleet's process.
- */
+/** What is read as a file, or by another engine: boards' artefacts, the viewers, device programs. */
 const NOT_IMPORTED =
-  /^(dist\/((espruino|moddable|moddable-modules|viewers|build)\/|live\/fleet-process)|(moddable|examples|library)\/)/;
+  /^(dist\/((espruino|moddable|moddable-modules|viewers|build|xs)\/)|(moddable|examples|library)\/)/;
+
+/** Modules that run as processes of their own. */
+const PROCESSES = /^dist\/live\/fleet-process\.js$/;
 
 /** A module whose code is all types: `export {}` between comments. */
 const TYPES_ONLY = /^(\s|\/\*[\s\S]*?\*\/|\/\/.*\n)*export \{\};\n\/\/# sourceMappingURL=.*$/;
@@ -137,9 +137,10 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
 
   it("has no module that nothing in it loads", async () => {
     const { bin, exports } = packages.manifest(name);
-    const doors = [...pathsIn(bin), ...pathsIn(exports)].filter((path) => /\.[cm]?js$/.test(path));
-    const loaded = loadedFrom(doors.map((path) => packages.path(name, path)));
     const modules = (await packages.files(name)).filter((path) => path.endsWith(".js"));
+    const named = [...pathsIn(bin), ...pathsIn(exports)].filter((path) => /\.[cm]?js$/.test(path));
+    const doors = [...named, ...modules.filter((path) => PROCESSES.test(path))];
+    const loaded = loadedFrom(doors.map((path) => packages.path(name, path)));
     const idle = modules.filter((path) => !loaded.has(packages.path(name, path)));
     const isOfTypes = (path: string) =>
       TYPES_ONLY.test(readFileSync(packages.path(name, path), "utf8"));

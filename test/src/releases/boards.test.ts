@@ -5,12 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
-import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
-import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import { makeToken } from "@blindrelay/protocol";
 import type { Agent, AgentCreated, Release } from "@blindrelay/protocol/schema/rest";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -109,7 +108,7 @@ it("confirms a version that has booted on Espruino (subset check)", async () => 
 describe.skipIf(withoutEngine)(`in XS${whySkipped}`, () => {
   it("confirms a version that has booted on Moddable", async () => {
     const script = await makeScript();
-    const preference = new FakePreference();
+    const preference = new MemoryPreference();
     await confirmedByBooting("moddable", async (identity, version) => {
       let isOnline = false;
       const device = new XsDevice({

@@ -1,8 +1,8 @@
 /** The Moddable build in the real XS engine. */
+
+import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
-import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
-import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
 import type { Installation, Runtime } from "./board.ts";
@@ -25,7 +25,7 @@ export const xsBoard: Runtime = {
   async make() {
     script ??= makeScript();
     const code = await script;
-    const preference = new FakePreference();
+    const preference = new MemoryPreference();
     let installed: Installation | null = null;
     let life: XsDevice | null = null;
     const makeDevice = (onState?: (state: string, advice: string) => void): XsDevice =>

@@ -2,10 +2,10 @@
  * The Moddable build in the real XS engine, where its flash is empty; all else is in
  * test/src/runtime-parity.
  */
+
+import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
-import { FakePreference } from "@blindrelay/agent-sdk/testing/moddable-sdk";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
-import { XsDevice } from "@blindrelay/agent-sdk/testing/xs-device";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { engine, makeScript, whySkipped, withoutEngine } from "./engine.ts";
@@ -23,7 +23,7 @@ describe.skipIf(withoutEngine)(`an agent in XS${whySkipped}`, () => {
       script: await makeScript(),
       timer: systemTimer(),
       connect: wsWire,
-      preference: new FakePreference(),
+      preference: new MemoryPreference(),
       maxCompute: 2e8,
     });
     expect(() => device.start(credentials, "counter")).toThrow("there is no boot count");

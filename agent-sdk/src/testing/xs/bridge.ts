@@ -3,7 +3,7 @@
  * no timers, sockets or flash here; what stands in for them (the other files of this folder) goes
  * this way.
  */
-import type { Asked, Told } from "./messages.ts";
+import type { Asked, Told } from "../../engines/xs-messages.ts";
 
 declare const issueCommand: (command: ArrayBuffer) => ArrayBuffer;
 declare const Base64: { encode(bytes: ArrayBuffer): string; decode(text: string): ArrayBuffer };

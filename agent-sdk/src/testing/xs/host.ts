@@ -4,7 +4,9 @@ import { ask, hear } from "./bridge.ts";
 import { crypt } from "./crypt.ts";
 import { network } from "./network.ts";
 
-export const serve = (programs: { readonly [name: string]: Program }): void => {
+export const serve = (programs: { [name: string]: Program }): void => {
+  // For programs that are evaluated afterwards.
+  (globalThis as { programs?: object }).programs = programs;
   let core: AgentCore | null = null;
   // What it throws reaches whoever sent the command.
   hear("provision", ({ agentToken }) => provisionAgent(agentToken));

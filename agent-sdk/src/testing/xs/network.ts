@@ -1,6 +1,8 @@
 /** Runs in XS, in the place of `device.network`: frames go out and come in over the bridge. */
+
+import type { ConnectWire, WireEvents } from "../../engines/wire.ts";
 import type { TimerPort } from "../../ports.ts";
-import { type ConnectWire, ecmaWebSocket, type WireEvents } from "../ecma-websocket.ts";
+import { ecmaWebSocket } from "../ecma-websocket.ts";
 import { ask, fromBase64, hear, toBase64 } from "./bridge.ts";
 import Time from "./time.ts";
 import Timer from "./timer.ts";

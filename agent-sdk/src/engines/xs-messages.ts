@@ -1,7 +1,7 @@
 /** What crosses the border of the engine, as JSON; bytes as base64. Types only. */
-import type { AgentStatus } from "../../core/link.ts";
-import type { StartOptions } from "../../moddable/start.ts";
-import type { LogLevel } from "../../ports.ts";
+import type { AgentStatus } from "../core/link.ts";
+import type { StartOptions } from "../moddable/start.ts";
+import type { LogLevel } from "../ports.ts";
 
 /** What a project says of itself; the rest of StartOptions is the host's. */
 export type XsStart = Pick<

@@ -3,10 +3,12 @@
  * other.
  */
 import type { LinkPort } from "../ports.ts";
-import type { ConnectWire } from "./ecma-websocket.ts";
+import type { ConnectWire } from "./wire.ts";
 
 const OP_TEXT = 1;
 const OP_CLOSE = 8;
+const NO_STATUS = 1005;
+const ABNORMAL = 1006;
 
 export const linkWire =
   (port: LinkPort): ConnectWire =>
@@ -15,7 +17,13 @@ export const linkWire =
     const link = port.connect(`ws://${host}:${tcpPort}${path}`, {
       opened: () => events.opened(),
       received: (text) => events.frame(OP_TEXT, true, new Uint8Array(Buffer.from(text))),
-      closed: () => events.ended(),
+      closed: (code, reason) => {
+        if (code !== ABNORMAL) {
+          const payload = code === NO_STATUS ? [] : [code >> 8, code & 255, ...Buffer.from(reason)];
+          events.frame(OP_CLOSE, true, new Uint8Array(payload));
+        }
+        events.ended();
+      },
     });
     return {
       write: (opcode, final, payload) => {

@@ -1,6 +1,6 @@
 /** Node's end of the stand-in for the SDK's native crypto (xs/crypt.ts). */
 import { createCipheriv, createHmac } from "node:crypto";
-import type { Asked } from "./xs/messages.ts";
+import type { Asked } from "./xs-messages.ts";
 
 const bytes = (base64: string): Buffer => Buffer.from(base64, "base64");
 

@@ -2,13 +2,14 @@
  * An agent in the real XS engine, as a device that stands in this process: its timers, its network
  * and its flash are handed in, so it runs on real sockets as under a virtual clock.
  */
-import { type Meter, XsWorker } from "../../build/xs-worker.ts";
+
 import type { AgentStatus } from "../core/link.ts";
 import type { Log, TimerPort } from "../ports.ts";
-import type { ConnectWire, Wire } from "./ecma-websocket.ts";
-import type { FakePreference } from "./moddable-sdk.ts";
-import type { Asked, Told, XsStart } from "./xs/messages.ts";
+import type { MemoryPreference } from "./preference.ts";
+import type { ConnectWire, Wire } from "./wire.ts";
 import { answerCrypt } from "./xs-crypt.ts";
+import type { Asked, Told, XsStart } from "./xs-messages.ts";
+import { type Meter, XsWorker } from "./xs-worker.ts";
 
 export interface XsDeviceOptions {
   readonly engine: string;
@@ -17,11 +18,13 @@ export interface XsDeviceOptions {
   readonly timer: TimerPort;
   readonly connect: ConnectWire;
   /** The flash: give it to the next device to be the same one after a restart. */
-  readonly preference: FakePreference;
+  readonly preference: MemoryPreference;
   readonly maxCompute: number;
   readonly maxMemoryKiB?: number;
   readonly log?: Log;
   readonly onState?: (status: AgentStatus) => void;
+  /** Of an engine that failed on an event, such as a program that never returns; else it throws. */
+  readonly onFailure?: (error: Error) => void;
 }
 
 export class XsDevice {
@@ -46,6 +49,11 @@ export class XsDevice {
         Buffer.from(JSON.stringify(this.answer(JSON.parse(`${command}`)) ?? null)),
     });
     this.worker.evaluate(options.script);
+  }
+
+  /** Runs more of a script: device programs that were not in the first. */
+  evaluate(code: string): void {
+    this.worker.evaluate(code);
   }
 
   /** Writes the first boot count. Throws what the device throws. */
@@ -93,7 +101,13 @@ export class XsDevice {
 
   /** For what comes from outside when it likes: after the end it is not heard. */
   private event(told: Told): void {
-    if (!this.over) this.tell(told);
+    if (this.over) return;
+    try {
+      this.tell(told);
+    } catch (error) {
+      if (this.options.onFailure === undefined) throw error;
+      this.options.onFailure(error as Error);
+    }
   }
 
   private answer(asked: Asked): unknown {

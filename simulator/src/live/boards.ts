@@ -1,0 +1,348 @@
+/**
+ * Devices of a live fleet that run in the engine of a board in place of Node. XS gets its timers,
+ * sockets and flash from this process, so the network's faults reach it; Espruino is a process with
+ * sockets of its own.
+ */
+import { loadDialect } from "@blindrelay/agent-sdk/dialect";
+import {
+  Engine,
+  type EngineProcess,
+  espruinoFile,
+  linkWire,
+  MemoryPreference,
+  XsDevice,
+  xsScript,
+} from "@blindrelay/agent-sdk/engines";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import type { LinkPort } from "@blindrelay/agent-sdk/ports";
+import { espruinoProgram, xsProgram } from "./board-programs.ts";
+import type { Missing } from "./fleet.ts";
+
+export type BoardEngine = "xs" | "espruino";
+
+export interface BoardMember {
+  id: string;
+  name: string;
+  relayToken: string;
+  agentToken: string;
+  version: "1" | "2";
+  startMs: number;
+  engine: BoardEngine;
+  /** The program's file. */
+  program: string;
+  /** Of XS. */
+  link: LinkPort;
+}
+
+export interface BoardsOptions {
+  /** The relay's `/wss` address. */
+  url: string;
+  /** The engines' programs on this machine. */
+  engines: { readonly [engine in BoardEngine]?: string };
+}
+
+/** What a board says of its link. */
+interface Status {
+  readonly state: string;
+  readonly code: string | null;
+  readonly advice: string | null;
+}
+
+interface Board {
+  /** Rejects where the agent does not start. */
+  powerOn(member: BoardMember): Promise<void>;
+  powerOff(): Promise<void>;
+  /** At once, when this process exits. */
+  kill(): void;
+}
+
+type MakeBoard = (onStatus: (status: Status) => void) => Board;
+
+/** Steps of one crank: 10 s and more of a small board's time. */
+const XS_MAX_COMPUTE = 2e8;
+const XS_MAX_MEMORY_KIB = 131_072;
+const XS_PROGRAM = "own";
+const ESPRUINO_LOOK_MS = 50;
+
+export class Boards {
+  private readonly options: BoardsOptions;
+  private readonly seats = new Map<string, Seat>();
+  private readonly timers: NodeJS.Timeout[] = [];
+
+  /** Makes none of them yet. */
+  constructor(options: BoardsOptions, members: Iterable<BoardMember>) {
+    this.options = options;
+    for (const member of members) this.seats.set(member.id, new Seat(member));
+  }
+
+  get connected(): number {
+    return this.sum(({ isOnline }) => (isOnline ? 1 : 0));
+  }
+
+  get everConnected(): number {
+    return this.sum(({ logins }) => Math.min(logins, 1));
+  }
+
+  get loggedIn(): number {
+    return this.sum(({ logins }) => logins);
+  }
+
+  get size(): number {
+    return this.seats.size;
+  }
+
+  has(id: string): boolean {
+    return this.seats.has(id);
+  }
+
+  /** Reads the programs and starts every board when it is due. Rejects where one cannot be read. */
+  async start(): Promise<void> {
+    const makers = await makeMakers(this.options, [...this.seats.values()]);
+    for (const seat of this.seats.values()) {
+      const make = makers.get(seat.member.engine)?.get(seat.member.program) as MakeBoard;
+      seat.use(make);
+      this.timers.push(setTimeout(() => seat.powerOn({}), seat.member.startMs));
+    }
+  }
+
+  powerOff(id: string): void {
+    this.seats.get(id)?.powerOff();
+  }
+
+  /** As Fleet has it: a new `agentToken` goes with empty storage. */
+  powerOn(id: string, changed: { relayToken?: string; agentToken?: string } = {}): void {
+    this.seats.get(id)?.powerOn(changed);
+  }
+
+  async stop(): Promise<void> {
+    for (const timer of this.timers) clearTimeout(timer);
+    await Promise.all([...this.seats.values()].map((seat) => seat.powerOff()));
+  }
+
+  /** Ends every engine at once. */
+  kill(): void {
+    for (const seat of this.seats.values()) seat.kill();
+  }
+
+  missing(): Missing[] {
+    return [...this.seats.values()].filter(({ isOnline }) => !isOnline).map((seat) => seat.why());
+  }
+
+  private sum(of: (seat: Seat) => number): number {
+    let total = 0;
+    for (const seat of this.seats.values()) total += of(seat);
+    return total;
+  }
+}
+
+/** One device over all its lives. */
+class Seat {
+  member: BoardMember;
+  logins = 0;
+  private make: MakeBoard | null = null;
+  private board: Board | null = null;
+  private status: Status = { state: "idle", code: null, advice: null };
+  /** What is asked of it happens in turn. */
+  private turn: Promise<void> = Promise.resolve();
+
+  constructor(member: BoardMember) {
+    this.member = member;
+  }
+
+  get isOnline(): boolean {
+    return this.status.state === "online";
+  }
+
+  use(make: MakeBoard): void {
+    this.make = make;
+  }
+
+  powerOn(changed: { relayToken?: string; agentToken?: string }): void {
+    this.turn = this.turn.then(async () => {
+      this.member = { ...this.member, ...changed };
+      if (changed.agentToken !== undefined) this.board = null;
+      this.board ??= (this.make as MakeBoard)((status) => this.hear(status));
+      await this.board.powerOn(this.member).catch((error: Error) => {
+        this.hear({ state: "failed", code: "PROGRAM", advice: error.message });
+      });
+    });
+  }
+
+  powerOff(): Promise<void> {
+    this.turn = this.turn.then(async () => {
+      await this.board?.powerOff();
+      this.hear({ state: "off", code: null, advice: null });
+    });
+    return this.turn;
+  }
+
+  kill(): void {
+    this.board?.kill();
+  }
+
+  why(): Missing {
+    const { state, code, advice } = this.status;
+    return { id: this.member.id, code: code ?? state, advice: advice ?? "" };
+  }
+
+  private hear(status: Status): void {
+    if (!this.isOnline && status.state === "online") this.logins += 1;
+    this.status = status;
+  }
+}
+
+/** By engine and program. */
+async function makeMakers(
+  { url, engines }: BoardsOptions,
+  seats: readonly Seat[],
+): Promise<Map<BoardEngine, Map<string, MakeBoard>>> {
+  const programs = (engine: BoardEngine): string[] => [
+    ...new Set(seats.flatMap(({ member }) => (member.engine === engine ? [member.program] : []))),
+  ];
+  const xs = new Map<string, MakeBoard>();
+  for (const file of programs("xs")) {
+    const scripts = [await xsScript(), xsProgram(file, file, XS_PROGRAM)];
+    const engine = engines.xs as string;
+    xs.set(file, (onStatus) => new XsBoard(engine, scripts, url, onStatus));
+  }
+  const espruino = new Map<string, MakeBoard>();
+  for (const file of programs("espruino")) {
+    const program = await espruinoProgram(file, file);
+    const binary = engines.espruino as string;
+    espruino.set(file, (onStatus) => new EspruinoBoard(binary, program, url, onStatus));
+  }
+  return new Map([
+    ["xs", xs],
+    ["espruino", espruino],
+  ]);
+}
+
+class XsBoard implements Board {
+  private readonly engine: string;
+  private readonly scripts: readonly string[];
+  private readonly url: string;
+  private readonly onStatus: (status: Status) => void;
+  private readonly preference = new MemoryPreference();
+  private isProvisioned = false;
+  private device: XsDevice | null = null;
+
+  constructor(
+    engine: string,
+    scripts: readonly string[],
+    url: string,
+    onStatus: (status: Status) => void,
+  ) {
+    this.engine = engine;
+    this.scripts = scripts;
+    this.url = url;
+    this.onStatus = onStatus;
+  }
+
+  async powerOn({ id, name, relayToken, agentToken, version, link }: BoardMember): Promise<void> {
+    const [script, program] = this.scripts as [string, string];
+    const device = new XsDevice({
+      engine: this.engine,
+      script,
+      timer: systemTimer(),
+      // The device's own address has no TLS; the link below has what the relay's asks for.
+      connect: linkWire({ connect: (_, events) => link.connect(this.url, events) }),
+      preference: this.preference,
+      maxCompute: XS_MAX_COMPUTE,
+      maxMemoryKiB: XS_MAX_MEMORY_KIB,
+      onState: this.onStatus,
+      onFailure: ({ message }) =>
+        this.onStatus({ state: "failed", code: "PROGRAM", advice: message }),
+    });
+    this.device = device;
+    device.evaluate(program);
+    if (!this.isProvisioned) device.provision(agentToken);
+    this.isProvisioned = true;
+    const who = { agentId: id, relayToken, agentToken, packetVersion: version, name };
+    device.start({ url: "ws://relay.invalid/wss", ...who, serialNumber: id }, XS_PROGRAM);
+  }
+
+  async powerOff(): Promise<void> {
+    await this.device?.end();
+    this.device = null;
+  }
+
+  kill(): void {
+    this.device?.end();
+  }
+}
+
+/** Tells every change of the link's state. */
+const espruinoStart = (boot: string): string => `
+  try {
+    ${boot};
+    var last = "";
+    setInterval(() => {
+      var s = $br.status();
+      if (s.state + s.code === last) return;
+      last = s.state + s.code;
+      tell({ state: s.state, code: s.code, advice: s.advice });
+    }, ${ESPRUINO_LOOK_MS});
+  } catch (e) {
+    tell({ state: "failed", code: "PROGRAM", advice: e.toString() });
+  }
+`;
+
+class EspruinoBoard implements Board {
+  private readonly engine: Engine;
+  private readonly program: string;
+  private readonly url: string;
+  private readonly onStatus: (status: Status) => void;
+  private isProvisioned = false;
+  private life: EngineProcess | null = null;
+
+  constructor(binary: string, program: string, url: string, onStatus: (status: Status) => void) {
+    this.engine = new Engine(binary);
+    this.program = program;
+    this.url = url;
+    this.onStatus = onStatus;
+  }
+
+  async powerOn({ id, name, relayToken, agentToken, version }: BoardMember): Promise<void> {
+    const config = {
+      url: this.url,
+      agent_id: id,
+      relay_token: relayToken,
+      agent_token: agentToken,
+      v: version,
+      name,
+    };
+    await this.engine.install("blindrelay.json", JSON.stringify(config));
+    if (!this.isProvisioned) {
+      await this.engine.install("blindrelay", await espruinoFile(version));
+      await this.engine.install("program", this.program);
+      await this.engine.ask('require("blindrelay").provision(); tell(1);');
+    }
+    this.isProvisioned = true;
+    const { bootCode } = await loadDialect();
+    const life = this.engine.start(espruinoStart(bootCode(undefined, false)));
+    this.life = life;
+    this.listen(life);
+  }
+
+  async powerOff(): Promise<void> {
+    const { life } = this;
+    this.life = null;
+    await life?.kill();
+  }
+
+  kill(): void {
+    this.life?.kill();
+  }
+
+  private async listen(life: EngineProcess): Promise<void> {
+    try {
+      for (;;) {
+        const status = await life.told<Status>();
+        if (this.life === life) this.onStatus(status);
+      }
+    } catch (error) {
+      const advice = (error as Error).message.slice(-500);
+      if (this.life === life) this.onStatus({ state: "failed", code: "ENDED", advice });
+    }
+  }
+}
