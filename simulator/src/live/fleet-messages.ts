@@ -11,6 +11,8 @@ export interface FleetOrder {
   seed: number;
   /** Device programs: files, or `kind:NAME` for a bundled one. */
   programs: string[];
+  /** Counts what the programs on Node execute. */
+  countsExecutions?: boolean;
   /** Paths of the boards' engines, where a device needs one. */
   engines?: BoardsOptions["engines"];
   agents: OrderedAgent[];
@@ -57,5 +59,11 @@ export type FromFleet =
   | ({ type: "progress" } & FleetProgress)
   /**
    * The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before.
+   * `executed`: handler runs by agent, where they are counted.
    */
-  | ({ type: "report"; missing: Missing[]; rssBytesPerAgent: number | null } & FleetProgress);
+  | ({
+      type: "report";
+      missing: Missing[];
+      rssBytesPerAgent: number | null;
+      executed: Record<string, number>;
+    } & FleetProgress);

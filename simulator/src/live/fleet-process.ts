@@ -25,6 +25,7 @@ const STOP_MS = 300;
 let fleet: Fleet | null = null;
 let boards: Boards | null = null;
 let rssBefore = 0;
+let executions: Map<string, number> | null = null;
 const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
 
@@ -70,7 +71,8 @@ async function start(order: FleetOrder): Promise<void> {
   });
   // Not the order itself, which would be kept with all its agents.
   const { url, connectionsPerSecond, engines = {} } = order;
-  fleet = new Fleet({ url, connectionsPerSecond, ports }, members);
+  if (order.countsExecutions) executions = new Map();
+  fleet = new Fleet({ url, connectionsPerSecond, ports, executions }, members);
   boards = new Boards({ url, engines }, boardMembers);
   fleet.start();
   await boards.start();
@@ -134,6 +136,7 @@ function report(): void {
   tell({
     type: "report",
     ...progress(),
+    executed: Object.fromEntries(executions ?? []),
     missing: [...(fleet?.missing() ?? []), ...(boards?.missing() ?? [])],
     rssBytesPerAgent:
       size === 0 ? null : Math.max(0, Math.round((process.memoryUsage.rss() - rssBefore) / size)),

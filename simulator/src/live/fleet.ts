@@ -41,6 +41,8 @@ export interface FleetOptions {
   /** New connections a second, at most. */
   connectionsPerSecond: number;
   ports: AgentPorts;
+  /** Where handler runs are counted, by agent and over all its starts; null: nowhere. */
+  executions?: Map<string, number> | null;
 }
 
 /**
@@ -231,8 +233,19 @@ function makeCore(options: FleetOptions, member: FleetMember, bootCount: number)
     serialNumber: member.id,
     ports: member.link === undefined ? ports : { ...ports, link: member.link },
   });
+  if (options.executions) countRuns(core.agent, options.executions);
   member.program(core.agent);
   return core;
+}
+
+/** Counts what the agent's handlers are called for, before they run. */
+function countRuns(agent: Agent, executions: Map<string, number>): void {
+  const handle = agent.handle.bind(agent);
+  agent.handle = (method, handler) =>
+    handle(method, (params, context) => {
+      executions.set(agent.id, (executions.get(agent.id) ?? 0) + 1);
+      return handler(params, context);
+    });
 }
 
 /**

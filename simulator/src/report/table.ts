@@ -69,7 +69,7 @@ function judged({ thresholds, oracles, shrunk, seed }: Report): string[] {
   const rows = thresholds.map(({ expression, ok, value }) => [
     ok ? "ok" : "BROKEN",
     expression,
-    value === null ? "nothing was measured" : String(Number(value.toPrecision(6))),
+    value === null ? "not known" : String(Number(value.toPrecision(6))),
   ]);
   const lines = rows.length === 0 ? [] : ["thresholds", ...columns(rows, "left").map(indent), ""];
   const broken = oracles.filter(({ ok }) => !ok);

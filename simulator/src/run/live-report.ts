@@ -19,7 +19,11 @@ export interface LiveFacts {
   connected: number;
   missing: readonly Missing[];
   rssBytesPerAgent: number | null;
-  violation: { oracle: string; detail: string } | null;
+  relay: Report["relay"];
+  dropped: Report["dropped"];
+  /** Oracles that had something to look at. */
+  checked: ReadonlySet<LiveOracle>;
+  violation: { oracle: LiveOracle; detail: string } | null;
   /** The file of our own relay's store that held a secret; null for another's relay. */
   leak: { found: string | null } | null;
 }
@@ -27,8 +31,14 @@ export interface LiveFacts {
 const HOLDS = {
   answers: "every answer was opened, verified, and right where the scenario says what is",
   liveness: "without faults no call failed once the fleet was whole",
+  revoked: "no device acted after its token was revoked",
+  "exactly-once": "by the counts of each device on Node, an answered call was executed once",
+  presence: "what the relay said of who is online agreed with the fleet at the end",
+  bounds: "the relay's queues and bindings stayed within their bounds",
   blind: "no end-to-end secret in what the relay stored",
 };
+
+export type LiveOracle = keyof typeof HOLDS;
 
 export function liveReport(facts: LiveFacts): Report {
   const { scenario, plan, seed, measured, stopped, leak, durationS } = facts;
@@ -55,11 +65,7 @@ export function liveReport(facts: LiveFacts): Report {
     latency_ms: tally.all.summary(),
     first_call_latency_ms: tally.first.summary(),
     calls_per_second: durationS === 0 ? 0 : Number((tally.ok / durationS).toFixed(1)),
-    relay: {
-      rss_bytes_per_agent: null,
-      cpu_us_per_message: null,
-      messages: measured.counter("relay.forwarded"),
-    },
+    relay: facts.relay,
     simulator: { rss_bytes_per_agent: facts.rssBytesPerAgent },
     thresholds,
     kinds: kindsOf(facts),
@@ -80,15 +86,17 @@ export function liveReport(facts: LiveFacts): Report {
       at_s: atUs / 1e6,
       until_s: endUs / 1e6,
     })),
-    dropped: [],
+    dropped: facts.dropped,
     shrunk: null,
   };
 }
 
-function oraclesOf({ violation, leak }: LiveFacts): OracleResult[] {
+function oraclesOf({ violation, leak, checked }: LiveFacts): OracleResult[] {
   return Object.entries(HOLDS).flatMap(([name, holds]) => {
     if (violation?.oracle === name) return [{ name, ok: false, detail: violation.detail }];
-    if (name !== "blind") return [{ name, ok: true, detail: holds }];
+    if (name !== "blind") {
+      return checked.has(name as LiveOracle) ? [{ name, ok: true, detail: holds }] : [];
+    }
     if (leak === null) return []; // another's store is not ours to read
     return [{ name, ok: leak.found === null, detail: leak.found ?? holds }];
   });

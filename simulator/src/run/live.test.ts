@@ -70,6 +70,9 @@ describe("a live scenario", () => {
     expect(report.oracles.map(({ name, ok }) => [name, ok])).toEqual([
       ["answers", true],
       ["liveness", true],
+      ["revoked", true],
+      ["exactly-once", true],
+      ["bounds", true],
       ["blind", true],
     ]);
     expect(report.calls.ok).toBeGreaterThan(0);

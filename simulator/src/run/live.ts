@@ -10,7 +10,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { relayUrl } from "@blindrelay/client-sdk/node";
+import { type CallError, relayUrl } from "@blindrelay/client-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
 import type { BoardsOptions } from "../live/boards.ts";
@@ -20,26 +20,29 @@ import { liveLinkPort } from "../live/link.ts";
 import { type Called, type CallOutcome, People } from "../live/people.ts";
 import { stopChild } from "../live/processes.ts";
 import { type Shape, Shaper, UNSHAPED } from "../live/shaped-link.ts";
+import { type CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import { LivenessOracle } from "../oracle/liveness.ts";
 import { makePlan, type Plan, type PlannedDevice, type PlannedFault } from "../plan.ts";
 import type { Report } from "../report/report.ts";
 import type { NetworkSpec, Scenario } from "../scenario/schema.ts";
 import { evaluate } from "../scenario/thresholds.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
+import { readUsage } from "../start/metrics.ts";
 import type { Progress } from "../start/progress.ts";
 import { type RelayChild, startAgain, startRelay } from "../start/relay.ts";
 import {
   eachAtOnce,
   logIn,
   makeAgent,
+  onlineAgents,
   RestError,
-  readUsage,
   removeAgent,
   rotateAgent,
 } from "../start/rest.ts";
 import { Stream } from "../streams.ts";
 import { Measurements } from "../world/measure.ts";
-import { liveReport } from "./live-report.ts";
+import { type LiveOracle, liveReport } from "./live-report.ts";
+import { RelayFigures } from "./relay-figures.ts";
 import { watched } from "./virtual.ts";
 
 export interface LiveOptions {
@@ -69,6 +72,8 @@ const REPORT_LIMIT_MS = 2_000;
 const CLEAN_UP_LIMIT_MS = 60_000;
 /** For requests under way at the end: each may still make an agent, which must be removed. */
 const ANSWER_WAIT_MS = 5_000;
+/** Until the relay and the fleet must agree on who is online, once nothing goes on. */
+const AGREE_MS = 10_000;
 /** Longest wait for the drain of a relay that restarts. */
 const DRAIN_MS = 20_000;
 const REASON_WAIT_MS = 500;
@@ -115,6 +120,13 @@ class LiveRun {
   private readonly shapers: (Shaper | null)[] = [];
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly liveness = new LivenessOracle((what) => this.violate("liveness", what));
+  private readonly executions = new ExecutionOracle((what) => this.violate("exactly-once", what));
+  private readonly figures = new RelayFigures(this.measured, (what) =>
+    this.violate("bounds", what),
+  );
+  /** Devices whose token is revoked, by when that was acknowledged. */
+  private readonly revoked = new Map<number, number>();
+  private readonly checked = new Set<LiveOracle>(["answers", "liveness", "revoked"]);
   private relay: RelayChild | null = null;
   private fleet: FleetChild | null = null;
   private people: People | null = null;
@@ -122,7 +134,7 @@ class LiveRun {
   /** Made at the relay so far. */
   private made: string[] = [];
   private fleetReport: FleetReport | null = null;
-  private violation: { oracle: string; detail: string } | null = null;
+  private violation: { oracle: LiveOracle; detail: string } | null = null;
   private leak: string | null = null;
   private begunMs: number | null = null;
   /** Since when every device has been online. */
@@ -157,6 +169,9 @@ class LiveRun {
     await this.settle();
     await this.checkWhole();
     signal.throwIfAborted();
+    await this.checkExecutions();
+    await this.checkPresence();
+    signal.throwIfAborted();
   }
 
   /** Ends everything that was begun. */
@@ -164,17 +179,14 @@ class LiveRun {
     this.ranMs = this.elapsedMs();
     this.isOver = true;
     if (this.fleet !== null) {
-      this.fleetReport = await Promise.race([
-        this.fleet.report(),
-        this.fleet.ended.then(() => null),
-        delay(REPORT_LIMIT_MS, null, { ref: false }),
-      ]);
+      this.fleetReport = await this.askFleet();
       this.sample();
     }
     this.isRelayMeantToBeAway = true;
     for (const timer of this.timers) clearTimeout(timer);
     this.people?.stop();
     await this.fleet?.stop();
+    await this.lastFigures;
     if (this.options.url !== undefined) await this.removeAgents();
     await this.relay?.stop();
     this.leak = await findSecret(join(this.data, "relay", "store"), this.devices);
@@ -194,6 +206,13 @@ class LiveRun {
       connected: fleetReport?.connected ?? 0,
       missing: fleetReport?.missing ?? [],
       rssBytesPerAgent: fleetReport?.rssBytesPerAgent ?? null,
+      relay: {
+        rss_bytes_per_agent: this.figures.rssBytesPerAgent(fleetReport?.connected ?? 0),
+        cpu_us_per_message: this.figures.cpuUsPerMessage(),
+        messages: measured.counter("relay.forwarded"),
+      },
+      dropped: this.figures.dropped,
+      checked: this.checked,
       violation: this.violation,
       leak: options.url === undefined ? { found: this.leak } : null,
     });
@@ -298,9 +317,11 @@ class LiveRun {
       programs: this.programs().map((name) =>
         name.startsWith("kind:") ? name : resolve(this.folder, name),
       ),
+      countsExecutions: true,
       engines: options.engines ?? {},
       agents,
     };
+    await this.readFigures();
     const fleet = startFleet(order, this.data);
     this.fleet = fleet;
     fleet.ended.then((how) => {
@@ -353,6 +374,12 @@ class LiveRun {
     const { id } = this.devices[device] as Called;
     const nowMs = performance.now();
     const { error, result } = outcome;
+    this.executions.ended(id, endOf(error), load.spec.idempotent ?? false);
+    const revokedMs = this.revoked.get(device);
+    const isAnswer = error === null || error.remote !== undefined;
+    if (isAnswer && revokedMs !== undefined && fromMs > revokedMs) {
+      this.violate("revoked", `${id} answered a call that began after its token was revoked`);
+    }
     if (error !== null) {
       const { remote, code, message } = error;
       tally.fail(id, remote === undefined ? code : `${code} ${remote.code}`, message);
@@ -400,11 +427,64 @@ class LiveRun {
     const { ok, failed } = measured.tally;
     const at_s = Number((this.elapsedMs() / 1000).toFixed(3));
     measured.series.push({ at_s, connected, ok, failed });
+    this.lastFigures = this.readFigures();
+  }
+
+  private lastFigures: Promise<void> = Promise.resolve();
+
+  /** Of a relay of our own. */
+  private async readFigures(): Promise<void> {
     const { relay } = this;
     if (relay === null || this.isRelayMeantToBeAway) return;
-    readUsage(relay.metricsUrl).then((usage) => {
-      if (usage !== null) measured.set("relay.forwarded", usage.forwarded);
+    const usage = await readUsage(relay.metricsUrl);
+    if (usage === null || this.relay !== relay) return;
+    this.checked.add("bounds");
+    this.figures.heard(usage);
+  }
+
+  // ---- what must hold at the end
+
+  /** Of devices on Node, once no call is under way. */
+  private async checkExecutions(): Promise<void> {
+    if ((this.people?.underWay ?? 0) > 0) return;
+    const report = await this.askFleet();
+    if (report === null) return;
+    this.checked.add("exactly-once");
+    this.plan.devices.forEach(({ engine }, n) => {
+      const { id } = this.devices[n] as Called;
+      if (engine === undefined) this.executions.compare(id, report.executed[id] ?? 0);
     });
+  }
+
+  /** What the relay says of who is online agrees with the fleet, unless a fault has just ended. */
+  private async checkPresence(): Promise<void> {
+    if (!this.liveness.isQuiet(this.elapsedMs() * 1000)) return;
+    const { signal } = this.stopping;
+    const endMs = performance.now() + AGREE_MS;
+    let wrong: string[];
+    do {
+      const report = await this.askFleet();
+      if (report === null) return;
+      const missing = new Set(report.missing.map(({ id }) => id));
+      const online = await onlineAgents(this.at(), this.accountToken, signal);
+      wrong = this.made.filter((id) => online.has(id) === missing.has(id));
+      if (wrong.length > 0) await delay(SAMPLE_MS);
+    } while (wrong.length > 0 && performance.now() < endMs);
+    this.checked.add("presence");
+    const [id] = wrong;
+    if (id === undefined) return;
+    const more = wrong.length > 1 ? `, and of ${wrong.length - 1} more` : "";
+    this.violate("presence", `the relay does not know whether ${id} is online${more}`);
+  }
+
+  private askFleet(): Promise<FleetReport | null> {
+    const { fleet } = this;
+    if (fleet === null) return Promise.resolve(null);
+    return Promise.race([
+      fleet.report(),
+      fleet.ended.then(() => null),
+      delay(REPORT_LIMIT_MS, null, { ref: false }),
+    ]);
   }
 
   /** A fleet that cannot be made whole ends the run: what it would measure is another fleet. */
@@ -413,10 +493,7 @@ class LiveRun {
     const { length: count } = this.plan.devices;
     const ever = fleet?.everConnected() ?? 0;
     if (fleet === null || ever >= count || this.stopping.signal.aborted) return;
-    const report = await Promise.race([
-      fleet.report(),
-      delay(REPORT_LIMIT_MS, null, { ref: false }),
-    ]);
+    const report = await this.askFleet();
     const codes = new Map<string, number>();
     for (const { code } of report?.missing ?? []) codes.set(code, (codes.get(code) ?? 0) + 1);
     const why = [...codes].map(([code, n]) => `${code} (${n})`).join(", ");
@@ -492,13 +569,17 @@ class LiveRun {
       const all = eachAtOnce(agents.length, async (i) => {
         const { id } = this.devices[agents[i] as number] as Called;
         tokens[i] = await rotateAgent(this.at(), this.accountToken, id, signal);
+        this.revoked.set(agents[i] as number, performance.now());
       }).then(() => tokens);
       this.rotated.set(fault, all);
       await all;
       return;
     }
     const relayTokens = await this.rotated.get(fault);
-    for (const n of agents) (this.devices[n] as Called).restarts += 1;
+    for (const n of agents) {
+      this.revoked.delete(n);
+      (this.devices[n] as Called).restarts += 1;
+    }
     this.fleet?.take({ do: "power off", agents });
     this.fleet?.take({ do: "power on", agents, ...(relayTokens && { relayTokens }) });
   }
@@ -537,6 +618,7 @@ class LiveRun {
 
   private watchRelay(relay: RelayChild): void {
     this.relay = relay;
+    this.figures.started();
     relay.ended.then((how) => {
       if (this.relay !== relay || this.isRelayMeantToBeAway) return;
       this.stopping.abort(new Error(`the relay ended (${how})`));
@@ -553,7 +635,7 @@ class LiveRun {
     return this.begunMs === null ? 0 : performance.now() - this.begunMs;
   }
 
-  private violate(oracle: string, detail: string): void {
+  private violate(oracle: LiveOracle, detail: string): void {
     this.violation ??= { oracle, detail };
     this.stopping.abort(new Error(`the oracle "${oracle}": ${detail}`));
   }
@@ -584,6 +666,14 @@ class LiveRun {
 }
 
 const programOf = ({ kind, program }: PlannedDevice): string => program ?? `kind:${kind}`;
+
+/** A device's own error may come before or after it did something. */
+const endOf = (error: CallError | null): CallEnd =>
+  error === null
+    ? "answered"
+    : error.retryable && error.remote === undefined
+      ? "retryable"
+      : "unknown";
 
 /** Live links have the network's own latency; a scenario's comes on top where it names one. */
 function shapeFor(network: NetworkSpec, needed: boolean): Shape | null {

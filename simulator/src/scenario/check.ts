@@ -263,10 +263,17 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
 }
 
 /** What only a world without real clocks, addresses and stores can do. */
-function checkLive({ devices, network, relay, faults = [] }: Scenario, report: Report): void {
+function checkLive(
+  { devices, clients = [], network, relay, faults = [] }: Scenario,
+  report: Report,
+): void {
   const needsVirtual = "needs world: virtual";
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
-  for (const [i, { address, clock }] of devices.entries()) {
+  for (const [i, { account }] of clients.entries()) {
+    if (account !== undefined) report(["clients", i, "account"], `account ${needsVirtual}`, "key");
+  }
+  for (const [i, { account, address, clock }] of devices.entries()) {
+    if (account !== undefined) report(["devices", i, "account"], `account ${needsVirtual}`, "key");
     if (address !== undefined) report(["devices", i, "address"], `address ${needsVirtual}`, "key");
     if (clock !== undefined) report(["devices", i, "clock"], `clock ${needsVirtual}`, "key");
   }

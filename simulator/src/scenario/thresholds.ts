@@ -112,7 +112,7 @@ export interface Measured {
     avg: number;
     count: number;
   } | null;
-  counter(metric: Metric): number;
+  counter(metric: Metric): number | null;
   gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
 }
 
@@ -131,8 +131,8 @@ function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured)
   const kind: Kind = METRICS[metric];
   if (kind === "counter") {
     const total = measured.counter(metric);
-    if (fn !== "rate") return total;
-    const sent = measured.counter("call.sent");
+    if (total === null || fn !== "rate") return total;
+    const sent = measured.counter("call.sent") ?? 0;
     return sent === 0 ? null : total / sent;
   }
   if (kind === "gauge") {

@@ -32,6 +32,8 @@ const AGENTS_AT_ONCE = 16;
 /** A relay that asks for patience is asked again, this often. */
 const PATIENCE = 20;
 const MAX_WAIT_S = 60;
+/** Agents of one answer. */
+const PAGE = 200;
 
 /** The relay's own answer, where that is no success. */
 export class RestError extends Error {
@@ -133,35 +135,25 @@ export async function eachAtOnce(count: number, go: (i: number) => Promise<void>
   if (failures.length > 0) throw failures[0];
 }
 
-/** What the relay's process has used and done so far. */
-export interface RelayUsage {
-  rssBytes: number;
-  cpuUs: number;
-  forwarded: number;
-}
-
-/** Reads `/metrics`; null where the relay does not answer or does not say. */
-export async function readUsage(metricsUrl: string): Promise<RelayUsage | null> {
-  try {
-    const answer = await fetch(metricsUrl, { signal: AbortSignal.timeout(2_000) });
-    const text = await answer.text();
-    const usage = {
-      rssBytes: sum(text, "process_resident_memory_bytes"),
-      cpuUs: Math.round(sum(text, "process_cpu_seconds_total") * 1e6),
-      forwarded: sum(text, "blindrelay_forwarded_total"),
+/** Ids of the account's agents that the relay says are online. */
+export async function onlineAgents(
+  relay: RelayAt,
+  token: string,
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  const ids = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const after: string = cursor === null ? "" : `&cursor=${cursor}`;
+    const path = `/agents?online=true&limit=${PAGE}${after}`;
+    const page = (await send(relay, "GET", path, token, null, signal)) as {
+      items: { agent_id: string }[];
+      next_cursor: string | null;
     };
-    return Object.values(usage).every(Number.isFinite) ? usage : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The sum of all samples of one metric in the Prometheus text format; NaN where there is none. */
-function sum(text: string, metric: string): number {
-  const samples = [...text.matchAll(new RegExp(`^${metric}(?:\\{[^}]*\\})? ([0-9.e+-]+)$`, "gm"))];
-  return samples.length === 0
-    ? Number.NaN
-    : samples.reduce((total, [, value]) => total + Number(value), 0);
+    for (const { agent_id } of page.items) ids.add(agent_id);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return ids;
 }
 
 /** Waits, as long as it is asked to, where the relay is busy. Rejects with a RestError. */

@@ -16,9 +16,10 @@ import type { Report } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
 import { Timeline } from "../report/timeline.ts";
 import { buildReport, type RunSettings } from "./build-report.ts";
+import { readUsage } from "./metrics.ts";
 import type { Progress } from "./progress.ts";
 import { type RelayChild, startRelay } from "./relay.ts";
-import { logIn, type MadeAgent, makeAgents, readUsage } from "./rest.ts";
+import { logIn, type MadeAgent, makeAgents } from "./rest.ts";
 
 /** Well within what a relay's listen queue and two cores take. */
 const CONNECTIONS_PER_SECOND = 2_000;

@@ -58,7 +58,8 @@ export class Measurements implements Measured {
     return this.tally.all.trend();
   }
 
-  counter(metric: Metric): number {
+  /** Null where nothing is known, as of another's relay. */
+  counter(metric: Metric): number | null {
     switch (metric) {
       case "call.sent":
         return this.tally.sent;
@@ -69,7 +70,7 @@ export class Measurements implements Measured {
       case "call.wrong":
         return this.wrong;
       default:
-        return this.counters.get(metric) ?? 0;
+        return this.counters.get(metric) ?? (metric.startsWith("relay.") ? null : 0);
     }
   }
 

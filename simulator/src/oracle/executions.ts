@@ -1,0 +1,51 @@
+/**
+ * What can be said of calls and executions where neither knows of the other: each device's handler
+ * runs are counted there, its calls here. A call that was answered ran once; one that ended as
+ * retryable did not run; of any other nobody knows. A call that may be executed again bounds
+ * nothing from above.
+ */
+
+/** How a call ended; `unknown`: it may have run. */
+export type CallEnd = "answered" | "retryable" | "unknown";
+
+interface Counts {
+  answered: number;
+  unknown: number;
+  /** A call to it may be executed again. */
+  isIdempotent: boolean;
+}
+
+export class ExecutionOracle {
+  private readonly violate: (what: string) => void;
+  private readonly devices = new Map<string, Counts>();
+
+  constructor(violate: (what: string) => void) {
+    this.violate = violate;
+  }
+
+  ended(device: string, end: CallEnd, isIdempotent: boolean): void {
+    let counts = this.devices.get(device);
+    if (counts === undefined) {
+      counts = { answered: 0, unknown: 0, isIdempotent };
+      this.devices.set(device, counts);
+    }
+    counts.isIdempotent ||= isIdempotent;
+    if (end === "answered") counts.answered += 1;
+    else if (end === "unknown") counts.unknown += 1;
+  }
+
+  /** `executed`: handler runs of a device, once every call to it has ended. */
+  compare(device: string, executed: number): void {
+    const { answered, unknown, isIdempotent } = this.devices.get(device) ?? NO_CALLS;
+    if (executed < answered) {
+      this.violate(`${device} answered ${answered} calls and executed ${executed}`);
+    }
+    const most = answered + unknown;
+    if (executed > most && !isIdempotent) {
+      const why = `${answered} were answered, and ${unknown} ended without saying`;
+      this.violate(`${device} executed ${executed} calls, of which at most ${most} may be: ${why}`);
+    }
+  }
+}
+
+const NO_CALLS: Counts = { answered: 0, unknown: 0, isIdempotent: false };
