@@ -168,8 +168,9 @@ export class Dispatcher {
   /** The same for the SDK's own methods. */
   add(method: string, handler: Handler): void {
     if (this.names.indexOf(method) >= 0) throw new Error(`"${method}" has a handler already`);
-    this.names.push(method);
-    this.handlers.push(handler);
+    // Not `push`, which makes room for more than most devices have.
+    this.names = this.names.concat([method]);
+    this.handlers = this.handlers.concat([handler]);
   }
 
   /** Names of all methods, in the order of registration. */

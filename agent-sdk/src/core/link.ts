@@ -129,7 +129,7 @@ export class RelayLink {
 
   /** Calls `fn` at every change of state; what it throws is logged, and the link continues. */
   onState(fn: (status: AgentStatus) => void): void {
-    this.listeners.push(fn);
+    this.listeners = this.listeners.concat([fn]);
   }
 
   /** Whether `send` is of use now: online, and the queue not full. */

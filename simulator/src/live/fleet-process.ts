@@ -8,7 +8,6 @@ import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { kindNamed } from "../devices/kinds.ts";
 import { Stream } from "../streams.ts";
 import { programFile } from "./board-programs.ts";
@@ -17,6 +16,7 @@ import { Fleet, type FleetMember } from "./fleet.ts";
 import type { FleetOrder, FleetProgress, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { liveLinkPort } from "./link.ts";
 import { Shaper } from "./shaped-link.ts";
+import { fleetSuite } from "./suite.ts";
 
 const PROGRESS_MS = 100;
 /** For close frames to leave. The parent does not wait for more. */
@@ -47,7 +47,7 @@ async function start(order: FleetOrder): Promise<void> {
     link,
     timer: systemTimer(),
     random: (length: number) => randomBytes(length),
-    suite: nodeSuite(),
+    suite: fleetSuite(),
     log: () => {},
   };
   const members: FleetMember[] = [];

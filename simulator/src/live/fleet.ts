@@ -229,7 +229,7 @@ function makeCore(options: FleetOptions, member: FleetMember, bootCount: number)
     runtime: `simulator, node ${process.versions.node}`,
     sdkVersion: SDK_VERSION,
     bootCount,
-    deviceRandom: randomBytes(16),
+    deviceRandom: Buffer.from(randomBytes(16)), // of a pool, as memory of its own costs 250 bytes
     serialNumber: member.id,
     ports: member.link === undefined ? ports : { ...ports, link: member.link },
   });
