@@ -18,6 +18,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { checkPackage, createPackageFromTarballData, type Problem } from "@arethetypeswrong/core";
+import { findXs } from "@blindrelay/agent-sdk/engines";
 import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
 import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
 import { Cable } from "@blindrelay/tools/testing/console/pty";
@@ -277,6 +278,31 @@ it("fleetTest and fake devices run a device program of one's own in tests of one
   const tests = ["fleet.test.js", "app.test.js"];
   const output = await run(process.execPath, [vitest, "run", ...tests], packages.consumer);
   expect(output).toMatch(/Tests .*2 passed/);
+});
+
+it("a scenario in TypeScript runs with a device program of one's own", async () => {
+  const { code, stdout } = await start("simulator", ["run", at("scenario.ts"), "--json"]).ended;
+  const report = JSON.parse(stdout);
+  expect([code, report]).toMatchObject([
+    0,
+    { ok: true, world: "virtual", agents: { connected: 20 } },
+  ]);
+});
+
+it("a live fleet has a device in XS once its package is built, and says so before", async () => {
+  const run = (): Promise<Ended> => start("simulator", ["run", at("mixed.yaml"), "--json"]).ended;
+  const { code, stderr } = await run();
+  expect([code, stderr]).toEqual([2, expect.stringContaining("npm rebuild @agoric/xsnap")]);
+
+  const engine = await findXs(WORKSPACE);
+  if (engine.kind === "missing") return; // no compiler here
+  const installed = at("node_modules/@agoric/xsnap");
+  rmSync(installed);
+  symlinkSync(engine.path.replace(/\/xsnap-native\/.*$/, ""), installed);
+  const report = JSON.parse((await run()).stdout);
+  expect(report).toMatchObject({ ok: true, agents: { connected: 2 } });
+  const answered = report.kinds.map(({ ok }: { ok: number }) => ok > 0);
+  expect(answered).toEqual([true, true]);
 });
 
 it.runIf(HAS_CHROMIUM)("a browser app runs on msw's handlers, in a real browser", async () => {
