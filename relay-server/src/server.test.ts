@@ -9,7 +9,7 @@ import { connect as connectTcp, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemClocks } from "./clock.ts";
 import { initStore, openData } from "./control/data-dir.ts";
 import { rekey } from "./control/key-rotation.ts";
@@ -95,6 +95,26 @@ test("a clock that jumps ahead and is corrected ends no link, and no token for g
   expect((await read()).status).toBe(200);
   link.send({ type: "relay", agent_id: "nobody", payload, request_id: "s" });
   expect(await link.next()).toMatchObject({ request_id: "s" });
+});
+
+test("a clock that has just jumped deletes no audit entries", async () => {
+  await server.stop();
+  let aheadMs = 0;
+  const { steadyMs } = systemClocks();
+  const clocks = { steadyMs, wallMs: () => Date.now() + aheadMs };
+  const timers = vi.spyOn(globalThis, "setInterval");
+  server = await startServer({ data, port: 0, metricsPort: 0 }, { log: LOG, clocks });
+  const [tidy] = timers.mock.calls.find(([, ms]) => ms === 3_600_000) as [() => Promise<void>];
+  timers.mockRestore();
+  const token = (await logIn()).body.access_token;
+  await api("POST", "/agents", token, { name: "pump" });
+  const audit = async () => (await api("GET", "/admin/audit", token)).body.items;
+  const before = await audit();
+  expect(before).toHaveLength(1);
+  aheadMs = 500 * 86_400_000;
+  await tidy();
+  aheadMs = 0;
+  expect(await audit()).toEqual(before);
 });
 
 test("a folder takes one relay, and commands beside it", async () => {
