@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
@@ -346,6 +347,20 @@ test("a SQLite store is for its owner's eyes, flushes every commit, and is not m
   if (location.engine === "sqlite") expect(statSync(location.path).mode & 0o777).toBe(0o600);
   expect((await sql`pragma journal_mode`.execute(db)).rows).toEqual([{ journal_mode: "wal" }]);
   expect((await sql`pragma synchronous`.execute(db)).rows).toEqual([{ synchronous: 2 }]);
+  await close();
+  await engine.remove();
+});
+
+test("a search through a user's agents reads the index only, and so no metadata", async () => {
+  const engine = sqlite();
+  const { db, close } = await openStore(await engine.prepare(), true);
+  const prepare = vi.spyOn(DatabaseSync.prototype, "prepare");
+  const filter = { name: "n", runtime: "node", firmwareVersion: "1.0.0" };
+  await listAgents(db, "ada", { at: NOW, id: "a" }, 64, filter);
+  const [text] = prepare.mock.calls.at(-1) as [string];
+  prepare.mockRestore();
+  const { rows } = await sql`explain query plan ${sql.raw(text)}`.execute(db);
+  expect(rows).toMatchObject([{ detail: expect.stringContaining("COVERING INDEX agent_lists") }]);
   await close();
   await engine.remove();
 });

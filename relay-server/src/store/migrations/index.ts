@@ -14,6 +14,7 @@ import { up as agentLists } from "./0008-agent-lists.ts";
 import { up as agentEpochs } from "./0009-agent-epochs.ts";
 import { up as noticeNumbers } from "./0010-notice-numbers.ts";
 import { up as agentNodes } from "./0011-agent-nodes.ts";
+import { up as agentListsWithNode } from "./0012-agent-lists-with-node.ts";
 
 export interface Migration {
   readonly name: string;
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0009-agent-epochs", up: agentEpochs },
   { name: "0010-notice-numbers", up: noticeNumbers },
   { name: "0011-agent-nodes", up: agentNodes },
+  { name: "0012-agent-lists-with-node", up: agentListsWithNode },
 ];
