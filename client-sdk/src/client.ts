@@ -51,6 +51,7 @@ export interface CallOptions {
 interface AgentListeners {
   readonly events: Listeners<[event: string, data: unknown]>;
   readonly gaps: Listeners<[packets: number]>;
+  readonly interruptions: Listeners<[reason: string]>;
   readonly reopenings: Listeners<[reason: string]>;
 }
 
@@ -133,19 +134,19 @@ export class Agent {
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
   /** This many packets of the agent, events or answers, were lost. */
   on(what: "gap", fn: (packets: number) => void): () => void;
-  /**
-   * The session that carries events ended, for this reason, and was reopened: events in
-   * between are missing.
-   */
+  /** The session that carries events ended, for this reason; it is opened anew by itself. */
+  on(what: "interrupted", fn: (reason: string) => void): () => void;
+  /** The same, once it was reopened: events in between are missing. */
   on(what: "reopened", fn: (reason: string) => void): () => void;
   on(
-    what: "event" | "gap" | "reopened",
+    what: "event" | "gap" | "interrupted" | "reopened",
     fn: ((event: string, data: unknown) => void) &
       ((packets: number) => void) &
       ((reason: string) => void),
   ): () => void {
-    const { events, gaps, reopenings } = this.listeners;
+    const { events, gaps, interruptions, reopenings } = this.listeners;
     if (what === "gap") return gaps.add(fn);
+    if (what === "interrupted") return interruptions.add(fn);
     if (what === "reopened") return reopenings.add(fn);
     const remove = events.add(fn);
     this.peer.subscribe(true);
@@ -197,6 +198,7 @@ export class Client {
         },
         event: (peer, event, data) => this.listeners.get(peer)?.events.emit(event, data),
         gap: (peer, packets) => this.listeners.get(peer)?.gaps.emit(packets),
+        interrupted: (peer, reason) => this.listeners.get(peer)?.interruptions.emit(reason),
         reopened: (peer, reason) => this.listeners.get(peer)?.reopenings.emit(reason),
       },
     );
@@ -218,6 +220,7 @@ export class Client {
     const listeners = {
       events: new Listeners<[string, unknown]>(this.listenerThrew),
       gaps: new Listeners<[number]>(this.listenerThrew),
+      interruptions: new Listeners<[string]>(this.listenerThrew),
       reopenings: new Listeners<[string]>(this.listenerThrew),
     };
     const agent = new Agent(this.core, peer, listeners);

@@ -65,7 +65,8 @@ export interface ClientCoreEvents {
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
-  /** A subscriber's session was reopened: events between the two are missing. */
+  /** A subscriber's session ended: events are missing until it is reopened. */
+  interrupted(peer: Peer, reason: string): void;
   reopened(peer: Peer, reason: string): void;
 }
 
@@ -144,6 +145,7 @@ export class ClientCore {
         this.counters.packetsLost += packets;
         events.gap(peer, packets);
       },
+      interrupted: (peer, reason) => events.interrupted(peer, reason),
       reopened: (peer, reason) => events.reopened(peer, reason),
     };
   }

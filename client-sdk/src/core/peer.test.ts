@@ -471,14 +471,17 @@ describe("a session that the agent closes", () => {
   it("is reopened at once for a subscriber, who learns that events may be missing", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
+    const interruptions: string[] = [];
     const reasons: string[] = [];
+    pump.on("interrupted", (reason) => interruptions.push(reason));
     pump.on("reopened", (reason) => reasons.push(reason));
     pump.on("event", (event) => events.push(event));
     await world.run(60_000);
-    expect(reasons).toEqual([]);
+    expect([interruptions, reasons]).toEqual([[], []]);
     agent.dropSession();
     await world.run(100);
     expect(reasons).toEqual([expect.stringContaining("make room")]);
+    expect(interruptions).toEqual(reasons);
     agent.emit("level", []);
     await world.run(100);
     expect(events).toEqual(["level"]);
@@ -486,6 +489,23 @@ describe("a session that the agent closes", () => {
     agent.goOnline();
     await world.run(1_000);
     expect(reasons.at(1)).toContain("restarted");
+  });
+
+  it("tells a subscriber at once, although the agent has no room for it now", async () => {
+    const { world, agent, pump } = await talking();
+    const told: string[] = [];
+    pump.on("interrupted", () => told.push("interrupted"));
+    pump.on("reopened", () => told.push("reopened"));
+    pump.on("event", () => undefined);
+    await world.run(60_000);
+    agent.dropSession();
+    agent.goOffline();
+    await world.run(100);
+    expect(told).toEqual(["interrupted"]);
+    await world.run(60_000);
+    agent.goOnline();
+    await world.run(60_000);
+    expect(told).toEqual(["interrupted", "reopened"]);
   });
 
   it("again and again is opened after a few seconds, not in a circle", async () => {

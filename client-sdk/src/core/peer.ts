@@ -43,7 +43,9 @@ export interface PeerHost {
   streamsOver(): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
-  /** A subscriber's session ended and was reopened: events between the two are missing. */
+  /** A subscriber's session ended: events are missing until it is reopened. */
+  interrupted(peer: Peer, reason: string): void;
+  /** It was reopened: events between the two are missing. */
   reopened(peer: Peer, reason: string): void;
 }
 
@@ -299,6 +301,7 @@ export class Peer {
     // A session that lasted is no failed attempt.
     if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
     this.hearingSince = null;
+    this.host.interrupted(this, reason);
   }
 
   /** A new session takes over; the old one waits for its answers. */

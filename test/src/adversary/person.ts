@@ -64,6 +64,7 @@ export class Person {
         presence: () => undefined,
         event: (_peer, _event, data) => this.hear(data),
         gap: (_peer, packets) => options.gap?.(packets),
+        interrupted: () => undefined,
         reopened: () => undefined,
       },
     );

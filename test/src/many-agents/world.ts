@@ -80,6 +80,7 @@ export class World {
         presence: () => undefined,
         event: () => undefined,
         gap: () => undefined,
+        interrupted: () => undefined,
         reopened: () => undefined,
       },
     );

@@ -24,7 +24,11 @@ type Line =
     }
   | { readonly kind: "presence"; readonly agent_id: string; readonly status: string }
   | { readonly kind: "gap"; readonly agent_id: string; readonly packets: number }
-  | { readonly kind: "reopened"; readonly agent_id: string; readonly reason: string };
+  | {
+      readonly kind: "interrupted" | "reopened";
+      readonly agent_id: string;
+      readonly reason: string;
+    };
 
 const positive = (value: string): number => {
   const number = Number(value);
@@ -34,8 +38,9 @@ const positive = (value: string): number => {
 
 const asText = (line: Line): string => {
   if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
-  if (line.kind === "reopened") {
-    return `${line.agent_id}: events may be missing: ${oneLine(line.reason)}`;
+  if ("reason" in line) {
+    const what = line.kind === "interrupted" ? "no events come for now" : "events may be missing";
+    return `${line.agent_id}: ${what}: ${oneLine(line.reason)}`;
   }
   if (line.kind === "gap") return `${line.agent_id}: ${line.packets} packets were lost`;
   return `${line.agent_id} ${oneLine(line.event)} ${jsonText(line.data ?? null)}`;
@@ -67,8 +72,8 @@ Example:
 
 Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
 relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent were lost),
-{"kind":"reopened","agent_id","reason"} (the agent dropped the session, restarted or was cut off, and
-the session was opened anew: events in between are missing).`,
+{"kind":"interrupted","agent_id","reason"} (the agent dropped the session, restarted or was cut off) and
+{"kind":"reopened","agent_id","reason"} (the session was opened anew: events in between are missing).`,
     )
     .action(async (agent: string | undefined, flags: EventsFlags) => {
       const settings = context.settings();
@@ -93,6 +98,9 @@ the session was opened anew: events in between are missing).`,
               print({ kind: "event", agent_id: id, event, data }),
             );
             handle.on("gap", (packets) => print({ kind: "gap", agent_id: id, packets }));
+            handle.on("interrupted", (reason) =>
+              print({ kind: "interrupted", agent_id: id, reason }),
+            );
             handle.on("reopened", (reason) => print({ kind: "reopened", agent_id: id, reason }));
           }
           client.on("presence", ({ agentId, online }) => {
