@@ -43,10 +43,10 @@ export interface LinkOptions {
   readonly firmwareVersion?: string;
   readonly ports: LinkPorts;
   /**
-   * Whether there is memory to handle a message; where not it is dropped, as a network would. A
+   * Whether there is memory to handle this message; where not it is dropped, as a network would. A
    * board that runs out of memory in the middle of one may be gone for good. Where absent there is.
    */
-  readonly hasRoom?: () => boolean;
+  readonly hasRoom?: (text: string) => boolean;
 }
 
 /** The link's state, and the reason for it, for a person or a supervising program. */
@@ -207,7 +207,7 @@ export class RelayLink {
   private received(text: string): void {
     const options = this.options;
     this.heardAt = options.ports.timer.now();
-    if (text.length > SHORT_LENGTH && options.hasRoom !== undefined && !options.hasRoom()) {
+    if (text.length > SHORT_LENGTH && options.hasRoom !== undefined && !options.hasRoom(text)) {
       this.counters.dropped++;
       return;
     }

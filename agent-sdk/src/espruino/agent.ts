@@ -29,8 +29,8 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 const BOARD_MAX_SESSIONS = 8;
-/** What a message of 384 bytes takes until it is answered. */
-const MESSAGE_VARIABLES = 320;
+/** What the shortest message takes until it is answered. */
+const MESSAGE_VARIABLES = 280;
 /** Free before another session is held: it takes some 60 itself, and messages wait. */
 const SESSION_VARIABLES = 400;
 /** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
@@ -44,6 +44,10 @@ export const boardCrypto = require("crypto") as EspruinoCrypto;
 /** Whether so many are free, once what nobody uses is collected; that takes a large board long. */
 const hasFree = (variables: number): boolean =>
   process.memory(false).free > 2 * variables || process.memory(true).free > variables;
+
+/** A bare packet is read where it is; JSON around one is copied three times. */
+const hasRoomFor = (text: string): boolean =>
+  hasFree(MESSAGE_VARIABLES + (text.length >> (text.substring(0, 5) === '{"v":' ? 4 : 2)));
 
 /** On a nearly full board free memory is fragmented. */
 const makeRoom = (): void => {
@@ -80,7 +84,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     deviceRandom: boardRandom(16),
     serialNumber: getSerial(),
     freeMemory: freeBytes,
-    hasRoom: () => hasFree(MESSAGE_VARIABLES),
+    hasRoom: hasRoomFor,
     freshStack: true,
     maxPlaintext: roomy ? 2048 : 384,
     limits: {

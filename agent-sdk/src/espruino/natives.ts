@@ -21,6 +21,8 @@ declare const atob: (text: string) => string;
 
 /** What the strict parser takes at its peak; without them the program's turn would end in it. */
 const STRICT_VARIABLES = 280;
+/** Characters of base64 that are decoded at a time: whole groups of four. */
+const PIECE = 256;
 
 /** ASCII text to bytes. The caller ensures that every character is below 128. */
 export const asciiBytes = E.toUint8Array;
@@ -34,12 +36,24 @@ export const isBase64urlText = (text: string): boolean => !/[^A-Za-z0-9_-]/.test
 export const toBase64url = (bytes: Uint8Array): string =>
   btoa(bytes).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 
-/** The bytes, or null where the text is padded, not canonical, or outside the alphabet. */
-export const fromBase64url = (text: string): Uint8Array | null => {
-  if (!isBase64urlText(text)) return null;
-  const bytes = E.toUint8Array(atob(text.replace(/-/g, "+").replace(/_/g, "/")));
-  return toBase64url(bytes) === text ? bytes : null;
+/**
+ * The bytes, or null where the part is padded, not canonical, or outside the alphabet. In pieces:
+ * the copies that decoding takes are as long as what is decoded.
+ */
+export const base64urlPart = (text: string, from: number, to: number): Uint8Array | null => {
+  const bytes = new Uint8Array(((to - from) * 3) >> 2);
+  for (let at = from; at < to; at += PIECE) {
+    const piece = text.substring(at, Math.min(at + PIECE, to));
+    if (!isBase64urlText(piece)) return null;
+    const some = E.toUint8Array(atob(piece.replace(/-/g, "+").replace(/_/g, "/")));
+    if (toBase64url(some) !== piece) return null;
+    bytes.set(some, ((at - from) * 3) >> 2);
+  }
+  return bytes;
 };
+
+export const fromBase64url = (text: string): Uint8Array | null =>
+  base64urlPart(text, 0, text.length);
 
 /** CRC-32 of IEEE 802.3, unsigned. */
 export const crc32 = E.CRC32;

@@ -113,7 +113,10 @@ export const ccmSeal = (
   return sealed;
 };
 
-/** The plaintext, or null where the tag does not verify. */
+/**
+ * The plaintext, or null where the tag does not verify. In the memory of `sealed`: a board has
+ * little of it.
+ */
 export const ccmOpen = (
   aes: AesBlocks,
   nonce: Uint8Array,
@@ -122,8 +125,8 @@ export const ccmOpen = (
 ): Uint8Array | null => {
   const length = sealed.length - TAG_BYTES;
   if (length < 0) return null;
-  const plaintext = new Uint8Array(length);
-  encrypt(aes, nonce, sealed.subarray(0, length), plaintext);
+  const plaintext = sealed.subarray(0, length);
+  encrypt(aes, nonce, plaintext, plaintext);
   const tag = encryptTag(aes, nonce, mac(aes, nonce, aad, plaintext));
   return equalBytes(tag, sealed.subarray(length)) ? plaintext : null;
 };

@@ -103,6 +103,33 @@ describe("a sealed packet", () => {
   });
 });
 
+describe("a text that is nearly in our own form", () => {
+  const sid = "EBESExQVFhcYGRobHB0eHw.A";
+  const p = `${"B".repeat(23)}A`;
+  const head = `{"v":"1","sid":"${sid}","seq":7,"p":"`;
+  const own = parsePacket(`${head}${p}"}`);
+
+  it.each([
+    ["escapes in p", `${head}\\u0042${p.slice(1)}"}`],
+    ["escapes in the sid", `${head.replace('"E', '"\\u0045')}${p}"}`],
+    ["a text behind p", `${head}${p}","x":"y"}`],
+    ["another p before", `${head}AAAA","p":"${p}"}`],
+    ["a blank at its end", `${head}${p}"} `],
+  ])("means the same: %s", (_what, text) => {
+    expect(own).not.toBeNull();
+    expect(parsePacket(text)).toEqual(own);
+  });
+
+  it.each([
+    ["a type", `${head}${p}","type":"relay"}`],
+    ["another seq literal", `${head.replace("7", "7.0")}${p}"}`],
+    ["no end", `${head}${p}"`],
+    ["a character outside the alphabet", `${head}+${p.slice(1)}"}`],
+  ])("is refused as in any form: %s", (_what, text) => {
+    expect(parsePacket(text)).toBeNull();
+  });
+});
+
 /** Slow and independent: JSON.parse says what stands in the text, patterns say what may. */
 const oracle = (text: string): string | null => {
   if (text.length > 65536) return null;

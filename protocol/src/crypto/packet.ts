@@ -8,7 +8,12 @@
  *
  * [portable]
  */
-import { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
+import {
+  base64urlPart,
+  fromBase64url,
+  isBase64urlText,
+  toBase64url,
+} from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { decodeJson, isObject } from "../encoding/json.ts";
 import { rawMember } from "../encoding/raw-member.ts";
@@ -22,7 +27,7 @@ import {
   SID_PART_LENGTH,
   TAG_BYTES,
 } from "../spec.ts";
-import { FIELD_SEQ } from "../wire/names.ts";
+import { FIELD_P, FIELD_SEQ } from "../wire/names.ts";
 import { decodePacket, encodePacket } from "../wire/packet.ts";
 import type { DirectionKeys } from "./keys.ts";
 import type { Suite, Version } from "./suite.ts";
@@ -41,19 +46,28 @@ export interface Packet {
   readonly second: string | null;
 }
 
+const P_HEAD = `,"${FIELD_P}":"`;
+
 /**
  * Reads a packet's text, refusing (null) whatever section 2 refuses before any cryptography that
  * can be seen without knowing the reader's role.
  */
 export const parsePacket = (text: string): Packet | null => {
   if (text.length > MAX_MESSAGE_BYTES) return null;
-  const value = decodeJson(text);
+  const begin = text.indexOf(P_HEAD) + P_HEAD.length;
+  const end = text.length - 2;
+  // Where `p` comes last, the rest is read without it: a board has no memory for its copies.
+  const isLast =
+    text.indexOf('"', begin) === end && text.charAt(end + 1) === "}" && text.indexOf("\\") < 0;
+  const rest = isLast ? `${text.substring(0, begin)}"}` : text;
+  const value = decodeJson(rest);
   const fields = isObject(value) ? decodePacket(value) : null;
   if (fields === null) return null;
   const v = fields.v;
   const sid = fields.sid;
   const seq = fields.seq;
   const p = fields.p;
+  const length = isLast ? end - begin : p.length;
   if (!isVersion(v)) return null;
   if (!(seq >= 0 && seq <= MAX_SEQ) || Math.floor(seq) !== seq) return null;
 
@@ -67,14 +81,14 @@ export const parsePacket = (text: string): Packet | null => {
   }
   if (second === null && seq !== 0) return null;
   // Openings and answers carry nothing but a tag.
-  if (seq === 0 && p.length !== EMPTY_P_LENGTH) return null;
-  if (p.length < EMPTY_P_LENGTH || p.length > ((MAX_PLAINTEXT_BYTES + TAG_BYTES) * 4) / 3 + 1)
+  if (seq === 0 && length !== EMPTY_P_LENGTH) return null;
+  if (length < EMPTY_P_LENGTH || length > ((MAX_PLAINTEXT_BYTES + TAG_BYTES) * 4) / 3 + 1)
     return null;
-  const sealed = fromBase64url(p);
+  const sealed = isLast ? base64urlPart(text, begin, end) : fromBase64url(p);
   if (sealed === null) return null;
   // Canonical decimal only: what String() gives for an integer up to 2^32 - 1. A text just as we
   // would write it has that; only others are looked through.
-  if (encodePacket(v, sid, seq, p) !== text && rawMember(text, FIELD_SEQ) !== String(seq))
+  if (encodePacket(v, sid, seq, p) !== rest && rawMember(rest, FIELD_SEQ) !== String(seq))
     return null;
   return { v: v, sid: sid, seq: seq, sealed: sealed, first: first, second: second };
 };

@@ -24,7 +24,10 @@ export interface Suite {
   aeadKey(v: Version, key: Uint8Array): AeadKey;
   /** `nonce`: 12 bytes. Returns ciphertext || 16-byte tag. */
   seal(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): Uint8Array;
-  /** The plaintext, or null where the tag does not verify; null also for less than 16 bytes. */
+  /**
+   * The plaintext, or null where the tag does not verify; null also for less than 16 bytes. It may
+   * lie where `sealed` was.
+   */
   open(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, sealed: Uint8Array): Uint8Array | null;
 }
 

@@ -10,7 +10,14 @@ import type { AgentsPacket } from "./envelope.ts";
 import { BARE, decodeEnvelopeForAgent } from "./envelope.ts";
 import type { RelayError } from "./error.ts";
 import { decodeError } from "./error.ts";
-import { FIELD_TYPE, TYPE_AUTH_RESPONSE, TYPE_ERROR, TYPE_PING, TYPE_RELAY } from "./names.ts";
+import {
+  FIELD_TYPE,
+  FIELD_V,
+  TYPE_AUTH_RESPONSE,
+  TYPE_ERROR,
+  TYPE_PING,
+  TYPE_RELAY,
+} from "./names.ts";
 import { PING_TEXT } from "./ping.ts";
 import type { Unknown, Unreadable } from "./unreadable.ts";
 
@@ -23,9 +30,19 @@ export type MessageForAgent =
   | Unknown
   | Unreadable;
 
+const PACKET_HEAD = `{"${FIELD_V}":"`;
+const QUOTED_TYPE = `"${FIELD_TYPE}"`;
+
+/** Whether it is a packet if it is JSON, seen without parsing it, which takes a board memory. */
+const looksLikePacket = (text: string): boolean =>
+  text.substring(0, PACKET_HEAD.length) === PACKET_HEAD &&
+  text.indexOf(QUOTED_TYPE) < 0 &&
+  text.indexOf("\\") < 0;
+
 /** Reads one text message; never throws. */
 export const decodeForAgent = (text: string): MessageForAgent => {
   if (text === PING_TEXT) return { kind: "ping" };
+  if (looksLikePacket(text)) return { kind: "packet", text: text, form: BARE, signature: null };
   const fields = decodeJson(text);
   if (!isObject(fields)) return { kind: "unreadable" };
   const type = ownString(fields, FIELD_TYPE);
