@@ -3,36 +3,17 @@
  * registers its handlers, then the link starts. The count is never made here: erased storage looks
  * like new storage, so only `provisionAgent` writes a first count, for a new agent_token.
  */
-import type { Version } from "@blindrelay/protocol/crypto";
-import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import type { DeviceOptions } from "../core/start-options.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { RuntimePorts } from "./host.ts";
 
-export interface StartOptions {
+export interface StartOptions extends DeviceOptions {
   /** The relay's WebSocket: wss://relay.example/wss. */
   readonly url: string;
-  readonly agentId: string;
-  /** `agt_`: what the relay knows this agent by. */
-  readonly relayToken: string;
-  /** `e2e_`: what its clients know it by. Never shared by two devices. */
-  readonly agentToken: string;
-  /** "1" where absent. */
-  readonly packetVersion?: Version;
-  /** For people; the agentId where absent. */
-  readonly name?: string;
-  /** Of the running program, as SemVer; the relay receives it at every login. */
-  readonly firmwareVersion?: string;
-  readonly program: Program;
   /** Said in system.info, such as "quickjs esp32". */
   readonly runtime: string;
-  /** Such as a chip's own number; part of what makes epochs differ. */
-  readonly serialNumber?: string;
-  /** Bytes, for system.info. */
-  readonly freeMemory?: () => number;
-  /** Of one call or answer, in bytes; a device with little memory says less than 47,000. */
-  readonly maxPlaintext?: number;
 }
 
 /**

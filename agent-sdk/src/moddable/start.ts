@@ -6,9 +6,9 @@
  * flash looks like a new one, so only `provision` writes a first count, and only for a new
  * agent_token.
  */
-import type { Suite, Version } from "@blindrelay/protocol/crypto";
-import type { Program } from "../core/agent.ts";
+import type { Suite } from "@blindrelay/protocol/crypto";
 import type { AgentCore as AgentCoreType } from "../core/agent-core.ts";
+import type { DeviceOptions } from "../core/start-options.ts";
 import type { Log, Random } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import { AgentCore, provisionBootCount, raiseBootCount } from "./core.ts";
@@ -34,21 +34,9 @@ export interface ModdableSdk {
   readonly trace: (text: string) => void;
 }
 
-export interface StartOptions {
+export interface StartOptions extends DeviceOptions {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
-  readonly agentId: string;
-  /** `agt_`: what the relay knows this agent by. */
-  readonly relayToken: string;
-  /** `e2e_`: what its clients know it by. Never shared by two devices. */
-  readonly agentToken: string;
-  /** "1" where absent. */
-  readonly packetVersion?: Version;
-  /** For people; the agentId where absent. */
-  readonly name?: string;
-  /** Of the running program, as SemVer; the relay receives it at every login. */
-  readonly firmwareVersion?: string;
-  readonly program: Program;
   /** How to open ws:// and wss:// addresses; what the address needs must be there. */
   readonly network: { readonly ws?: EcmaNetwork; readonly wss?: EcmaNetwork };
   /**
@@ -56,16 +44,8 @@ export interface StartOptions {
    * version.
    */
   readonly crypt?: ModdableCrypt;
-  /** Such as a chip's own number; part of what makes epochs differ. */
-  readonly serialNumber?: string;
   /** Said in system.info: "moddable" and this. */
   readonly device?: string;
-  /** Bytes, for system.info. */
-  readonly freeMemory?: () => number;
-  /**
-   * Of one call or answer, in bytes; a board with little RAM says less than the contract's 47,000.
-   */
-  readonly maxPlaintext?: number;
   /** Warnings and errors go to the console where absent. */
   readonly log?: Log;
 }

@@ -4,13 +4,14 @@
  */
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
-import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import type { AgentStatus } from "../core/link.ts";
+import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import { type BootConfirmedListener, watchBoot } from "./booted.ts";
@@ -27,26 +28,15 @@ import { systemTimer } from "./timer.ts";
 /** How releases for this runtime are called. */
 const RUNTIME = "node";
 
-export interface StartOptions {
+export interface StartOptions extends AgentIdentity {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
-  readonly agentId: string;
-  /** `agt_`: what the relay knows this agent by. */
-  readonly relayToken: string;
-  /** `e2e_`: what its clients know it by. Never shared by two devices. */
-  readonly agentToken: string;
   /** Takes an agentToken of another form, of 32 characters and more. */
   readonly foreignAgentToken?: boolean;
-  /** "1" where absent. */
-  readonly packetVersion?: Version;
   /** This agent's own folder: its boot count and the lock on it. Made where it is missing. */
   readonly stateDir: string;
   /** Registers handlers and timers; may be async, and is done before the agent connects. */
   readonly program: Program | ((agent: Agent) => Promise<void>);
-  /** For people; the agentId where absent. */
-  readonly name?: string;
-  /** Of the running program, as SemVer; the relay receives it at every login. */
-  readonly firmwareVersion?: string;
   /**
    * Takes device programs over the relay, from whoever has the agentToken; one that was pushed runs
    * in place of `program` from then on. Off where absent.

@@ -4,63 +4,34 @@
  * then five at once; then calls of all sizes. Exit code 1 where one of the 1,000 is not answered,
  * the board does not answer at the end, or the listener heard nothing for 5 s and was not told.
  */
-import { fileURLToPath } from "node:url";
-import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
-import type { Client } from "@blindrelay/client-sdk/node";
 import { openRelayFixture } from "../xs/relay-fixture.ts";
-import { EngineBoard, smallBinary } from "./engine.ts";
+import { smallBinary } from "./engine.ts";
+import { CALLS, startThermostat } from "./thermostat-board.ts";
 
 const CLIENTS = 50;
 const CALLS_EACH = 20;
-const CALLS: readonly (readonly [string, object?])[] = [
-  ["system.info"],
-  ["state"],
-  ["target.set", { target: 20.25 }],
-  ["pid.get"],
-  ["pid.set", { kp: 2.125 }],
-  ["schedule.get"],
-  ["boost", { ms: 5 }],
-  ["echo", { a: "grüße", b: [1, 0.5, -3] }],
-  ["info"],
-  ["mode.set", { mode: "eco" }],
-];
 const SIZES = [0, 16, 64, 128, 200, 256, 300, 320, 330, 384, 500, 700, 1000];
 const TIMEOUT_MS = 60_000;
 const SILENCE_MS = 5000;
 
 if (smallBinary === null) throw new Error("ESPRUINO_BIN_2630 names no Espruino");
 const fixture = await openRelayFixture();
-const board = new EngineBoard(smallBinary);
-const { url, agentId, relayToken, agentToken } = await fixture.addAgent("thermostat");
-const config = {
-  url: `${url.replace("http", "ws")}/wss`,
-  agent_id: agentId,
-  relay_token: relayToken,
-  agent_token: agentToken,
-  v: "2",
-};
-const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
-await board.install("blindrelay", buildEspruino("2").stored);
-await board.install("blindrelay.json", JSON.stringify(config));
-await board.install("program", buildProgram(program).code);
-await board.provision();
-await board.powerOn();
+const { board, agentOf } = await startThermostat(fixture, smallBinary);
 
 const started = Date.now();
 const say = (text: string): void => {
   console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`);
 };
-const agentOf = (client: Client) => client.agent(agentId, agentToken, { version: "2" });
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : `${error}`);
 
 const listener = agentOf(fixture.client);
 let heardAt: number | null = null;
 let ticks = 0;
 let silences = 0;
-const heard = (): void => {
-  const now = Date.now();
-  const silence = heardAt === null ? 0 : now - heardAt; // its first opening may take its time
-  heardAt = now;
+/** `at`: from when on it expects to hear something; null where it knows that nothing comes. */
+const heard = (at: number | null = Date.now()): void => {
+  const silence = heardAt === null ? 0 : Date.now() - heardAt; // its first opening may take its time
+  heardAt = at;
   if (silence <= SILENCE_MS) return;
   silences++;
   say(`the listener heard nothing for ${silence} ms`);
@@ -73,8 +44,12 @@ listener.on("gap", (packets) => {
   say(`the listener is told: ${packets} packets lost`);
   heard();
 });
-listener.on("reopened", (reason) => {
+listener.on("interrupted", (reason) => {
   say(`the listener is told: ${reason}`);
+  heard(null);
+});
+listener.on("reopened", () => {
+  say("the listener is told: events are missing until here");
   heard();
 });
 

@@ -1,0 +1,48 @@
+/** The thermostat on a real Espruino, behind a relay of its own, and the calls it is tried with. */
+import { fileURLToPath } from "node:url";
+import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
+import type { Agent, Client } from "@blindrelay/client-sdk/node";
+import type { RelayFixture } from "../xs/relay-fixture.ts";
+import { EngineBoard } from "./engine.ts";
+
+/** One of each method that answers. */
+export const CALLS: readonly (readonly [method: string, params?: object])[] = [
+  ["system.info"],
+  ["state"],
+  ["target.set", { target: 20.25 }],
+  ["pid.get"],
+  ["pid.set", { kp: 2.125 }],
+  ["schedule.get"],
+  ["boost", { ms: 5 }],
+  ["echo", { a: "grüße", b: [1, 0.5, -3] }],
+  ["info"],
+  ["mode.set", { mode: "eco" }],
+];
+
+export interface Thermostat {
+  readonly board: EngineBoard;
+  agentOf(client: Client): Agent;
+}
+
+/** Provisioned and online, in packet version "2". */
+export const startThermostat = async (
+  fixture: RelayFixture,
+  binary: string,
+): Promise<Thermostat> => {
+  const board = new EngineBoard(binary);
+  const { url, agentId, relayToken, agentToken } = await fixture.addAgent("thermostat");
+  const config = {
+    url: `${url.replace("http", "ws")}/wss`,
+    agent_id: agentId,
+    relay_token: relayToken,
+    agent_token: agentToken,
+    v: "2",
+  };
+  const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
+  await board.install("blindrelay", buildEspruino("2").stored);
+  await board.install("blindrelay.json", JSON.stringify(config));
+  await board.install("program", buildProgram(program).code);
+  await board.provision();
+  await board.powerOn();
+  return { board, agentOf: (client) => client.agent(agentId, agentToken, { version: "2" }) };
+};
