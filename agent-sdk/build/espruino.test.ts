@@ -4,7 +4,12 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { espruinoFile, espruinoPush, espruinoWifi } from "../src/testing/budgets.ts";
+import {
+  espruinoFile,
+  espruinoParts,
+  espruinoPush,
+  espruinoWifi,
+} from "../src/testing/budgets.ts";
 import { unexecutedArrows } from "./arrows.ts";
 import { checkDialect } from "./dialect.ts";
 import {
@@ -28,6 +33,13 @@ it.each(VARIANTS)("has its limit in docs/runtimes.md: %s", (variant) => {
   const page = readFileSync(new URL("../../docs/runtimes.md", import.meta.url), "utf8");
   const { limit } = espruinoFile(variant, 0);
   expect(page).toContain(`| \`…-${variant}.bin\` | ${limit.toLocaleString("en")} |`);
+});
+
+it("holds each of its parts to its bytes", () => {
+  const beyond = espruinoParts(buildEspruino("2", true).parts).filter(
+    ({ verdict }) => verdict !== "ok",
+  );
+  expect(beyond).toEqual([]);
 });
 
 /** The lean file and the one with it. */

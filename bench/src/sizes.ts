@@ -6,6 +6,7 @@
 import { findEspruino } from "@blindrelay/agent-sdk/engines";
 import {
   espruinoFile,
+  espruinoParts,
   espruinoPush,
   espruinoTimes,
   espruinoVariables,
@@ -53,6 +54,7 @@ export async function benchSizes(): Promise<Report> {
       const whole = buildEspruinoWifi(variant).stored.length;
       return espruinoWifi(variant, whole - buildEspruino(variant).stored.length);
     }),
+    ...espruinoParts(buildEspruino("2", true).parts),
   ];
   const skipped: Skipped[] = [];
 

@@ -3,6 +3,8 @@
  * `npm run bench -- --sizes`.
  */
 import { readFileSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import type { Part } from "../../build/bundle.ts";
 import type { Variant } from "../../build/espruino.ts";
 import { CALL_BYTES, type EspruinoSizes } from "./espruino-sizes.ts";
 import type { XsSizes } from "./xs-sizes.ts";
@@ -30,6 +32,8 @@ interface Budgets {
     readonly bytes: { readonly [variant in Variant]: number };
     readonly push: number;
     readonly wifi: number;
+    /** By folder, of the file for "2" over WebSockets that takes programs over the relay. */
+    readonly parts: { readonly [folder: string]: number };
     readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
     readonly suite1OverSuite2: number;
     readonly msPerCall: EspruinoSizes["msPerCall"];
@@ -64,6 +68,18 @@ export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets
 /** What joining a Wi-Fi adds to such a file. */
 export const espruinoWifi = (variant: Variant, bytes: number): Figure =>
   size(`Espruino file, "${variant}": Wi-Fi adds`, "bytes", bytes, espruino.wifi);
+
+/** What each folder takes of the file for "2" over WebSockets, push included. */
+export const espruinoParts = (parts: readonly Part[]): Figure[] => {
+  const bytes = new Map(Object.keys(espruino.parts).map((folder) => [folder, 0]));
+  for (const part of parts) {
+    const folder = basename(dirname(part.path));
+    bytes.set(folder, (bytes.get(folder) ?? 0) + part.bytes);
+  }
+  return [...bytes].map(([folder, value]) =>
+    size(`Espruino file, "2" with push: ${folder}`, "bytes", value, espruino.parts[folder] ?? 0),
+  );
+};
 
 /** `sizes`: of an engine with 2,630 variables. */
 export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {

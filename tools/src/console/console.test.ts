@@ -102,6 +102,7 @@ describe("the console", () => {
   it("takes a board for what it is although lines reach it damaged", async () => {
     const limits = { ...CONSOLE_LIMITS, attachMs: 1_500, settleMs: 1 };
     await new EspruinoConsole(damaging(2), limits).attach(false);
+    expect(await new EspruinoConsole(damaging(2), limits).evaluate("1")).toBe(1);
     const hopeless = new EspruinoConsole(damaging(99), limits).attach(false);
     await expect(hopeless).rejects.toThrow("an Espruino answers, but what is typed");
   });
