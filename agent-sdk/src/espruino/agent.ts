@@ -47,7 +47,7 @@ const hasFree = (variables: number): boolean =>
 
 /** A bare packet is read where it is; JSON around one is copied three times. */
 const hasRoomFor = (text: string): boolean =>
-  hasFree(MESSAGE_VARIABLES + (text.length >> (text.substring(0, 5) === '{"v":' ? 4 : 2)));
+  hasFree(MESSAGE_VARIABLES + (text.length >> (text.charAt(2) === "v" ? 4 : 2)));
 
 /** On a nearly full board free memory is fragmented. */
 const makeRoom = (): void => {

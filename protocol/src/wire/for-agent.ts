@@ -30,14 +30,11 @@ export type MessageForAgent =
   | Unknown
   | Unreadable;
 
-const PACKET_HEAD = `{"${FIELD_V}":"`;
 const QUOTED_TYPE = `"${FIELD_TYPE}"`;
 
 /** Whether it is a packet if it is JSON, seen without parsing it, which takes a board memory. */
 const looksLikePacket = (text: string): boolean =>
-  text.substring(0, PACKET_HEAD.length) === PACKET_HEAD &&
-  text.indexOf(QUOTED_TYPE) < 0 &&
-  text.indexOf("\\") < 0;
+  text.charAt(2) === FIELD_V && text.indexOf(QUOTED_TYPE) < 0 && text.indexOf("\\") < 0;
 
 /** Reads one text message; never throws. */
 export const decodeForAgent = (text: string): MessageForAgent => {
