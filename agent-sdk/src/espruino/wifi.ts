@@ -90,7 +90,7 @@ export const wifiLinks: BoardLinks = (config, bootCount, maxMessage) => {
   return links;
 };
 
-/** How the agent is, where its Wi-Fi is the reason with the Wi-Fi's advice; null while none runs. */
+/** How the agent is, with the Wi-Fi's advice where that is the reason; null while none runs. */
 export const wifiStatus = (): AgentStatus | null => {
   const status = agentStatus();
   const advice = links === null ? null : links.advice;

@@ -1,8 +1,8 @@
 /**
  * Group commit: work that arrives in one turn of the event loop, while a transaction runs or soon
- * after it, shares the next one, and so one flush of the disk. When a fleet reconnects at once, each
- * device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a slow
- * disk.
+ * after it, shares the next one, and so one flush of the disk. When a fleet reconnects at once,
+ * each device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a
+ * slow disk.
  */
 import { type Kysely, sql } from "kysely";
 import type { Answer } from "../answer.ts";
@@ -22,9 +22,9 @@ export type Write = <T>(work: (tx: Kysely<Tables>) => Answer<T>) => Promise<T>;
 const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
 /**
- * The least from the end of one transaction to the next, in milliseconds. node:sqlite never lets the
- * loop turn, so without it what comes a turn later has a flush of its own: of a fleet's logins two
- * thirds had. Who writes one thing after another waits as long each time.
+ * The least from the end of one transaction to the next, in milliseconds. node:sqlite never lets
+ * the loop turn, so without it what comes a turn later has a flush of its own: of a fleet's logins
+ * two thirds had. Who writes one thing after another waits as long each time.
  */
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
 

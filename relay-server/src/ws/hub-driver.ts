@@ -203,9 +203,9 @@ const authenticate = (
   );
 
 /**
- * Gives an answer to `take`, at once where it is at hand, or what became of it to `lost`, in bounded
- * time; `fail` hears what either throws. A late answer is ignored: its connection may have another
- * look-up in progress.
+ * Gives an answer to `take`, at once where it is at hand, or what became of it to `lost`, in
+ * bounded time; `fail` hears what either throws. A late answer is ignored: its connection may have
+ * another look-up in progress.
  */
 const handOn = <T>(
   timer: DriverTimer,

@@ -1,4 +1,4 @@
-/** The library is clean: what the planted bugs' test (testing/planted) finds is not there by itself. */
+/** The library is clean: what the planted bugs' test (testing/planted) finds is not there. */
 import { expect, test } from "vitest";
 import { listLibrary, loadScenario } from "../scenario/load.ts";
 import { loadPrograms } from "./programs.ts";

@@ -1,4 +1,4 @@
-/** A Wi-Fi that the SDK joins, on a real Espruino: its module is a stand-in, its sockets are real. */
+/** The SDK joins a Wi-Fi on a real Espruino: a stand-in for its module, and real sockets. */
 
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";

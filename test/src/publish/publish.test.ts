@@ -86,7 +86,7 @@ afterAll(async () => {
 const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
-/** What is read as a file, or by another engine: boards' artefacts, the viewers, device programs. */
+/** Read as files, or by another engine: boards' artefacts, the viewers, device programs. */
 const NOT_IMPORTED =
   /^(dist\/((espruino|moddable|moddable-modules|viewers|build|xs)\/)|(moddable|examples|library)\/)/;
 

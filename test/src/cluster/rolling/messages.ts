@@ -28,7 +28,7 @@ export interface AgentsReport {
   readonly withoutLink: readonly number[];
   /** The same of those that can hold one link only. */
   readonly boardsWithoutLink: readonly number[];
-  /** Milliseconds in which an agent that had a link could send nothing, as it logged in elsewhere. */
+  /** Milliseconds in which an agent that had a link could not send, as it logged in elsewhere. */
   readonly moving: readonly number[];
 }
 
