@@ -66,8 +66,8 @@ const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   getTime: [],
   getSerial: [],
   load: [],
-  // By a name from the configuration, such as "Serial1".
-  global: [],
+  // By a name from the configuration, such as "Serial1"; ESP32 is undefined on other boards.
+  global: ["ESP32"],
 };
 
 /** Members that are missing there, or give something else, as `slice` of a typed array does. */

@@ -76,10 +76,13 @@ describe.each([false, true])("joining a Wi-Fi, with push: %s", (push) => {
   });
 
   it("is in no file that was built without it", () => {
-    expect(whole.code).toContain("exports.useNetwork=");
+    for (const name of ["useNetwork", "sleepWhenIdle"])
+      expect(whole.code).toContain(`exports.${name}=`);
     expect(whole.code).toContain("Wi-Fi");
     expect(lean.code).not.toContain("Wi-Fi");
-    expect(lean.modules.filter((path) => /\/(network|wifi)\.ts$/.test(path))).toEqual([]);
+    expect(lean.modules.filter((path) => /\/(network|wifi|wake|sleep)\.ts$/.test(path))).toEqual(
+      [],
+    );
   });
 });
 

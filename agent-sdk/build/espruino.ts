@@ -44,6 +44,8 @@ const KEEP = [
   ...["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"],
   // Of the network that it gives to useNetwork.
   ...["join", "onLost", "ssid", "password"],
+  // Of what it gives to sleepWhenIdle.
+  ...["sleepMs", "idleMs", "awakeMs"],
 ];
 
 /**

@@ -44,6 +44,8 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   /** The agent may execute it twice; then it is made again where its outcome is unknown. */
   readonly idempotent?: boolean;
+  /** Where the agent is offline, wait for it until the deadline; such as for one that sleeps. */
+  readonly waitForAgent?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -79,7 +81,12 @@ export class Agent {
     params?: unknown,
     options: CallOptions = {},
   ): Promise<Result> {
-    const { timeoutMs = CALL_TIMEOUT_MS, idempotent = false, signal } = options;
+    const {
+      timeoutMs = CALL_TIMEOUT_MS,
+      idempotent = false,
+      waitForAgent = false,
+      signal,
+    } = options;
     return new Promise((resolve, reject) => {
       if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
         reject(new CallError("BAD_ARGUMENT", `timeoutMs must be 1 to ${MAX_TIMEOUT_MS}`));
@@ -90,7 +97,7 @@ export class Agent {
         reject(new CallError("ABORTED", `${method} was aborted before it was sent`, { cause }));
         return;
       }
-      const request = { method, params, timeoutMs, idempotent };
+      const request = { method, params, timeoutMs, idempotent, waitForAgent };
       // A call that cannot be taken ends inside `core.call`, before there is anything to abort.
       let abort = (_why: unknown): void => undefined;
       const onAbort = () => abort(signal?.reason);

@@ -127,6 +127,25 @@ export class RelayLink {
     this.move("stop", null, null, null);
   }
 
+  /**
+   * Logs in by the session token of a start before, of which only the relay knows how long it is
+   * good. Before `start`.
+   */
+  resumeSession(token: string): void {
+    this.sessionToken = token;
+    this.sessionTokenEnds = Infinity;
+  }
+
+  /** The session token that a next login would use; null: the relay token. */
+  heldSession(): string | null {
+    return this.sessionToken;
+  }
+
+  /** Milliseconds since the relay's last message. */
+  quietMs(): number {
+    return this.options.ports.timer.now() - this.heardAt;
+  }
+
   /** Calls `fn` at every change of state; what it throws is logged, and the link continues. */
   onState(fn: (status: AgentStatus) => void): void {
     this.listeners = this.listeners.concat([fn]);

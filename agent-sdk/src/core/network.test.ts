@@ -75,6 +75,21 @@ linkConformance("over a network that is joined first", async () => {
   return { ...relays, port, until: untilIn(timer), end: async () => {} };
 });
 
+it("reports a link that is closed before the network is there once, and not from inside close", () => {
+  const timer = new ManualTimer();
+  const network = new Air(timer);
+  const { port: links, url } = memoryRelays(timer);
+  const closed: number[] = [];
+  const over = new NetworkLinks({ name: NAME, network, links, timer, log: () => undefined });
+  const events = { opened: () => undefined, received: () => undefined };
+  const link = over.connect(url, { ...events, closed: (code) => closed.push(code) });
+  link.close(4000, "changed my mind");
+  link.close(4000, "and again");
+  expect(closed).toEqual([]);
+  timer.advance(JOIN_MS);
+  expect(closed).toEqual([4000]);
+});
+
 describe("an agent over a network", () => {
   it("joins it, then logs in", () => {
     const world = hall(null);
@@ -133,7 +148,8 @@ describe("an agent over a network", () => {
     world.core.start();
     world.timer.advance(JOIN_TIMEOUT_MS - 1);
     expect(world.air.tries).toBe(1);
-    while (world.air.tries < 2) world.timer.advance(100);
+    for (let i = 0; i < 2000 && world.air.tries < 2; i++) world.timer.advance(100);
+    expect(world.air.tries).toBe(2);
     expect(world.timer.now()).toBeLessThan(JOIN_TIMEOUT_MS + CONNECT_TIMEOUT_MS + BACKOFF_MAX_MS);
     world.air.outcome = null;
     world.untilConnected();
@@ -160,7 +176,7 @@ describe("an agent over a network", () => {
     const dones: ((problem: string | null) => void)[] = [];
     world.air.join = (given) => dones.push(given);
     world.core.start();
-    while (dones.length < 2) world.timer.advance(1000);
+    for (let i = 0; i < 200 && dones.length < 2; i++) world.timer.advance(1000);
     dones[0]?.(PASSWORD);
     world.settle();
     expect([world.network.state, world.network.advice]).toEqual(["joining", null]);

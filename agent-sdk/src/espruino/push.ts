@@ -49,6 +49,9 @@ let transfer: Transfer | null = null;
 /** Of the trial that runs. */
 let deadline: unknown = null;
 
+/** Whether a program is on trial: the board must stay reachable then. */
+export const isOnTrial = (): boolean => deadline !== null;
+
 const giveUp = (reason: string): void => {
   failTrial(storageFiles(boardStorage), reason);
   load();
@@ -84,7 +87,7 @@ const pushPort = (maxPlaintext: number): PushPort => ({
     return toHex(boardSuite.hash(bytes));
   },
   restart: () => setTimeout(load, RESTART_MS),
-  onTrial: deadline !== null,
+  onTrial: isOnTrial(),
   confirmed: () => {
     clearTimeout(deadline);
     deadline = null;

@@ -75,6 +75,8 @@ export interface CallRequest {
   readonly params: unknown;
   readonly timeoutMs: number;
   readonly idempotent: boolean;
+  /** See Call; false where absent. */
+  readonly waitForAgent?: boolean;
   /** See Call. */
   readonly sent?: (session: PeerSession) => void;
 }
@@ -187,6 +189,7 @@ export class ClientCore {
       method: request.method,
       tail: built.tail,
       idempotent: request.idempotent,
+      waitForAgent: request.waitForAgent ?? false,
       sent: request.sent ?? null,
       session: null,
       settled: false,

@@ -361,6 +361,72 @@ describe("what the relay says of a packet", () => {
   });
 });
 
+describe("calls that wait for an agent that is offline", () => {
+  const WAIT = { waitForAgent: true, timeoutMs: HOUR_MS };
+
+  it("go out when it is back, once each, while others fail at once", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(100);
+    const waiting = [1, 2].map((n) => world.follow(pump.call("echo", [n], WAIT)));
+    await world.run(100);
+    const other = world.follow(pump.call("echo", [3]));
+    await world.run(1_800_000);
+    expect(other.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+    expect(waiting.map(({ times }) => times)).toEqual([0, 0]);
+    agent.restart();
+    agent.goOnline();
+    await world.run(500);
+    expect(waiting).toEqual([
+      { times: 1, result: [1] },
+      { times: 1, result: [2] },
+    ]);
+    expect(agent.executed).toHaveLength(3);
+  });
+
+  it("are tried at intervals, too, where nobody says that it is back", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(100);
+    const call = world.follow(pump.call("echo", [1], WAIT));
+    await world.run(600_000);
+    expect(openings(world)).toBeGreaterThan(10);
+    expect(openings(world)).toBeLessThan(30);
+    world.relay.agents.set(agent.id, agent);
+    await world.run(61_000);
+    expect(call.result).toEqual([1]);
+  });
+
+  it("end with AGENT_OFFLINE at their deadline", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(100);
+    const call = world.follow(pump.call("echo", [1], { ...WAIT, timeoutMs: 90_000 }));
+    await world.run(90_000);
+    expect(call.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+  });
+
+  it("fail at once where the relay knows no such agent", async () => {
+    const { world } = await talking();
+    const client = await world.connected();
+    const call = world.follow(client.agent("nobody", SECRET).call("echo", [1], WAIT));
+    await world.run(500);
+    expect(call.error?.code).toBe("AGENT_NOT_FOUND");
+  });
+
+  it("are not repeated where the relay says offline of a call that was sent", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.agents.delete(agent.id);
+    const once = world.follow(pump.call("echo", [1], WAIT));
+    await world.run(100);
+    expect(once.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: false });
+    agent.goOnline();
+    const twice = world.follow(pump.call("echo", [2], { ...WAIT, idempotent: true }));
+    await world.run(500);
+    expect(twice.result).toEqual([2]);
+  });
+});
+
 describe("an idle session", () => {
   it("lapses after 90 s and is reopened by the next call", async () => {
     const { world, agent, pump } = await talking();

@@ -71,7 +71,7 @@ export class Peer {
   private interrupted: string | null = null;
   /** When the subscriber's session was opened; null: there is none. */
   private hearingSince: number | null = null;
-  /** Failed attempts of a subscriber in a row, and the wait before the next. */
+  /** Failed attempts in a row for a subscriber or calls that wait, and the wait before the next. */
   private failures = 0;
   private retryTimer: unknown = null;
   /** Runs out when the agent has been away for too long. */
@@ -86,6 +86,7 @@ export class Peer {
       renamed: (session, before, first) => host.renamed(session, this, before, first),
       opened: () => {
         if (this.subscribed) this.hear();
+        else this.failures = 0;
         host.ready(this);
       },
       answered: (session, call, outcome) => {
@@ -126,7 +127,8 @@ export class Peer {
   /** Does one thing towards sending; true where another step may do more. */
   step(): boolean {
     const session = this.current;
-    const wanted = this.queue.length > 0 || (this.subscribed && this.retryTimer === null);
+    const waits = this.subscribed || this.queue.length > 0;
+    const wanted = this.retryTimer === null ? waits : this.queue.some((call) => !call.waitForAgent);
     if (!this.linkUp || !wanted) return false;
     if (session.state === "open" && session.lapsed) session.leave("idle for too long");
     if (session.state === "idle") session.open();
@@ -181,7 +183,7 @@ export class Peer {
       if (session.canMigrate) session.ping();
       session.release();
     }
-    this.wakeSubscriber();
+    this.retryNow();
     this.host.ready(this);
   }
 
@@ -205,7 +207,7 @@ export class Peer {
   /** The relay's word that the agent connected: maybe after a restart, which a ping will tell. */
   agentOnline(): void {
     this.stopAwayTimer();
-    this.wakeSubscriber();
+    this.retryNow();
     if (this.current.state === "open") {
       if (this.current.engaged > 0 || this.subscribed) this.current.ping();
       else this.current.giveUp("the agent reconnected");
@@ -218,6 +220,10 @@ export class Peer {
    * in flight, which the relay then refuses; the agent may have crashed with the calls.
    */
   agentOffline(): void {
+    const { state, engaged } = this.current;
+    // What is called from now on would be sent in it, and the caller not know whether it arrived.
+    if (state === "open" && engaged === 0 && !this.subscribed)
+      this.current.giveUp("the agent left");
     if (this.awayTimer !== null) return;
     this.awayTimer = this.host.ports.timer.set(OFFLINE_GRACE_MS, () => {
       this.awayTimer = null;
@@ -330,7 +336,7 @@ export class Peer {
       this.stopHearing(reason);
       // At once, unless the agent drops it again and again: more listen than it has room for.
       const soon = since !== null && this.host.ports.timer.now() - since < STABLE_SESSION_MS;
-      if (byAgent && this.subscribed && soon) this.delaySubscriber(DROPPED_CEILING_MS);
+      if (byAgent && this.subscribed && soon) this.delayRetry(DROPPED_CEILING_MS);
     }
     const again: Call[] = [];
     for (const call of calls) {
@@ -359,7 +365,10 @@ export class Peer {
     if (!needed && this.current.state === "opening") this.current.giveUp("nobody waits for it");
   }
 
-  /** Offline or not ours: fail waiting calls at once, let a subscriber try again later. */
+  /**
+   * Offline or not ours: fail queued calls at once, but for those that wait for the agent; let these
+   * and a subscriber try again later.
+   */
   private unreachable(
     session: PeerSession,
     code: "AGENT_OFFLINE" | "AGENT_NOT_FOUND",
@@ -370,22 +379,24 @@ export class Peer {
         relayCode: code,
         retryable: code === "AGENT_OFFLINE" && safe,
       });
-    if (this.subscribed) this.delaySubscriber(BACKOFF_CEILING_MS);
-    const waiting = this.queue;
-    this.queue = [];
-    for (const call of waiting) this.host.settle(call, failed(error(true)));
+    const mayWait = (call: Call) => code === "AGENT_OFFLINE" && call.waitForAgent;
+    const refused = this.queue.filter((call) => !mayWait(call));
+    this.queue = this.queue.filter(mayWait);
+    if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_CEILING_MS);
+    for (const call of refused) this.host.settle(call, failed(error(true)));
     // One packet in flight: the error is about it. With several, some may have been delivered.
     const only = session.onlyCall();
-    if (only !== null) this.host.settle(only, failed(error(only.idempotent)));
+    if (only !== null && !(mayWait(only) && only.idempotent))
+      this.host.settle(only, failed(error(only.idempotent)));
     session.giveUp(`the relay says ${code}`);
   }
 
-  private delaySubscriber(ceilingMs: number): void {
+  private delayRetry(ceilingMs: number): void {
     if (this.retryTimer !== null) return;
     const { timer, random } = this.host.ports;
     const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, ceilingMs);
     this.failures++;
-    this.retryTimer = timer.set(waitMs, () => this.wakeSubscriber());
+    this.retryTimer = timer.set(waitMs, () => this.retryNow());
   }
 
   private stopAwayTimer(): void {
@@ -393,7 +404,7 @@ export class Peer {
     this.awayTimer = null;
   }
 
-  private wakeSubscriber(): void {
+  private retryNow(): void {
     if (this.retryTimer === null) return;
     this.host.ports.timer.clear(this.retryTimer);
     this.retryTimer = null;
@@ -407,6 +418,10 @@ export class Peer {
         retryable: linkFailure.retryable,
         ...(linkFailure.relayCode === undefined ? {} : { relayCode: linkFailure.relayCode }),
       });
+    }
+    if (this.retryTimer !== null && this.current.state === "idle") {
+      const text = `${this.agentId} was offline until the call's deadline`;
+      return new CallError("AGENT_OFFLINE", text, { retryable: true });
     }
     const why =
       this.current.state === "open"

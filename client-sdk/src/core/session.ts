@@ -35,6 +35,8 @@ export interface Call {
   readonly tail: string;
   /** May be executed twice; only such calls are made again by the SDK. */
   readonly idempotent: boolean;
+  /** Waits for an agent that is offline, until the deadline. */
+  readonly waitForAgent: boolean;
   /** Called at once with the session that it was sent in. */
   readonly sent: ((session: PeerSession) => void) | null;
   /** Where it is in flight; null while it waits. */

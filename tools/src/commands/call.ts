@@ -22,6 +22,7 @@ const seconds = (value: string): number => {
 interface CallFlags {
   readonly timeout: number;
   readonly idempotent?: boolean;
+  readonly wait?: boolean;
 }
 
 /** JSON-RPC takes an object, an array, or nothing. */
@@ -46,12 +47,14 @@ export const addCall = (program: Command, context: Context): void => {
     .argument("[json]", "parameters: an object or array; - reads them from standard input")
     .option("--timeout <seconds>", "until the answer, connecting included", seconds, 30)
     .option("--idempotent", "may be executed twice: try again where the outcome is unknown")
+    .option("--wait", "until the agent is online, at most as long as the timeout")
     .option("--json", "no difference here: the result always is one JSON document")
     .addHelpText(
       "after",
       `
 Example:
   blindrelay call pump-7 valve.open '{"percent": 40}' --timeout 5
+  blindrelay call pump-7 valve.open '{"percent": 40}' --wait --timeout 3600   # it sleeps
 
 An error of the agent is printed to standard error as a JSON-RPC error object (exit 3). Other exit
 codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refused, 6 no verified
@@ -70,6 +73,7 @@ answer in time (also where the secret is not the agent's).`,
           .call(method, params, {
             timeoutMs: Math.max(1, deadline - performance.now()),
             idempotent: flags.idempotent ?? false,
+            waitForAgent: flags.wait ?? false,
           });
         answerJson(result);
       } catch (error) {

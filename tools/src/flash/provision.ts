@@ -33,6 +33,8 @@ export interface BoardConfig {
 }
 
 const BOOT_FILES = ["boot.0", "boot.1"];
+/** The session token of a board that sleeps: another agent's is refused, and counted. */
+const SESSION_FILE = "session";
 
 /** All files of a board that becomes this agent. `held`: the boot files that it has, by name. */
 export const boardFiles = (
@@ -74,6 +76,7 @@ export const provisionBoard = async (
   const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
   const files = boardFiles(inBytes(config), byName);
   await eraseFile(board, CONFIG_FILE);
+  await eraseFile(board, SESSION_FILE);
   for (const file of files) await writeFile(board, file, () => undefined);
 };
 

@@ -1,0 +1,67 @@
+/**
+ * An agent that sleeps most of the time, on a board that starts anew at each wake: it logs in with
+ * the session token that it kept, answers what waits for it, and ends when nothing comes any more.
+ * A wake is a start, so the boot count is raised, and no session survives it (section 2).
+ *
+ * [portable]
+ */
+import type { StoragePort } from "../ports.ts";
+import type { AgentCore } from "./agent-core.ts";
+
+const SESSION_FILE = "session";
+
+/** The form of a session token; nothing longer is kept, whatever a relay gives. */
+const isSessionToken = (text: string): boolean =>
+  text.substring(0, 5) === "sess_" && text.length === 54;
+
+export interface WakeTiming {
+  /** Milliseconds without a message after which the wake is over. */
+  readonly idleMs: number;
+  /** Milliseconds after which it is over whatever happens. */
+  readonly awakeMs: number;
+}
+
+/**
+ * Lets the agent log in with the session token of the wake before, and keeps each new one: one
+ * write a day, as long as the relay keeps its word. Before `start`.
+ */
+export const keepSession = (core: AgentCore, storage: StoragePort): void => {
+  const link = core.link;
+  let held = storage.read(SESSION_FILE);
+  if (held !== null && isSessionToken(held)) link.resumeSession(held);
+  link.onState((status) => {
+    const token = link.heldSession();
+    if (status.state !== "online" || token === null || token === held) return;
+    held = token;
+    if (isSessionToken(token)) storage.write(SESSION_FILE, token);
+  });
+};
+
+/** Milliseconds until it is worth another look; 0 or less: the wake is over. */
+const wakeLeft = (core: AgentCore, timing: WakeTiming, awakeMs: number): number => {
+  const left = timing.awakeMs - awakeMs;
+  const status = core.link.status;
+  if (status.state === "refused") return 0;
+  // It would wait for longer than it is awake, so it sleeps at once.
+  if (status.waitMs !== null && status.waitMs >= left) return 0;
+  const busy = status.state !== "online" || core.dispatcher.inFlight() > 0;
+  return Math.min(left, busy ? timing.idleMs : timing.idleMs - core.link.quietMs());
+};
+
+/** Calls `over` once the wake is over; never while `isHeld`. Before `start`. */
+export const watchWake = (
+  core: AgentCore,
+  timing: WakeTiming,
+  isHeld: () => boolean,
+  over: () => void,
+): void => {
+  const timer = core.ports.timer;
+  const since = timer.now();
+  const look = (): void => {
+    if (core.link.state === "stopped") return;
+    const left = isHeld() ? timing.idleMs : wakeLeft(core, timing, timer.now() - since);
+    if (left > 0) timer.set(left, look);
+    else over();
+  };
+  timer.set(timing.idleMs, look);
+};
