@@ -105,7 +105,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "relay-server/src/core/drain.ts",
     edits: [
       {
-        from: "    return 1 + Math.floor(stagger(this.#count) * this.#windowS);\n",
+        from: "    return (10 + Math.floor(stagger(this.#count) * this.#windowS * 10)) / 10;\n",
         to: "    return 1;\n",
       },
     ],
