@@ -29,8 +29,8 @@ import { followPage } from "../recipes/follow.ts";
 import { useApp } from "./browser-app.ts";
 import { type Name, nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./packages.ts";
 
-/** Six builds, beside other tests. */
-const PACK_MS = 300_000;
+/** Six builds and two installations, many times what they need alone. */
+const PACK_MS = 900_000;
 /** What a person wrote who uses the packages. */
 const PROGRAMS = join(import.meta.dirname, "consumer");
 const PASSWORD = "a long password of one's own";
