@@ -6,7 +6,7 @@
 export type { Connection } from "./core/connection.ts";
 export type { Counters } from "./core/counters.ts";
 export type { Hub, HubStats } from "./core/hub.ts";
-export { DEFAULT_LIMITS, type HubLimits, TICK_MS } from "./core/limits.ts";
+export { DEFAULT_LIMITS, type HubLimits, QUEUED_BYTES_PER_USER, TICK_MS } from "./core/limits.ts";
 export type { AgentReport, ClientType, Frame, HubLink } from "./core/link.ts";
 export { Lockout } from "./core/lockout.ts";
 export type { AuthRequest, AuthResult, HubLookups, WriteBehind } from "./core/ports.ts";

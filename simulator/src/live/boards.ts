@@ -17,6 +17,7 @@ import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { espruinoProgram, xsProgram } from "./board-programs.ts";
 import type { Missing } from "./fleet.ts";
+import type { Changed } from "./outages.ts";
 
 export type BoardEngine = "xs" | "espruino";
 
@@ -67,7 +68,6 @@ const ESPRUINO_LOOK_MS = 50;
 export class Boards {
   private readonly options: BoardsOptions;
   private readonly seats = new Map<string, Seat>();
-  private readonly timers: NodeJS.Timeout[] = [];
 
   /** Makes none of them yet. */
   constructor(options: BoardsOptions, members: Iterable<BoardMember>) {
@@ -100,8 +100,7 @@ export class Boards {
     const makers = await makeMakers(this.options, [...this.seats.values()]);
     for (const seat of this.seats.values()) {
       const make = makers.get(seat.member.engine)?.get(seat.member.program) as MakeBoard;
-      seat.use(make);
-      this.timers.push(setTimeout(() => seat.powerOn({}), seat.member.startMs));
+      seat.start(make);
     }
   }
 
@@ -110,12 +109,11 @@ export class Boards {
   }
 
   /** As Fleet has it: a new `agentToken` goes with empty storage. */
-  powerOn(id: string, changed: { relayToken?: string; agentToken?: string } = {}): void {
+  powerOn(id: string, changed: Changed = {}): void {
     this.seats.get(id)?.powerOn(changed);
   }
 
   async stop(): Promise<void> {
-    for (const timer of this.timers) clearTimeout(timer);
     await Promise.all([...this.seats.values()].map((seat) => seat.powerOff()));
   }
 
@@ -136,11 +134,13 @@ export class Boards {
 }
 
 /** One device over all its lives. */
-class Seat {
+export class Seat {
   member: BoardMember;
   logins = 0;
   private make: MakeBoard | null = null;
   private board: Board | null = null;
+  private timer: NodeJS.Timeout | undefined;
+  private isOn = false;
   private status: Status = { state: "idle", code: null, advice: null };
   /** What is asked of it happens in turn. */
   private turn: Promise<void> = Promise.resolve();
@@ -153,11 +153,17 @@ class Seat {
     return this.status.state === "online";
   }
 
-  use(make: MakeBoard): void {
+  /** Powers it on when it is due. */
+  start(make: MakeBoard): void {
     this.make = make;
+    this.timer = setTimeout(() => this.powerOn({}), this.member.startMs);
   }
 
-  powerOn(changed: { relayToken?: string; agentToken?: string }): void {
+  /** Nothing where it is on. */
+  powerOn(changed: Changed): void {
+    clearTimeout(this.timer);
+    if (this.isOn) return;
+    this.isOn = true;
     this.turn = this.turn.then(async () => {
       this.member = { ...this.member, ...changed };
       if (changed.agentToken !== undefined) this.board = null;
@@ -169,6 +175,8 @@ class Seat {
   }
 
   powerOff(): Promise<void> {
+    clearTimeout(this.timer);
+    this.isOn = false;
     this.turn = this.turn.then(async () => {
       await this.board?.powerOff();
       this.hear({ state: "off", code: null, advice: null });

@@ -15,6 +15,7 @@ import { type BoardMember, Boards } from "./boards.ts";
 import { Fleet, type FleetMember } from "./fleet.ts";
 import type { FleetOrder, FleetProgress, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { liveLinkPort } from "./link.ts";
+import { Outages } from "./outages.ts";
 import { Shaper } from "./shaped-link.ts";
 import { fleetSuite } from "./suite.ts";
 
@@ -25,6 +26,7 @@ const STOP_MS = 300;
 let fleet: Fleet | null = null;
 let boards: Boards | null = null;
 let rssBefore = 0;
+const outages = new Outages();
 let executions: Map<string, number> | null = null;
 const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
@@ -98,15 +100,17 @@ function take(step: FleetStep): void {
     const devices = boards?.has(id) ? boards : fleet;
     if (step.do === "play") shaper?.play(step.fault, step.on);
     else if (step.do === "power off") {
+      outages.begin(n);
       shaper?.vanish();
       devices?.powerOff(id);
     } else {
       const agentToken = step.agentTokens?.[i];
       const relayToken = step.relayTokens?.[i];
-      devices?.powerOn(id, {
+      const changed = outages.end(n, {
         ...(agentToken === undefined ? {} : { agentToken }),
         ...(relayToken === undefined ? {} : { relayToken }),
       });
+      if (changed !== null) devices?.powerOn(id, changed);
     }
   });
 }

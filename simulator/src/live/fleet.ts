@@ -17,6 +17,7 @@ import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { SDK_VERSION } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import type { Changed } from "./outages.ts";
 
 /** One device: who it is, its two secrets, and the program on it. */
 export interface FleetMember {
@@ -126,7 +127,7 @@ export class Fleet {
    * Starts an agent again, on the storage of before; with a new `agentToken`, on an empty one.
    * Throws where it cannot be provisioned.
    */
-  powerOn(id: string, changed: { relayToken?: string; agentToken?: string } = {}): void {
+  powerOn(id: string, changed: Changed = {}): void {
     const known = this.restarting.get(id);
     if (known === undefined || this.cores.has(id)) return;
     const { suite } = this.options.ports;
@@ -194,8 +195,8 @@ export class Fleet {
       const { core } = next;
       this.waiting.pop();
       this.started += 1;
-      // A stopped agent has no way back.
-      if (this.cores.has(core.agent.id)) core.start();
+      // A stopped agent has no way back; another may have been started in its place.
+      if (this.cores.get(core.agent.id) === core) core.start();
     }
     if (this.waiting.length === 0) return;
     this.tick = this.options.ports.timer.set(TICK_MS, () => this.connectDue());

@@ -138,6 +138,20 @@ describe("a link on a bad network", () => {
     expect(socket.isStalled).toBe(false);
   });
 
+  test("has the shape of the latest fault that is on, whichever ends first", () => {
+    const { shaper } = network({ latencyMs: 5 });
+    const delay = (latency: string) => ({ at: "0s", kind: "net.delay" as const, latency });
+    shaper.play(delay("1s"), true);
+    shaper.play(delay("2s"), true);
+    shaper.play(delay("1s"), false);
+    expect(shaper.shape.latencyMs).toBe(2000);
+    shaper.play(delay("3s"), true);
+    shaper.play(delay("3s"), false);
+    expect(shaper.shape.latencyMs).toBe(2000);
+    shaper.play(delay("2s"), false);
+    expect(shaper.shape).toEqual({ ...UNSHAPED, latencyMs: 5 });
+  });
+
   test("changes one character of a share of the messages, until that ends", () => {
     const { shaper, link, socket } = network();
     const text = "a".repeat(100);

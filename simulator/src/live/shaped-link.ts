@@ -7,6 +7,7 @@
  *   core <--received-- (corrupt) <-- latency, bandwidth <-- (partition: parked) <-- socket
  */
 import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
+import { overlay } from "../overlay.ts";
 import type { Fault } from "../scenario/schema.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import type { Stream } from "../streams.ts";
@@ -35,13 +36,12 @@ export class Shaper implements LinkPort {
   readonly shape: Shape;
   readonly draws: Stream;
   private readonly base: RawLinkPort;
-  /** Without faults. */
-  private readonly normal: Shape;
+  /** Ends changes of the shape, by fault; of equal faults, the first to begin ends first. */
+  private readonly ends = new Map<string, (() => void)[]>();
   private readonly links = new Set<ShapedLink>();
 
   constructor(base: RawLinkPort, normal: Shape, draws: Stream) {
     this.base = base;
-    this.normal = normal;
     this.shape = { ...normal };
     this.draws = draws;
   }
@@ -96,23 +96,26 @@ export class Shaper implements LinkPort {
       case "net.half_open":
         return on ? this.halfOpen() : undefined;
       case "net.delay":
-        return this.change(on, {
+        return this.change(fault, on, {
           latencyMs: durationMs(fault.latency as string),
           jitterMs: durationMs(fault.jitter ?? "0s"),
         });
       case "net.bandwidth":
-        return this.change(on, { bytesPerS: sizeOf(fault.bandwidth as string) });
+        return this.change(fault, on, { bytesPerS: sizeOf(fault.bandwidth as string) });
       case "net.corrupt":
-        return this.change(on, { corrupt: shareOf(fault.messages as string) });
+        return this.change(fault, on, { corrupt: shareOf(fault.messages as string) });
       default:
         throw new Error(`${fault.kind} is not a fault of the network`);
     }
   }
 
-  private change(on: boolean, values: Partial<Shape>): void {
-    for (const name of Object.keys(values) as (keyof Shape)[]) {
-      this.shape[name] = on ? (values[name] as number) : this.normal[name];
-    }
+  private change(fault: Fault, on: boolean, values: Partial<Shape>): void {
+    // A fault comes from another process, each time as a copy.
+    const key = JSON.stringify(fault);
+    const ends = this.ends.get(key) ?? [];
+    this.ends.set(key, ends);
+    if (on) ends.push(overlay(this.shape, values));
+    else ends.shift()?.();
   }
 
   /** One way, in milliseconds. */

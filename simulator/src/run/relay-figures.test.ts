@@ -56,4 +56,8 @@ test("a queue or a table over its bound is found", () => {
   figures.heard(usage({ queueBytes: 3_000_000 }));
   figures.heard(usage({ bindings: 2049 }));
   expect(violations).toHaveLength(2);
+  figures.heard(usage({ connections: 1000, queueBytes: 67_000_000 }));
+  expect(violations).toHaveLength(2);
+  figures.heard(usage({ connections: 1000, queueBytes: 68_000_000 }));
+  expect(violations).toHaveLength(3);
 });

@@ -5,6 +5,7 @@
 
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
+import { overlay } from "../overlay.ts";
 import type { PlannedFault } from "../plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import { Stream } from "../streams.ts";
@@ -172,28 +173,7 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
 
 const part = (share: string): number => shareOf(share) * 2 ** 32;
 
-/** What faults that are on have changed of an object, latest last; first what was there before. */
-const overlays = new WeakMap<object, object[]>();
-
-/**
- * Changes values for a while; the result ends that. Where such changes overlap, the latest that is
- * still on counts.
- */
-const overlay = <T extends object>(target: T | null, change: Partial<T>): (() => void) => {
-  if (target === null) return nothing;
-  const [original = {}, ...on] = overlays.get(target) ?? [];
-  const untouched = Object.keys(change).filter((key) => !(key in original));
-  const before = Object.fromEntries(untouched.map((key) => [key, target[key as keyof T]]));
-  overlays.set(target, [{ ...original, ...before }, ...on, change]);
-  Object.assign(target, change);
-  return () => {
-    const left = (overlays.get(target) ?? []).filter((one) => one !== change);
-    overlays.set(target, left);
-    Object.assign(target, ...left);
-  };
-};
-
-/** The same of the conditions of all that `each` visits. */
+/** An overlay of the conditions of all that `each` visits. */
 const change = (
   each: (does: (conditions: Conditions) => void) => void,
   to: Partial<Conditions>,
