@@ -260,6 +260,7 @@ describe("what is sent", () => {
     expect(() => life.part(programOf(1), PART)).toThrow("not the next part");
     life.part(programOf(1), 0);
     life.part(programOf(1), 0);
+    expect(() => life.ask({ at: -3, data: "AAAA" })).toThrow("not the next part");
     expect(() => life.ask({ start: true })).toThrow("not whole");
 
     const other = new Life(flash);

@@ -201,7 +201,7 @@ const store = (port: PushPort, transfer: Transfer, at: number, data: unknown, sl
   const part = typeof data === "string" ? fromBase64url(data) : null;
   if (part === null || part.length === 0) throw new Error("not a part");
   // What is there already was asked for twice.
-  if (at + part.length <= transfer.stored) return;
+  if (at >= 0 && at + part.length <= transfer.stored) return;
   if (at !== transfer.stored || at + part.length > transfer.size)
     throw new Error("not the next part");
   try {
