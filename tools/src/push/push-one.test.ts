@@ -75,6 +75,19 @@ describe("an agent that is away for a moment", () => {
   });
 
   it.each([
+    ["an answer", () => undefined],
+    ["an error", () => refuse("the result has 402 bytes, at most 384 fit")],
+  ])("is waited for again after system.info brought %s late", async (_what, told) => {
+    const late = { ofRuntime: () => PROGRAM.ofRuntime(INFO.runtime) };
+    const { pushed } = board((_params, calls) => {
+      if (calls < 3) vi.advanceTimersByTime(19_000);
+      if (calls === 2) told();
+      if (calls === 1 || calls === 3) throw new CallError("TIMED_OUT", "away");
+    });
+    expect(await ended(pushed.push(late, OPTIONS))).toMatchObject({ unchanged: false });
+  });
+
+  it.each([
     ["not the next part", "data"],
     ["it is not whole", "start"],
   ])("and forgot what it held is sent it again: %s", async (reason, key) => {

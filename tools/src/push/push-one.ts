@@ -176,8 +176,7 @@ export class PushedAgent {
 
   private async info(): Promise<unknown> {
     try {
-      const options = { timeoutMs: CALL_MS, idempotent: true };
-      return await this.agent.call("system.info", undefined, options);
+      return await this.call("system.info", undefined, CALL_MS);
     } catch (error) {
       if (error instanceof CallError && error.remote !== undefined) return UNTOLD;
       throw error;
@@ -211,11 +210,26 @@ export class PushedAgent {
 
   private async ask(params: object | undefined, timeoutMs = CALL_MS): Promise<unknown> {
     try {
-      const answer = await this.agent.call(METHOD, params, { timeoutMs, idempotent: true });
+      return await this.call(METHOD, params, timeoutMs);
+    } catch (error) {
+      throw isPassing(error) ? error : refusal(error, this.agentId);
+    }
+  }
+
+  /** One that may be asked twice. Any answer, an error too, shows that it is not away. */
+  private async call(
+    method: string,
+    params: object | undefined,
+    timeoutMs: number,
+  ): Promise<unknown> {
+    try {
+      const answer = await this.agent.call(method, params, { timeoutMs, idempotent: true });
       this.heardAt = performance.now();
       return answer;
     } catch (error) {
-      throw isPassing(error) ? error : refusal(error, this.agentId);
+      if (error instanceof CallError && error.remote !== undefined)
+        this.heardAt = performance.now();
+      throw error;
     }
   }
 
