@@ -1,11 +1,12 @@
 /** Programs pushed to an agent on Node: what its state folder holds from one start to the next. */
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Agent } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
+import { lockState } from "./lock.ts";
 import { endTrial, type PushedStart, pushedStart } from "./push.ts";
 
 const AGENT = {} as Agent;
@@ -29,7 +30,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that runs the agent. A program that begins with `!` cannot be loaded. */
+/** A process that runs the agent. A program that begins with `!` cannot be loaded, `?` never is. */
 class Life {
   readonly start: PushedStart;
   restarts = 0;
@@ -38,6 +39,7 @@ class Life {
   constructor() {
     const load = async (path: string) => {
       const text = readFileSync(path, "utf8");
+      if (text === "?") await new Promise(() => undefined);
       if (text.startsWith("!")) throw new Error(text.slice(1));
       return () => void ran.push(text);
     };
@@ -152,14 +154,43 @@ it("goes on without a program that was kept and cannot be loaded any more", asyn
   expect(ran).toEqual([SECOND]);
 });
 
-it("takes from its supervisor why a trial has ended", async () => {
-  expect(endTrial(folder, "exit code 3")).toBe(false);
+it("goes on without a program that was kept and never comes to an end of its start", async () => {
+  await push(FIRST);
+  vi.useFakeTimers();
+  writeFileSync(join(folder, "program.1.mjs"), "?");
+  const life = new Life();
+  const started = life.run();
+  await vi.advanceTimersByTimeAsync(60_000);
+  await started;
+  expect([life.restarts, logged.length]).toEqual([0, 1]);
+});
+
+it("leaves a trial alone that runs under another agent's lock", async () => {
   new Life().send(FIRST);
-  // Stored, and not started: it has not failed.
-  expect(endTrial(folder, "exit code 3")).toBe(true);
+  const lock = await lockState(folder);
+  const trial = new Life();
+  await trial.run();
+  expect(await endTrial(folder, "exit code 7")).toBe(false);
+  expect(trial.ask({ confirm: idOf(FIRST) })).toMatchObject({ id: idOf(FIRST) });
+  await lock.release();
+});
+
+it("does not call a trial ended whose end it cannot store", async () => {
+  new Life().send(FIRST);
   await new Life().run();
-  expect(endTrial(folder, "exit code 3")).toBe(true);
-  expect(endTrial(folder, "exit code 3")).toBe(false);
+  // The next record's place.
+  mkdirSync(join(folder, "push.1.new"));
+  expect(await endTrial(folder, "exit code 7")).toBe(false);
+});
+
+it("takes from its supervisor why a trial has ended", async () => {
+  expect(await endTrial(folder, "exit code 3")).toBe(false);
+  new Life().send(FIRST);
+  // Stored, and not started: it has not failed, and the next start may come to the same end.
+  expect(await endTrial(folder, "exit code 2")).toBe(false);
+  await new Life().run();
+  expect(await endTrial(folder, "exit code 3")).toBe(true);
+  expect(await endTrial(folder, "exit code 3")).toBe(false);
   const life = new Life();
   expect([life.start.program, life.ask().failed]).toEqual([
     null,

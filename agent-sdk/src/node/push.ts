@@ -23,6 +23,8 @@ import {
   startPush,
 } from "../core/push.ts";
 import type { Log } from "../ports.ts";
+import { StateError } from "./errors.ts";
+import { lockState, type StateLock } from "./lock.ts";
 import { flushFolder, folderStorage } from "./storage.ts";
 
 /** A module each, whatever the folder's package.json says. */
@@ -30,6 +32,8 @@ const PROGRAMS = ["program.0.mjs", "program.1.mjs"] as const;
 const MAX_BYTES = 4 * 1024 * 1024;
 /** The answer leaves before. */
 const RESTART_MS = 500;
+/** A kept program that has not started by then is not waited for. */
+const START_LIMIT_MS = 60_000;
 
 export interface TakesPushes {
   /** The program in a file that was pushed. Rejects where it cannot be loaded. */
@@ -92,9 +96,12 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
       clearTimeout(deadline);
     },
   });
+  const begin = async (agent: Agent): Promise<void> =>
+    (await options.load(pathOf(slotOf(state))))(agent);
   const program = async (agent: Agent): Promise<void> => {
     try {
-      await (await options.load(pathOf(slotOf(state))))(agent);
+      // A trial has its own deadline.
+      await (trial === null ? inTime(begin(agent)) : begin(agent));
     } catch (thrown) {
       if (trial !== null) {
         giveUp(reasonOf(thrown));
@@ -120,15 +127,36 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
   };
 };
 
+const inTime = async (started: Promise<void>): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    const late = new Error(`it has not started in ${START_LIMIT_MS / 1000} s`);
+    timer = setTimeout(() => reject(late), START_LIMIT_MS);
+  });
+  await Promise.race([started, limit]).finally(() => clearTimeout(timer));
+};
+
 /**
  * For the supervisor, when the agent's process has ended by itself: a trial that ran has failed.
- * Whether another program than before is to be started.
+ * Whether one has, and its end is stored; false also where the folder cannot be locked, as another
+ * agent's trial is not ours to end.
  */
-export const endTrial = (stateDir: string, reason: string): boolean => {
-  const storage = folderStorage(stateDir);
-  const { trial } = readPush(storage);
-  if (trial?.started === true) failTrial(storage, reason);
-  return trial !== null;
+export const endTrial = async (stateDir: string, reason: string): Promise<boolean> => {
+  let lock: StateLock;
+  try {
+    lock = await lockState(stateDir);
+  } catch (error) {
+    if (error instanceof StateError) return false;
+    throw error;
+  }
+  try {
+    const storage = folderStorage(stateDir);
+    if (readPush(storage).trial?.started !== true) return false;
+    failTrial(storage, reason);
+    return readPush(storage).trial === null;
+  } finally {
+    await lock.release();
+  }
 };
 
 /** On the medium when it returns. */

@@ -1,7 +1,10 @@
 /** Programs pushed over the relay onto agents on Node, as a person does it. */
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Agent } from "@blindrelay/agent-sdk";
 import { type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
+import { asciiBytes, crc32 } from "@blindrelay/protocol/crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";
 
@@ -28,7 +31,9 @@ const runs = (id: string, n: number) =>
 
 describe("agent run --allow-push", () => {
   let agent: Running;
-  const env = { NODE_OPTIONS: "--max-old-space-size=128" };
+  const env = { NODE_OPTIONS: "--max-old-space-size=128", BLINDRELAY_PASSPHRASE: "for another" };
+  const secrets = `agent.handle("secrets", () =>
+    Object.keys(process.env).filter((name) => /^BLINDRELAY.*(TOKEN|PASSPHRASE)$/.test(name)));`;
   const start = (more: string[] = ["--allow-push"]) =>
     house.start(["agent", "run", OWN, "--agent", "pump", "--json", ...more], env);
 
@@ -36,17 +41,20 @@ describe("agent run --allow-push", () => {
     await house.cli(["agent", "add", "Pump", "--id", "pump"]);
     agent = start();
     await agent.json();
-    const first = house.write("first.ts", which(1, "const a: number[] = [...[1]];"));
+    const first = house.write("first.ts", which(1, `const a: number[] = [...[1]]; ${secrets}`));
     const pushed = await push("pump", first, ["--firmware-version", "2.0.0", "--json"]);
     expect([pushed.code, pushed.stderr]).toEqual([0, ""]);
     expect(await calls("pump")).toBe('{"n":1}');
     expect((await house.cli(["agent", "list"])).stdout).toMatch(/pump .* 2\.0\.0 /);
 
-    // The power is cut: nobody is left to say goodbye.
+    // The power is cut: nobody is left to say goodbye. The first program is not needed any more.
     await agent.stop("SIGKILL");
+    rmSync(OWN);
     agent = start();
     await agent.json();
     expect(await calls("pump")).toBe('{"n":1}');
+    expect((await house.cli(["call", "pump", "secrets"])).stdout.trim()).toBe("[]");
+    house.write("own.mjs", which(0));
 
     for (const [body, reason] of [
       ['throw new Error("no sensor");', "no sensor"],
@@ -87,6 +95,9 @@ describe("agent run --allow-push", () => {
     await house.cli(["agent", "add", "Lamp", "--id", "lamp"]);
     const failed = await house.cli(["agent", "run", broken, "--agent", "lamp", "--allow-push"]);
     expect([failed.code, failed.stderr]).toEqual([2, expect.stringContaining("no pump")]);
+    const withTrial = ["--allow-push", "--state-dir", folderWithTrial()];
+    const foreign = await house.cli(["agent", "run", broken, "--agent", "lamp", ...withTrial]);
+    expect([foreign.code, foreign.stderr]).toEqual([7, expect.stringContaining("boot count")]);
   });
 
   it("is not asked where no agent is online: 4", async () => {
@@ -161,6 +172,14 @@ describe("a fleet of twenty", () => {
     expect(await calls("fleet-19")).toBe('{"n":2}');
   });
 });
+
+/** Without a boot count, so that the trial that is stored there is never started. */
+const folderWithTrial = (): string => {
+  const trial = { id: "0123456789abcdef", version: "2.0.0", seconds: 60, started: false };
+  const record = JSON.stringify({ n: 1, slot: 0, id: "", version: "", trial, failed: null });
+  mkdirSync(house.path("stored"));
+  return dirname(house.write("stored/push.1", `${crc32(asciiBytes(record)) >>> 0} ${record}`));
+};
 
 const namesOf = (list: { readonly agent_id: string }[]): string[] =>
   list.map(({ agent_id }) => agent_id).sort();

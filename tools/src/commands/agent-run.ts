@@ -14,6 +14,7 @@ import {
 } from "@blindrelay/agent-sdk/dialect";
 import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
 import type { Command } from "commander";
+import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
@@ -40,6 +41,9 @@ interface RunFlags {
  * Before the first login these mean that the configuration is wrong, not that something changed.
  */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
+
+/** In the environment of the process that runs the agent, until it has read them. */
+const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN"];
 
 const loadProgram = async (path: string): Promise<DeviceProgram> => {
   const file = resolve(path);
@@ -125,11 +129,17 @@ const start = async (
 ): Promise<RunningAgent> => {
   const url = settings.socketUrl();
   const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
-  // Where another one was pushed, this one is not even loaded.
+  // Not for what a program that was pushed starts.
+  if (isPushable) for (const name of SECRETS) delete process.env[name];
+  const load = async (): Promise<DeviceProgram> => {
+    const program = guarded(await loadProgram(path));
+    await warnOfDialect(path);
+    return program;
+  };
+  // Where another one was pushed, this one is not even read.
   const program = isPushable
-    ? async (agent: Agent): Promise<void> => guarded(await loadProgram(path))(agent)
-    : guarded(await loadProgram(path));
-  await warnOfDialect(path);
+    ? async (agent: Agent): Promise<void> => (await load())(agent)
+    : await load();
   const sdk = await import("@blindrelay/agent-sdk/node");
   if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, secret));
   return explained(stateDir, () =>
@@ -183,6 +193,9 @@ const startSupervised = async (
       BLINDRELAY_AGENT_TOKEN: agentToken,
       BLINDRELAY_PACKET_VERSION: version,
       BLINDRELAY_STATE_DIR: stateDir,
+      // Not needed any more, and not for the program.
+      BLINDRELAY_ACCOUNT_TOKEN: undefined,
+      [PASSPHRASE_VARIABLE]: undefined,
     },
     ended: (reason) => endTrial(stateDir, reason),
   });

@@ -44,9 +44,10 @@ export const askForRestart = (): never => process.exit(RESTART);
 export interface Supervised {
   /** The command line of `blindrelay` that runs the agent, and its environment. */
   readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  /** The process ended: whether another program than before is to be started. */
-  ended(reason: string): boolean;
+  /** Over this process's own; undefined: without it. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The process ended: whether that ended a trial, so that another program is to be started. */
+  ended(reason: string): Promise<boolean>;
 }
 
 interface End {
@@ -71,15 +72,15 @@ export const supervise = async ({ args, env, ended }: Supervised): Promise<numbe
     child = fork(process.argv[1] as string, args, { env: { ...process.env, ...env, [MARK]: "1" } });
     const { code, reason } = await endOf(child);
     if (stop.signal.aborted) return 0;
-    const isNext = ended(reason);
+    const isNext = await ended(reason);
     if (!isNext && NEEDS_A_PERSON.includes(code)) return code as number;
     if (code !== RESTART) printStatus(`the agent's process ended: ${reason}`);
-    if (isNext || performance.now() - bornAt > STABLE_MS) pause = FIRST_PAUSE_MS;
-    else {
-      await wait(pause, null, { signal: stop.signal }).catch(() => undefined);
-      if (stop.signal.aborted) return 0;
-      pause = Math.min(pause * 2, MAX_PAUSE_MS);
-    }
+    const isStable = performance.now() - bornAt > STABLE_MS;
+    if (isNext || isStable || code === RESTART) pause = FIRST_PAUSE_MS;
+    // Never none at all: a program may exit with any code.
+    await wait(pause, null, { signal: stop.signal }).catch(() => undefined);
+    if (stop.signal.aborted) return 0;
+    pause = Math.min(pause * 2, MAX_PAUSE_MS);
   }
 };
 
