@@ -59,7 +59,7 @@ export const Bodies = {
       kind: Type.Literal("yielded"),
       onlineForMs: Milliseconds,
       takeoverAgesMs: Type.Array(Milliseconds, { maxItems: 64 }),
-      isPlanned: Type.Boolean(),
+      isPlanned: Type.Optional(Type.Boolean()),
       bindings: Type.Array(
         Type.Object({
           node: Name,

@@ -387,13 +387,16 @@ export class Cluster implements Bus {
     const { early } = holding;
     if (early === null) {
       this.#receive(hub, agentId, words.slice(1), body);
-    } else if (early.length < MAX_EARLY && this.#earlyBytes + body.length <= MAX_EARLY_BYTES) {
+      return;
+    }
+    const { maxMessageBytes, nowMs } = this.#parts;
+    const text = readFrame(body, maxMessageBytes);
+    const origin = readOrigin(words.slice(1));
+    if (early.length < MAX_EARLY && this.#earlyBytes + body.length <= MAX_EARLY_BYTES) {
       early.push({ words, body: body.slice() });
       this.#earlyBytes += body.length;
     } else {
-      const { maxMessageBytes, nowMs } = this.#parts;
-      const text = readFrame(body, maxMessageBytes);
-      hub.guests.turnAway(readOrigin(words.slice(1)), text, nowMs());
+      hub.guests.turnAway(origin, text, nowMs());
     }
   }
 
@@ -415,10 +418,11 @@ export class Cluster implements Bus {
   #passed(holding: Holding, agentId: string): void {
     const { early } = holding;
     holding.early = null;
-    if (early === null || this.#hub === null) return;
+    const hub = this.#hub;
+    if (early === null || hub === null) return;
+    for (const { body } of early) this.#earlyBytes -= body.length;
     for (const { words, body } of early) {
-      this.#earlyBytes -= body.length;
-      this.#message(this.#hub, agentId, holding, words, body);
+      this.#guard(() => this.#message(hub, agentId, holding, words, body));
     }
   }
 

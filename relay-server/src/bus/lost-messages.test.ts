@@ -1,5 +1,5 @@
 /** What nodes make good of what the bus lost: on a bus and a clock of the test's own. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
@@ -477,6 +477,61 @@ test("what waits for an agent on its way is bounded over all agents, and refused
   world.publish(b.side, "p.a.pump", Buffer.from(`msg B 7 u h\n${text}`), null);
   world.run(100);
   expect(said()).toBe(saidBefore);
+});
+
+test("a message that is none does not keep those behind it from an agent that has just come", () => {
+  const { world, a, b } = twoNodes();
+  world.lost = ["passed"]; // so that it waits for long
+  a.agent("pump", 1);
+  world.run(100);
+  const device = b.agent("pump", 2);
+  world.run(100);
+  const text = JSON.stringify(call("C"));
+  const bad = ["msg A x u h\ntext", `msg A 1 u h\n${"x".repeat(70_000)}`];
+  for (const message of [...bad, `msg A 1 u h\n${text}`]) {
+    world.publish(a.side, "p.a.pump", Buffer.from(message), null);
+  }
+  world.run(2000);
+  expect(device.heard).toContainEqual(call("C"));
+  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 2 });
+});
+
+test("a hub that fails on what waited for an agent fails on that message only", () => {
+  const { world, a, b } = twoNodes();
+  world.lost = ["passed"];
+  a.agent("pump", 1);
+  world.run(100);
+  const device = b.agent("pump", 2);
+  world.run(100);
+  for (const number of [1, 2]) {
+    const text = JSON.stringify(call(`C${number}`));
+    world.publish(a.side, "p.a.pump", Buffer.from(`msg A ${number} u h\n${text}`), null);
+  }
+  vi.spyOn(b.hub.guests, "receive").mockImplementationOnce(() => {
+    throw new Error("a fault of ours");
+  });
+  world.run(2000);
+  expect(device.heard).toContainEqual(call("C2"));
+  expect(world.errors).toHaveLength(1);
+});
+
+test("a node of a version that does not tell planned moves hands an agent over all the same", () => {
+  const world = new World();
+  const b = world.add("B");
+  const old = new Side(world);
+  old.subscribe("p.a.pump", ({ replyTo }) => {
+    const bound = { node: "OLD", connection: 1, userId: "u", sessionHash: "h", firsts: ["C"] };
+    const said = { kind: "yielded", onlineForMs: 5000, takeoverAgesMs: [], bindings: [bound] };
+    const text = JSON.stringify(said);
+    if (replyTo !== null) old.publish(replyTo, Buffer.from(`claimed\n${text}`));
+  });
+  world.run(500);
+  const device = b.agent("pump", 2);
+  world.run(100);
+  expect(device.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
+  expect(b.hub.agentsOf("u", world.nowMs)).toMatchObject([{ onlineForMs: 5100 }]);
+  expect(b.hub.stats().bindings).toBe(1);
+  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
 });
 
 test("a claim that was heard before the bus went away is not answered into the void", () => {

@@ -322,7 +322,7 @@ const takeoversOf = (
 ): readonly number[] => {
   if (earlier === null) return NONE;
   const before = recentTakeovers(earlier, now);
-  return claim.kind === "yielded" && claim.isPlanned ? before : [...before, now];
+  return claim.kind === "yielded" && claim.isPlanned === true ? before : [...before, now];
 };
 
 /** What an agent's link on another node has handed over. */

@@ -76,8 +76,11 @@ export type Claim =
       readonly kind: "yielded";
       readonly onlineForMs: number;
       readonly takeoverAgesMs: readonly number[];
-      /** That node restarts and has sent the agent away: this is no takeover. */
-      readonly isPlanned: boolean;
+      /**
+       * That node restarts and has sent the agent away: this is no takeover. Absent where the node
+       * runs a version that does not say so.
+       */
+      readonly isPlanned?: boolean;
     }
   /** It stays: too many takeovers lately, or it is the newer one. */
   | { readonly kind: "loop" }
