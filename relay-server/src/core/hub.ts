@@ -131,11 +131,17 @@ export class Hub {
 
   // ---- answers to look-ups; those for connections that left meanwhile are ignored
 
+  /**
+   * Whether the answer to a connection's `auth` is still wanted. That of a peer that is gone is
+   * not: it would take the place of a link that lives.
+   */
+  isAuthenticating(connection: Connection): boolean {
+    return this.#state.connections.has(connection) && connection.state === "authenticating";
+  }
+
   /** `claim`: what the other nodes said of an agent. */
   authenticated(connection: Connection, result: AuthResult, now: number, claim = FREE): void {
-    // Not for what a peer that is gone had sent: it would take the place of a link that lives.
-    const isThere = this.#state.connections.has(connection);
-    if (isThere && connection.state === "authenticating") {
+    if (this.isAuthenticating(connection)) {
       this.#authenticator.finish(connection, result, claim, now);
       this.#inbound.resume(connection, now);
     }

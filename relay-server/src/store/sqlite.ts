@@ -65,8 +65,8 @@ export class SqliteAtHand extends SqliteAdapter {
     parameters: readonly unknown[],
     asker: { readonly isTransaction: boolean },
   ): Answer<Row[]> | null {
-    if (this.#database.isTransaction !== asker.isTransaction) return null;
     try {
+      if (this.#database.isTransaction !== asker.isTransaction) return null;
       const statement = this.#statements.prepare(sql);
       if (statement.reader) return statement.all(parameters) as Row[];
       statement.run(parameters);

@@ -351,6 +351,14 @@ test("a SQLite store is for its owner's eyes, flushes every commit, and is not m
   await engine.remove();
 });
 
+test("a query of a login is rejected after the store was closed, and throws nothing", async () => {
+  const engine = sqlite();
+  const { db, close } = await openStore(await engine.prepare(), true);
+  await close();
+  await expect(findToken(db, "hash")).rejects.toThrow();
+  await engine.remove();
+});
+
 test("a search through a user's agents reads the index only, and so no metadata", async () => {
   const engine = sqlite();
   const { db, close } = await openStore(await engine.prepare(), true);

@@ -1,5 +1,6 @@
 /** Stores that answer at once, late and never: who waits is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { ALONE } from "../core/bus.ts";
 import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
 import { TURN_COST } from "../core/limits.ts";
 import type { HubLink } from "../core/link.ts";
@@ -7,7 +8,7 @@ import { Lockout } from "../core/lockout.ts";
 import type { AuthResult, HubLookups } from "../core/ports.ts";
 import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";
 
-const CLIENT: AuthResult = {
+const CLIENT = {
   ok: true,
   role: "client",
   userId: "ann",
@@ -15,7 +16,7 @@ const CLIENT: AuthResult = {
   sessionToken: "token",
   expiresAtMs: Number.MAX_SAFE_INTEGER,
   requestsUsed: 0,
-};
+} as const satisfies AuthResult;
 
 /** The hub's turns are those of the event loop: everything but `setImmediate`. */
 const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] as const;
@@ -86,6 +87,32 @@ it("an auth that the store does not answer is failed with UNAVAILABLE, and its l
   running.hub.closed(connection, Date.now());
   expect(running.hub.connectionCount).toBe(0);
   expect(logged).toHaveLength(1);
+});
+
+it("a look-up that throws counts as one that failed", () => {
+  authenticate = () => {
+    throw new Error("the store is closed");
+  };
+  const { said, codes, say } = connect();
+  say(authOf("lamp"));
+  expect(said).toMatchObject([{ type: "auth_response", status: "failed", code: "UNAVAILABLE" }]);
+  expect(codes).toEqual([]);
+  expect(logged).toHaveLength(1);
+});
+
+it("an agent that was gone before the store answered is not claimed from other nodes", async () => {
+  const claim = vi.fn(ALONE.claim);
+  running.stop();
+  running = start({ bus: { ...ALONE, claim } });
+  const { role: _, requestsUsed: __, ...common } = CLIENT;
+  authenticate = async () => ({ ...common, role: "agent", agentId: "lamp", loginNumber: 1 });
+  const [gone, there] = [connect(), connect()];
+  for (const { say } of [gone, there]) say(authOf("lamp"));
+  running.hub.closed(gone.connection, Date.now());
+  await vi.advanceTimersByTimeAsync(10);
+  expect(claim).toHaveBeenCalledTimes(1);
+  expect(gone.said).toEqual([]);
+  expect(there.said).toMatchObject([{ status: "authenticated" }]);
 });
 
 it("an answer that comes too late lets nobody in", async () => {
@@ -185,11 +212,10 @@ it("a hub that fails on a message that waited for a reservation ends that connec
     say({ type: "auth", api_token: "acct:ann", client_type: "client" });
   }
   await vi.advanceTimersByTimeAsync(10);
-  ownerOf = () => {
-    ownerOf = () => Promise.resolve(null);
+  vi.spyOn(first.link, "send").mockImplementation(() => {
     throw new Error("a fault of ours");
-  };
-  for (const { say } of [first, second]) say(envelope(packet("C"), { agent_id: "lamp" }));
+  });
+  for (const { say } of [first, second]) say(packet("C"));
   await vi.advanceTimersByTimeAsync(10);
   expect([first.codes, second.codes]).toEqual([[1011], []]);
   expect(second.said.at(-1)).toMatchObject({ type: "error", sid: "C" });

@@ -112,7 +112,7 @@ export const runHub = (parts: HubParts): RunningHub => {
         (result.ok ? accepted : refused).observe(timer.now() - startedMs);
       };
       const judge = (result: AuthResult) => {
-        if (result.ok && result.role === "agent") {
+        if (result.ok && result.role === "agent" && hub.isAuthenticating(connection)) {
           const { userId, agentId, loginNumber } = result;
           bus.claim(userId, agentId, loginNumber, (claim) => finish(result, claim));
         } else {
@@ -123,7 +123,7 @@ export const runHub = (parts: HubParts): RunningHub => {
         complain("authentication could not be looked up")(error);
         judge(AWAY);
       };
-      handOn(timer, authenticate(lookups, clocks, request), judge, lost, fail);
+      handOn(timer, () => authenticate(lookups, clocks, request), judge, lost, fail);
     },
     findOwner(connection, agentId) {
       const found = (owner: string | null) => hub.ownerFound(connection, owner, nowMs());
@@ -132,7 +132,7 @@ export const runHub = (parts: HubParts): RunningHub => {
         hub.ownerUnknown(connection, nowMs());
       };
       const fail = ending(connection, "the hub failed on an agent's owner");
-      handOn(timer, lookups.ownerOf(agentId), found, lost, fail);
+      handOn(timer, () => lookups.ownerOf(agentId), found, lost, fail);
     },
     nextTurn() {
       timer.soon(() => {
@@ -164,7 +164,7 @@ export const runHub = (parts: HubParts): RunningHub => {
         granted(null);
       };
       const fail = complain("the hub failed on a reservation");
-      handOn(timer, reserve(sessionHash), granted, lost, fail);
+      handOn(timer, () => reserve(sessionHash), granted, lost, fail);
     };
   }
   const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
@@ -203,13 +203,13 @@ const authenticate = (
   );
 
 /**
- * Gives an answer to `take`, at once where it is at hand, or what became of it to `lost`, in
- * bounded time; `fail` hears what either throws. A late answer is ignored: its connection may have
- * another look-up in progress.
+ * Asks, and gives the answer to `take`, at once where it is at hand, or what became of it to
+ * `lost`, in bounded time; `fail` hears what either throws. A late answer is ignored: its
+ * connection may have another look-up in progress.
  */
 const handOn = <T>(
   timer: DriverTimer,
-  answer: Answer<T>,
+  ask: () => Answer<T>,
   take: (value: T) => void,
   lost: (error: unknown) => void,
   fail: (error: unknown) => void,
@@ -221,6 +221,13 @@ const handOn = <T>(
       fail(error);
     }
   };
+  let answer: Answer<T>;
+  try {
+    answer = ask();
+  } catch (error) {
+    tell(lost, error);
+    return;
+  }
   if (!(answer instanceof Promise)) {
     tell(take, answer);
     return;
