@@ -31,3 +31,10 @@ test("so is memory outside of V8's heap that rises by 30 MB an hour", () => {
   const leak = (second: number) => (30 * MB * second) / 3600;
   expect(faultsOf(hour(() => 0, leak))).toEqual([expect.stringMatching(/^outside: /)]);
 });
+
+test.each([0, 1, 12])("%i samples show nothing, which is no passing", (count) => {
+  expect(faultsOf(hour(() => 0).slice(0, count))).toEqual([
+    expect.stringMatching(/^live: \d samples are too few/),
+    expect.stringMatching(/^outside: \d samples are too few/),
+  ]);
+});

@@ -45,7 +45,8 @@ export interface SoakReport {
   readonly live: Growth;
   /** Of the process, outside of V8's heap. */
   readonly outside: Growth;
-  readonly peakRssMb: number;
+  /** Null where the relay ended before it could be read. */
+  readonly peakRssMb: number | null;
   readonly faults: readonly string[];
 }
 
@@ -69,33 +70,35 @@ export const soak = async (
     say(`${agents} agents connected`);
     const trips = await RoundTrips.open(relay, relay.account);
     const end = performance.now() + minutes * 60_000;
-    const goesOn = (): boolean => performance.now() < end && relay.isAlive();
+    const goesOn = (): boolean => performance.now() < end && faults.length === 0 && relay.isAlive();
+    /** A relay that ends under way is a fault to report, with what was measured until then. */
+    const repeat = async (work: () => Promise<void>): Promise<void> => {
+      try {
+        while (goesOn()) await work();
+      } catch (error) {
+        faults.push(String(error));
+      }
+    };
     const samples: LeftBytes[] = [];
     await Promise.all([
-      (async () => {
-        while (goesOn()) {
-          const left = await relay.leftBytes();
-          samples.push(left);
-          say(
-            `${inMb(left.live)} MB live, ${inMb(left.outside)} MB outside, ${inMb(relay.rssBytes())} MB in all; ${counts.calls} calls, ${counts.reconnects} returns`,
-          );
-          await wait(SAMPLE_MS);
-        }
-      })(),
-      (async () => {
-        while (goesOn()) {
-          await Promise.all([trips.once(), wait(1000 / CALLS_PER_SECOND)]);
-          trips.takeTimes();
-          counts.calls += 1;
-        }
-      })(),
-      (async () => {
-        while (goesOn()) {
-          await wait(1000 / RECONNECTS_PER_SECOND);
-          await comeAndGo(relay, made, fleet, random);
-          counts.reconnects += 1;
-        }
-      })(),
+      repeat(async () => {
+        const left = await relay.leftBytes();
+        samples.push(left);
+        say(
+          `${inMb(left.live)} MB live, ${inMb(left.outside)} MB outside, ${inMb(relay.rssBytes())} MB in all; ${counts.calls} calls, ${counts.reconnects} returns`,
+        );
+        await wait(SAMPLE_MS);
+      }),
+      repeat(async () => {
+        await Promise.all([trips.once(), wait(1000 / CALLS_PER_SECOND)]);
+        trips.takeTimes();
+        counts.calls += 1;
+      }),
+      repeat(async () => {
+        await wait(1000 / RECONNECTS_PER_SECOND);
+        await comeAndGo(relay, made, fleet, random);
+        counts.reconnects += 1;
+      }),
     ]);
     if (!relay.isAlive()) faults.push(`the relay ended: ${relay.log.slice(-5).join("\n")}`);
     if (trips.lost + trips.wrong > 0) faults.push(`${trips.lost} calls lost, ${trips.wrong} wrong`);
@@ -108,7 +111,7 @@ export const soak = async (
       ...counts,
       lost: trips.lost,
       ...growth,
-      peakRssMb: inMb(relay.peakRssBytes()),
+      peakRssMb: relay.isAlive() ? inMb(relay.peakRssBytes()) : null,
       faults: [...faults, ...leaks],
     };
   } finally {
@@ -127,6 +130,8 @@ export const judge = (
   const growth = (what: keyof LeftBytes): Growth => {
     const settled = samples.slice(Math.floor(samples.length * WARM_UP)).map((each) => each[what]);
     const floors = floorsOf(settled);
+    if (floors.length < PARTS)
+      faults.push(`${what}: ${floors.length} samples are too few to judge`);
     const rise = riseOf(floors);
     if (rise > MOST_BYTES[what]) faults.push(`${what}: memory rose by ${inMb(rise)} MB`);
     const perHour = (rise / (seconds * (1 - WARM_UP))) * 3600;
