@@ -48,8 +48,8 @@ export const DEFAULT_LIMITS: HubLimits = {
  */
 export const QUEUED_BYTES_PER_USER = 33_554_432;
 /**
- * What a link that is slow but reads has to have, so that its user's stuck links do not stop it: as
- * much as one message of the usual limit, which a connection without a queue gets anyway.
+ * What a link that is slow but reads has to have, so that a few stuck links of its user do not stop
+ * it: as much as one message of the usual limit, which a connection without a queue gets anyway.
  */
 export const SHORT_QUEUE_BYTES = 65_536;
 

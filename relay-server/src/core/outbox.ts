@@ -63,7 +63,7 @@ export class Outbox {
     return share === undefined || this.#userHasRoom(share, isShort, now);
   }
 
-  /** A connection with a short queue reads what comes, if slowly, and gets more. */
+  /** A connection with a short queue may be one that reads, if slowly, and gets more. */
   #userHasRoom(share: Share<Connection>, isShort: boolean, now: number): boolean {
     const most = isShort ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
     if (share.queuedBytes <= most) return true;
