@@ -80,9 +80,9 @@ describe.each([false, true])("joining a Wi-Fi, with push: %s", (push) => {
       expect(whole.code).toContain(`exports.${name}=`);
     expect(whole.code).toContain("Wi-Fi");
     expect(lean.code).not.toContain("Wi-Fi");
-    expect(lean.modules.filter((path) => /\/(network|wifi|wake|sleep)\.ts$/.test(path))).toEqual(
-      [],
-    );
+    expect(
+      lean.modules.filter((path) => /\/(network|wifi|wifi-problem|wake|sleep)\.ts$/.test(path)),
+    ).toEqual([]);
   });
 });
 

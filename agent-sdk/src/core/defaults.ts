@@ -11,6 +11,8 @@ export const CONNECT_TIMEOUT_MS = 30000;
 
 /** A driver that has not said by then whether it joined its network is asked anew. */
 export const JOIN_TIMEOUT_MS = 60000;
+/** So many links in a row that did not open: the network is joined anew, as if it were lost. */
+export const USELESS_LINKS = 5;
 
 /** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */
 export const BACKOFF_FIRST_MS = 1000;

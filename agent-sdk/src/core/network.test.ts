@@ -9,6 +9,7 @@ import { NetworkLinks, type NetworkPort } from "./network.ts";
 
 const NAME = 'Wi-Fi "hall 7"';
 const PASSWORD = `${NAME} refuses the password`;
+const SILENT = `${NAME}: its driver has not answered for 60 s`;
 const JOIN_MS = 3000;
 
 /** A radio and its access point. */
@@ -49,18 +50,28 @@ class Air implements NetworkPort {
 class Hall extends World {
   declare readonly air: Air;
   declare readonly network: NetworkLinks;
+  /** How many links over it were tried. */
+  declare readonly attempts: () => number;
 }
 
 const hall = (outcome: string | null | undefined): Hall => {
   let air: Air | null = null;
   let network: NetworkLinks | null = null;
+  let attempts = 0;
   const over = (links: LinkPort, timer: ManualTimer, log: World["core"]["ports"]["log"]) => {
     air = new Air(timer);
     air.outcome = outcome;
-    network = new NetworkLinks({ name: NAME, network: air, links, timer, log });
+    const counted: LinkPort = {
+      connect: (url, events) => {
+        attempts++;
+        return links.connect(url, events);
+      },
+    };
+    network = new NetworkLinks({ name: NAME, network: air, links: counted, timer, log });
     return network;
   };
-  return Object.assign(new World({ over }), { air, network }) as unknown as Hall;
+  const world = new World({ over });
+  return Object.assign(world, { air, network, attempts: () => attempts }) as unknown as Hall;
 };
 
 const warnings = (world: World) => world.logs.filter((line) => line.startsWith("warn"));
@@ -151,9 +162,38 @@ describe("an agent over a network", () => {
     for (let i = 0; i < 2000 && world.air.tries < 2; i++) world.timer.advance(100);
     expect(world.air.tries).toBe(2);
     expect(world.timer.now()).toBeLessThan(JOIN_TIMEOUT_MS + CONNECT_TIMEOUT_MS + BACKOFF_MAX_MS);
+    expect(world.network.advice).toBe(SILENT);
+    world.timer.advance(600_000);
+    expect(warnings(world)).toEqual([`warn: ${SILENT}`]);
     world.air.outcome = null;
     world.untilConnected();
-    expect([world.air.tries, world.network.state]).toEqual([3, "joined"]);
+    expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
+  });
+
+  it("joins anew where five links in a row did not open, though nothing says it was lost", () => {
+    const world = hall(null);
+    world.core.start();
+    world.untilConnected();
+    world.accept();
+    world.relayIsUp = false;
+    world.link().end.close(1006, "gone");
+    const fail = (times: number) => {
+      const before = world.attempts();
+      while (world.attempts() < before + times) world.timer.advance(100);
+    };
+    fail(5);
+    expect([world.air.tries, world.network.state]).toEqual([1, "joined"]);
+    while (world.air.tries < 2) world.timer.advance(100);
+    expect([world.attempts(), world.network.advice]).toEqual([6, `${NAME} carries nothing`]);
+
+    fail(4);
+    world.relayIsUp = true;
+    world.untilConnected();
+    world.accept();
+    world.relayIsUp = false;
+    world.link().end.close(1006, "gone");
+    fail(4);
+    expect([world.air.tries, world.network.advice]).toEqual([2, null]);
   });
 
   it("waits for a join that takes longer than the link's own patience", () => {
@@ -179,7 +219,7 @@ describe("an agent over a network", () => {
     for (let i = 0; i < 200 && dones.length < 2; i++) world.timer.advance(1000);
     dones[0]?.(PASSWORD);
     world.settle();
-    expect([world.network.state, world.network.advice]).toEqual(["joining", null]);
+    expect([world.network.state, world.network.advice]).toEqual(["joining", SILENT]);
     dones[1]?.(null);
     dones[1]?.(PASSWORD);
     world.settle();

@@ -6,7 +6,10 @@
  *
  *   apart --connect--> joining --joined--> joined
  *     ^                   |                   |
- *     +-- failed, late ---+------- lost ------+
+ *     +-- failed, late ---+-- lost, useless --+
+ *
+ * A driver whose modem lost power may never say `lost`: so links that do not open, a few in a row,
+ * are taken for it.
  *
  * An event that the table does not list is ignored: a driver that says `lost` for each try, say, or
  * a link that connects again while the network is still being joined.
@@ -14,17 +17,17 @@
  * [portable]
  */
 import type { Link, LinkEvents, LinkPort, Log, TimerPort } from "../ports.ts";
-import { JOIN_TIMEOUT_MS } from "./defaults.ts";
+import { JOIN_TIMEOUT_MS, USELESS_LINKS } from "./defaults.ts";
 
 export type NetworkState = "apart" | "joining" | "joined";
-type NetworkEvent = "connect" | "joined" | "failed" | "late" | "lost";
+type NetworkEvent = "connect" | "joined" | "failed" | "late" | "lost" | "useless";
 
 const NETWORK_STATES: {
   readonly [state in NetworkState]: { readonly [event in NetworkEvent]?: NetworkState };
 } = {
   apart: { connect: "joining" },
   joining: { joined: "joined", failed: "apart", late: "apart" },
-  joined: { lost: "apart" },
+  joined: { lost: "apart", useless: "apart" },
 };
 
 /** The driver of a network. */
@@ -54,7 +57,7 @@ class NetworkLink implements Link {
   declare readonly events: LinkEvents;
   declare private readonly options: NetworkOptions;
   private inner: Link | null = null;
-  private ended = false;
+  ended = false;
 
   constructor(options: NetworkOptions, url: string, events: LinkEvents) {
     this.options = options;
@@ -64,8 +67,7 @@ class NetworkLink implements Link {
 
   /** The network is there. */
   open(): void {
-    if (!this.ended && this.inner === null)
-      this.inner = this.options.links.connect(this.url, this.events);
+    if (this.inner === null) this.inner = this.options.links.connect(this.url, this.events);
   }
 
   send(text: string): void {
@@ -89,15 +91,26 @@ export class NetworkLinks implements LinkPort {
   /** Counts tries: what one that was late says is ignored. */
   private turn = 0;
   private lateAt = 0;
+  /** Links over it, one after another, that did not open so far. */
+  private unopened = 0;
 
   constructor(options: NetworkOptions) {
     this.options = options;
   }
 
   connect(url: string, events: LinkEvents): Link {
-    const link = new NetworkLink(this.options, url, events);
+    const link = new NetworkLink(this.options, url, {
+      opened: () => {
+        this.unopened = 0;
+        events.opened();
+      },
+      received: events.received,
+      closed: events.closed,
+    });
     this.link = link;
-    if (this.state === "joined") link.open();
+    if (this.unopened >= USELESS_LINKS && this.move("useless"))
+      this.warn(`${this.options.name} carries nothing`);
+    if (this.state === "joined") this.open(link);
     else this.join();
     return link;
   }
@@ -105,7 +118,8 @@ export class NetworkLinks implements LinkPort {
   private join(): void {
     const options = this.options;
     const now = options.timer.now();
-    if (now >= this.lateAt) this.move("late");
+    if (now >= this.lateAt && this.move("late"))
+      this.warn(`${options.name}: its driver has not answered for ${JOIN_TIMEOUT_MS / 1000} s`);
     if (!this.move("connect")) return;
     this.lateAt = now + JOIN_TIMEOUT_MS;
     this.turn++;
@@ -124,20 +138,32 @@ export class NetworkLinks implements LinkPort {
   private joined(turn: number, problem: string | null): void {
     const options = this.options;
     if (turn !== this.turn || !this.move(problem === null ? "joined" : "failed")) return;
-    if (problem === null) options.log("info", `${options.name} is joined`);
-    else if (problem !== this.advice) options.log("warn", problem);
-    this.advice = problem;
+    if (problem === null) {
+      options.log("info", `${options.name} is joined`);
+      this.advice = null;
+      this.unopened = 0;
+    } else this.warn(problem);
     if (this.link === null) return;
-    if (problem === null) this.link.open();
+    if (problem === null) this.open(this.link);
     else this.link.close(1006, "no network");
   }
 
+  private open(link: NetworkLink): void {
+    if (link.ended) return;
+    this.unopened++;
+    link.open();
+  }
+
   private lost(): void {
-    const options = this.options;
     if (!this.move("lost")) return;
-    this.advice = `${options.name} was lost`;
-    options.log("warn", this.advice);
+    this.warn(`${this.options.name} was lost`);
     if (this.link !== null) this.link.close(4000, "network lost");
+  }
+
+  /** Once for the same. */
+  private warn(advice: string): void {
+    if (advice !== this.advice) this.options.log("warn", advice);
+    this.advice = advice;
   }
 
   /** Whether the event means something in this state. */

@@ -12,6 +12,7 @@ import { agentStatus } from "./agent.ts";
 import type { BoardWifi } from "./files.ts";
 import { boardTimer } from "./ports.ts";
 import { socketLinks } from "./sockets.ts";
+import { wifiProblem } from "./wifi-problem.ts";
 
 declare const require: (name: string) => unknown;
 declare const console: { log(text: string): void };
@@ -45,23 +46,14 @@ const wifiModule: BoardNetwork = {
 
 let network = wifiModule;
 let links: NetworkLinks | null = null;
+/** Of the newest links. */
+let lost: () => void = () => undefined;
+/** What has a listener: a driver has no way to take one back, so each gets only one. */
+let heard: BoardNetwork | null = null;
 
 /** Takes this network in place of Espruino's module; from the program, which runs before. */
 export const useNetwork = (given: BoardNetwork): void => {
   network = given;
-};
-
-/**
- * What is wrong, in one sentence. The words are those of ESP-IDF, of the ESP8266's SDK and of its
- * AT firmware, which may repeat the command, password and all.
- */
-const explain = (name: string, wifi: BoardWifi, said: string): string => {
-  const shown = wifi.password === "" || said.indexOf(wifi.password) < 0;
-  const problem = shown ? said : said.split(wifi.password).join("...");
-  if (/PASSW|HANDSHAKE|AUTH_FAIL|CWJAP:2/i.test(problem))
-    return `${name} refuses the password (${problem}): provision this board with the right one`;
-  if (/NO_AP|CWJAP:3/i.test(problem)) return `${name} is not in reach (${problem})`;
-  return `${name} cannot be joined: ${problem}`;
 };
 
 /** All of it: it is what a person at the console waits for. */
@@ -75,13 +67,23 @@ export const wifiLinks: BoardLinks = (config, bootCount, maxMessage) => {
   links = new NetworkLinks({
     name: name,
     network: {
-      join: (done) =>
-        network.join(wifi, (problem) =>
-          done(
-            problem === null || problem === undefined ? null : explain(name, wifi, `${problem}`),
-          ),
-        ),
-      onLost: (fn) => network.onLost(fn),
+      join: (done) => {
+        const failed = (problem: unknown): void =>
+          done(wifiProblem(name, wifi.password, `${problem}`));
+        try {
+          network.join(wifi, (problem) =>
+            problem === null || problem === undefined ? done(null) : failed(problem),
+          );
+        } catch (thrown) {
+          failed(thrown);
+        }
+      },
+      onLost: (fn) => {
+        lost = fn;
+        if (heard === network) return;
+        heard = network;
+        network.onLost(() => lost());
+      },
     },
     links: sockets,
     timer: boardTimer,

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { wifiProblem } from "./wifi-problem.ts";
+
+const NAME = 'Wi-Fi "hall 7"';
+
+it.each([
+  ["4WAY_HANDSHAKE_TIMEOUT", `${NAME} refuses the password (4WAY_HANDSHAKE_TIMEOUT): provision`],
+  ["NO_AP_FOUND", `${NAME} is not in reach (NO_AP_FOUND)`],
+  ["no modem", `${NAME} cannot be joined: no modem`],
+])("says what is wrong: %s", (said, problem) => {
+  for (const password of ["", "a long password"])
+    expect(wifiProblem(NAME, password, said)).toContain(problem);
+});
+
+it.each(["a long password", 'ab"cdefgh', "ab\\cdefgh", 'abcdefg"', "abcdefg\\"])(
+  "does not repeat the password, as it is or quoted: %s",
+  (password) => {
+    const quoted = JSON.stringify(password);
+    const said = `AT+CWJAP="hall 7",${quoted} +CWJAP:2 (${password})`;
+    expect(wifiProblem(NAME, password, said)).toBe(
+      `${NAME} refuses the password (AT+CWJAP="hall 7","..." +CWJAP:2 (...)): provision this board with the right one`,
+    );
+  },
+);

@@ -1,0 +1,20 @@
+/**
+ * What a Wi-Fi's driver says is wrong, in one sentence and without the password. The words are
+ * those of ESP-IDF, of the ESP8266's SDK and of its AT firmware, which may repeat the command:
+ * there the password stands as `JSON.stringify` writes it.
+ *
+ * [portable]
+ */
+
+/** `name`: such as `Wi-Fi "hall 7"`. `password`: "" of an open network. */
+export const wifiProblem = (name: string, password: string, said: string): string => {
+  const quoted = JSON.stringify(password);
+  let problem = said;
+  if (password !== "")
+    for (const form of [quoted.substring(1, quoted.length - 1), password])
+      problem = problem.split(form).join("...");
+  if (/PASSW|HANDSHAKE|AUTH_FAIL|CWJAP:2/i.test(problem))
+    return `${name} refuses the password (${problem}): provision this board with the right one`;
+  if (/NO_AP|CWJAP:3/i.test(problem)) return `${name} is not in reach (${problem})`;
+  return `${name} cannot be joined: ${problem}`;
+};
