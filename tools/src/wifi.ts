@@ -1,7 +1,7 @@
 /** The Wi-Fi that a board is given: its name from a flag, its password from standard input. */
-import { text } from "node:stream/consumers";
 import { questions } from "./ask.ts";
 import { Failure } from "./failure.ts";
+import { firstLines } from "./first-lines.ts";
 
 export interface Wifi {
   readonly ssid: string;
@@ -20,7 +20,7 @@ export const wifiProblem = ({ ssid, password }: Wifi): string | null => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
   if (/[\x00-\x1f\x7f]/.test(ssid)) return "a Wi-Fi's name has no control characters";
   if (password === "" || /^[ -~]{8,63}$/.test(password)) return null;
-  return `a Wi-Fi's password has 8 to 63 ASCII characters, this one ${password.length}, or others; give none for an open network`;
+  return `a Wi-Fi's password has 8 to 63 ASCII characters, this one ${password.length}, or others; give an empty one for an open network`;
 };
 
 const checked = (wifi: Wifi): Wifi => {
@@ -31,12 +31,15 @@ const checked = (wifi: Wifi): Wifi => {
 
 /**
  * Asks for the password at a terminal, without showing it; else the first line of standard input
- * is it. Throws a Failure (usage) where name or password cannot be right.
+ * is it. Throws a Failure (usage) where name or password cannot be right, or no line came.
  */
 export const readWifi = async (ssid: string): Promise<Wifi> => {
   checked({ ssid, password: "" });
   if (process.stdin.isTTY !== true) {
-    const [password = ""] = (await text(process.stdin)).split(/\r?\n/);
+    const [password] = await firstLines(process.stdin, 1);
+    if (password === undefined) {
+      throw new Failure("usage", "no password came: give an empty line for an open network");
+    }
     return checked({ ssid, password });
   }
   const person = questions("give the Wi-Fi's password on standard input");

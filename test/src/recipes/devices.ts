@@ -6,6 +6,9 @@ import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
 import { Cable as BoardCable } from "@blindrelay/tools/testing/console/pty";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 
+/** Of the page's Wi-Fi. */
+export const WIFI_PASSWORD = "a long password";
+
 /** From one press of the button to the next. */
 const PRESS_MS = 200;
 
@@ -60,7 +63,7 @@ const plugSwitch = async (): Promise<Plugged> => {
 /** An Espruino in reach of the page's Wi-Fi. */
 const plugBoard = async (): Promise<Plugged> => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-board-"));
-  const board = new EspruinoDouble({ air: { ssid: "hall 7", password: "a long password" } });
+  const board = new EspruinoDouble({ air: { ssid: "hall 7", password: WIFI_PASSWORD } });
   const cable = new BoardCable(board, join(folder, "tty"));
   await cable.plugIn();
   const pull = async (): Promise<void> => {

@@ -3,14 +3,14 @@
  * blocks that the page calls the reader's own get other values: free ports of this machine, and the
  * terminal where the test plays the device.
  */
-import { rmSync, symlinkSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
 import { freePort } from "@blindrelay/tools/testing/serial/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
 import { visitPage } from "./browser.ts";
-import { DEVICES, type Plugged } from "./devices.ts";
+import { DEVICES, type Plugged, WIFI_PASSWORD } from "./devices.ts";
 import { readSections, type Section } from "./document.ts";
 import { type Installation, Reader } from "./reader.ts";
 
@@ -35,7 +35,9 @@ export const followPage = (title: string, install: () => Installation): void => 
         BOARD_RELAY: `http://127.0.0.1:${port}`,
         PAGE_PORT: pagePort,
         TTY: join(reader.folder, "tty"),
+        WIFI_PASSWORD: join(reader.folder, "wifi-password"),
       };
+      writeFileSync(reader.yours.WIFI_PASSWORD as string, `${WIFI_PASSWORD}\n`);
       for (const block of before.blocks) await reader.follow(block);
     }, RECIPE_MS);
 

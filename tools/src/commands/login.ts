@@ -1,12 +1,12 @@
 /**
  * `blindrelay login`: password and one-time code once, then a profile that holds the account token.
  */
-import { text } from "node:stream/consumers";
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { questions } from "../ask.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
+import { firstLines } from "../first-lines.ts";
 import { answerJson, printResult } from "../output.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
@@ -97,7 +97,7 @@ const readGiven = async (flags: LoginFlags): Promise<Given> => {
       "whose password is it? blindrelay login --username NAME --password-stdin",
     );
   }
-  const [password = "", code = ""] = (await text(process.stdin)).split(/\r?\n/);
+  const [password = "", code = ""] = await firstLines(process.stdin, 2);
   return { username: flags.username, password, code: code.trim() };
 };
 

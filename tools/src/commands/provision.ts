@@ -197,10 +197,11 @@ Example:
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
 
-Shows no secret. With --wifi the password is asked for, or is the first line of standard input;
-none means an open network. It is kept on the board only, in its Storage. The end-to-end secret is made here and kept in the profile's keyring, so that
-\`call\` finds it. With --out the folder is for one board, once: its files hold secrets and a boot
-count that must never be written twice. Exit codes: 2 usage, 4 relay not reachable, 5 refused,
+Shows no secret. With --wifi the password is asked for, or is the first line of standard input; an
+empty one is an open network's. It is kept in the board's Storage; with --out in
+DIR/blindrelay.json, and for Moddable in the project's agent.json. The end-to-end secret is made
+here and kept in the profile's keyring, so that \`call\` finds it. With --out the folder is for one
+board, once: its files hold secrets and a boot count that must never be written twice. Exit codes: 2 usage, 4 relay not reachable, 5 refused,
 7 device or port. Where it fails, the agent it created is removed again.`,
     )
     .action(async (port: string | undefined, flags: ProvisionFlags) => {

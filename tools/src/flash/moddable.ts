@@ -250,7 +250,8 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
       printStatus("fill in agent.json, or name what `provision --out` wrote with --config");
     printResult(`once, for its boot count: cd ${folder} && ${first}`);
     printResult(`then, with the program:   cd ${folder} && ${command}`);
-    printStatus('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
+    if (config?.wifi === undefined)
+      printStatus('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
   }
   if (options.dryRun === true || config === null) return;
   if (!ready) {
