@@ -10,15 +10,16 @@ import { Recent } from "./recent.ts";
 const SESSIONS = 150_000;
 const UNDER_WAY = 50_000;
 
+/** A packet's first member is its version, and none of its members is an object. */
+const PACKET = /\{"v":[^{}]*\}/;
 const SID = /"sid":"([^"]+)"/;
 const SEQ = /"seq":([0-9]+)/;
-const SEALED = /"p":"([^"]+)"/;
 
 export class PacketOracle {
   private readonly violate: (oracle: "once" | "delivery", what: string) => void;
   /** Highest seq accepted, by agent and sid. */
   private readonly marks = new Recent<number>(SESSIONS);
-  /** What clients sealed and no agent has accepted yet: place -> `p`. */
+  /** What clients sealed and no agent has accepted yet: place -> packet. */
   private readonly underWay = new Recent<string>(UNDER_WAY);
 
   constructor(violate: (oracle: "once" | "delivery", what: string) => void) {
@@ -29,7 +30,7 @@ export class PacketOracle {
   sent(text: string): void {
     const packet = readPacket(text);
     if (packet === null || packet.seq === 0) return;
-    this.underWay.set(`${packet.sid}|${packet.seq}`, packet.p);
+    this.underWay.set(`${packet.sid}|${packet.seq}`, packet.text);
   }
 
   /** An agent's verdict on a text. `place`: `v|sid|seq` of what it opened; `isHeld`: before it. */
@@ -53,7 +54,7 @@ export class PacketOracle {
     if (verdict.kind !== "refused") return;
     const packet = readPacket(text);
     if (packet === null || !isHeld(packet.sid)) return;
-    if (this.underWay.get(`${packet.sid}|${packet.seq}`) !== packet.p) return;
+    if (this.underWay.get(`${packet.sid}|${packet.seq}`) !== packet.text) return;
     const mark = this.marks.get(`${agentId}|${packet.sid}`) ?? -1;
     if (packet.seq > mark) {
       this.violate(
@@ -65,12 +66,10 @@ export class PacketOracle {
 }
 
 /** The packet in a text, bare or as the payload of an envelope. */
-const readPacket = (text: string): { sid: string; seq: number; p: string } | null => {
+const readPacket = (text: string): { sid: string; seq: number; text: string } | null => {
   const bare = text.includes('\\"sid\\"') ? text.replaceAll("\\", "") : text;
-  const sid = SID.exec(bare)?.[1];
-  const seq = SEQ.exec(bare)?.[1];
-  const p = SEALED.exec(bare)?.[1];
-  return sid === undefined || seq === undefined || p === undefined
-    ? null
-    : { sid, seq: Number(seq), p };
+  const packet = PACKET.exec(bare)?.[0] ?? "";
+  const sid = SID.exec(packet)?.[1];
+  const seq = SEQ.exec(packet)?.[1];
+  return sid === undefined || seq === undefined ? null : { sid, seq: Number(seq), text: packet };
 };
