@@ -2,15 +2,7 @@
  * Who may come in to a relay in memory: one account, its agents, and the tokens of both. What the
  * hub asks of a store, and what REST reads and writes.
  */
-import {
-  AGENT_ID_PATTERN,
-  makeToken,
-  SESSION_MAX_REQUESTS,
-  SESSION_TTL_S,
-  TOKEN_NAMES,
-  type TokenKind,
-  tokenKind,
-} from "@blindrelay/protocol";
+import { AGENT_ID_PATTERN, makeToken, SESSION_TTL_S, type TokenKind } from "@blindrelay/protocol";
 import type {
   AgentReport,
   AuthRequest,
@@ -18,6 +10,7 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
+import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
 
 /** The one user of a relay in memory. */
 export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;
@@ -55,7 +48,9 @@ export class Directory implements HubLookups, WriteBehind {
   readonly agents = new Map<string, AgentRecord>();
   accountToken = newToken("account");
   readonly createdAt = now();
+  private readonly agentByToken = new Map<string, string>();
   private readonly sessions = new Map<string, Session>();
+  private readonly ended = new Ended();
 
   /** Throws a RangeError where the id is no agent's, is taken, or there are too many. */
   addAgent(agentId: string, name: string, metadata: Record<string, unknown> = {}): AgentRecord {
@@ -75,20 +70,25 @@ export class Directory implements HubLookups, WriteBehind {
       firmwareVersion: null,
     };
     this.agents.set(agentId, record);
+    this.agentByToken.set(record.relayToken, agentId);
     return record;
   }
 
   rotateAgent(record: AgentRecord): void {
+    this.endAgent(record);
     record.relayToken = newToken("agent");
-    this.endSessions(({ agentId }) => agentId === record.agentId);
+    this.agentByToken.set(record.relayToken, record.agentId);
   }
 
   removeAgent(agentId: string): void {
+    const record = this.agents.get(agentId);
+    if (record === undefined) return;
     this.agents.delete(agentId);
-    this.endSessions((session) => session.agentId === agentId);
+    this.endAgent(record);
   }
 
   rotateAccount(): void {
+    this.ended.add(this.accountToken);
     this.accountToken = newToken("account");
     this.endSessions(({ side }) => side === "client");
   }
@@ -99,8 +99,8 @@ export class Directory implements HubLookups, WriteBehind {
     const session = { token, side, agentId, expiresAtMs, used: 0 };
     this.sessions.set(token, session);
     if (this.sessions.size > MAX_SESSIONS) {
-      const [oldest] = this.sessions.keys();
-      this.sessions.delete(oldest as string);
+      const [oldest] = this.sessions.values();
+      this.endSession(oldest as Session);
     }
     return session;
   }
@@ -111,44 +111,41 @@ export class Directory implements HubLookups, WriteBehind {
     return session?.side === "client" && session.expiresAtMs > Date.now() ? session : undefined;
   }
 
+  private endAgent({ agentId, relayToken }: AgentRecord): void {
+    this.agentByToken.delete(relayToken);
+    this.ended.add(relayToken);
+    this.endSessions((session) => session.agentId === agentId);
+  }
+
   private endSessions(which: (session: Session) => boolean): void {
     for (const session of [...this.sessions.values()]) {
-      if (which(session)) this.sessions.delete(session.token);
+      if (which(session)) this.endSession(session);
     }
+  }
+
+  private endSession({ token }: Session): void {
+    this.sessions.delete(token);
+    this.ended.add(token);
+  }
+
+  private find(token: string): Found {
+    const session = this.sessions.get(token);
+    if (session !== undefined) return { ...session, holder: `${session.side}_session` };
+    const persistent = { expiresAtMs: null, used: 0 };
+    if (token === this.accountToken) return { ...persistent, holder: "account", agentId: null };
+    const agentId = this.agentByToken.get(token);
+    if (agentId !== undefined) return { ...persistent, holder: "agent", agentId };
+    return this.ended.has(token) ? "ended" : null;
   }
 
   // ---- for the hub
 
   async authenticate(request: AuthRequest): Promise<AuthResult> {
-    const { apiToken, sessionToken, clientType, agentId = null } = request;
-    const side = clientType === "client" ? "client" : "agent";
-    if (sessionToken !== undefined) return this.bySession(sessionToken, side, agentId);
-    const token = apiToken ?? "";
-    const expected = side === "client" ? "account" : "agent";
-    const kind = tokenKind(token);
-    if (kind !== null && kind !== expected) {
-      const error = `Expected ${TOKEN_NAMES[expected]}, got ${TOKEN_NAMES[kind]}`;
-      return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: true };
-    }
-    const isRight =
-      side === "client"
-        ? token === this.accountToken
-        : agentId !== null && this.agents.get(agentId)?.relayToken === token;
-    if (!isRight) return INVALID;
-    return admit(this.addSession(side, side === "agent" ? agentId : null));
-  }
-
-  private bySession(token: string, side: Session["side"], agentId: string | null): AuthResult {
-    const session = this.sessions.get(token);
-    if (session === undefined || session.side !== side) return INVALID;
-    if (side === "agent" && session.agentId !== agentId) return INVALID;
-    if (session.expiresAtMs <= Date.now()) {
-      return { ok: false, code: "SESSION_EXPIRED", error: "Session token expired", counted: false };
-    }
-    if (session.used >= SESSION_MAX_REQUESTS && side === "client") {
-      return { ok: false, code: "LIMIT_EXCEEDED", error: "Session token used up", counted: false };
-    }
-    return admit(session);
+    const token = tokenOf(request);
+    const refusal = refusalOf(request, this.find(token), Date.now());
+    if (refusal !== null) return refusal;
+    const agentId = this.agentByToken.get(token) ?? null;
+    return admit(this.sessions.get(token) ?? this.addSession(sideOf(request), agentId));
   }
 
   async ownerOf(agentId: string): Promise<string | null> {
@@ -169,13 +166,6 @@ export class Directory implements HubLookups, WriteBehind {
     record.firmwareVersion = report.firmwareVersion ?? record.firmwareVersion;
   }
 }
-
-const INVALID: AuthResult = {
-  ok: false,
-  code: "INVALID_TOKEN",
-  error: "Invalid token",
-  counted: true,
-};
 
 /** Nothing is at rest here, so a token is its own hash. */
 const admit = ({ token, side, agentId, expiresAtMs, used }: Session): AuthResult => {

@@ -4,13 +4,7 @@
  * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
  */
 import { hash as digest } from "node:crypto";
-import {
-  makeToken,
-  SESSION_MAX_REQUESTS,
-  SESSION_TTL_S,
-  TOKEN_NAMES,
-  tokenKind,
-} from "@blindrelay/protocol";
+import { makeToken, SESSION_MAX_REQUESTS, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Notice } from "@blindrelay/relay-server/cluster";
 import type {
   AgentReport,
@@ -19,6 +13,7 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
+import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
 import { DEFAULT_ACCOUNT } from "../plan.ts";
 import type { Stream } from "../streams.ts";
 import type { Clock } from "./clock.ts";
@@ -50,13 +45,6 @@ export interface StoreWatcher {
 
 const hash = (token: string): string => digest("sha256", token);
 
-const INVALID = (counted: boolean): AuthResult => ({
-  ok: false,
-  code: "INVALID_TOKEN",
-  error: "Invalid token",
-  counted,
-});
-
 export class ModelStore implements HubLookups, WriteBehind {
   latencyMs: number;
   away = 0;
@@ -75,6 +63,8 @@ export class ModelStore implements HubLookups, WriteBehind {
   /** Hash -> agent; of tokens that once were valid, too. */
   private readonly agentByToken = new Map<string, string>();
   private readonly sessions = new Map<string, Session>();
+  /** Hashes of sessions' tokens. */
+  private readonly ended = new Ended();
   private unflushed = new Map<string, number>();
   private readonly lastSeen = new Map<string, number>();
   private flushing = false;
@@ -111,7 +101,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     this.agents.set(agentId, hash(token));
     this.agentByToken.set(hash(token), agentId);
     for (const [key, session] of this.sessions) {
-      if (session.side === "agent" && session.agentId === agentId) this.sessions.delete(key);
+      if (session.side === "agent" && session.agentId === agentId) this.endSession(key);
     }
     this.watcher.stored(`${agentId} ${hash(token)}`);
     return token;
@@ -208,53 +198,32 @@ export class ModelStore implements HubLookups, WriteBehind {
     });
   }
 
-  private decide({ apiToken, sessionToken, clientType, agentId, nowMs }: AuthRequest): AuthResult {
-    const side = clientType === "client" ? "client" : "agent";
-    if (sessionToken !== undefined) return this.bySession(sessionToken, side, agentId, nowMs);
-    const token = apiToken ?? "";
-    const expected = side === "client" ? "account" : "agent";
-    const kind = tokenKind(token);
-    if (kind !== null && kind !== expected) {
-      const error = `Expected ${TOKEN_NAMES[expected]}, got ${TOKEN_NAMES[kind]}`;
-      return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: false };
-    }
-    let userId: string | undefined;
-    if (side === "client") {
-      userId = this.userByToken.get(token);
-      if (userId === undefined) return INVALID(true);
-    } else {
-      const owner = this.agentByToken.get(hash(token));
-      if (owner === undefined) return INVALID(true);
-      if (owner !== agentId || this.agents.get(owner) !== hash(token)) return INVALID(false);
-      userId = this.owners.get(owner);
-    }
+  private decide(request: AuthRequest): AuthResult {
+    const { nowMs } = request;
+    const token = tokenOf(request);
+    const refusal = refusalOf(request, this.find(token), nowMs);
+    if (refusal !== null) return refusal;
+    if (this.sessions.has(hash(token))) return this.admit(token, hash(token));
+    const agentId = this.agentByToken.get(hash(token)) ?? "";
+    const userId = this.userByToken.get(token) ?? this.owners.get(agentId) ?? DEFAULT_ACCOUNT;
     const session = makeToken("session", this.draws.bytes(32));
     const expiresAtMs = nowMs + this.ttlMs;
-    this.sessions.set(hash(session), {
-      side,
-      userId: userId ?? DEFAULT_ACCOUNT,
-      agentId: agentId ?? "",
-      expiresAtMs,
-      used: 0,
-    });
+    const side = sideOf(request);
+    this.sessions.set(hash(session), { side, userId, agentId, expiresAtMs, used: 0 });
     this.forgetExpired(nowMs);
     this.watcher.stored(hash(session));
     return this.admit(session, hash(session));
   }
 
-  private bySession(
-    token: string,
-    side: string,
-    agentId: string | undefined,
-    nowMs: number,
-  ): AuthResult {
-    const session = this.sessions.get(hash(token));
-    if (session === undefined || session.side !== side) return INVALID(false);
-    if (side === "agent" && session.agentId !== agentId) return INVALID(false);
-    if (session.expiresAtMs <= nowMs) {
-      return { ok: false, code: "SESSION_EXPIRED", error: "Session token expired", counted: false };
-    }
-    return this.admit(token, hash(token));
+  private find(token: string): Found {
+    const key = hash(token);
+    const session = this.sessions.get(key);
+    if (session !== undefined) return { ...session, holder: `${session.side}_session` };
+    const persistent = { expiresAtMs: null, used: 0 };
+    if (this.userByToken.has(token)) return { ...persistent, holder: "account", agentId: null };
+    const agentId = this.agentByToken.get(key);
+    if (agentId === undefined) return this.ended.has(key) ? "ended" : null;
+    return this.agents.get(agentId) === key ? { ...persistent, holder: "agent", agentId } : "ended";
   }
 
   private admit(sessionToken: string, sessionHash: string): AuthResult {
@@ -275,7 +244,12 @@ export class ModelStore implements HubLookups, WriteBehind {
   private forgetExpired(nowMs: number): void {
     for (const [key, { expiresAtMs }] of this.sessions) {
       if (nowMs - expiresAtMs < KEPT_MS) return;
-      this.sessions.delete(key);
+      this.endSession(key);
     }
+  }
+
+  private endSession(sessionHash: string): void {
+    this.sessions.delete(sessionHash);
+    this.ended.add(sessionHash);
   }
 }

@@ -1,0 +1,99 @@
+/**
+ * Who may come in, as the relay decides it (section 3, "Authentication"): for the model of its
+ * store, and for the relay in memory. The test plays one table of cases on both.
+ */
+import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
+
+type Refusal = Extract<AuthResult, { ok: false }>;
+
+/** A credential that was issued and has not been ended. */
+export interface Credential {
+  readonly holder: Holder;
+  /** Agents' only. */
+  readonly agentId: string | null;
+  /** Unix milliseconds; null for persistent tokens. */
+  readonly expiresAtMs: number | null;
+  /** Requests. */
+  readonly used: number;
+}
+
+/** "ended": rotated, removed, its session over. null: never issued, or forgotten. */
+export type Found = Credential | "ended" | null;
+
+type Holder = "account" | "agent" | "client_session" | "agent_session";
+
+const HOLDER_NAMES: { readonly [holder in Holder]: string } = {
+  account: TOKEN_NAMES.account,
+  agent: TOKEN_NAMES.agent,
+  client_session: "a client's session token (sess_)",
+  agent_session: "an agent's session token (sess_)",
+};
+
+export const sideOf = ({ clientType }: AuthRequest): "client" | "agent" =>
+  clientType === "client" ? "client" : "agent";
+
+export const tokenOf = ({ apiToken, sessionToken }: AuthRequest): string =>
+  apiToken ?? sessionToken ?? "";
+
+/** Why the store refuses what it found for the request's token; null where that is good. */
+export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Refusal | null => {
+  const side = sideOf(request);
+  const expected: Holder =
+    request.apiToken === undefined ? `${side}_session` : side === "client" ? "account" : "agent";
+  const credential = found === "ended" ? null : found;
+  const isExpired = credential?.expiresAtMs != null && credential.expiresAtMs <= nowMs;
+  const isUsedUp =
+    credential?.holder === "client_session" && credential.used >= SESSION_MAX_REQUESTS;
+  // What was valid once is no guess.
+  const counted = found !== "ended" && !isExpired && !isUsedUp;
+  const got = misplaced(tokenOf(request), credential, expected);
+  if (got !== null) {
+    const error = `Expected ${HOLDER_NAMES[expected]}, got ${got}`;
+    return { ok: false, code: "WRONG_TOKEN_KIND", error, counted };
+  }
+  const isOther = side === "agent" && credential?.agentId !== request.agentId;
+  if (credential === null || isOther) {
+    return { ok: false, code: "INVALID_TOKEN", error: "Invalid token", counted };
+  }
+  if (isExpired) {
+    return { ok: false, code: "SESSION_EXPIRED", error: "Session token expired", counted };
+  }
+  if (isUsedUp) {
+    return { ok: false, code: "LIMIT_EXCEEDED", error: "Session token used up", counted };
+  }
+  return null;
+};
+
+/** What a token in the wrong place is; null where it is in the right one, or is no token. */
+const misplaced = (
+  token: string,
+  credential: Credential | null,
+  expected: Holder,
+): string | null => {
+  if (credential !== null) {
+    return credential.holder === expected ? null : HOLDER_NAMES[credential.holder];
+  }
+  const reading = readToken(token);
+  if (!reading.ok) return null;
+  const kind = expected === "account" || expected === "agent" ? expected : "session";
+  return reading.kind === kind ? null : TOKEN_NAMES[reading.kind];
+};
+
+/** Tokens that were valid once. Those that ended longest ago are forgotten first. */
+export class Ended {
+  private readonly tokens = new Set<string>();
+
+  add(token: string): void {
+    this.tokens.add(token);
+    if (this.tokens.size <= MAX_ENDED) return;
+    const [oldest] = this.tokens;
+    this.tokens.delete(oldest as string);
+  }
+
+  has(token: string): boolean {
+    return this.tokens.has(token);
+  }
+}
+
+const MAX_ENDED = 10_000;
