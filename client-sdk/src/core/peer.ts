@@ -366,8 +366,8 @@ export class Peer {
   }
 
   /**
-   * Offline or not ours: fail queued calls at once, but for those that wait for the agent; let these
-   * and a subscriber try again later.
+   * Offline or not ours: fail queued calls at once, but for those that wait for the agent; let
+   * these and a subscriber try again later.
    */
   private unreachable(
     session: PeerSession,
