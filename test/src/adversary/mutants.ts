@@ -475,7 +475,7 @@ const KEY_RULES: readonly Mutant[] = [
 const FORMS: readonly Mutant[] = [
   {
     without: "the literal of seq counts",
-    patches: [patch(PACKET, "rawMember(text, FIELD_SEQ) !== String(seq)", "false")],
+    patches: [patch(PACKET, "rawMember(rest, FIELD_SEQ) !== String(seq)", "false")],
     rather: ["malform"],
   },
   {
