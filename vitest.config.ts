@@ -16,13 +16,13 @@ const FILES = {
     "relay-server/src/{metrics,server}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,specification}/**",
-    "tools/src/{bridge,config,console,flash,serial}/**",
+    "tools/src/{bridge,config,flash,repl,serial}/**",
     "tools/src/{network-fix,rest}.test.ts",
   ],
   /** Programs as people start them. */
   process: [
     "agent-sdk/src/node/{start,state}.test.ts",
-    "relay-server/src/{data-folder,disk,main,outage}.test.ts",
+    "relay-server/src/{default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/cli.test.ts",

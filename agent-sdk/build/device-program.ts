@@ -5,7 +5,7 @@
  */
 import { type Comment, type Literal, type Program, parse, type TemplateLiteral } from "acorn";
 import { full } from "acorn-walk";
-import { checkDialect, type Finding } from "./dialect.ts";
+import { checkDialect, type Finding } from "./built-file-dialect.ts";
 
 export { bootCode, isBootCode } from "./boot.ts";
 export { exactDecimals } from "./decimals.ts";

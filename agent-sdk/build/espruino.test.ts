@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { espruinoFile, espruinoParts, espruinoPush, espruinoWifi } from "../src/testing/budgets.ts";
 import { unexecutedArrows } from "./arrows.ts";
-import { checkDialect } from "./dialect.ts";
+import { checkDialect } from "./built-file-dialect.ts";
 import {
   buildEspruino,
   buildEspruinoSerial,

@@ -7,7 +7,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { checkDialect } from "./dialect.ts";
+import { checkDialect } from "./built-file-dialect.ts";
 import {
   buildEspruino,
   buildEspruinoSerial,

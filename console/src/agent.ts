@@ -3,9 +3,17 @@ import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { HeardList } from "./heard.ts";
+import {
+  Field,
+  Heading,
+  Moment,
+  Presence,
+  TroubleBox,
+  TroubleText,
+  useLive,
+} from "./components.ts";
+import { HeardList } from "./events.ts";
 import { type Live, type Opened, troubleOfCall } from "./live.ts";
-import { Field, Heading, Moment, Presence, TroubleBox, TroubleText, useLive } from "./parts.ts";
 import { Trouble } from "./rest.ts";
 import { secretIn } from "./secret-file.ts";
 

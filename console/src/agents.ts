@@ -1,7 +1,7 @@
 /** All agents of the account, with their presence as it changes. */
 import { Fragment, h, type JSX } from "preact";
+import { Field, Heading, Moment, Presence, Table, TroubleBox, useLive } from "./components.ts";
 import type { AgentFilter, Live } from "./live.ts";
-import { Field, Heading, Moment, Presence, Table, TroubleBox, useLive } from "./parts.ts";
 
 /** Keys are pressed faster than a list is asked for. */
 const FILTER_DELAY_MS = 250;

@@ -5,8 +5,8 @@
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Field, Heading, TroubleBox } from "./components.ts";
 import { troubleOfCall } from "./live.ts";
-import { Field, Heading, TroubleBox } from "./parts.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {

@@ -2,9 +2,9 @@
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Field, Heading, TroubleBox } from "./components.ts";
 import { Enrol } from "./enrol.ts";
 import { type Live, troubleOfCall } from "./live.ts";
-import { Field, Heading, TroubleBox } from "./parts.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {

@@ -7,11 +7,11 @@ import { Fragment, h, type JSX, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { AgentView } from "./agent.ts";
 import { Agents } from "./agents.ts";
-import { Events } from "./heard.ts";
-import { Audit, Releases } from "./lists.ts";
+import { useLive } from "./components.ts";
+import { Events } from "./events.ts";
 import { Live } from "./live.ts";
 import { Login } from "./login.ts";
-import { useLive } from "./parts.ts";
+import { Audit, Releases } from "./releases-and-audit.ts";
 import type { Trouble } from "./rest.ts";
 
 const App = (): JSX.Element => {

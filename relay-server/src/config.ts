@@ -2,7 +2,7 @@
  * Everything an operator may set, in one schema. A value is looked for in the flags
  * (`--metrics-port`), then the environment (`BLINDRELAY_METRICS_PORT`), then the configuration
  * file (`{"metricsPort": 9090}`), and is otherwise the default here; that of the data folder
- * depends on the system (data-folder.ts).
+ * depends on the system (default-data-dir.ts).
  */
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
 import { type Static, Type } from "typebox";
@@ -15,7 +15,7 @@ import {
   REQUESTS_PER_MINUTE,
 } from "./control/quotas.ts";
 import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "./core/limits.ts";
-import { defaultDataFolder } from "./data-folder.ts";
+import { defaultDataFolder } from "./default-data-dir.ts";
 import { Failure } from "./failure.ts";
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });

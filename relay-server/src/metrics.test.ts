@@ -4,11 +4,11 @@ import type { AddressInfo } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { UsernameLockout } from "./control/username-lockout.ts";
-import { World } from "./core/harness.ts";
 import type { HubStats } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
+import { World } from "./core/testing/test-hub.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
-import { newTimings } from "./ops/durations.ts";
+import { newTimings } from "./ops/duration-histogram.ts";
 
 const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
 

@@ -15,7 +15,7 @@ import {
 import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
-import { registerDurations, type Timings } from "./ops/durations.ts";
+import { registerDurations, type Timings } from "./ops/duration-histogram.ts";
 import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";

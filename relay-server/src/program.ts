@@ -16,7 +16,7 @@ import {
   variableOf,
 } from "./config.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
-import { defaultDataFolder, hideFromGit } from "./data-folder.ts";
+import { defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
 import { Failure } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";

@@ -14,15 +14,15 @@ import { type Clocks, clockWatch, systemClocks } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
 import { controlContext } from "./control/context.ts";
 import { openAlone } from "./control/data-dir.ts";
-import { storeLookups } from "./control/hub-lookups.ts";
-import { NoticeBoard } from "./control/notice-board.ts";
+import { NoticeReader } from "./control/notice-reader.ts";
+import { storeLookups } from "./control/token-check.ts";
 import type { UsernameLockout } from "./control/username-lockout.ts";
 import { storeWriteBehind } from "./control/write-behind.ts";
 import type { Hub } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
 import { Failure } from "./failure.ts";
-import { type AddressReader, addressReader } from "./http/address.ts";
 import { buildApp } from "./http/app.ts";
+import { type AddressReader, addressReader } from "./http/client-address.ts";
 import { closeApp } from "./http/close.ts";
 import type { Figures } from "./http/context.ts";
 import { createLog } from "./log.ts";
@@ -152,7 +152,7 @@ const assemble = async (ground: Ground) => {
       : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
   });
   const { hub } = running;
-  const board = await NoticeBoard.open(
+  const board = await NoticeReader.open(
     store.db,
     (notice) => {
       log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");

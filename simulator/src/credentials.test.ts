@@ -2,7 +2,7 @@ import { makeToken, SESSION_MAX_REQUESTS, type TokenKind } from "@blindrelay/pro
 import type { AuthRequest, AuthResult, HubLookups } from "@blindrelay/relay-server/core";
 import { describe, expect, test } from "vitest";
 import { Directory } from "./fake-device/directory.ts";
-import { Stream } from "./streams.ts";
+import { Stream } from "./random-streams.ts";
 import { Clock } from "./world/clock.ts";
 import { ModelStore } from "./world/store.ts";
 

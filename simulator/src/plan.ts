@@ -4,9 +4,9 @@
  * whole microseconds from the start of the run.
  */
 import { createHash } from "node:crypto";
+import { Stream } from "./random-streams.ts";
 import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./scenario/schema.ts";
 import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./scenario/units.ts";
-import { Stream } from "./streams.ts";
 
 /** The account that owns everything, where a scenario names no other. */
 export const DEFAULT_ACCOUNT = "sim";

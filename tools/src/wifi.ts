@@ -1,7 +1,8 @@
 /** The Wi-Fi that a board is given: its name from a flag, its password from standard input. */
-import { questions } from "./ask.ts";
+
 import { Failure } from "./failure.ts";
 import { firstLines } from "./first-lines.ts";
+import { questions } from "./prompt.ts";
 
 export interface Wifi {
   readonly ssid: string;

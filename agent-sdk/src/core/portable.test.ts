@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { checkDialect } from "../../build/built-file-dialect.ts";
 import { bundle } from "../../build/bundle.ts";
-import { checkDialect } from "../../build/dialect.ts";
 
 /** Looked for before it is used; the boards' file has natives in its place. */
 const OPTIONAL = ["Uint8Array.fromBase64"];

@@ -4,8 +4,9 @@
  *
  * [portable]
  */
+
+import { NetworkLinks } from "../core/join-network.ts";
 import type { AgentStatus } from "../core/link.ts";
-import { NetworkLinks } from "../core/network.ts";
 import type { Log } from "../ports.ts";
 import type { BoardLinks } from "./agent.ts";
 import { agentStatus } from "./agent.ts";

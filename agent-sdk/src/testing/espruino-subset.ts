@@ -3,7 +3,7 @@
  * and in which lenient ones are as lenient, with Node's ciphers, and over real
  * sockets unless it is given others. It catches what the file must not rely on. It is not a test on
  * Espruino: most of what that engine does wrongly in silence (docs/runtimes.md) cannot be imitated;
- * dialect.ts and the tests on the real engine see to it.
+ * built-file-dialect.ts and the tests on the real engine see to it.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
 import { untokenise } from "../../build/tokens.ts";

@@ -8,7 +8,7 @@ import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { type Static, type TSchema, Type } from "typebox";
 import { Value } from "typebox/value";
 import type { Origin } from "../core/bus.ts";
-import { COMPARED_TOGETHER } from "./comparison.ts";
+import { COMPARED_TOGETHER } from "./anti-entropy.ts";
 
 /** Longer than any JSON of ours: 400 agents, or 4,096 parts of sids. */
 const MAX_JSON_BYTES = 262_144;

@@ -13,7 +13,7 @@
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 import type { Subject } from "@blindrelay/protocol/wire";
-import type { NoticeBoard } from "../control/notice-board.ts";
+import type { NoticeReader } from "../control/notice-reader.ts";
 import type { UsernameLockout } from "../control/username-lockout.ts";
 import {
   type Bus,
@@ -27,6 +27,7 @@ import type { Hub, HubStats } from "../core/hub.ts";
 import type { Frame } from "../core/link.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
+import { COMPARED_TOGETHER, digestOf, Rounds } from "./anti-entropy.ts";
 import {
   BINDINGS_BYTES,
   BOUND_TOGETHER,
@@ -40,7 +41,6 @@ import {
   readOrigin,
   SIGHTED_TOGETHER,
 } from "./bodies.ts";
-import { COMPARED_TOGETHER, digestOf, Rounds } from "./comparison.ts";
 import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -117,7 +117,7 @@ type Bound = Origin & { readonly firsts: readonly string[] };
 
 /** What all nodes keep alike. */
 export interface Shared {
-  readonly board: Pick<NoticeBoard, "hint">;
+  readonly board: Pick<NoticeReader, "hint">;
   readonly lockout: Lockout;
   readonly names: UsernameLockout;
 }
@@ -499,7 +499,7 @@ export class Cluster implements Bus {
     const token = delivery.subject.slice(`${prefix}.n.${node}.`.length);
     if (delivery.nobody) {
       if (token.startsWith("c")) this.#claimed(token, FREE);
-      else hub.departures.nobody(Number(token), nowMs());
+      else hub.remoteRouting.nobody(Number(token), nowMs());
       return;
     }
     const { words, body } = messageIn(delivery.payload);
@@ -509,7 +509,9 @@ export class Cluster implements Bus {
       case "say": {
         const number = readCount(third);
         const text = readFrame(body, maxMessageBytes);
-        if (!hub.departures.arrive(number, readName(from), kind === "say", text, body, nowMs())) {
+        if (
+          !hub.remoteRouting.arrive(number, readName(from), kind === "say", text, body, nowMs())
+        ) {
           this.leave(number, [from]);
         }
         break;
@@ -524,7 +526,7 @@ export class Cluster implements Bus {
       }
       case "guest": {
         const number = readCount(third);
-        if (!hub.departures.welcomed(number, readName(from))) this.leave(number, [from]);
+        if (!hub.remoteRouting.welcomed(number, readName(from))) this.leave(number, [from]);
         break;
       }
       case "left":

@@ -5,18 +5,18 @@
 import { randomUUID } from "node:crypto";
 import { type CompiledQuery, DefaultQueryCompiler, PostgresDriver, SqliteDriver } from "kysely";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { authOf, type Fields } from "../core/harness.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
+import { authOf, type Fields } from "../core/testing/test-hub.ts";
 import { addAgent } from "../store/agents.ts";
 import { groupCommit, REST_MS } from "../store/group-commit.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { postgres, sqlite } from "../store/testing/engines.ts";
 import { addUser } from "../store/users.ts";
 import { type RunningHub, runHub } from "../ws/hub-driver.ts";
-import { storeLookups } from "./hub-lookups.ts";
 import { issuePersistent } from "./issue.ts";
 import { Secrets } from "./secrets.ts";
+import { storeLookups } from "./token-check.ts";
 import { storeWriteBehind } from "./write-behind.ts";
 
 const NOW = 1_800_000_000_000;

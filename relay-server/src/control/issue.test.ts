@@ -1,6 +1,6 @@
 /** However often somebody logs in or asks for session tokens, the store holds a bounded number. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Rest, startRest } from "../http/harness.ts";
+import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
 import { type Credential, findCredential } from "./credentials.ts";
 import { issueLogin, issueSession } from "./issue.ts";

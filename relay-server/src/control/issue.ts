@@ -4,7 +4,7 @@
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
 import { whenKnown } from "../answer.ts";
-import { hold } from "../store/hold.ts";
+import { hold } from "../store/advisory-lock.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
 import { addToken, currentToken, retireTokens } from "../store/tokens.ts";

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Rest, startRest } from "../http/harness.ts";
+import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
 import { findCredential } from "./credentials.ts";
 import { openData } from "./data-dir.ts";

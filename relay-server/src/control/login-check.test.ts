@@ -4,7 +4,7 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { afterEach, expect, test, vi } from "vitest";
-import { PASSWORD, startRest } from "../http/harness.ts";
+import { PASSWORD, startRest } from "../http/testing/test-rest.ts";
 import { findUserByName } from "../store/users.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import { provesFactors } from "./login-check.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Rest, startRest } from "../http/harness.ts";
+import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { openData } from "./data-dir.ts";
 import { hashToken, Secrets } from "./secrets.ts";
 

@@ -1,6 +1,6 @@
 /** Failed logins by name, over REST: from many addresses too, and without keeping the owner out. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { PASSWORD, type Rest, startRest } from "../http/harness.ts";
+import { PASSWORD, type Rest, startRest } from "../http/testing/test-rest.ts";
 import { UsernameLockout } from "./username-lockout.ts";
 
 let rest: Rest;

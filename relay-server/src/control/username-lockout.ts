@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { LOCKOUT_S } from "@blindrelay/protocol";
-import { addressKey } from "../core/address.ts";
+import { addressKey } from "../core/address-group.ts";
 import { Lockout } from "../core/lockout.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** What the hub leaves behind reaches the store in one go, the newest value of each. */
 import { expect, test } from "vitest";
-import { startRest } from "../http/harness.ts";
+import { startRest } from "../http/testing/test-rest.ts";
 import { hashToken } from "./secrets.ts";
 import { storeWriteBehind } from "./write-behind.ts";
 

@@ -4,7 +4,7 @@
  * least: who guesses from thousands of addresses has those of the whole network behind each of
  * them, and somebody who logs in from a new place has few.
  */
-import { addressKey } from "../core/address.ts";
+import { addressKey } from "../core/address-group.ts";
 
 /** A count is forgotten after one to two of these. */
 const PERIOD_MS = 150_000;

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { authOf, envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
+import {
+  authOf,
+  envelope,
+  type Fields,
+  packet,
+  type VirtualPeer,
+  World,
+} from "./testing/test-hub.ts";
 
 const good = { type: "auth", api_token: "acct:ann", client_type: "client" };
 const wrong = { type: "auth", api_token: "acct:nobody", client_type: "client" };

@@ -42,14 +42,14 @@ type State = Pick<
   | "bus"
   | "limits"
   | "lockout"
-  | "census"
+  | "gauges"
   | "counters"
   | "unauthenticated"
   | "wheel"
   | "peers"
   | "ownerCache"
   | "revocations"
-  | "sessions"
+  | "requestCounts"
   | "controlMessages"
   | "remoteAgents"
   | "presence"
@@ -120,7 +120,7 @@ export class Authenticator {
   }
 
   #seatClient(connection: Connection, accepted: AcceptedClient, now: number): void {
-    const { peers, sessions, presence, census } = this.#state;
+    const { peers, requestCounts, presence, gauges } = this.#state;
     const { userId, sessionHash, requestsUsed, expiresAtMs } = accepted;
     const peer: LocalClient = {
       role: "client",
@@ -129,14 +129,14 @@ export class Authenticator {
       userId,
       user: peers.user(userId),
       sessionHash,
-      session: sessions.join(sessionHash, requestsUsed, expiresAtMs),
+      session: requestCounts.join(sessionHash, requestsUsed, expiresAtMs),
       origin: null,
       bound: new Set(),
       latest: null,
       requests: new Set(),
     };
     connection.peer = peer;
-    census.become(peer.clientType, "waiting");
+    gauges.become(peer.clientType, "waiting");
     peers.add(peer);
     if (peer.user.clients.size === 1) this.#state.bus.clientsCame(userId);
     if (connection.wantsPresence) {
@@ -145,7 +145,7 @@ export class Authenticator {
   }
 
   #seatAgent(connection: Connection, accepted: AcceptedAgent, claim: Claim, now: number): void {
-    const { peers, ownerCache, presence, census, counters, port, bus } = this.#state;
+    const { peers, ownerCache, presence, gauges, counters, port, bus } = this.#state;
     const { agentId, userId, sessionHash, loginNumber } = accepted;
     const older = peers.agent(agentId);
     if (claim.kind === "superseded" || (older !== undefined && older.loginNumber > loginNumber)) {
@@ -169,7 +169,7 @@ export class Authenticator {
       takeovers: takeoversOf(earlier, claim, now),
     };
     connection.peer = peer;
-    census.become(peer.clientType, "waiting");
+    gauges.become(peer.clientType, "waiting");
     // The newer link is added before the older leaves, so the agent never appears offline.
     peers.add(peer);
     ownerCache.remember(agentId, userId);
@@ -260,8 +260,8 @@ export class Authenticator {
     }
     // The store's count is a few seconds old; ours is not.
     if (
-      this.#state.sessions.isUsedUp(
-        this.#state.sessions.usedOf(result.sessionHash, result.requestsUsed),
+      this.#state.requestCounts.isUsedUp(
+        this.#state.requestCounts.usedOf(result.sessionHash, result.requestsUsed),
       )
     ) {
       return this.#refuse(connection, "LIMIT_EXCEEDED", "Session token used up", 0);

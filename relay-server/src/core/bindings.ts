@@ -8,7 +8,7 @@
  * direction, so the answer to a call finds its binding, however old that is.
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
-import type { Census } from "./census.ts";
+import type { Gauges } from "./gauges.ts";
 
 /** One connection of a client, as far as bindings care. */
 export interface Binder {
@@ -28,10 +28,10 @@ export class Bindings<B extends Binder> {
   readonly #byFirst = new Map<string, Binding<B>>();
   /** So that an agent's move costs what its own bindings do. */
   readonly #byAgent = new Map<string, Set<string>>();
-  readonly #census: Pick<Census, "bindings">;
+  readonly #gauges: Pick<Gauges, "bindings">;
 
-  constructor(census: Pick<Census, "bindings">) {
-    this.#census = census;
+  constructor(gauges: Pick<Gauges, "bindings">) {
+    this.#gauges = gauges;
   }
 
   /** What a client's envelope does. False when another connection or agent has the sid. */
@@ -42,7 +42,7 @@ export class Bindings<B extends Binder> {
       const firsts = this.#byAgent.get(agentId);
       if (firsts === undefined) this.#byAgent.set(agentId, new Set([first]));
       else firsts.add(first);
-      this.#census.bindings += 1;
+      this.#gauges.bindings += 1;
       this.#own(client, first);
       return true;
     }
@@ -139,7 +139,7 @@ export class Bindings<B extends Binder> {
     const firsts = this.#byAgent.get(binding.agentId);
     firsts?.delete(first);
     if (firsts?.size === 0) this.#byAgent.delete(binding.agentId);
-    this.#census.bindings -= 1;
+    this.#gauges.bindings -= 1;
   }
 }
 

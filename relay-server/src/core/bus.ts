@@ -1,7 +1,7 @@
 /**
  * The hub's port to the other nodes of a cluster (docs/operations.md, "More than one machine"). An
  * agent's node decides about its agent; a client of another node is a guest there. The hub tells
- * the bus what to send, and receives through `Departures` and `Guests`; it never waits
+ * the bus what to send, and receives through `RemoteRouting` and `Guests`; it never waits
  * for the bus, and a message is handed over at most once.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
@@ -43,7 +43,7 @@ export type Dispatch = "sent" | "offline" | "unavailable";
 export interface BusPort {
   /**
    * A client's message to an agent that has no link here. Where no node holds the agent,
-   * `departures.nobody(ticket)` follows.
+   * `remoteRouting.nobody(ticket)` follows.
    */
   deliver(agentId: string, from: Omit<Origin, "node">, ticket: number, frame: Uint8Array): Dispatch;
   /** A message for a guest: bytes of an agent, or the relay's own text. */

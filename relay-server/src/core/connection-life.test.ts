@@ -2,7 +2,7 @@
  * What happens to connections by time and by being full: pings, presence, slow receivers, shutdown.
  */
 import { describe, expect, it } from "vitest";
-import { envelope, packet, World } from "./harness.ts";
+import { envelope, packet, World } from "./testing/test-hub.ts";
 
 const world = () => {
   const w = new World();

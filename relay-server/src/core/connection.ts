@@ -12,13 +12,13 @@ import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
 import { Bindings } from "./bindings.ts";
 import type { Origin, RemotePresence } from "./bus.ts";
-import type { Census } from "./census.ts";
+import type { Gauges } from "./gauges.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, HubLink } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
-import type { SessionUse } from "./sessions.ts";
-import { Share } from "./share.ts";
+import type { SessionUse } from "./request-counts.ts";
 import type { Waiting } from "./timer-wheel.ts";
+import { UserShare } from "./user-share.ts";
 
 export type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
 export type ConnectionEvent = "auth" | "accepted" | "refused" | "end";
@@ -75,7 +75,7 @@ export class Connection implements Waiting {
   held: HeldMessage[] | null = null;
   heldBytes = 0;
   /** Whose they are counted as. */
-  heldBy: Share<Connection> | null = null;
+  heldBy: UserShare<Connection> | null = null;
   paused = false;
   /** The client's envelope whose agent is being looked up. */
   unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;
@@ -168,12 +168,12 @@ export class User {
   readonly guests = new Set<Guest>();
   readonly agents = new Map<string, AgentPeer>();
   readonly bindings: Bindings<ClientPeer>;
-  readonly share = new Share<Connection>();
+  readonly share = new UserShare<Connection>();
   /** Agents of other nodes, while the user has clients here (remote-agents.ts). */
   readonly abroad = new Map<string, RemotePresence>();
 
-  constructor(id: string, census: Census) {
+  constructor(id: string, gauges: Gauges) {
     this.id = id;
-    this.bindings = new Bindings(census);
+    this.bindings = new Bindings(gauges);
   }
 }

@@ -12,16 +12,16 @@ type State = Pick<
   HubState,
   | "port"
   | "bus"
-  | "departures"
+  | "remoteRouting"
   | "remoteAgents"
   | "moving"
-  | "census"
+  | "gauges"
   | "counters"
   | "fragmented"
   | "wheel"
   | "peers"
   | "requestIds"
-  | "sessions"
+  | "requestCounts"
   | "outbox"
   | "controlMessages"
   | "presence"
@@ -66,11 +66,12 @@ export class Disconnector {
 
   /** Takes a connection out of every table: its socket is gone, or about to be closed. */
   detach(connection: Connection, now: number): void {
-    const { wheel, outbox, census, counters, peers, requestIds, presence, sessions } = this.#state;
-    const { port, bus, departures, remoteAgents, moving } = this.#state;
+    const { wheel, outbox, gauges, counters, peers, requestIds, presence, requestCounts } =
+      this.#state;
+    const { port, bus, remoteRouting, remoteAgents, moving } = this.#state;
     advance(connection, "end");
     const { peer } = connection;
-    if (!isGuest(peer)) census.become("closing", peer?.clientType ?? "waiting");
+    if (!isGuest(peer)) gauges.become("closing", peer?.clientType ?? "waiting");
     this.#state.fragmented.delete(connection);
     wheel.remove(connection);
     outbox.forget(connection);
@@ -89,8 +90,8 @@ export class Disconnector {
       requestIds.drop(peer);
       if (peer.origin === null) {
         presence.forget(peer);
-        sessions.leave(peer.session, now);
-        departures.leave(peer);
+        requestCounts.leave(peer.session, now);
+        remoteRouting.leave(peer);
         if (peer.user.clients.size === 0) this.#lastClientWent(peer.user);
       }
       return;

@@ -52,7 +52,7 @@ const WELCOME_AGAIN_MS = 30_000;
 /** What this part uses of the hub's state. */
 type State = Pick<
   HubState,
-  "bus" | "limits" | "counters" | "peers" | "controlMessages" | "turns" | "departures"
+  "bus" | "limits" | "counters" | "peers" | "controlMessages" | "scheduler" | "remoteRouting"
 >;
 
 export class Guests {
@@ -98,7 +98,7 @@ export class Guests {
       const message = decodeForRelay(content as string);
       if (message.kind !== "relay" && message.kind !== "packet") return;
       const { connection } = guest;
-      if (connection.held === null && this.#state.turns.take(connection, frame.length)) {
+      if (connection.held === null && this.#state.scheduler.take(connection, frame.length)) {
         this.#route(guest, message, frame, now);
       } else {
         this.#hold(guest, message, content as string, frame, now);
@@ -128,7 +128,7 @@ export class Guests {
     const guest = this.#state.peers.guest({ node, connection });
     if (guest === undefined) return;
     // What it sent before it left was sent.
-    if (this.#state.turns.leave(guest.connection)) {
+    if (this.#state.scheduler.leave(guest.connection)) {
       release(guest.connection, (content, frame) => {
         const message = decodeForRelay(content as string);
         if (message.kind !== "relay" && message.kind !== "packet") return;
@@ -154,11 +154,11 @@ export class Guests {
     userId: string,
     agentId: string,
   ): (Omit<Origin, "node"> & { node: string | null; firsts: string[] })[] {
-    const { peers, departures } = this.#state;
+    const { peers, remoteRouting } = this.#state;
     const bound = peers.find(userId)?.bindings.of(agentId) ?? [];
     return [...bound].map(([client, firsts]) =>
       client.origin === null
-        ? { ...departures.originOf(client), node: null, firsts }
+        ? { ...remoteRouting.originOf(client), node: null, firsts }
         : { ...client.origin, firsts },
     );
   }
@@ -187,7 +187,7 @@ export class Guests {
       }
     }
     const { connection } = guest;
-    if (connection.held === null && this.#state.turns.take(connection, frame.length)) {
+    if (connection.held === null && this.#state.scheduler.take(connection, frame.length)) {
       this.#route(guest, message, frame, now);
     } else {
       // The bytes belong to the bus, which uses them again.
@@ -205,7 +205,7 @@ export class Guests {
     const { connection } = guest;
     if (connection.held === null) {
       startHolding(connection);
-      this.#state.turns.wait(connection);
+      this.#state.scheduler.wait(connection);
     }
     if (!hold(connection, guest.user.share, text, frame, Number.POSITIVE_INFINITY)) {
       this.#refuse(guest.origin, "RATE_LIMITED", message, now);

@@ -5,7 +5,7 @@
  */
 import type { Connection, Content, HeldMessage } from "./connection.ts";
 import { FREE_HELD_BYTES, HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";
-import type { Share } from "./share.ts";
+import type { UserShare } from "./user-share.ts";
 
 /** From now on messages wait. */
 export const startHolding = (connection: Connection): void => {
@@ -18,7 +18,7 @@ export const startHolding = (connection: Connection): void => {
  */
 export const hold = (
   connection: Connection,
-  share: Share<Connection>,
+  share: UserShare<Connection>,
   content: Content,
   frame: Uint8Array,
   unpausedBytes: number,

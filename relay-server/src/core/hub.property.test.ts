@@ -6,7 +6,14 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { authOf, envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
+import {
+  authOf,
+  envelope,
+  type Fields,
+  packet,
+  type VirtualPeer,
+  World,
+} from "./testing/test-hub.ts";
 
 const USERS = ["ann", "bob"];
 const AGENTS = ["ann-1", "ann-2", "bob-1"];

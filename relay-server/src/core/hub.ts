@@ -16,18 +16,18 @@ import {
 } from "@blindrelay/protocol";
 import { Authenticator } from "./auth.ts";
 import { ALONE, type Claim, FREE, type Sighted } from "./bus.ts";
-import type { ConnectionKind } from "./census.ts";
 import { Connection, type Content, isGuest } from "./connection.ts";
 import type { Counters } from "./counters.ts";
-import type { Departures } from "./departures.ts";
 import { Disconnector } from "./disconnect.ts";
 import { Drain } from "./drain.ts";
+import type { ConnectionKind } from "./gauges.ts";
 import { Guests } from "./guests.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { guarded, Inbound, rethrow } from "./inbound.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
 import type { RemoteAgents } from "./remote-agents.ts";
+import type { RemoteRouting } from "./remote-routing.ts";
 import type { Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
@@ -42,7 +42,7 @@ export class Hub {
   readonly #routing: Routing;
   readonly #inbound: Inbound;
   /** What arrives from other nodes: for clients and for agents of this one. */
-  readonly departures: Departures;
+  readonly remoteRouting: RemoteRouting;
   readonly guests: Guests;
   readonly remoteAgents: RemoteAgents;
   #drain: Drain | null = null;
@@ -53,7 +53,7 @@ export class Hub {
     this.#heartbeat = new Heartbeat(this.#state, this.#disconnector);
     this.#authenticator = new Authenticator(this.#state, this.#disconnector, this.#heartbeat);
     this.#routing = new Routing(this.#state);
-    this.departures = this.#state.departures;
+    this.remoteRouting = this.#state.remoteRouting;
     this.remoteAgents = this.#state.remoteAgents;
     this.guests = new Guests(this.#state, this.#disconnector, this.#routing);
     this.#inbound = new Inbound(
@@ -76,7 +76,7 @@ export class Hub {
     const connection = new Connection(link, address, this.#state.limits, now);
     this.#state.counters.connectionsOpened += 1;
     this.#state.connections.add(connection);
-    this.#state.census.become("waiting", null);
+    this.#state.gauges.become("waiting", null);
     this.#state.unauthenticated.enter(connection);
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
@@ -119,7 +119,7 @@ export class Hub {
       if (connection.state !== "closing") {
         this.#disconnector.detach(connection, now);
       }
-      this.#state.census.gone();
+      this.#state.gauges.gone();
       this.#state.outbox.drop(connection);
     }
   }
@@ -213,7 +213,7 @@ export class Hub {
 
   /** Users whose messages had to wait have their next turn. */
   turn(now: number, fail = rethrow): void {
-    this.#state.turns.next((connection) =>
+    this.#state.scheduler.next((connection) =>
       guarded(connection, fail, () => {
         const { peer } = connection;
         if (isGuest(peer)) this.guests.resume(peer, now);
@@ -223,7 +223,7 @@ export class Hub {
   }
 
   tick(now: number): void {
-    const { outbox, presence, requestIds, sessions, lockout, counters } = this.#state;
+    const { outbox, presence, requestIds, requestCounts, lockout, counters } = this.#state;
     this.#heartbeat.tick(now);
     outbox.tick(now, (connection) => {
       counters.closedForSlowness += 1;
@@ -231,10 +231,10 @@ export class Hub {
     });
     this.#endFragmented(now);
     presence.tick(now);
-    this.departures.tick(now);
+    this.remoteRouting.tick(now);
     this.remoteAgents.tick(now);
     requestIds.expire(now);
-    sessions.tick(now);
+    requestCounts.tick(now);
     lockout.expire(now);
     this.#drain?.tick(now, {
       tell: (connection, inS) => this.#disconnector.tellRestart(connection, inS, now),
@@ -316,16 +316,16 @@ export class Hub {
 
   /** Figures of this moment. No connection is visited for them but those with a queue. */
   stats(): HubStats {
-    const { census, peers, requestIds, sessions, lockout, counters, outbox } = this.#state;
+    const { gauges, peers, requestIds, requestCounts, lockout, counters, outbox } = this.#state;
     return {
-      connections: { ...census.connections },
+      connections: { ...gauges.connections },
       agentsOnline: peers.agentCount,
       guests: peers.guestCount,
       queueBytes: outbox.queuedBytes(),
       slowConnections: outbox.overCount,
-      bindings: census.bindings,
+      bindings: gauges.bindings,
       requestIds: requestIds.size,
-      sessions: sessions.size,
+      sessions: requestCounts.size,
       lockouts: lockout.lockouts,
       countedAuthFailures: lockout.failures,
       counters,

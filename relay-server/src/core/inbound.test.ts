@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { authOf, envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
 import { HELD_BYTES_PER_USER, type HubLimits } from "./limits.ts";
+import {
+  authOf,
+  envelope,
+  type Fields,
+  packet,
+  type VirtualPeer,
+  World,
+} from "./testing/test-hub.ts";
 
 const world = (limits: Partial<HubLimits> = {}) => {
   const w = new World(limits);

@@ -34,13 +34,13 @@ import type { Disconnector } from "./disconnect.ts";
 import { hold, release, startHolding } from "./hold-queue.ts";
 import { LOOK_UP_COST, UNPAUSED_BYTES } from "./limits.ts";
 import { RateBucket } from "./rate-limit.ts";
-import type { Counted } from "./reservations.ts";
+import type { Counted } from "./request-reservations.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
 
 type State = Pick<
   HubState,
-  "port" | "limits" | "counters" | "revocations" | "sessions" | "controlMessages" | "turns"
+  "port" | "limits" | "counters" | "revocations" | "requestCounts" | "controlMessages" | "scheduler"
 >;
 
 /** Told of a fault of ours while a connection's held messages were handled; it has to end. */
@@ -86,17 +86,17 @@ export class Inbound {
       return;
     }
     if (connection.held === null) {
-      if (this.#state.turns.take(connection, frame.length)) {
+      if (this.#state.scheduler.take(connection, frame.length)) {
         this.#handle(connection, content, frame, now);
         return;
       }
       startHolding(connection);
-      this.#state.turns.wait(connection);
+      this.#state.scheduler.wait(connection);
     }
     // Whoever is not known yet holds as little of the relay's memory as can be.
-    const mayGoOn = connection.peer !== null && this.#state.turns.awaits(connection);
+    const mayGoOn = connection.peer !== null && this.#state.scheduler.awaits(connection);
     const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
-    const share = this.#state.turns.shareOf(connection);
+    const share = this.#state.scheduler.shareOf(connection);
     if (!hold(connection, share, content, frame, unpausedBytes)) {
       this.#overRate(connection, decode(content), now);
     }
@@ -109,7 +109,7 @@ export class Inbound {
 
   /** The socket is gone: its earlier messages are still handled, unless they wait for a look-up. */
   finish(connection: Connection, now: number): void {
-    if (!this.#state.turns.leave(connection)) return;
+    if (!this.#state.scheduler.leave(connection)) return;
     release(connection, (content, frame) => {
       if (connection.state !== "closing") this.#handle(connection, content, frame, now);
     });
@@ -199,7 +199,7 @@ export class Inbound {
     frame: Uint8Array,
     now: number,
   ): void {
-    const { controlMessages, counters, sessions } = this.#state;
+    const { controlMessages, counters, requestCounts } = this.#state;
     const { connection, session } = client;
     const fault = message.kind === "relay" ? clientFault(message) : null;
     if (fault !== null) {
@@ -208,7 +208,7 @@ export class Inbound {
       counters.drop("SESSION_EXPIRED");
       this.#disconnector.endWith(connection, "SESSION_EXPIRED", message, now);
     } else {
-      const counted = sessions.count(session, now);
+      const counted = requestCounts.count(session, now);
       if (counted === "counted") this.#routeFromClient(client, message, frame, now);
       else this.#notCounted(client, counted, message, frame, now);
     }
@@ -252,7 +252,7 @@ export class Inbound {
 
   /** Requests were reserved for a session, or not: what waited for that goes on. */
   reserved(sessionHash: string, requests: number | null, now: number, fail: OnFault): void {
-    if (!this.#state.sessions.granted(sessionHash, requests, now)) return;
+    if (!this.#state.requestCounts.granted(sessionHash, requests, now)) return;
     const waiting = this.#waiting.get(sessionHash) ?? [];
     this.#waiting.delete(sessionHash);
     for (const connection of waiting) {
@@ -320,7 +320,7 @@ export class Inbound {
   }
 
   #startLookUp(connection: Connection): void {
-    this.#state.turns.charge(connection, LOOK_UP_COST);
+    this.#state.scheduler.charge(connection, LOOK_UP_COST);
     connection.askedAt = this.#state.revocations.mark();
     startHolding(connection);
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addressKey } from "./address.ts";
+import { addressKey } from "./address-group.ts";
 import { Lockout } from "./lockout.ts";
 
 const A = "198.51.100.1";

@@ -4,7 +4,7 @@
  * The code that checks a credential decides what counts as a failure.
  */
 import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
-import { addressKey } from "./address.ts";
+import { addressKey } from "./address-group.ts";
 
 export interface LockoutLimits {
   failures: number;

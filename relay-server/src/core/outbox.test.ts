@@ -2,8 +2,8 @@
  * What may wait for a user's connections together; for one of them, see connection-life.test.ts.
  */
 import { expect, test } from "vitest";
-import { Census } from "./census.ts";
 import { type AgentPeer, Connection, User } from "./connection.ts";
+import { Gauges } from "./gauges.ts";
 import { DEFAULT_LIMITS, QUEUED_BYTES_PER_USER, TICK_MS } from "./limits.ts";
 import type { HubLink } from "./link.ts";
 import { Outbox } from "./outbox.ts";
@@ -17,7 +17,7 @@ const world = () => {
   const users = new Map<string, User>();
   /** A connection of the user; `stalled`: nothing that is sent to it leaves. */
   const connect = (userId: string, stalled: boolean) => {
-    const user = users.get(userId) ?? new User(userId, new Census());
+    const user = users.get(userId) ?? new User(userId, new Gauges());
     users.set(userId, user);
     let queued = 0;
     const link = {

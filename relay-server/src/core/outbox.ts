@@ -8,7 +8,7 @@ import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";
 import { QUEUED_BYTES_PER_USER, SHORT_QUEUE_BYTES, TICK_MS } from "./limits.ts";
 import type { Frame } from "./link.ts";
-import type { Share } from "./share.ts";
+import type { UserShare } from "./user-share.ts";
 
 /** A user's queues are counted again after so many bytes; until then all that was sent counts. */
 const RECOUNT_BYTES = 1_048_576;
@@ -64,7 +64,7 @@ export class Outbox {
   }
 
   /** A connection with a short queue may be one that reads, if slowly, and gets more. */
-  #userHasRoom(share: Share<Connection>, isShort: boolean, now: number): boolean {
+  #userHasRoom(share: UserShare<Connection>, isShort: boolean, now: number): boolean {
     const most = isShort ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
     if (share.queuedBytes <= most) return true;
     const sentSince = share.queuedBytes - share.countedBytes;

@@ -3,18 +3,18 @@
  * `User`, so that nothing can reach another's by a wrong key.
  */
 import type { Origin } from "./bus.ts";
-import type { Census } from "./census.ts";
 import { type AgentPeer, type Guest, type Peer, User } from "./connection.ts";
+import type { Gauges } from "./gauges.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 
 export class Peers {
   readonly #users = new Map<string, User>();
   readonly #agents = new Map<string, AgentPeer>();
   readonly #guests = new Map<string, Guest>();
-  readonly #census: Census;
+  readonly #gauges: Gauges;
 
-  constructor(census: Census) {
-    this.#census = census;
+  constructor(gauges: Gauges) {
+    this.#gauges = gauges;
   }
 
   /**
@@ -23,7 +23,7 @@ export class Peers {
   user(userId: string): User {
     let user = this.#users.get(userId);
     if (user === undefined) {
-      user = new User(userId, this.#census);
+      user = new User(userId, this.#gauges);
       this.#users.set(userId, user);
     }
     return user;

@@ -10,7 +10,7 @@
  */
 import type { Connection } from "./connection.ts";
 import type { AgentReport, ClientType } from "./link.ts";
-import type { RequestCountPort } from "./sessions.ts";
+import type { RequestCountPort } from "./request-counts.ts";
 
 /** What the hub asks of the process around it. */
 export interface HubPort extends RequestCountPort {

@@ -5,9 +5,9 @@
  */
 import type { BusPort, RemotePresence, Sighted } from "./bus.ts";
 import type { User } from "./connection.ts";
-import type { Departures } from "./departures.ts";
 import type { Peers } from "./peers.ts";
 import type { Presence } from "./presence.ts";
+import type { RemoteRouting } from "./remote-routing.ts";
 
 /** How long an agent on its way from one node to another is still called online. */
 export const MOVING_MS = 5000;
@@ -19,7 +19,7 @@ interface State {
   readonly bus: BusPort;
   readonly peers: Peers;
   readonly presence: Presence;
-  readonly departures: Departures;
+  readonly remoteRouting: RemoteRouting;
 }
 
 export class RemoteAgents {
@@ -148,9 +148,9 @@ export class RemoteAgents {
   /** Its new node hears at once which sessions lead here, so events need not wait for a call. */
   #bind(user: User, agentId: string): void {
     if (user.bindings.isEmpty) return;
-    const { bus, departures } = this.#state;
+    const { bus, remoteRouting } = this.#state;
     for (const [client, firsts] of user.bindings.of(agentId)) {
-      if (client.origin === null) bus.bind(agentId, departures.originOf(client), firsts);
+      if (client.origin === null) bus.bind(agentId, remoteRouting.originOf(client), firsts);
     }
   }
 }

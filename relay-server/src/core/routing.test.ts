@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { envelope, type Fields, packet, type VirtualPeer, World } from "./harness.ts";
+import { envelope, type Fields, packet, type VirtualPeer, World } from "./testing/test-hub.ts";
 
 /** Ann with two agents and a client, Bob with one of each. */
 const world = () => {

@@ -32,7 +32,7 @@ type State = Pick<
   | "requestIds"
   | "outbox"
   | "controlMessages"
-  | "departures"
+  | "remoteRouting"
 >;
 
 export class Routing {
@@ -132,7 +132,7 @@ export class Routing {
   ): void {
     const agent = from.user.agents.get(agentId);
     if (agent === undefined) {
-      if (from.origin === null) this.#state.departures.send(from, agentId, frame, subject, now);
+      if (from.origin === null) this.#state.remoteRouting.send(from, agentId, frame, subject, now);
       else this.#state.controlMessages.refuse(from.connection, "AGENT_OFFLINE", subject, now);
     } else if (this.#forward(from, agent, frame, subject, now)) {
       this.#state.counters.forwardedToAgents += 1;

@@ -1,10 +1,10 @@
 /** The state of one hub. Each part names what it uses of it: `Pick<HubState, …>`. */
 import { ALONE, type BusPort } from "./bus.ts";
-import { Census } from "./census.ts";
 import type { ClientPeer, Connection } from "./connection.ts";
 import { ControlMessages } from "./control-messages.ts";
 import { Counters } from "./counters.ts";
-import { Departures } from "./departures.ts";
+import { FairScheduler } from "./fair-scheduler.ts";
+import { Gauges } from "./gauges.ts";
 import { DEFAULT_LIMITS, type HubLimits } from "./limits.ts";
 import { Lockout } from "./lockout.ts";
 import { Outbox } from "./outbox.ts";
@@ -13,11 +13,11 @@ import { Peers } from "./peers.ts";
 import type { HubPort } from "./ports.ts";
 import { Presence } from "./presence.ts";
 import { RemoteAgents } from "./remote-agents.ts";
+import { RemoteRouting } from "./remote-routing.ts";
+import { RequestCounts } from "./request-counts.ts";
 import { RequestIds } from "./request-ids.ts";
 import { Revocations } from "./revocations.ts";
-import { Sessions } from "./sessions.ts";
 import { TimerWheel } from "./timer-wheel.ts";
-import { Turns } from "./turns.ts";
 import { UnauthenticatedLimit } from "./unauthenticated-limit.ts";
 
 export interface HubOptions {
@@ -38,23 +38,23 @@ export class HubState {
   readonly limits: HubLimits;
   readonly lockout: Lockout;
   readonly counters = new Counters();
-  readonly census = new Census();
+  readonly gauges = new Gauges();
   /** Every connection whose socket is not gone yet, ended ones included. */
   readonly connections = new Set<Connection>();
   /** Connections with a message of which only some fragments have come, by when it began. */
   readonly fragmented = new Map<Connection, number>();
   readonly unauthenticated: UnauthenticatedLimit;
   readonly wheel: TimerWheel<Connection>;
-  readonly peers = new Peers(this.census);
+  readonly peers = new Peers(this.gauges);
   readonly ownerCache = new OwnerCache();
   readonly requestIds = new RequestIds<ClientPeer>();
   readonly revocations = new Revocations();
-  readonly sessions: Sessions;
+  readonly requestCounts: RequestCounts;
   readonly outbox: Outbox;
   readonly controlMessages: ControlMessages;
   readonly presence: Presence;
-  readonly departures: Departures;
-  readonly turns: Turns;
+  readonly remoteRouting: RemoteRouting;
+  readonly scheduler: FairScheduler;
   readonly remoteAgents: RemoteAgents;
   /** Whether agents that leave are expected on another node: this one of several ends. */
   moving = false;
@@ -66,8 +66,8 @@ export class HubState {
     this.lockout = options.lockout ?? new Lockout();
     this.unauthenticated = new UnauthenticatedLimit(this.limits.waitingPerAddress);
     this.wheel = new TimerWheel(now);
-    this.turns = new Turns(port);
-    this.sessions = new Sessions(this.limits.maxRequests, port);
+    this.scheduler = new FairScheduler(port);
+    this.requestCounts = new RequestCounts(this.limits.maxRequests, port);
     this.outbox = new Outbox(this.limits.outboxBytes);
     this.controlMessages = new ControlMessages(
       this.outbox,
@@ -75,7 +75,7 @@ export class HubState {
       this.limits.maxMessageBytes,
     );
     this.presence = new Presence(this.outbox, this.controlMessages, options.wallAt);
-    this.departures = new Departures(this);
+    this.remoteRouting = new RemoteRouting(this);
     this.remoteAgents = new RemoteAgents(this);
   }
 }

@@ -2,7 +2,7 @@
  * How many connections of an address have not authenticated: one host could otherwise hold the
  * memory of all that it can open, thirty seconds each.
  */
-import { addressKey } from "./address.ts";
+import { addressKey } from "./address-group.ts";
 import type { Connection } from "./connection.ts";
 
 export class UnauthenticatedLimit {

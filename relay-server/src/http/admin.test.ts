@@ -3,7 +3,7 @@ import { AdminStats, AdminUser, AdminUserPage, AuditPage } from "@blindrelay/pro
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deleteUser } from "../control/user-admin.ts";
-import { PASSWORD, type Rest, startRest } from "./harness.ts";
+import { PASSWORD, type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

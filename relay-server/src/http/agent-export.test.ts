@@ -4,7 +4,7 @@ import { EXPORT_MEDIA_TYPES, ModdableManifest } from "@blindrelay/protocol/schem
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { exportFormat } from "./agent-export.ts";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

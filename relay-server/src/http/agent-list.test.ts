@@ -1,7 +1,7 @@
 /** Filters of `GET /agents` (section 4). */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { writeSighting } from "../store/agents.ts";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

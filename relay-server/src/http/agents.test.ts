@@ -2,7 +2,7 @@
 import { AgentCreated, AgentPage, Agent as AgentSchema } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

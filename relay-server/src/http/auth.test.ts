@@ -7,10 +7,10 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
-import { storeLookups } from "../control/hub-lookups.ts";
 import { drawToken, hashToken } from "../control/secrets.ts";
+import { storeLookups } from "../control/token-check.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
-import { PASSWORD, type Rest, startRest } from "./harness.ts";
+import { PASSWORD, type Rest, startRest } from "./testing/test-rest.ts";
 
 const DAY_MS = 86_400_000;
 

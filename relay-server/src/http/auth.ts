@@ -21,7 +21,7 @@ import type { FastifyRequest } from "fastify";
 import { logIn, logOut, rotateAccountToken } from "../control/account.ts";
 import { KNOWN, Overloaded } from "../control/hash-queue.ts";
 import { issueSession } from "../control/issue.ts";
-import { addressKey } from "../core/address.ts";
+import { addressKey } from "../core/address-group.ts";
 import {
   credentialOf,
   failedAuthentication,

@@ -6,7 +6,7 @@ import type { NodeFigures } from "../bus/cluster.ts";
 import type { ControlContext } from "../control/context.ts";
 import type { HubStats } from "../core/hub.ts";
 import type { ReleaseKeys } from "../releases/keys.ts";
-import type { AddressReader } from "./address.ts";
+import type { AddressReader } from "./client-address.ts";
 
 export type App = FastifyInstance<
   Server,

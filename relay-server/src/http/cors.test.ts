@@ -1,6 +1,6 @@
 /** Browser pages of other origins: kept out by default, let in by name. */
 import { describe, expect, test } from "vitest";
-import { startRest } from "./harness.ts";
+import { startRest } from "./testing/test-rest.ts";
 
 const APP = "https://app.example";
 const preflight = (origin: string) => ({

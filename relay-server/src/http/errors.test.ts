@@ -8,7 +8,7 @@ import { Value } from "typebox/value";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLog } from "../log.ts";
 import { buildApp } from "./app.ts";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;

@@ -23,7 +23,7 @@ interface Waiting {
 
 export class Pace {
   readonly #arrived: FairQueue<Waiting>;
-  /** Not bounded here: of each user a few are worked on at a time (turns.ts). */
+  /** Not bounded here: of each user a few are worked on at a time (concurrency-limit.ts). */
   readonly #begun = new FairQueue<Waiting>(Number.POSITIVE_INFINITY);
   #lastBegan = false;
   /** Immediates under way, each for one request. */

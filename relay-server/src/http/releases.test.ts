@@ -15,7 +15,7 @@ import { storeWriteBehind } from "../control/write-behind.ts";
 import { createLog } from "../log.ts";
 import { PART_BYTES } from "../store/uploads.ts";
 import { buildApp } from "./app.ts";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 const PUBLIC_KEY = publicKey.export({ format: "jwk" }).x as string;

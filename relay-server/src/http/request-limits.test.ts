@@ -2,7 +2,7 @@
 import type { LightMyRequestResponse } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../control/quotas.ts";
-import { type Rest, startRest } from "./harness.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 afterEach(() => rest.close());

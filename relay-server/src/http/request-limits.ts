@@ -6,11 +6,11 @@
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Credential } from "../control/credentials.ts";
-import { addressKey } from "../core/address.ts";
+import { addressKey } from "../core/address-group.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { App, HttpContext } from "./context.ts";
 import { Pace } from "./pace.ts";
 import { HttpProblem } from "./problem.ts";
-import { Turns } from "./turns.ts";
 
 const WINDOW_MS = 60_000;
 /** Users, agents and addresses remembered at once, the least recent out. */
@@ -33,7 +33,7 @@ declare module "fastify" {
 type Check = (request: FastifyRequest) => Promise<void>;
 
 export class RequestLimits {
-  readonly #turns: Turns;
+  readonly #concurrency: ConcurrencyLimit;
   readonly #pace: Pace;
   readonly #holders = new WeakMap<FastifyRequest, string>();
   readonly #ends = new WeakMap<FastifyRequest, () => void>();
@@ -44,7 +44,11 @@ export class RequestLimits {
   constructor(app: App, context: HttpContext) {
     const { quotas, addressOf } = context;
     this.#pace = new Pace(context.writeLinks);
-    this.#turns = new Turns(quotas.requestsAtOnce, quotas.requestsPerMinute, this.#pace);
+    this.#concurrency = new ConcurrencyLimit(
+      quotas.requestsAtOnce,
+      quotas.requestsPerMinute,
+      this.#pace,
+    );
     app.addHook("onRequest", async ({ raw, routeOptions }: FastifyRequest, reply) => {
       if (routeOptions.config.unlimited === true) return;
       await this.#pace.begin(addressKey(addressOf(raw)));
@@ -95,7 +99,7 @@ export class RequestLimits {
     this.#holders.set(request, agentId === null ? `user/${userId}` : `agent/${agentId}`);
     await this.#holder(request);
     if (request.routeOptions.config.streams === true) return;
-    const end = await this.#turns.take(userId);
+    const end = await this.#concurrency.take(userId);
     if (end === null) {
       throw new HttpProblem("RATE_LIMITED", "Too many requests of this account wait.", {
         headers: { "retry-after": "1" },

@@ -8,9 +8,9 @@ import Fastify from "fastify";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLog } from "../log.ts";
 import { buildApp } from "./app.ts";
-import { type Rest, startRest } from "./harness.ts";
 import { limitPipelining } from "./pipelining.ts";
 import { limitBodies, limitConnections } from "./slow-bodies.ts";
+import { type Rest, startRest } from "./testing/test-rest.ts";
 
 let rest: Rest;
 beforeEach(async () => {

@@ -5,7 +5,7 @@
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
-import { defaultDataFolder } from "../data-folder.ts";
+import { defaultDataFolder } from "../default-data-dir.ts";
 import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
 import { readPassword } from "./password.ts";

@@ -2,7 +2,7 @@
  * What every relay that runs on this store has to do, because it concerns what they hold in memory:
  * end links that a rotation, a deletion, a logout or a command has revoked, lift a lockout. Posted
  * in the transaction that makes it true; each relay reads them every second
- * (control/notice-board.ts).
+ * (control/notice-reader.ts).
  */
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";

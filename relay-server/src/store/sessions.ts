@@ -4,7 +4,7 @@
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
 import { type Answer, whenKnown } from "../answer.ts";
-import { hold } from "./hold.ts";
+import { hold } from "./advisory-lock.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";

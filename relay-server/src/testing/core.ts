@@ -1,6 +1,7 @@
 /** For tests of other packages, in this repository only: the hub and a store in memory. */
-export { MemoryStore } from "../core/harness.ts";
+
 export { Hub } from "../core/hub.ts";
 export { TICK_MS } from "../core/limits.ts";
 export { Lockout } from "../core/lockout.ts";
 export type { AuthRequest } from "../core/ports.ts";
+export { MemoryStore } from "../core/testing/test-hub.ts";

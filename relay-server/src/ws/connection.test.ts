@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as ws from "ws";
 import type { HubLink } from "../core/link.ts";
-import { newTimings } from "../ops/durations.ts";
+import { newTimings } from "../ops/duration-histogram.ts";
 import { YoungBuffers } from "./collect.ts";
 import { acceptSocket } from "./connection.ts";
 import { textFrame } from "./frames.ts";

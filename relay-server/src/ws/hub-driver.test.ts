@@ -1,11 +1,11 @@
 /** Stores that answer at once, late and never: who waits is told, and nothing is kept for ever. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { ALONE } from "../core/bus.ts";
-import { authOf, envelope, type Fields, packet } from "../core/harness.ts";
 import { TURN_COST } from "../core/limits.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { AuthResult, HubLookups } from "../core/ports.ts";
+import { authOf, envelope, type Fields, packet } from "../core/testing/test-hub.ts";
 import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";
 
 const CLIENT = {

@@ -12,7 +12,7 @@ import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
-import { newTimings, type Timings } from "../ops/durations.ts";
+import { newTimings, type Timings } from "../ops/duration-histogram.ts";
 
 export interface HubParts {
   lookups: HubLookups;

@@ -19,7 +19,7 @@ import type { RunningHub } from "./hub-driver.ts";
 const RETRY_AFTER_S = 10;
 
 export interface UpgradeOptions {
-  /** The address that failures are counted under; see http/address.ts. */
+  /** The address that failures are counted under; see http/client-address.ts. */
   addressOf: (request: IncomingMessage) => string;
   maxMessageBytes: number;
   ratePerSecond: number;

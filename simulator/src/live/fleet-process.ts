@@ -9,7 +9,7 @@ import type { Program } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { kindNamed } from "../devices/kinds.ts";
-import { Stream } from "../streams.ts";
+import { Stream } from "../random-streams.ts";
 import { programFile } from "./board-programs.ts";
 import { type BoardMember, Boards } from "./boards.ts";
 import { Fleet, type FleetMember } from "./fleet.ts";

@@ -23,6 +23,7 @@ import { type Shape, Shaper, UNSHAPED } from "../live/shaped-link.ts";
 import { type CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import { LivenessOracle } from "../oracle/liveness.ts";
 import { makePlan, type Plan, type PlannedDevice, type PlannedFault } from "../plan.ts";
+import { Stream } from "../random-streams.ts";
 import type { Report } from "../report/report.ts";
 import type { NetworkSpec, Scenario } from "../scenario/schema.ts";
 import { evaluate } from "../scenario/thresholds.ts";
@@ -39,7 +40,6 @@ import {
   removeAgent,
   rotateAgent,
 } from "../start/rest.ts";
-import { Stream } from "../streams.ts";
 import { Measurements } from "../world/measure.ts";
 import { type LiveOracle, liveReport } from "./live-report.ts";
 import { RelayFigures } from "./relay-figures.ts";

@@ -6,7 +6,7 @@
  *   node --publish--> latency --> server: who listens? --> latency --> node
  */
 import type { Delivery, Transport } from "@blindrelay/relay-server/cluster";
-import type { Stream } from "../streams.ts";
+import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
 
 const LATENCY_US = 300;

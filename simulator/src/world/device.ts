@@ -14,7 +14,7 @@ import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { PlannedDevice } from "../plan.ts";
-import { Stream } from "../streams.ts";
+import { Stream } from "../random-streams.ts";
 import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";

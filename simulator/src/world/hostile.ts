@@ -1,5 +1,5 @@
 /** A relay that attacks the packets it carries: what becomes of each text on its way to a peer. */
-import type { Stream } from "../streams.ts";
+import type { Stream } from "../random-streams.ts";
 import type { Meddler, Wire } from "./net.ts";
 
 export type Attack = "drop" | "duplicate" | "reorder" | "replay" | "forge";

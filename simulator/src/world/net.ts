@@ -20,7 +20,7 @@ import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
 import type { PlannedNetwork } from "../plan.ts";
-import type { Stream } from "../streams.ts";
+import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
 
 /** Bytes on their way inside the two kernels that a peer which does not read still takes. */

@@ -3,7 +3,7 @@
  * connection to the next node that is ready.
  */
 import type { Connection, HubLimits, HubStats } from "@blindrelay/relay-server/core";
-import type { Stream } from "../streams.ts";
+import type { Stream } from "../random-streams.ts";
 import { type BusWatcher, VirtualBus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
 import type { Meddler, Station, Wire } from "./net.ts";

@@ -4,7 +4,7 @@
 import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { PlannedNetwork } from "../plan.ts";
-import { Stream } from "../streams.ts";
+import { Stream } from "../random-streams.ts";
 import type { Clock, Happening } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { Conditions, type Net, type Peer } from "./net.ts";

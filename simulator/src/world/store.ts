@@ -15,7 +15,7 @@ import type {
 } from "@blindrelay/relay-server/core";
 import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
 import { DEFAULT_ACCOUNT } from "../plan.ts";
-import type { Stream } from "../streams.ts";
+import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
 
 /** A look-up, and a write that is flushed before it is answered. */

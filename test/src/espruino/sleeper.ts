@@ -8,7 +8,7 @@ import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { cpuMs } from "@blindrelay/agent-sdk/testing/build/cpu-ms";
 import { buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";
-import { WIFI_MODULE } from "@blindrelay/tools/testing/console/wifi";
+import { WIFI_MODULE } from "@blindrelay/tools/testing/repl/wifi";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
 const SSID = "hall 7";

@@ -4,7 +4,7 @@ import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { makeToken } from "@blindrelay/protocol";
-import { WIFI_MODULE } from "@blindrelay/tools/testing/console/wifi";
+import { WIFI_MODULE } from "@blindrelay/tools/testing/repl/wifi";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { binary, smallBinary, whySkipped } from "./engine.ts";

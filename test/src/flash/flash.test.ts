@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { RealEspruino } from "@blindrelay/tools/testing/console/pty";
+import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
 import { describe, expect, it } from "vitest";
 import type { Ended } from "../cli/processes.ts";
 import { Terminals } from "../espruino/terminals.ts";

@@ -1,7 +1,7 @@
 /** `blindrelay shell AGENT --serial`: a terminal on a port far away, through bridge and relay. */
 
-import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
-import { Cable } from "@blindrelay/tools/testing/console/pty";
+import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
+import { Cable } from "@blindrelay/tools/testing/repl/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 

@@ -1,8 +1,8 @@
 /** `provision --wifi`: the password from standard input onto the board, and nowhere else. */
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { RealEspruino } from "@blindrelay/tools/testing/console/pty";
-import { WIFI_MODULE } from "@blindrelay/tools/testing/console/wifi";
+import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
+import { WIFI_MODULE } from "@blindrelay/tools/testing/repl/wifi";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { describe, expect, it } from "vitest";
 import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";

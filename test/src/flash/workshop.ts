@@ -1,7 +1,7 @@
 /** Boards' doubles on ptys, a relay and the command, for one file of tests. */
-import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
-import type { DoubleOptions } from "@blindrelay/tools/testing/console/options";
-import { Cable } from "@blindrelay/tools/testing/console/pty";
+import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
+import type { DoubleOptions } from "@blindrelay/tools/testing/repl/options";
+import { Cable } from "@blindrelay/tools/testing/repl/pty";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { type Ended, House, PASSWORD } from "../cli/processes.ts";
 

@@ -20,8 +20,8 @@ import { createInterface } from "node:readline";
 import { checkPackage, createPackageFromTarballData, type Problem } from "@arethetypeswrong/core";
 import { findXs } from "@blindrelay/agent-sdk/engines";
 import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
-import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
-import { Cable } from "@blindrelay/tools/testing/console/pty";
+import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
+import { Cable } from "@blindrelay/tools/testing/repl/pty";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Ended, Running } from "../cli/processes.ts";
@@ -131,7 +131,7 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
     const wanted =
       /^((dist|src|vectors|moddable|examples|library|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
-    const unwanted = /\.test\.|harness|double|tsbuildinfo|\.env|\.log$/;
+    const unwanted = /\.test\.|double|tsbuildinfo|\.env|\.log$/;
     const strange = files.filter((file) => !wanted.test(file) || unwanted.test(file));
     expect(strange).toEqual([]);
   });

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EspruinoDouble } from "@blindrelay/tools/testing/console/double";
-import { Cable as BoardCable } from "@blindrelay/tools/testing/console/pty";
+import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
+import { Cable as BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 
 /** Of the page's Wi-Fi. */

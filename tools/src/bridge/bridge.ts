@@ -12,9 +12,9 @@ import {
   systemTimer,
 } from "@blindrelay/agent-sdk/node";
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
-import { openFailure } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
+import { openFailure } from "../repl/port.ts";
 import { openerFor } from "../serial/open.ts";
 import type { OpenPort } from "../serial/port.ts";
 import { PortSupervisor, type PortUser } from "../serial/supervise.ts";

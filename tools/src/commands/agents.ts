@@ -11,11 +11,11 @@ import type {
 } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
 import { accountRest, agentPath, keepKey, listAgents, makeKey } from "../account.ts";
-import { questions } from "../ask.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, oneLine, printResult, printStatus, table } from "../output.ts";
+import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
 
 interface JsonFlag {

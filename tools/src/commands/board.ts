@@ -3,8 +3,8 @@
  * command.
  */
 import { type Command, InvalidArgumentError } from "commander";
-import { EspruinoConsole } from "../console/console.ts";
-import { DEFAULT_BAUD_RATE, openPort } from "../console/port.ts";
+import { DEFAULT_BAUD_RATE, openPort } from "../repl/port.ts";
+import { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 
 export const PORT_HELP = ADDRESS_FORMS;
@@ -22,9 +22,9 @@ export const withBaud = (command: Command): Command =>
 export const withConsole = async <Result>(
   port: string,
   baud: number,
-  use: (board: EspruinoConsole) => Promise<Result>,
+  use: (board: EspruinoRepl) => Promise<Result>,
 ): Promise<Result> => {
-  const board = new EspruinoConsole(await openPort(port, baud));
+  const board = new EspruinoRepl(await openPort(port, baud));
   try {
     return await use(board);
   } finally {

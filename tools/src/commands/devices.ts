@@ -1,10 +1,10 @@
 /** `blindrelay devices`: the serial ports of this machine, and what answers on them. */
 import type { Command } from "commander";
-import { readBoard } from "../console/board.ts";
-import { CONSOLE_LIMITS, EspruinoConsole, runtimeOf } from "../console/console.ts";
-import { openPort } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus, table } from "../output.ts";
+import { readBoard } from "../repl/board.ts";
+import { openPort } from "../repl/port.ts";
+import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";
 import { listSerialPorts } from "../serial/local.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -16,7 +16,7 @@ interface DevicesFlags {
   readonly json?: boolean;
 }
 
-const PROBE_LIMITS = { ...CONSOLE_LIMITS, attachMs: 1_500, answerMs: 4_000 };
+const PROBE_LIMITS = { ...REPL_LIMITS, attachMs: 1_500, answerMs: 4_000 };
 
 export interface Device {
   readonly port: string;
@@ -41,9 +41,9 @@ export const probe = async (
   name: string,
   baudRate: number,
 ): Promise<Omit<Device, "port" | "manufacturer" | "serial_number" | "usb">> => {
-  let board: EspruinoConsole;
+  let board: EspruinoRepl;
   try {
-    board = new EspruinoConsole(await openPort(name, baudRate), PROBE_LIMITS);
+    board = new EspruinoRepl(await openPort(name, baudRate), PROBE_LIMITS);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return { ...NOTHING, answers: "closed", problem: error.message };

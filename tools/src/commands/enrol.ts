@@ -3,8 +3,8 @@
  * it.
  */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
-import { questions } from "../ask.ts";
 import { printStatus } from "../output.ts";
+import { questions } from "../prompt.ts";
 import { Rest, RestFailure } from "../rest.ts";
 import { showSecret } from "../show-secret.ts";
 

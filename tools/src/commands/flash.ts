@@ -9,8 +9,6 @@ import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
-import { type Board, readBoard } from "../console/board.ts";
-import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
@@ -20,6 +18,8 @@ import { type DeviceProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
+import { type Board, readBoard } from "../repl/board.ts";
+import type { EspruinoRepl } from "../repl/repl.ts";
 import { PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -70,7 +70,7 @@ const startAdvice = (line: string): string | null => {
 
 /** Waits for the agent; what the board complains of meanwhile ends the waiting. */
 const checkOnline = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   settings: Settings,
   { agentId, uart }: Board,
   limitMs: number,
@@ -128,7 +128,7 @@ const tellReport = (report: FlashReport, dryRun: boolean): void => {
 };
 
 const flashOnce = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   settings: Settings,
   program: DeviceProgram,
   flags: FlashFlags,
@@ -220,7 +220,7 @@ const flashWatching = async (
         changed = false;
         try {
           const program = await readProgram(file);
-          const flash = (board: EspruinoConsole) => flashOnce(board, settings, program, flags);
+          const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
           await Promise.race([withConsole(port, flags.baud, flash), end]);
         } catch (error) {
           tellFailure(error);

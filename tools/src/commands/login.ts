@@ -3,11 +3,11 @@
  */
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
-import { questions } from "../ask.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
 import { answerJson, printResult } from "../output.ts";
+import { questions } from "../prompt.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { enrol } from "./enrol.ts";

@@ -5,9 +5,9 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { interrupted } from "../connect.ts";
-import { openPort, type Port } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printStatus } from "../output.ts";
+import { openPort, type Port } from "../repl/port.ts";
 import { PORT_HELP, withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 

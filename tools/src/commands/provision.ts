@@ -5,13 +5,13 @@ import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
-import { readBoard } from "../console/board.ts";
-import type { EspruinoConsole } from "../console/console.ts";
-import { DEFAULT_BAUD_RATE } from "../console/port.ts";
 import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
 import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
+import { readBoard } from "../repl/board.ts";
+import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
+import type { EspruinoRepl } from "../repl/repl.ts";
 import { readWifi, type Wifi } from "../wifi.ts";
 import { baudRate, PORT_HELP, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -142,7 +142,7 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
 };
 
 const onBoard = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   settings: Settings,
   flags: ProvisionFlags,
   wifi: Wifi | null,

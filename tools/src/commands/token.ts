@@ -5,9 +5,9 @@
 import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
-import { questions } from "../ask.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult } from "../output.ts";
+import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
 
 const USES: { readonly [kind in TokenKind]: string } = {

@@ -5,9 +5,9 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
-import { type Board, readBoard } from "../console/board.ts";
-import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
+import { type Board, readBoard } from "../repl/board.ts";
+import type { EspruinoRepl } from "../repl/repl.ts";
 import type { DeviceProgram } from "./program.ts";
 import {
   type BoardFile,
@@ -77,7 +77,7 @@ export const boardProblem = (
   return null;
 };
 
-const checkNames = async (board: EspruinoConsole, program: DeviceProgram): Promise<void> => {
+const checkNames = async (board: EspruinoRepl, program: DeviceProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
   const found = (await board.evaluate(`[${types}]`)) as string[];
@@ -100,7 +100,7 @@ const checkNames = async (board: EspruinoConsole, program: DeviceProgram): Promi
  * with a Failure that names the fix.
  */
 export const flashEspruino = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   options: FlashOptions,
   progress: Progress,
   notice: Notice,
@@ -174,7 +174,7 @@ export const flashEspruino = async (
 };
 
 /** Its beginning: what is longer is not ours. */
-const readStart = async (board: EspruinoConsole): Promise<string> =>
+const readStart = async (board: EspruinoRepl): Promise<string> =>
   (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
 
 const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
@@ -186,7 +186,7 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
  * Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it.
  */
 export const startEspruino = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,
   push: boolean,
 ): Promise<void> => {

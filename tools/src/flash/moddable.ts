@@ -9,9 +9,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { parse } from "acorn";
-import { CONFIG_FILE } from "../console/board.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
+import { CONFIG_FILE } from "../repl/board.ts";
 import type { BoardConfig } from "./provision.ts";
 import { SDK_ROOT } from "./sdk.ts";
 

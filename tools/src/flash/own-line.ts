@@ -4,7 +4,7 @@
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";
-import type { Port } from "../console/port.ts";
+import type { Port } from "../repl/port.ts";
 
 /** Carries for it, beside the port's listener. Resolves when the link is ended. */
 export const carryOwnLine = (port: Port, url: string): (() => Promise<void>) => {

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { CONFIG_FILE } from "../console/board.ts";
-import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
+import { CONFIG_FILE } from "../repl/board.ts";
+import type { EspruinoRepl } from "../repl/repl.ts";
 import type { Wifi } from "../wifi.ts";
 import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
 
@@ -65,10 +65,7 @@ const inBytes = (config: BoardConfig): BoardConfig =>
       };
 
 /** Writes them to a board and reads them back. Rejects with a Failure (device). */
-export const provisionBoard = async (
-  board: EspruinoConsole,
-  config: BoardConfig,
-): Promise<void> => {
+export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): Promise<void> => {
   const names = JSON.stringify(BOOT_FILES);
   const held = (await board.evaluate(
     `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,

@@ -3,8 +3,8 @@
  * length and CRC-32 read back from flash.
  */
 import { crc32 } from "node:zlib";
-import type { EspruinoConsole } from "../console/console.ts";
 import { Failure } from "../failure.ts";
+import type { EspruinoRepl } from "../repl/repl.ts";
 
 const CHUNK_BYTES = 384;
 /** A file's head in Storage, and its padding. */
@@ -32,7 +32,7 @@ export const sizeOnBoard = (file: BoardFile): number =>
   Math.ceil(file.content.length / PAD_BYTES) * PAD_BYTES + HEADER_BYTES;
 
 /** Whether the board holds exactly this, by length and CRC-32. */
-export const isOnBoard = async (board: EspruinoConsole, file: BoardFile): Promise<boolean> => {
+export const isOnBoard = async (board: EspruinoRepl, file: BoardFile): Promise<boolean> => {
   const name = JSON.stringify(file.name);
   const held = (await board.evaluate(
     `(function(){var b=${STORAGE}.readArrayBuffer(${name});return b?[b.length||b.byteLength,E.CRC32(b)>>>0]:null})()`,
@@ -42,7 +42,7 @@ export const isOnBoard = async (board: EspruinoConsole, file: BoardFile): Promis
 };
 
 const writeChunks = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   file: BoardFile,
   progress: Progress,
 ): Promise<void> => {
@@ -73,7 +73,7 @@ const refused = (file: BoardFile, error: unknown): unknown =>
 
 /** Writes a file and reads it back. Rejects with a Failure (device). */
 export const writeFile = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   file: BoardFile,
   progress: Progress,
 ): Promise<void> => {
@@ -90,7 +90,7 @@ export const writeFile = async (
   }
 };
 
-export const eraseFile = async (board: EspruinoConsole, name: string): Promise<void> => {
+export const eraseFile = async (board: EspruinoRepl, name: string): Promise<void> => {
   await board.evaluate(`(${STORAGE}.erase(${JSON.stringify(name)}),1)`, SLOW_MS);
 };
 
@@ -99,7 +99,7 @@ export const eraseFile = async (board: EspruinoConsole, name: string): Promise<v
  * that says how much is missing.
  */
 export const makeRoom = async (
-  board: EspruinoConsole,
+  board: EspruinoRepl,
   files: readonly BoardFile[],
   held: { readonly freeBytes: number; readonly trashBytes: number | null },
   mayCompact: boolean,

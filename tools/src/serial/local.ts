@@ -9,7 +9,7 @@ import {
   type PortEvents,
   type PortOpener,
 } from "./port.ts";
-import { keepTurning } from "./turns.ts";
+import { wakeEventLoop } from "./wake-event-loop.ts";
 
 /** A terminal that is no real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
@@ -103,7 +103,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
         reject(new PortError("gone", failure.message, failure));
         return;
       }
-      keepTurning(serial);
+      wakeEventLoop(serial);
       node = process.platform === "win32" ? null : nodeAt(path);
       watch = setInterval(look, WATCH_MS);
       resolve({

@@ -6,7 +6,7 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Rest, startRest } from "../harness.ts";
+import { type Rest, startRest } from "../testing/test-rest.ts";
 import { TAGS } from "./words.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: documents are walked as what they are, JSON

@@ -61,7 +61,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "request counter reset on reconnect": {
-    file: "relay-server/src/core/sessions.ts",
+    file: "relay-server/src/core/request-counts.ts",
     edits: [
       {
         from: "    session.used = Math.max(session.used, stored);\n",

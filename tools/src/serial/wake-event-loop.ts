@@ -15,7 +15,7 @@ const turn = (): void => {
 };
 
 /** For an open port. It ends with the port. */
-export const keepTurning = (serial: SerialPort): void => {
+export const wakeEventLoop = (serial: SerialPort): void => {
   const { poller } = serial.port as unknown as { readonly poller?: EventEmitter };
   if (poller !== undefined) {
     for (const event of ["readable", "writable", "disconnect"]) poller.on(event, turn);

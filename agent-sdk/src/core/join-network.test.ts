@@ -5,7 +5,7 @@ import type { LinkPort, TimerPort } from "../ports.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { World } from "../testing/world.ts";
 import { BACKOFF_MAX_MS, CONNECT_TIMEOUT_MS, JOIN_TIMEOUT_MS } from "./defaults.ts";
-import { NetworkLinks, type NetworkPort } from "./network.ts";
+import { NetworkLinks, type NetworkPort } from "./join-network.ts";
 
 const NAME = 'Wi-Fi "hall 7"';
 const PASSWORD = `${NAME} refuses the password`;

@@ -26,7 +26,7 @@ const FIRST_PATIENCE_MS = 2_500;
 const TRIES = 3;
 const MAX_HELD = 65_536;
 
-export interface ConsoleLimits {
+export interface ReplLimits {
   /** For the board's first answer. */
   readonly attachMs: number;
   /** For the answer to one line. */
@@ -37,7 +37,7 @@ export interface ConsoleLimits {
   readonly settleMs: number;
 }
 
-export const CONSOLE_LIMITS: ConsoleLimits = {
+export const REPL_LIMITS: ReplLimits = {
   attachMs: 8_000,
   answerMs: 15_000,
   xoffMs: 15_000,
@@ -60,11 +60,11 @@ const COMPLAINT_GRACE_MS = 1_000;
 const PROMPT = /^(\r|\x1b\[J|>)*/;
 const ANSWER = /<br:(\d+):(ok|no)>([^\r\n]*)\r?\n/;
 
-export class EspruinoConsole {
+export class EspruinoRepl {
   readonly port: Port;
   /** Whatever the board prints that is no answer, in whole lines. */
   onLine: (line: string) => void = () => undefined;
-  private readonly limits: ConsoleLimits;
+  private readonly limits: ReplLimits;
   private held = "";
   private heard = "";
   private asked: Asked | null = null;
@@ -74,7 +74,7 @@ export class EspruinoConsole {
   private going: Promise<void> = Promise.resolve();
   private gone: Failure | null = null;
 
-  constructor(port: Port, limits: ConsoleLimits = CONSOLE_LIMITS) {
+  constructor(port: Port, limits: ReplLimits = REPL_LIMITS) {
     this.port = port;
     this.limits = limits;
     port.events = {

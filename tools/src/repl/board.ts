@@ -1,6 +1,6 @@
 /** What an Espruino board says of itself, and which files its Storage holds. */
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { EspruinoConsole } from "./console.ts";
+import type { EspruinoRepl } from "./repl.ts";
 
 export interface Board {
   /** Such as "2v29". */
@@ -44,5 +44,5 @@ variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,packetV
 uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
-export const readBoard = async (board: EspruinoConsole): Promise<Board> =>
+export const readBoard = async (board: EspruinoRepl): Promise<Board> =>
   (await board.evaluate(QUESTION)) as Board;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Notice, postNotice } from "../store/notices.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { postgres, sqlite } from "../store/testing/engines.ts";
-import { NoticeBoard } from "./notice-board.ts";
+import { NoticeReader } from "./notice-reader.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -22,7 +22,7 @@ for (const engine of [sqlite(), postgres()]) {
       const clock = { nowMs: 0 };
       const done: string[] = [];
       const act = ({ subject }: Notice) => done.push(subject);
-      const board = await NoticeBoard.open(store.db, act, () => clock.nowMs);
+      const board = await NoticeReader.open(store.db, act, () => clock.nowMs);
       return { board, done, clock };
     };
     const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1);

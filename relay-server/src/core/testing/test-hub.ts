@@ -1,16 +1,16 @@
 /**
- * A hub in a world of its own, for tests: a clock we move, links that lead to peers we play, and a
- * store that knows users, agents and sessions. Nothing is stubbed: the store issues and looks up
- * tokens, a link queues bytes when its peer does not read.
+ * For tests: a hub with everything around it under the test's control: a clock we move, links that
+ * lead to peers we play, and a store that knows users, agents and sessions. Nothing is stubbed: the
+ * store issues and looks up tokens, a link queues bytes when its peer does not read.
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
 import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
-import type { Connection } from "./connection.ts";
-import { Hub } from "./hub.ts";
-import { type HubLimits, TICK_MS } from "./limits.ts";
-import type { AgentReport, Frame, HubLink } from "./link.ts";
-import { Lockout } from "./lockout.ts";
-import type { AuthRequest, AuthResult, HubPort } from "./ports.ts";
+import type { Connection } from "../connection.ts";
+import { Hub } from "../hub.ts";
+import { type HubLimits, TICK_MS } from "../limits.ts";
+import type { AgentReport, Frame, HubLink } from "../link.ts";
+import { Lockout } from "../lockout.ts";
+import type { AuthRequest, AuthResult, HubPort } from "../ports.ts";
 
 export type Fields = Record<string, unknown>;
 

@@ -5,12 +5,12 @@
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AuthRequest } from "../core/ports.ts";
-import { type Rest, startRest } from "../http/harness.ts";
+import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
 import { findCredential } from "./credentials.ts";
-import { storeLookups } from "./hub-lookups.ts";
 import { issueSession } from "./issue.ts";
 import { drawToken, hashToken } from "./secrets.ts";
+import { storeLookups } from "./token-check.ts";
 
 const DAY_MS = 86_400_000;
 const INVALID = { ok: false, code: "INVALID_TOKEN", error: "Invalid token" };

@@ -1,6 +1,6 @@
 /**
- * Counts of what a hub holds, updated as it changes: a request for figures must not wait,
- * nor keep others waiting, for a walk over all connections.
+ * How much a hub holds, updated as it changes: a request for figures must not have to walk over all
+ * connections, which would delay messages.
  */
 import type { ClientType } from "./link.ts";
 
@@ -10,7 +10,7 @@ import type { ClientType } from "./link.ts";
  */
 export type ConnectionKind = ClientType | "waiting" | "closing";
 
-export class Census {
+export class Gauges {
   readonly connections: Record<ConnectionKind, number> = {
     client: 0,
     agent: 0,

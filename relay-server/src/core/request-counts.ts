@@ -5,7 +5,7 @@
  */
 
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
-import { type Block, type Counted, Reservations } from "./reservations.ts";
+import { type Block, type Counted, Reservations } from "./request-reservations.ts";
 
 /** Where a count goes; the hub calls it seldom, not per request. */
 export interface RequestCountPort {
@@ -31,7 +31,7 @@ export interface SessionUse {
   readonly block: Block | null;
 }
 
-export class Sessions {
+export class RequestCounts {
   readonly #sessions = new Map<string, SessionUse>();
   /** Sessions without a connection, the one idle longest first. */
   readonly #idle = new Set<SessionUse>();

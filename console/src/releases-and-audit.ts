@@ -2,9 +2,9 @@
 import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Heading, Moment, type Row, Table, TroubleBox } from "./components.ts";
 import { type Live, troubleOfCall } from "./live.ts";
-import { Manage } from "./manage.ts";
-import { Heading, Moment, type Row, Table, TroubleBox } from "./parts.ts";
+import { Manage } from "./release-actions.ts";
 import type { Trouble } from "./rest.ts";
 
 interface Page<Item> {

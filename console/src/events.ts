@@ -1,7 +1,7 @@
 /** The events of the agents, newest first. */
 import { Fragment, h, type JSX } from "preact";
+import { clock, Heading, useLive } from "./components.ts";
 import type { Heard, Live } from "./live.ts";
-import { clock, Heading, useLive } from "./parts.ts";
 
 /** All agents, or one. */
 export const HeardList = ({ live, agentId }: { live: Live; agentId?: string }): JSX.Element => {

@@ -2,8 +2,8 @@
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import { TroubleBox } from "./components.ts";
 import { type Live, troubleOfCall } from "./live.ts";
-import { TroubleBox } from "./parts.ts";
 import type { Trouble } from "./rest.ts";
 
 interface Props {

@@ -1,6 +1,6 @@
 /** Blocks of requests, over a store that we play: never too many, and none left behind. */
 import { expect, test } from "vitest";
-import { ASK_AGAIN_MS, type Block, GIVE_BACK_MS, Reservations } from "./reservations.ts";
+import { ASK_AGAIN_MS, type Block, GIVE_BACK_MS, Reservations } from "./request-reservations.ts";
 
 const world = () => {
   const asked: string[] = [];

@@ -1,6 +1,5 @@
 /** Turns between users: who sends much waits for himself, in order, and loses nothing. */
 import { describe, expect, it, vi } from "vitest";
-import { authOf, envelope, type VirtualPeer, World } from "./harness.ts";
 import {
   ALONE_AFTER_TURNS,
   ALONE_TURN_COST,
@@ -9,6 +8,7 @@ import {
   TURN_COST,
   UNAUTHENTICATED_TURN_COST,
 } from "./limits.ts";
+import { authOf, envelope, type VirtualPeer, World } from "./testing/test-hub.ts";
 
 /** A world in which a turn comes when it is told to. */
 const world = () => {

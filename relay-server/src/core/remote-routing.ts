@@ -35,7 +35,7 @@ interface Ticket {
   readonly expiresAt: number;
 }
 
-export class Departures {
+export class RemoteRouting {
   readonly #state: State;
   readonly #travellers = new Map<number, LocalClient>();
   /** In order of expiry. */

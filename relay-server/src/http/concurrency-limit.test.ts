@@ -1,14 +1,14 @@
 /** How many requests of one user are worked on at a time. */
 import { expect, test } from "vitest";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { Pace } from "./pace.ts";
-import { Turns } from "./turns.ts";
 
 const pass = () => new Promise((resolve) => setImmediate(resolve));
 
 test("so many at a time for each user, then one for each that ends", async () => {
-  const turns = new Turns(2, 10, new Pace());
+  const limit = new ConcurrencyLimit(2, 10, new Pace());
   const ends: (() => void)[] = [];
-  const take = (user: string) => turns.take(user).then((end) => ends.push(end as () => void));
+  const take = (user: string) => limit.take(user).then((end) => ends.push(end as () => void));
   for (let i = 0; i < 5; i++) take("ann");
   take("bob");
   for (let i = 0; i < 3; i++) await pass();
@@ -17,7 +17,7 @@ test("so many at a time for each user, then one for each that ends", async () =>
   ends[0]?.(); // once more means nothing
   for (let i = 0; i < 3; i++) await pass();
   expect(ends).toHaveLength(4);
-  while (turns.size > 0) {
+  while (limit.size > 0) {
     for (const end of ends) end();
     await pass();
   }
@@ -25,22 +25,22 @@ test("so many at a time for each user, then one for each that ends", async () =>
 });
 
 test("a turn begins in a turn of the event loop of its own", async () => {
-  const turns = new Turns(1, 10, new Pace());
+  const limit = new ConcurrencyLimit(1, 10, new Pace());
   let other = false;
   setImmediate(() => {
     other = true;
   });
-  const end = await turns.take("ann");
+  const end = await limit.take("ann");
   expect(other).toBe(true);
   end?.();
 });
 
 test("so many wait, and one more is refused", async () => {
-  const turns = new Turns(1, 1, new Pace());
-  const end = await turns.take("ann");
-  const waiting = turns.take("ann");
-  expect(await turns.take("ann")).toBeNull();
-  expect(await turns.take("bob")).not.toBeNull();
+  const limit = new ConcurrencyLimit(1, 1, new Pace());
+  const end = await limit.take("ann");
+  const waiting = limit.take("ann");
+  expect(await limit.take("ann")).toBeNull();
+  expect(await limit.take("bob")).not.toBeNull();
   end?.();
   expect(await waiting).not.toBeNull();
 });

@@ -3,7 +3,7 @@
  * (docs/runtimes.md); and that what Espruino runs passes.
  */
 import { expect, it } from "vitest";
-import { checkDialect } from "./dialect.ts";
+import { checkDialect } from "./built-file-dialect.ts";
 
 const rules = (code: string): string[] => checkDialect(code).map(({ rule }) => rule);
 

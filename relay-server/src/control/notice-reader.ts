@@ -13,7 +13,7 @@ const OVERLAP_MS = 60_000;
 const OVERLAP_AT_START = 1000;
 const PAGE = 1000;
 
-export class NoticeBoard {
+export class NoticeReader {
   readonly #db: Db;
   readonly #act: (notice: Notice) => void;
   readonly #nowMs: () => number;
@@ -36,8 +36,8 @@ export class NoticeBoard {
     db: Db,
     act: (notice: Notice) => void,
     nowMs: () => number,
-  ): Promise<NoticeBoard> {
-    const board = new NoticeBoard(db, act, nowMs);
+  ): Promise<NoticeReader> {
+    const board = new NoticeReader(db, act, nowMs);
     board.#after = Math.max(0, (await lastNotice(db)) - OVERLAP_AT_START);
     for (const { seq } of await board.#read()) board.#known.add(seq);
     return board;

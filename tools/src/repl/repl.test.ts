@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { readBoard } from "./board.ts";
-import { BoardError, CONSOLE_LIMITS, type ConsoleLimits, EspruinoConsole } from "./console.ts";
 import { openFailure, openPort, type Port } from "./port.ts";
+import { BoardError, EspruinoRepl, REPL_LIMITS, type ReplLimits } from "./repl.ts";
 import { EspruinoDouble } from "./testing/double.ts";
 import { lineTo } from "./testing/line.ts";
 import type { DoubleOptions } from "./testing/options.ts";
@@ -38,16 +38,16 @@ const plugIn = async (options: Partial<DoubleOptions> = {}) => {
 
 const FAST = 921_600;
 
-const open = async (name: string, limits: Partial<ConsoleLimits> = {}) => {
-  const board = new EspruinoConsole(await openPort(name, FAST), {
-    ...CONSOLE_LIMITS,
+const open = async (name: string, limits: Partial<ReplLimits> = {}) => {
+  const board = new EspruinoRepl(await openPort(name, FAST), {
+    ...REPL_LIMITS,
     ...limits,
   });
   ends.push(() => board.close());
   return board;
 };
 
-const onPty = async (options: Partial<DoubleOptions> = {}, limits: Partial<ConsoleLimits> = {}) => {
+const onPty = async (options: Partial<DoubleOptions> = {}, limits: Partial<ReplLimits> = {}) => {
   const { double, cable } = await plugIn(options);
   return { double, cable, board: await open(cable.path, limits) };
 };
@@ -100,10 +100,10 @@ describe("the console", () => {
   };
 
   it("takes a board for what it is although lines reach it damaged", async () => {
-    const limits = { ...CONSOLE_LIMITS, attachMs: 1_500, settleMs: 1 };
-    await new EspruinoConsole(damaging(2), limits).attach(false);
-    expect(await new EspruinoConsole(damaging(2), limits).evaluate("1")).toBe(1);
-    const hopeless = new EspruinoConsole(damaging(99), limits).attach(false);
+    const limits = { ...REPL_LIMITS, attachMs: 1_500, settleMs: 1 };
+    await new EspruinoRepl(damaging(2), limits).attach(false);
+    expect(await new EspruinoRepl(damaging(2), limits).evaluate("1")).toBe(1);
+    const hopeless = new EspruinoRepl(damaging(99), limits).attach(false);
     await expect(hopeless).rejects.toThrow("an Espruino answers, but what is typed");
   });
 
@@ -117,7 +117,7 @@ describe("the console", () => {
   it("obeys XOFF: a slow board with a small buffer loses nothing", async () => {
     const double = new EspruinoDouble({ bufferBytes: 256, xoffBytes: 128, bytesPerTick: 64 });
     ends.push(() => double.end());
-    const board = new EspruinoConsole(lineTo(double));
+    const board = new EspruinoRepl(lineTo(double));
     await board.attach(true);
     const text = "0123456789".repeat(400);
     expect(await board.evaluate(`"${text}"`)).toBe(text);

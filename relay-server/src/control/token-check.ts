@@ -1,6 +1,6 @@
 /**
- * The hub's look-ups in the store (section 3): who holds this token, and who owns that agent.
- * Texts of failures are exact; only a token with a valid checksum in the wrong place gets more
+ * Checks the token of a login at `/wss` (section 3), and looks up who owns an agent. Failures do
+ * not tell why a token is invalid; only a token with a valid checksum in the wrong place gets more
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";

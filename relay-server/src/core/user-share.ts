@@ -1,7 +1,10 @@
-/** One user's part of the relay's work and memory; see turns.ts, hold-queue.ts and outbox.ts. */
+/**
+ * One user's part of the relay's work and memory; see fair-scheduler.ts, hold-queue.ts and
+ * outbox.ts.
+ */
 import { TURN_COST } from "./limits.ts";
 
-export class Share<C> {
+export class UserShare<C> {
   /** Work in one turn. */
   readonly turnCost: number;
   /** What may still be done in this turn; below 0 it is owed. */

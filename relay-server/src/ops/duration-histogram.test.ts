@@ -12,7 +12,7 @@ import WebSocket from "ws";
 import { initStore } from "../control/data-dir.ts";
 import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
-import { Durations, registerDurations } from "./durations.ts";
+import { Durations, registerDurations } from "./duration-histogram.ts";
 
 test("a duration falls into the first bucket that it fits, bounds included", () => {
   const durations = new Durations([1, 10]);

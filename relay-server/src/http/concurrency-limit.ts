@@ -1,4 +1,4 @@
-/** Requests of one user, a few at a time: the others wait for them, and other users do not. */
+/** How many requests of one user run at a time: the user's others wait, other users' do not. */
 import type { Pace } from "./pace.ts";
 
 interface Line {
@@ -6,7 +6,7 @@ interface Line {
   readonly waiting: (() => void)[];
 }
 
-export class Turns {
+export class ConcurrencyLimit {
   readonly #atOnce: number;
   readonly #maxWaiting: number;
   readonly #pace: Pace;

@@ -3,7 +3,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { expect, test, vi } from "vitest";
-import { addressReader } from "./address.ts";
+import { addressReader } from "./client-address.ts";
 
 const request = (remoteAddress: string, forwarded?: string): IncomingMessage =>
   ({

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { defaultDataFolder, hideFromGit } from "./data-folder.ts";
+import { defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
 
 test.each([
   ["linux", {}, "/home/ada/.local/state/blindrelay/relay"],

@@ -1,7 +1,8 @@
 /**
  * What the *built* Espruino file may contain: an allow-list made from probes of the real engine
  * (Espruino 2v29), because that engine runs much of what it cannot run wrongly and in silence.
- * docs/runtimes.md lists what was measured. dialect.test.ts holds a failing example of each rule.
+ * docs/runtimes.md lists what was measured. The test beside this file has a failing example of each
+ * rule.
  */
 import { type Node, parse } from "acorn";
 import { base, full } from "acorn-walk";

@@ -1,14 +1,14 @@
 /**
- * Takes turns between users, so that a user who sends much delays only their own messages.
- * A user's messages, from all of its connections, are worked on until they have cost a turn's work;
- * what came with them is held until the next turn of the event loop, in which all sockets
- * are read again. Nothing is lost by it, and a relay with one user at work has as many turns as it
- * needs. Those who have not authenticated share one place.
+ * Shares the hub's time between users, so that a user who sends much delays only their own
+ * messages. In each turn of the event loop the hub handles a user's messages, from all of the
+ * user's connections, until they have used up the user's share; the rest is held until the next
+ * turn, in which all sockets are read again. Nothing is lost. All connections that have not
+ * authenticated have one share together.
  *
- * Who has been alone at work for a while gets larger turns: fewer of them mean fewer writes and
- * fewer sockets that stop and start, and there is nobody to be delayed. With the first message of
- * somebody else the usual turns apply. The larger ones are bounded too, because that message waits
- * for the end of one, and so does REST, which begins requests once a turn (http/pace.ts).
+ * A user who has been the only sender for a while gets larger shares, because fewer turns mean
+ * fewer writes and fewer sockets that stop and start. The first message of another user ends that.
+ * Larger shares are bounded too: that message waits for the end of the turn, and so does REST,
+ * which begins requests once a turn (http/pace.ts).
  */
 import type { Connection } from "./connection.ts";
 import {
@@ -18,19 +18,19 @@ import {
   UNAUTHENTICATED_TURN_COST,
 } from "./limits.ts";
 import type { HubPort } from "./ports.ts";
-import { Share } from "./share.ts";
+import { UserShare } from "./user-share.ts";
 
-export class Turns {
+export class FairScheduler {
   readonly #port: Pick<HubPort, "nextTurn">;
-  readonly #unauthenticated = new Share<Connection>(UNAUTHENTICATED_TURN_COST);
+  readonly #unauthenticated = new UserShare<Connection>(UNAUTHENTICATED_TURN_COST);
   /** Those who get a new share with the next turn. */
-  readonly #due = new Set<Share<Connection>>();
+  readonly #due = new Set<UserShare<Connection>>();
   #asked = false;
   /** Turns so far, and from which one on `#last` is alone if nobody else comes. */
   #turn = 0;
   #aloneFrom = ALONE_AFTER_TURNS;
   /** Who took last. */
-  #last: Share<Connection> | null = null;
+  #last: UserShare<Connection> | null = null;
 
   constructor(port: Pick<HubPort, "nextTurn">) {
     this.#port = port;
@@ -86,12 +86,12 @@ export class Turns {
     return this.shareOf(connection).waiting.delete(connection);
   }
 
-  #isAlone(share: Share<Connection>): boolean {
+  #isAlone(share: UserShare<Connection>): boolean {
     return share === this.#last && this.#turn >= this.#aloneFrom;
   }
 
   /** Somebody else takes than before, who may have a larger turn under way. */
-  #another(share: Share<Connection>): void {
+  #another(share: UserShare<Connection>): void {
     if (this.#last !== null) {
       this.#last.left = Math.min(this.#last.left, this.#last.turnCost);
       this.#aloneFrom = this.#turn + ALONE_AFTER_TURNS;
@@ -99,7 +99,7 @@ export class Turns {
     this.#last = share;
   }
 
-  #renew(share: Share<Connection>): void {
+  #renew(share: UserShare<Connection>): void {
     this.#due.add(share);
     this.#ask();
   }
@@ -111,7 +111,7 @@ export class Turns {
   }
 
   /** Whose turns a connection has. */
-  shareOf(connection: Connection): Share<Connection> {
+  shareOf(connection: Connection): UserShare<Connection> {
     return connection.peer?.user.share ?? this.#unauthenticated;
   }
 }
