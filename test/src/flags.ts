@@ -1,4 +1,4 @@
-/** The command lines of what is run by hand: `npm run fuzz`, `neighbours`, `rolling`, `soak`. */
+/** The command lines of what is run by hand: `npm run fuzz`, `rolling`, `soak`, … */
 import { parseArgs } from "node:util";
 
 const USAGE = 2;

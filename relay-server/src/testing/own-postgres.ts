@@ -12,6 +12,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
@@ -38,6 +39,8 @@ export interface OwnPostgres {
   stop(how: "fast" | "immediate"): Promise<void>;
   /** All its processes. */
   signal(name: "SIGSTOP" | "SIGCONT"): void;
+  // biome-ignore lint/suspicious/noExplicitAny: rows of any query
+  query(text: string): Promise<any[]>;
 }
 
 export interface PostgresTls {
@@ -75,8 +78,9 @@ export const ownPostgres = async (folder: string, tls?: PostgresTls): Promise<Ow
       port = await freePort(); // somebody else has taken the one before
     }
   }
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return {
-    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    url,
     start,
     stop: async (how) => {
       await control("-m", how, "stop");
@@ -89,6 +93,13 @@ export const ownPostgres = async (folder: string, tls?: PostgresTls): Promise<Ow
           // a backend that has ended meanwhile
         }
       }
+    },
+    query: async (text) => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      const { rows } = await client.query(text);
+      await client.end();
+      return rows;
     },
   };
 };

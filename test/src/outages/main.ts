@@ -12,77 +12,52 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
-import pg from "pg";
-import WebSocket from "ws";
-import { ownPostgres } from "./own-postgres.ts";
+import { callRest, connectPeer, ownPostgres } from "@blindrelay/relay-server/testing";
+import { endWithUsage, readFlags } from "../flags.ts";
 
-const MAIN = join(import.meta.dirname, "../main.ts");
+const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 const PASSWORD = "correct horse";
 const WRITERS = 8;
 /** What docs/operations.md promises, with as much again for a busy machine. */
 const REST_MS = 2 * 2000;
 const READY_MS = 2 * 1000;
+const FROZEN_MS = 5000;
 const KINDS = ["cut", "frozen", "restarted", "stopped"] as const;
 type Kind = (typeof KINDS)[number];
 
-const HELP = `usage: npm run outages -- [--rounds N] [--kind ${KINDS.join("|")}] [--seconds N]
+const LINE = {
+  help: `usage: npm run outages -- [--rounds N] [--kind KIND,KIND] [--seconds N]
 
 A relay under load, in its own process, over a PostgreSQL of its own that is cut, frozen, restarted and
 stopped. Prints one JSON line per kind. Needs PostgreSQL's programs.
 
   --rounds N   of each kind (2)
-  --kind KIND  only this one; may be repeated
+  --kind KIND  only these (${KINDS.join(",")})
   --seconds N  how long a stop lasts (30)
 
 Example:
   npm run outages -- --rounds 10 --kind frozen
 
-Exit codes: 0 done, 1 something was lost, ended or late, 2 usage.`;
-
-const readFlags = () => {
-  try {
-    const { values } = parseArgs({
-      options: {
-        rounds: { type: "string", default: "2" },
-        kind: { type: "string", multiple: true, default: [...KINDS] },
-        /** Of a stop. */
-        seconds: { type: "string", default: "30" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-    if (values.help !== true) return values;
-    console.log(HELP);
-    process.exit(0);
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${HELP.split("\n")[0]}`);
-    process.exit(2);
-  }
+Exit codes: 0 done, 1 something was lost, ended or late, 2 usage.`,
+  flags: { rounds: "2", kind: KINDS.join(","), seconds: "30" },
 };
-
-const values = readFlags();
+const values = readFlags(LINE);
 const rounds = Number(values.rounds);
 const stoppedMs = Number(values.seconds) * 1000;
-const FROZEN_MS = 5000;
+const kinds = (values.kind ?? "").split(",");
+if (!kinds.every((kind) => (KINDS as readonly string[]).includes(kind))) {
+  endWithUsage(LINE, `--kind takes ${KINDS.join(", ")}`);
+}
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-outages-"));
 
 // ---- PostgreSQL
 
 const own = await ownPostgres(folder);
-const { url } = own;
-
-const query = async (text: string) => {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query(text);
-  await client.end();
-  return rows;
-};
 
 const harm: { readonly [kind in Kind]: () => Promise<void> } = {
   cut: async () => {
-    await query(
+    await own.query(
       "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
     );
   },
@@ -105,7 +80,7 @@ const harm: { readonly [kind in Kind]: () => Promise<void> } = {
 // ---- the relay
 
 const data = join(folder, "relay");
-const flags = ["--data", data, "--store", url];
+const flags = ["--data", data, "--store", own.url];
 execFileSync(
   process.execPath,
   [MAIN, "init", ...flags, "--username", "ada", "--password-stdin", "--no-totp"],
@@ -127,43 +102,26 @@ relay.on("exit", (...how) => {
 const [line] = await once(createInterface(relay.stdout as never), "line");
 const base = JSON.parse(line).url as string;
 
-const api = async (path: string, token: string | null, body: object) => {
-  const answer = await fetch(`${base}/api/v1${path}`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-    },
-    body: JSON.stringify(body),
-  });
-  return { status: answer.status, body: await answer.json() };
-};
-const token = (await api("/auth/login", null, { username: "ada", password: PASSWORD })).body.user
-  .api_token as string;
-const pump = (await api("/agents", token, { name: "pump", agent_id: "pump" })).body;
+const post = (path: string, token: string | null, body: object) =>
+  callRest(base, "POST", path, token, body);
+const login = await post("/auth/login", null, { username: "ada", password: PASSWORD });
+const token = login.body.user.api_token as string;
+const pump = (await post("/agents", token, { name: "pump", agent_id: "pump" })).body;
 
-const link = async (auth: object) => {
-  const socket = new WebSocket(`${base.replace("http", "ws")}/wss`);
-  await once(socket, "open");
-  socket.send(JSON.stringify({ type: "auth", ...auth }));
-  const [answer] = await once(socket, "message");
-  return { socket, session: JSON.parse(String(answer)).session_token as string };
-};
-const agent = await link({ client_type: "agent", agent_id: "pump", api_token: pump.api_token });
+const agent = await connectPeer(base, {
+  client_type: "agent",
+  agent_id: "pump",
+  api_token: pump.api_token,
+});
 agent.socket.on("message", (text) => {
   const message = JSON.parse(String(text));
-  if (message.type === "ping") agent.socket.send('{"type":"pong"}');
   if (message.type !== "relay") return;
   const { sid, seq } = JSON.parse(message.payload);
-  agent.socket.send(JSON.stringify({ v: "1", sid: `${sid}.A`, seq, p: "x" }));
+  agent.send({ v: "1", sid: `${sid}.A`, seq, p: "x" });
 });
-const client = await link({ client_type: "client", api_token: token });
+const client = await connectPeer(base, { client_type: "client", api_token: token });
 const waiting = new Map<number, () => void>();
-client.socket.on("message", (text) => {
-  const message = JSON.parse(String(text));
-  if (message.type === "ping") client.socket.send('{"type":"pong"}');
-  waiting.get(message.seq)?.();
-});
+client.socket.on("message", (text) => waiting.get(JSON.parse(String(text)).seq)?.());
 
 // ---- load
 
@@ -191,7 +149,7 @@ const writer = async () => {
     const sinceMs = performance.now();
     const agent_id = randomUUID();
     try {
-      const { status } = await api("/agents", token, { name: "x", agent_id });
+      const { status } = await post("/agents", token, { name: "x", agent_id });
       slowest("slowest_answer_ms", sinceMs);
       if (status === 201) {
         acknowledged.add(agent_id);
@@ -232,7 +190,7 @@ const caller = async () => {
       });
     });
     const request_id = randomUUID();
-    client.socket.send(JSON.stringify({ type: "relay", agent_id: "pump", payload, request_id }));
+    client.send({ type: "relay", agent_id: "pump", payload, request_id });
     if (!(await answered)) now.calls_lost += 1;
     waiting.delete(mine);
     await sleep(200);
@@ -240,7 +198,7 @@ const caller = async () => {
 };
 let stored = 0;
 const storedCount = async (): Promise<number> => {
-  const [row] = await query(
+  const [row] = await own.query(
     "select coalesce(max(requests_used), 0)::int as used from sessions where kind = 'client'",
   );
   return row.used as number;
@@ -253,7 +211,7 @@ const watchCount = async () => {
 
 const load = [...Array.from({ length: WRITERS }, writer), readiness(), caller()];
 let ok = true;
-for (const kind of KINDS.filter((each) => values.kind.includes(each))) {
+for (const kind of KINDS.filter((each) => kinds.includes(each))) {
   now = figures();
   for (let round = 0; round < rounds && ended === null; round += 1) {
     await sleep(1000);
@@ -266,7 +224,9 @@ for (const kind of KINDS.filter((each) => values.kind.includes(each))) {
     now.rounds += 1;
   }
   const promised = [...acknowledged]; // before looking: the writers go on
-  const there = new Set((await query("select agent_id from agents")).map((row) => row.agent_id));
+  const there = new Set(
+    (await own.query("select agent_id from agents")).map((row) => row.agent_id),
+  );
   const lost = promised.filter((id) => !there.has(id)).length;
   const {
     rounds: done,
@@ -289,7 +249,7 @@ loaded = false;
 await Promise.all(load);
 await sleep(7000); // the hub saves every five seconds, the relay writes every second
 const counted = await storedCount();
-const open = [agent, client].every(({ socket }) => socket.readyState === WebSocket.OPEN);
+const open = [agent, client].every(({ socket }) => socket.readyState === socket.OPEN);
 ok &&= counted >= sent && open;
 console.log(JSON.stringify({ kind: "all", ok, sent, counted, links_open: open }));
 relay.kill("SIGTERM");
