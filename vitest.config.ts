@@ -70,8 +70,8 @@ export default defineConfig({
     globalSetup: ["./test/src/instruments/reaper.ts"],
     // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
-    // Most tests wait for processes of their own and for real timers; twice as many files as there
-    // are cores keep those busy.
+    // Most tests wait for their own processes and for real timers; twice as many files as there are
+    // cores keep those busy.
     maxWorkers: 2 * availableParallelism(),
     // In CI a failed test is tried once more, and the report says so beside its name, until ten
     // whole runs in a row have needed none: one lost race must not keep a day's work from landing.

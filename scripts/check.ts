@@ -32,7 +32,7 @@ const MEMORY_DISK = "/dev/shm";
 const ROOM_BYTES = 2 ** 30;
 
 /**
- * A folder for the tests' temporary files that no disk has to sync; null where there is none with
+ * A folder for the tests' temporary files that no disk has to sync; null if there is none with
  * room.
  */
 function memoryFolder(): string | null {

@@ -1,9 +1,9 @@
 /**
  * What a board runs at power-up. The SDK's file is evaluated at the top level and not loaded as a
  * module: Espruino gives each function of a module one more variable, and each of its calls too,
- * some 190 and then 10 at a time for this file. `require("blindrelay")` gives it to whoever asks
- * afterwards; without this it loads the file as a module, which works the same and takes the more.
- * In a block it would be as in a module.
+ * about 190 and then 10 at a time for this file. `require("blindrelay")` gives it to anyone who
+ * asks afterwards; without this it loads the file as a module, which works the same and takes the
+ * more. In a block it would be as in a module.
  */
 export const LOAD =
   'exports={};eval(require("Storage").read("blindrelay"));$br=exports;Modules.addCached("blindrelay","module.exports=$br");';

@@ -19,7 +19,7 @@ export interface Refusal {
   readonly rule: string;
   /** The source there, one line of it. */
   readonly text: string;
-  /** What to write instead; null where the rule says it. */
+  /** What to write instead; null if the rule says it. */
   readonly fix: string | null;
 }
 

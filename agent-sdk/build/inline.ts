@@ -89,7 +89,7 @@ const readSmall = (code: string, statement: Node, inner: ReadonlySet<string>): S
   };
 };
 
-/** The calls of a function by name, or null where it is used in another way or too often. */
+/** The calls of a function by name, or null if it is used in another way or too often. */
 const callsOf = (code: string, small: Small): CallExpression[] | null => {
   const calls: CallExpression[] = [];
   let others = 0;

@@ -1,8 +1,8 @@
 /**
  * Pass: makes a module's functions and tables only while one of them is used. The module becomes
- * the body of one function; whoever uses a name of it calls that function, and what it made is let
- * go afterwards. At rest it costs a board 6 variables instead of some hundred. What nobody uses is
- * left out here, because esbuild looks for that at the top level only.
+ * the body of one function; anyone who uses a name of it calls that function, and what it made is
+ * let go afterwards. At rest it costs a board 6 variables instead of some hundred. What nobody uses
+ * is left out here, because esbuild looks for that at the top level only.
  *
  * Only for modules that keep no state and whose values nobody compares by identity.
  */

@@ -12,7 +12,7 @@ import { full } from "acorn-walk";
 
 /** Of the first one, `LEX_EQUAL`. */
 const FIRST_TOKEN = 138;
-/** In the order of Espruino's list; the operator that came later stands at a number of its own. */
+/** In the order of Espruino's list; the operator that came later stands at its own number. */
 const TOKENS = `== === != !== <= << <<= >= >> >>> >>= >>>= += -= ++ -- *= /= %= &= && |= || ^= =>
   if else do while for break continue function return var let const this throw try catch finally
   true false null undefined new in instanceof switch case default delete typeof void debugger class

@@ -21,8 +21,8 @@ export type {
  */
 export interface StoragePort {
   /**
-   * What the medium holds now, or null where there is nothing by that name. Throws where it cannot
-   * be read.
+   * What the medium holds now, or null if there is nothing by that name. Throws if it cannot be
+   * read.
    */
   read(name: string): string | null;
   /**

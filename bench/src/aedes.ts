@@ -1,4 +1,4 @@
-/** An aedes broker on a port of its own; its first argument is the module's path. */
+/** An aedes broker on its own port; its first argument is the module's path. */
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { pathToFileURL } from "node:url";
 

@@ -28,7 +28,7 @@ export interface Effort extends Pace {
   readonly share: number;
 }
 
-/** Rejects where a connection or a message is lost on the way. */
+/** Rejects if a connection or a message is lost on the way. */
 export async function measureForwarding(
   { generator, contenders }: Rig,
   scenario: Scenario,

@@ -37,7 +37,7 @@ export interface Standing {
 
 export interface Comparison {
   readonly standings: readonly Standing[];
-  /** Why the run says nothing; empty where it is good. */
+  /** Why the run says nothing; empty if it is good. */
   readonly voids: readonly string[];
 }
 

@@ -107,7 +107,7 @@ test(
   async () => {
     const { code, out } = await run("--sizes", "--json", "-");
     const { ok, figures, skipped } = JSON.parse(out);
-    // The limits have tests of their own, and times depend on the machine.
+    // The limits have their own tests, and times depend on the machine.
     expect(code).toBe(ok ? 0 : 1);
     expect(figures.map((figure: { name: string }) => figure.name).join()).toMatch(
       /Espruino file.*over a UART/,

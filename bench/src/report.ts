@@ -16,7 +16,7 @@ export interface Section {
   /** What was done, and what a figure means. */
   readonly what: string;
   readonly bars: readonly Bar[];
-  /** Why these figures say nothing; empty where they are good. */
+  /** Why these figures say nothing; empty if they are good. */
   readonly voids: readonly string[];
   /** All that was measured. */
   readonly data: unknown;

@@ -55,7 +55,7 @@ const QUICK: typeof WHOLE = {
   worlds: 1,
 };
 
-/** Rejects where a contender fails, or `signal` aborts. */
+/** Rejects if a contender fails, or `signal` aborts. */
 export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Results> {
   if (!canMeasure()) throw new Error("the benchmark reads /proc: it runs on Linux only");
   const wants = (id: string): boolean => plan.only.length === 0 || plan.only.includes(id);
@@ -96,7 +96,7 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
 type Bounds = typeof WHOLE;
 type Run = (id: string, measure: () => Promise<Section | Section[]>) => Promise<void>;
 
-/** What has servers of its own. */
+/** What has its own servers. */
 interface ServerSections {
   readonly ids: readonly string[];
   sections(run: Run, rig: Rig, bounds: Bounds, effort: Effort, signal: AbortSignal): Promise<void>;

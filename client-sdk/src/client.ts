@@ -33,14 +33,14 @@ export interface ConnectOptions {
 }
 
 export interface AgentOptions {
-  /** Suite of the packets, as configured beside the secret. "1" when absent. */
+  /** Suite of the packets, as configured beside the secret. "1" by default. */
   readonly version?: Version;
   /** Accept a secret that is no `e2e_` token but has 32 characters or more. */
   readonly foreignSecret?: boolean;
 }
 
 export interface CallOptions {
-  /** From now to the deadline, 1 to 2,147,483,647 ms; 30,000 when absent. */
+  /** From now to the deadline, 1 to 2,147,483,647 ms; 30,000 by default. */
   readonly timeoutMs?: number;
   /** The agent may execute it twice; then it is made again where its outcome is unknown. */
   readonly idempotent?: boolean;
@@ -141,7 +141,7 @@ export class Agent {
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
   /** This many packets of the agent, events or answers, were lost. */
   on(what: "gap", fn: (packets: number) => void): () => void;
-  /** The session that carries events ended, for this reason; it is opened anew by itself. */
+  /** The session that carries events ended, for this reason; it is opened again by itself. */
   on(what: "interrupted", fn: (reason: string) => void): () => void;
   /** The same, once it was reopened: events in between are missing. */
   on(what: "reopened", fn: (reason: string) => void): () => void;

@@ -11,9 +11,9 @@ import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 
 export interface StreamOptions {
-  /** From now to the answer of the call that opens it; 30,000 ms when absent. */
+  /** From now to the answer of the call that opens it; 30,000 ms by default. */
   readonly timeoutMs?: number;
-  /** Of a reader: bytes that may come before any was taken; 262,144 when absent. */
+  /** Of a reader: bytes that may come before any was taken; 262,144 by default. */
   readonly windowBytes?: number;
 }
 
@@ -86,7 +86,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     return reader;
   }
 
-  /** The next bytes, or null after the last. Rejects with a CallError where it broke. */
+  /** The next bytes, or null after the last. Rejects with a CallError if it broke. */
   async read(): Promise<Uint8Array | null> {
     while (this.chunks.length === 0 && this.ending === undefined) {
       await new Promise<void>((resolve) => {

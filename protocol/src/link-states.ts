@@ -39,7 +39,7 @@ const LINK_STATES: {
   stopped: {},
 };
 
-/** The state that follows; null where the event means nothing in this state. */
+/** The state that follows; null if the event means nothing in this state. */
 export const nextLinkState = (state: LinkState, event: LinkEvent): LinkState | null => {
   const next = LINK_STATES[state][event];
   return next === undefined ? null : next;

@@ -1,6 +1,6 @@
 /**
- * JSON that a person wrote. Engines say where it is broken in words of their own, or not at all,
- * and quote the text, which may hold a secret; this says line and column, and quotes nothing.
+ * JSON that a person wrote. Engines say where it is broken in their own words, or not at all, and
+ * quote the text, which may hold a secret; this says line and column, and quotes nothing.
  */
 
 /** Space, then one token: a mark, a string, or a number, true, false or null. */

@@ -65,7 +65,7 @@ const allIdentifiers = (parts: readonly string[]): boolean => {
   return true;
 };
 
-/** The parts of a version by SemVer 2.0.0, build metadata left out; null where it is none. */
+/** The parts of a version by SemVer 2.0.0, build metadata left out; null if it is none. */
 const readVersion = (text: string): VersionParts | null => {
   const plus = text.indexOf("+");
   if (plus >= 0 && !allIdentifiers(text.substring(plus + 1).split("."))) return null;
@@ -104,9 +104,7 @@ const comparePre = (a: readonly string[], b: readonly string[]): number => {
 /** Whether a text is a version by SemVer 2.0.0, with or without build metadata. */
 export const isVersionText = (text: string): boolean => readVersion(text) !== null;
 
-/**
- * Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false where either is none.
- */
+/** Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false if either is none. */
 export const isAbove = (a: string, b: string): boolean => {
   const left = readVersion(a);
   const right = readVersion(b);

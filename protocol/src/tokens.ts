@@ -54,9 +54,7 @@ const toBase62 = (bytes: Uint8Array, digits: number): string => {
   return text;
 };
 
-/**
- * Base62 digits as 32 big-endian bytes; null where a character is no digit or the number too big.
- */
+/** Base62 digits as 32 big-endian bytes; null if a character is no digit or the number too big. */
 const fromBase62 = (text: string): Uint8Array | null => {
   const bytes = new Uint8Array(32);
   for (let d = 0; d < text.length; d++) {
@@ -118,8 +116,8 @@ export const readToken = (text: string): TokenReading => {
 };
 
 /**
- * Why a text is not a secret of the `expected` kind, as a sentence that names both
- * kinds and never the secret; null where form and checksum are right.
+ * Why a text is not a secret of the `expected` kind, as a sentence that names both kinds and never
+ * the secret; null if form and checksum are right.
  */
 export const tokenProblem = (text: string, expected: TokenKind): string | null => {
   const reading = readToken(text);

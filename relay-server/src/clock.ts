@@ -27,7 +27,7 @@ const JUMP_MS = 60_000;
 const DISTRUST_MS = 24 * 3_600_000;
 
 export interface ClockWatch {
-  /** Looks at both clocks; call it often. True where the wall clock has just jumped. */
+  /** Looks at both clocks; call it often. True if the wall clock has just jumped. */
   look(): boolean;
   /** Whether the wall clock has been steady for long enough to delete by it. */
   isTrusted(): boolean;

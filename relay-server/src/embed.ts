@@ -1,6 +1,6 @@
 /**
- * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for whoever runs it
- * under a clock of their own, as the simulator does. It runs in browsers too, as part of fake
+ * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for anyone who runs
+ * it under their own clock, as the simulator does. It runs in browsers too, as part of fake
  * devices. Exempt from semantic versioning.
  */
 export type { Connection } from "./core/connection.ts";

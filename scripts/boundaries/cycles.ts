@@ -25,7 +25,7 @@ export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cyc
 
 /**
  * `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` counts as
- * a folder of its own.
+ * its own folder.
  */
 export const folderOf = (path: string): string => {
   const parts = path.split("/");

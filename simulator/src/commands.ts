@@ -206,7 +206,7 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
   });
 }
 
-/** The `--program` as a scenario under `folder` names it. Throws a Failure where there is none. */
+/** The `--program` as a scenario under `folder` names it. Throws a Failure if there is none. */
 function namedProgram(folder: string, program: string): string {
   if (existsSync(program)) return relativeTo(folder, program);
   throw new Failure(EXIT.usage, `--program ${program}: file not found`);
@@ -348,7 +348,7 @@ async function writeReport(folder: string, report: Report, earlier?: Report): Pr
   await writeFile(join(folder, "report.html"), renderHtml(report, command, earlier));
 }
 
-/** With several seeds each has a folder of its own. */
+/** With several seeds each has its own folder. */
 function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): string {
   return seeds === undefined ? folder : join(folder, `seed-${seed}`);
 }

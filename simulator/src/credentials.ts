@@ -36,7 +36,7 @@ export const sideOf = ({ clientType }: AuthRequest): "client" | "agent" =>
 export const tokenOf = ({ apiToken, sessionToken }: AuthRequest): string =>
   apiToken ?? sessionToken ?? "";
 
-/** Why the store refuses what it found for the request's token; null where that is good. */
+/** Why the store refuses what it found for the request's token; null if that is good. */
 export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Refusal | null => {
   const side = sideOf(request);
   const expected: Holder =
@@ -65,7 +65,7 @@ export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Re
   return null;
 };
 
-/** What a token in the wrong place is; null where it is in the right one, or is no token. */
+/** What a token in the wrong place is; null if it is in the right one, or is no token. */
 const misplaced = (
   token: string,
   credential: Credential | null,

@@ -50,7 +50,7 @@ export function parseProgramText(source: string, file: string): ProgramText {
   }
 }
 
-/** What is wrong where a program exports no function; null where it does. */
+/** What is wrong where a program exports no function; null if it does. */
 export function missingExport(tree: Tree, file: string): Problem | null {
   const exported = (tree.body as Tree[]).some(
     ({ type, specifiers = [] }) =>

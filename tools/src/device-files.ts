@@ -13,7 +13,7 @@ export interface DeviceIdentity {
   readonly url: string;
   readonly agentId: string;
   readonly relayToken: string;
-  /** Null where no keyring holds it: then it is left out. */
+  /** Null if no keyring holds it: then it is left out. */
   readonly key: Key | null;
 }
 

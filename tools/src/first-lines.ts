@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
 /**
- * The first lines of a text, without their ends. Waits for no more than those, so that whoever
+ * The first lines of a text, without their ends. Waits for no more than those, so that anyone who
  * writes them may keep the pipe open; fewer where the input ends before. Nothing reads it after.
  */
 export const firstLines = async (input: Readable, count: number): Promise<string[]> => {

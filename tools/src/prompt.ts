@@ -14,7 +14,7 @@ export interface Questions {
 }
 
 /**
- * Close it: until then the terminal is held. Throws a Failure (usage) where there is no terminal;
+ * Close it: until then the terminal is held. Throws a Failure (usage) if there is no terminal;
  * `instead` says what to do then.
  */
 export const questions = (instead: string): Questions => {

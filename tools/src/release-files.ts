@@ -14,9 +14,7 @@ import { Failure } from "./failure.ts";
 
 const KEY_ID_DIGITS = 16;
 
-/**
- * Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) where it cannot be read.
- */
+/** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) if it cannot be read. */
 export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
   const hash = createHash("sha256");
   let size = 0;
@@ -32,9 +30,7 @@ export const measure = async (path: string): Promise<{ size: number; sha256: str
   return { size, sha256: hash.digest("hex") };
 };
 
-/**
- * A new signing key in a file of its own (PEM, 0600). Throws a Failure (usage) where one is there.
- */
+/** A new signing key in its own file (PEM, 0600). Throws a Failure (usage) if one is there. */
 export const makeKey = (path: string): { public_key: string; key_id: string } => {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   try {

@@ -12,7 +12,7 @@ export interface Wifi {
 
 const SSID_MAX_BYTES = 32;
 
-/** What is wrong with a network's name or password, without the password; null where nothing is. */
+/** What is wrong with a network's name or password, without the password; null if nothing is. */
 export const wifiProblem = ({ ssid, password }: Wifi): string | null => {
   const bytes = Buffer.byteLength(ssid);
   if (bytes < 1 || bytes > SSID_MAX_BYTES) {
@@ -31,8 +31,8 @@ const checked = (wifi: Wifi): Wifi => {
 };
 
 /**
- * Asks for the password at a terminal, without showing it; else the first line of standard input
- * is it. Throws a Failure (usage) where name or password cannot be right, or no line came.
+ * Asks for the password at a terminal, without showing it; else the first line of standard input is
+ * it. Throws a Failure (usage) if name or password cannot be right, or no line came.
  */
 export const readWifi = async (ssid: string): Promise<Wifi> => {
   checked({ ssid, password: "" });

@@ -28,7 +28,7 @@ export interface SessionPart {
 export interface SessionWiring {
   /** Bytes of one plaintext. */
   readonly maxPlaintext: number;
-  /** Seals ASCII JSON for a session; false where it cannot be sent now. */
+  /** Seals ASCII JSON for a session; false if it cannot be sent now. */
   send(sid: string, text: string): boolean;
 }
 
@@ -80,7 +80,7 @@ export class Agent {
     return this.parts.emit(event, data);
   }
 
-  /** For parts of the SDK: joins one to this agent. Throws where its names are taken. */
+  /** For parts of the SDK: joins one to this agent. Throws if its names are taken. */
   attach(part: SessionPart): SessionWiring {
     return this.parts.attach(part);
   }

@@ -11,7 +11,7 @@ const OTHER = "e2e_two";
 
 const problemOf = (result: BootCountResult): string => (result.ok ? "none" : result.problem);
 
-/** The count of a start, or null where the power went or the agent refused to start. */
+/** The count of a start, or null if the power went or the agent refused to start. */
 const start = (storage: StoragePort, token = TOKEN): number | null => {
   const result = raiseBootCount(storage, suite, token);
   return result.ok ? result.count : null;

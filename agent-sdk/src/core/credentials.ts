@@ -31,7 +31,7 @@ const isAgentId = (text: string): boolean => {
   return true;
 };
 
-/** What is wrong with a configuration, as a sentence without secrets; null where nothing is. */
+/** What is wrong with a configuration, as a sentence without secrets; null if nothing is. */
 export const credentialsProblem = (credentials: Credentials): string | null => {
   if (typeof credentials.agentId !== "string" || !isAgentId(credentials.agentId)) {
     return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";

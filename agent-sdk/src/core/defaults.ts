@@ -9,9 +9,9 @@ export const LINK_SILENCE_MS = 75000;
 /** From connect to an open WebSocket; a board on a slow network needs most of it for TLS. */
 export const CONNECT_TIMEOUT_MS = 30000;
 
-/** A driver that has not said by then whether it joined its network is asked anew. */
+/** A driver that has not said by then whether it joined its network is asked again. */
 export const JOIN_TIMEOUT_MS = 60000;
-/** So many links in a row that did not open: the network is joined anew, as if it were lost. */
+/** So many links in a row that did not open: the network is joined again, as if it were lost. */
 export const USELESS_LINKS = 5;
 
 /** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */

@@ -286,7 +286,7 @@ export class Dispatcher {
     if (plaintext !== null) call.answer(plaintext);
   }
 
-  /** The answer that holds a result; null where none can, and the call has failed for it. */
+  /** The answer that holds a result; null if none can, and the call has failed for it. */
   private encodeResult(call: Call, result: unknown): Uint8Array | null {
     let text: string | undefined;
     try {

@@ -116,7 +116,7 @@ const known = (code: string | null): Failure | null =>
     ? (FAILURES[code] as Failure)
     : null;
 
-/** What a failed `auth_response` means. `code`: null where the relay gave none. */
+/** What a failed `auth_response` means. `code`: null if the relay gave none. */
 export const authFailure = (code: string | null): Failure => {
   const failure = known(code);
   return failure === null ? REFUSED : failure;

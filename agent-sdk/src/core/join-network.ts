@@ -84,7 +84,7 @@ class NetworkLink implements Link {
 /** A LinkPort over a network that it joins. One link at a time. */
 export class NetworkLinks implements LinkPort {
   state: NetworkState = "apart";
-  /** Why the network is not there, and what to do about it; null where nothing is known. */
+  /** Why the network is not there, and what to do about it; null if nothing is known. */
   advice: string | null = null;
   declare private readonly options: NetworkOptions;
   private link: NetworkLink | null = null;

@@ -83,11 +83,11 @@ export interface PushPort {
   /** Bytes that a program in this slot may have, once what is there is erased. */
   room(slot: number): number;
   erase(slot: number): void;
-  /** Stores a part of a program of `size` bytes; parts come in order. Throws where it cannot. */
+  /** Stores a part of a program of `size` bytes; parts come in order. Throws if it cannot. */
   write(slot: number, at: number, size: number, part: Uint8Array): void;
   /** In lower-case hexadecimal, of what the medium holds. */
   sha256(slot: number): string;
-  /** Starts anew soon, after the answer. */
+  /** Starts again soon, after the answer. */
   restart(): void;
   /** Whether this start runs the trial. */
   readonly onTrial: boolean;
@@ -125,7 +125,7 @@ export const readPush = (storage: StoragePort): PushState => {
   return a.n > b.n ? a : b;
 };
 
-/** Writes the record after `before`, reads it back, and returns it. Throws where it is not kept. */
+/** Writes the record after `before`, reads it back, and returns it. Throws if it is not kept. */
 const writePush = (storage: StoragePort, before: PushState, change: object): PushState => {
   const state = Object.assign({}, before, change, { n: before.n + 1 }) as PushState;
   const name = `push.${state.n & 1}`;
@@ -244,7 +244,7 @@ const confirm = (port: PushPort, state: PushState, id: unknown): void => {
 
 /**
  * Answers `system.push`. Throws an Error for what it refuses; then nothing has changed but that a
- * transfer may have to begin anew.
+ * transfer may have to begin again.
  */
 export const answerPush = (port: PushPort, transfer: Transfer, params: unknown): object => {
   const asked = isObject(params) ? params : {};

@@ -35,7 +35,7 @@ export class Streams {
   declare private sids: string[];
   declare private tables: StreamTable[];
 
-  /** Throws where the agent has its Streams already. */
+  /** Throws if the agent has its Streams already. */
   constructor(agent: Agent) {
     this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
     this.sids = [];

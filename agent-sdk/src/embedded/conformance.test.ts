@@ -7,7 +7,7 @@ import type { Link, LinkPort } from "../ports.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { embeddedPorts, type Host, type HostEvents, provisionAgent, startAgent } from "./index.ts";
 
-/** A host as one in C would be: handles are numbers, and each call is a turn of its own. */
+/** A host as one in C would be: handles are numbers, and each call is its own turn. */
 const memoryHost = (timer: ManualTimer, network: LinkPort) => {
   const storage = new MemoryStorage();
   const random = seededRandom(1);

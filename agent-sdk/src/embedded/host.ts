@@ -38,8 +38,8 @@ export interface Host {
 }
 
 /**
- * Called by the host, each in a turn of its own, never from inside one of its functions. After each
- * call it runs the engine's pending jobs. Ids it no longer knows are ignored.
+ * Called by the host, each in its own turn, never from inside one of its functions. After each call
+ * it runs the engine's pending jobs. Ids it no longer knows are ignored.
  */
 export interface HostEvents {
   fired(id: number): void;

@@ -17,8 +17,8 @@ export interface StartOptions extends DeviceOptions {
 }
 
 /**
- * Starts a device program. Throws where the boot count does not let it, and for values that cannot
- * be right.
+ * Starts a device program. Throws if the boot count does not let it, and for values that cannot be
+ * right.
  */
 export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCore => {
   if (!/^wss?:\/\//.test(options.url)) {
@@ -40,7 +40,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   return core;
 };
 
-/** Writes the first boot count of an agent_token that was never used. Throws where it was. */
+/** Writes the first boot count of an agent_token that was never used. Throws if it was. */
 export const provisionAgent = (
   { storage, suite }: Pick<RuntimePorts, "storage" | "suite">,
   agentToken: string,

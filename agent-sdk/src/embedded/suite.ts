@@ -33,7 +33,7 @@ const blocksOf = (aes: HostAes, key: Uint8Array): AesBlocks => {
   };
 };
 
-/** Packet version "2" throws where the host has no AES. */
+/** Packet version "2" throws if the host has no AES. */
 export const embeddedSuite = (aes: HostAes | undefined): Suite => {
   const suite = nobleChachaSuite();
   return aes === undefined ? suite : withAes(suite, (key) => blocksOf(aes, key));

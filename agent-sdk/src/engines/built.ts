@@ -16,9 +16,9 @@ export type XsEngine =
   | { readonly kind: "missing"; readonly reason: string };
 
 /**
- * The XS engine of @agoric/xsnap: in a checkout a build of our own, which takes a minute once;
- * otherwise what the package's install script has built. `from`: a folder from which the package
- * can be resolved.
+ * The XS engine of @agoric/xsnap: in a checkout our own build, which takes a minute once; otherwise
+ * what the package's install script has built. `from`: a folder from which the package can be
+ * resolved.
  */
 export const findXs = async (from: string): Promise<XsEngine> => {
   const builder = new URL("build/xs-engine.ts", SDK);

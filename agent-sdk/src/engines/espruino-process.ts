@@ -1,6 +1,6 @@
 /**
- * Drives a real Espruino (its Linux build, named by ESPRUINO_BIN): each engine has a folder of its
- * own, in which its flash is a file, so what is written survives from process to process.
+ * Drives a real Espruino (its Linux build, named by ESPRUINO_BIN): each engine has its own folder,
+ * in which its flash is a file, so what is written survives from process to process.
  *
  * Every process is ended by its id with SIGKILL: Espruino ignores SIGTERM.
  */
@@ -16,7 +16,7 @@ const MARK = "@@";
 /** `tell(value)` in a script reaches `EngineProcess.told`. */
 const PRELUDE = `var tell=v=>print("${MARK}"+JSON.stringify(v));\n`;
 
-/** The engine that an environment variable names; null where there is none. */
+/** The engine that an environment variable names; null if there is none. */
 export const findEspruino = (variable: string): string | null => {
   const path = process.env[variable];
   return path !== undefined && existsSync(path) ? path : null;

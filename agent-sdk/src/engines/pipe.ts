@@ -10,7 +10,7 @@ export interface Pipe {
 
 /**
  * One direction, through a pipe made at `path`; the file may be removed afterwards. `waits`:
- * reading our end waits for the child; else it throws EAGAIN where nothing is there.
+ * reading our end waits for the child; else it throws EAGAIN if nothing is there.
  */
 export const makePipe = (path: string, childReads: boolean, waits = true): Pipe => {
   execFileSync("mkfifo", [path]);

@@ -8,7 +8,7 @@ import type { ModdablePreference } from "../moddable/sdk.ts";
 const MAX_VALUE_BYTES = 63;
 const MAX_NAME = 15;
 
-/** Throws where a platform would. */
+/** Throws if a platform would. */
 export class MemoryPreference implements ModdablePreference {
   readonly values = new Map<string, ArrayBuffer>();
 

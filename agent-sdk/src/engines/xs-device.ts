@@ -38,7 +38,7 @@ export class XsDevice {
   private readonly wires = new Map<number, Wire>();
   private over = false;
 
-  /** Loads the script. Throws where the engine does not. */
+  /** Loads the script. Throws if the engine does not. */
   constructor(options: XsDeviceOptions) {
     this.options = options;
     this.worker = new XsWorker({

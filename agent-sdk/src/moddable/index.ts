@@ -17,7 +17,7 @@ export type { StartOptions } from "./start.ts";
 
 const sdk = { Timer, Time, Preference, trace };
 
-/** Starts a device program as an agent; see StartOptions. Throws where it must not start. */
+/** Starts a device program as an agent; see StartOptions. Throws if it must not start. */
 export const startAgent = (options: StartOptions): AgentCore => startOn(sdk, options);
 
 /** Call it once for every new agent_token, before its first start; see provisionOn. */

@@ -17,7 +17,7 @@ const TOO_BIG = 1009;
 const CLOSE_GRACE_MS = 2000;
 
 export interface EcmaLinkOptions {
-  /** For ws://; null where the project has none. */
+  /** For ws://; null if the project has none. */
   readonly ws: EcmaNetwork | null;
   /** For wss://. Which certificates it takes is its own configuration. */
   readonly wss: EcmaNetwork | null;

@@ -49,7 +49,7 @@ export interface ModdableCrypt {
 export interface EcmaWebSocket {
   /** Up to `count` bytes of the message that onReadable announced; nothing where it has none. */
   read(count: number): ArrayBuffer | undefined;
-  /** Returns how many bytes the next write may have. Throws where it does not fit. */
+  /** Returns how many bytes the next write may have. Throws if it does not fit. */
   write(
     data: Uint8Array,
     options: { readonly binary: boolean; readonly more: boolean } | { readonly opcode: number },

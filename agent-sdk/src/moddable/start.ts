@@ -75,8 +75,8 @@ const wsUrl = (url: string): string => {
 };
 
 /**
- * Starts a device program. Throws where the boot count does not let it, and for values that cannot
- * be right.
+ * Starts a device program. Throws if the boot count does not let it, and for values that cannot be
+ * right.
  */
 export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
   const url = wsUrl(options.url);
@@ -122,8 +122,8 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
 };
 
 /**
- * Writes the first boot count for an agent_token that was never used. Throws where it was, or
- * cannot be written.
+ * Writes the first boot count for an agent_token that was never used. Throws if it was, or cannot
+ * be written.
  */
 export const provisionOn = (
   sdk: Pick<ModdableSdk, "Preference">,

@@ -22,7 +22,7 @@ const withHmac = (suite: Suite, { Digest, HMAC }: ModdableCrypt): Suite => {
   };
 };
 
-/** Version "2" throws where `crypt` has no cipher. */
+/** Version "2" throws if `crypt` has no cipher. */
 export const moddableSuite = (crypt: ModdableCrypt): Suite => {
   const suite = withHmac(nobleChachaSuite(), crypt);
   const { BlockCipher, Mode } = crypt;

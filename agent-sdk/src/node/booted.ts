@@ -10,7 +10,7 @@ const NAME = "firmware";
 
 export interface BootConfirmed {
   readonly version: string;
-  /** The version that had booted before; null where none is known. */
+  /** The version that had booted before; null if none is known. */
   readonly previous: string | null;
 }
 

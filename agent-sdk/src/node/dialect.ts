@@ -14,7 +14,7 @@ export interface Refusal {
   readonly rule: string;
   /** The source there, one line of it. */
   readonly text: string;
-  /** What to write instead; null where the rule says it. */
+  /** What to write instead; null if the rule says it. */
   readonly fix: string | null;
 }
 
@@ -74,9 +74,7 @@ export const describeRefusal = (path: string, { line, column, ...why }: Refusal)
 /** Whether no engine at all could read it. */
 export const isSyntax = ({ rule }: Refusal): boolean => rule.startsWith("cannot be read");
 
-/**
- * For those who run a program on Node and may take it to a board later; null where boards run it.
- */
+/** For those who run a program on Node and may take it to a board later; null if boards run it. */
 export const dialectWarning = (path: string, refused: readonly Refusal[]): string | null => {
   const { length } = refused;
   if (length === 0) return null;

@@ -81,7 +81,7 @@ const close = (server: Server): Promise<void> =>
     server.close(() => resolve());
   });
 
-/** One attempt: the lock, or null where another process holds it. */
+/** One attempt: the lock, or null if another process holds it. */
 const tryLock = async (folder: string): Promise<StateLock | null> => {
   const name = PREFIX + randomBytes(6).toString("hex");
   return withShortPath(folder, async (short) => {

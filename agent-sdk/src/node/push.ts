@@ -4,7 +4,7 @@
  * one is the caller's own.
  *
  * What a program does to its process (a loop without end, memory, an exit) only another process
- * survives: who takes pushes is supervised by one that calls `endTrial` and starts it anew.
+ * survives: who takes pushes is supervised by one that calls `endTrial` and starts it again.
  */
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
@@ -36,9 +36,9 @@ const RESTART_MS = 500;
 const START_LIMIT_MS = 60_000;
 
 export interface TakesPushes {
-  /** The program in a file that was pushed. Rejects where it cannot be loaded. */
+  /** The program in a file that was pushed. Rejects if it cannot be loaded. */
   load(path: string): Promise<Program | ((agent: Agent) => Promise<void>)>;
-  /** Ends what runs the agent, so that `startAgent` is called anew on the same folder. */
+  /** Ends what runs the agent, so that `startAgent` is called again on the same folder. */
   restart(): void;
 }
 

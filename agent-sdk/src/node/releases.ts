@@ -42,9 +42,8 @@ export interface Update {
 }
 
 /**
- * Asks for something newer; null where there is nothing. Rejects with a ReleaseError where the
- * relay cannot be asked, or offers what must not be installed; with a ConfigError for keys that are
- * none.
+ * Asks for something newer; null if there is nothing. Rejects with a ReleaseError if the relay
+ * cannot be asked, or offers what must not be installed; with a ConfigError for keys that are none.
  */
 export const checkRelease = async (source: ReleaseSource): Promise<Update | null> => {
   const keys = source.publicKeys.map(pinnedKey);

@@ -38,8 +38,8 @@ export interface StartOptions extends AgentIdentity {
   /** Registers handlers and timers; may be async, and is done before the agent connects. */
   readonly program: Program | ((agent: Agent) => Promise<void>);
   /**
-   * Takes device programs over the relay, from whoever has the agentToken; one that was pushed runs
-   * in place of `program` from then on. Off where absent.
+   * Takes device programs over the relay, from anyone who has the agentToken; one that was pushed
+   * runs in place of `program` from then on. Off where absent.
    */
   readonly pushes?: TakesPushes;
   /** Where absent, warnings and errors go to standard error. */
@@ -54,7 +54,7 @@ export interface StartOptions extends AgentIdentity {
 
 export interface RunningAgent {
   readonly core: AgentCore;
-  /** Settles with the first login; rejects where the agent gives up or is stopped before. */
+  /** Settles with the first login; rejects if the agent gives up or is stopped before. */
   online(): Promise<void>;
   /** Calls `fn` at every change of the link's state. */
   onState(fn: (status: AgentStatus) => void): void;
@@ -64,8 +64,8 @@ export interface RunningAgent {
    */
   onBootConfirmed(fn: BootConfirmedListener): void;
   /**
-   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null where there
-   * is nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
+   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null if there is
+   * nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
    */
   checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
   /** Closes the link and releases the state folder. Harmless when repeated. */
@@ -98,7 +98,7 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
 
 /**
  * Binds a state folder to a new agent_token: count 1 and the token's hash. Other files in it stay.
- * Throws a StateError where the token was used here before, or the folder is locked or unwritable.
+ * Throws a StateError if the token was used here before, or the folder is locked or unwritable.
  */
 export const provision = async (
   stateDir: string,

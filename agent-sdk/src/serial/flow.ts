@@ -73,9 +73,7 @@ export class ReceiveWindow {
     this.end = offset >>> 0;
   }
 
-  /**
-   * The limit to tell: null where the peer has more than half of the window left and did not ask.
-   */
+  /** The limit to tell: null if the peer has more than half of the window left and did not ask. */
   credit(asked: boolean): number | null {
     const limit = (this.end - this.held + this.size) >>> 0;
     if (!asked && distance(limit, this.told) * 2 < this.size) return null;

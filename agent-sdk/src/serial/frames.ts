@@ -67,7 +67,7 @@ const unstuff = (bytes: Uint8Array, length: number): number => {
   return to;
 };
 
-/** Type and body of what lay between two zeros, decoded in place; null where it is no frame. */
+/** Type and body of what lay between two zeros, decoded in place; null if it is no frame. */
 export const decodeFrame = (stuffed: Uint8Array, checksum: Checksum): Uint8Array | null => {
   const end = unstuff(stuffed, stuffed.length) - CRC_BYTES;
   if (end < 1) return null;

@@ -79,7 +79,7 @@ export const encodeHello = (hello: Hello): Uint8Array => {
   return bytes;
 };
 
-/** null where it is too short; of another version only `version` is meant to be read. */
+/** null if it is too short; of another version only `version` is meant to be read. */
 export const decodeHello = (bytes: Uint8Array): Hello | null => {
   if (bytes.length < HELLO_BYTES) return null;
   return {

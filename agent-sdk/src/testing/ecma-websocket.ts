@@ -1,8 +1,8 @@
 /**
  * A stand-in for Moddable's ECMA-419 WebSocket client (SDK 8.2), true to what an edge must live
  * with: messages in parts, whatever was not read stays unread, writes refused beyond what the
- * socket takes, answers to pings and closes of its own, a second between a peer's close and
- * `onClose`. No DOM, no Node: it also runs in XS, with frames carried by `Wire`.
+ * socket takes, answers to pings and its own closes, a second between a peer's close and `onClose`.
+ * No DOM, no Node: it also runs in XS, with frames carried by `Wire`.
  */
 import type { ConnectWire, Wire } from "../engines/wire.ts";
 import type { EcmaWebSocket, EcmaWebSocketOptions } from "../moddable/sdk.ts";

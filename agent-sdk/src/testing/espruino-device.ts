@@ -3,8 +3,8 @@
  * it runs under a virtual clock as well. Its language, its promises, its Storage and its ciphers
  * are its own.
  *
- * Everything but the end is synchronous, over named pipes: the engine reads a command, does it in a
- * turn of its own, lets the promise jobs run that it leaves, and answers with what it did to the
+ * Everything but the end is synchronous, over named pipes: the engine reads a command, does it in
+ * its own turn, lets the promise jobs run that it leaves, and answers with what it did to the
  * outside.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -262,7 +262,7 @@ export class EspruinoDevice {
     return bytes.toString("latin1");
   }
 
-  /** How many bytes; null where none is there yet. */
+  /** How many bytes; null if none is there yet. */
   private readSome(bytes: Buffer, at: number): number | null {
     try {
       return readSync(this.output, bytes, at, bytes.length - at, null);

@@ -1,6 +1,6 @@
 /**
- * An hour on a board, without waiting: the whole agent over a link and a clock of its own, with
- * clients that come, call, fall silent and come again. For a real Espruino's Storage.
+ * An hour on a board, without waiting: the whole agent over a link and its own clock, with clients
+ * that come, call, fall silent and come again. For a real Espruino's Storage.
  *
  * [portable]
  */

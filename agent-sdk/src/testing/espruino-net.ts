@@ -1,6 +1,6 @@
 /**
  * Espruino's `require("net")` over node:net: byte strings, listeners by `on`, `drain`, an `end`
- * that throws on a socket that is gone, and a `connect` that throws where nobody listens, if asked.
+ * that throws on a socket that is gone, and a `connect` that throws if nobody listens, if asked.
  */
 import { connect as connectNode, type Socket } from "node:net";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";

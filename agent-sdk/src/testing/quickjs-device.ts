@@ -54,7 +54,7 @@ export class QuickjsDevice {
   private interrupts = 0;
   private over = false;
 
-  /** Loads the script. Throws where the engine does not. */
+  /** Loads the script. Throws if the engine does not. */
   constructor(options: QuickjsDeviceOptions) {
     this.options = options;
     this.runtime = options.engine.newRuntime();

@@ -1,6 +1,6 @@
 /**
- * An agent core in a world of its own for tests: virtual time, a network in memory, a relay's end
- * that the test plays, and a client with a real session. Nothing in it is stubbed but the relay.
+ * An agent core in its own world for tests: virtual time, a network in memory, a relay's end that
+ * the test plays, and a client with a real session. Nothing in it is stubbed but the relay.
  */
 import { makeToken } from "@blindrelay/protocol";
 import { jsonBytes, readJson } from "@blindrelay/protocol/crypto";
@@ -227,7 +227,7 @@ export class Client {
     this.send(jsonBytes(value));
   }
 
-  /** Calls a method and returns the answer, or undefined where none came yet. */
+  /** Calls a method and returns the answer, or undefined if none came yet. */
   call(method: string, params?: unknown): Json {
     const id = this.ids++;
     this.sendJson({ jsonrpc: "2.0", id, method, params });

@@ -32,7 +32,7 @@ export class Arrivals implements Taker {
     this.messages = this.asides = 0;
   }
 
-  /** Throws where the first message of a read is not what was sent. */
+  /** Throws if the first message of a read is not what was sent. */
   take(bytes: Buffer, from: number, to: number): void {
     let at = from;
     while (at < to) {

@@ -1,4 +1,4 @@
-/** The load generator: a process of its own, told over IPC what to connect and when to send. */
+/** The load generator: its own process, told over IPC what to connect and when to send. */
 import type { Answer, Command, Load, PairPlan, SliceResult } from "./messages.ts";
 import { Peer } from "./peer.ts";
 

@@ -45,7 +45,7 @@ export class Peer implements Taker {
     this.socket.on("close", () => this.failed(new Error("a connection of the benchmark closed")));
   }
 
-  /** Rejects where the server does not answer the hello as the plan says. */
+  /** Rejects if the server does not answer the hello as the plan says. */
   static async connect(plan: PeerPlan): Promise<Peer> {
     const peer = new Peer(plan);
     if (plan.ws !== null) await peer.upgrade(plan.ws);

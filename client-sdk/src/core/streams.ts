@@ -14,7 +14,7 @@ import {
 import { MAX_STREAM_CHUNK } from "./defaults.ts";
 
 export interface StreamHost {
-  /** Seals and sends a notification's text; false where the session cannot. */
+  /** Seals and sends a notification's text; false if the session cannot. */
   notify(text: string): boolean;
   /** The last stream is over. */
   drained(): void;

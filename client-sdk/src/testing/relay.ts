@@ -147,7 +147,7 @@ export class MemoryRelay implements LinkPort {
     this.bindings.clear();
   }
 
-  /** An agent's packet on its way to whoever its sid is bound to. */
+  /** An agent's packet on its way to whom its sid is bound. */
   fromAgent(agentId: string, text: string): void {
     const bound = this.bindings.get(firstOf(text));
     if (bound === undefined || bound.agentId !== agentId) return;

@@ -75,7 +75,7 @@ const decodeInLoop = (text: string): Uint8Array | null => {
 export const toBase64url = (bytes: Uint8Array): string =>
   bytes.toBase64 === undefined ? encodeInLoop(bytes) : bytes.toBase64(IN_URLS);
 
-/** The bytes, or null where the text is padded, not canonical, or outside the alphabet. */
+/** The bytes, or null if the text is padded, not canonical, or outside the alphabet. */
 export const fromBase64url = (text: string): Uint8Array | null => {
   if (Uint8Array.fromBase64 === undefined) return decodeInLoop(text);
   try {

@@ -82,7 +82,7 @@ export const toHex = (bytes: Uint8Array): string => {
   return text;
 };
 
-/** The bytes, or null where the text is not whole pairs of hexadecimal digits, of either case. */
+/** The bytes, or null if the text is not whole pairs of hexadecimal digits, of either case. */
 export const fromHex = (text: string): Uint8Array | null => {
   if ((text.length & 1) !== 0) return null;
   const bytes = new Uint8Array(text.length / 2);

@@ -6,7 +6,7 @@
  */
 import { asciiBytes, asciiText, PIECE_LENGTH } from "./bytes.ts";
 
-/** Printable ASCII throughout, as nearly all that travels: seen without a loop of our own. */
+/** Printable ASCII throughout, as nearly all that travels: seen without our own loop. */
 const isPlain = (text: string): boolean => !/[^ -~]/.test(text);
 
 const hex4 = (code: number): string => {
@@ -42,8 +42,8 @@ export const encodeJson = (value: unknown): string | undefined => {
 
 /**
  * UTF-8 bytes of a JSON text to the same JSON in ASCII, so that a runtime with 8-bit strings can
- * parse it. Null where the bytes are not UTF-8 (RFC 3629: overlong forms and surrogates refused),
- * or where a backslash stands before a character that is written as an escape: the two backslashes
+ * parse it. Null if the bytes are not UTF-8 (RFC 3629: overlong forms and surrogates refused), or
+ * where a backslash stands before a character that is written as an escape: the two backslashes
  * would make valid JSON of an invalid text.
  */
 export const asciiJson = (bytes: Uint8Array): string | null => {
@@ -77,7 +77,7 @@ export const asciiJson = (bytes: Uint8Array): string | null => {
   return text;
 };
 
-/** The value of a JSON text, or undefined where it is none. */
+/** The value of a JSON text, or undefined if it is none. */
 export const decodeJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -93,7 +93,7 @@ export const jsonBytes = (value: unknown): Uint8Array => {
   return asciiBytes(text);
 };
 
-/** The value in UTF-8 bytes of JSON, or undefined where they are none. */
+/** The value in UTF-8 bytes of JSON, or undefined if they are none. */
 export const readJson = (bytes: Uint8Array): unknown => {
   const text = asciiJson(bytes);
   return text === null ? undefined : decodeJson(text);

@@ -33,14 +33,14 @@ export interface StreamParams {
 export interface OutgoingEvents {
   /** There is credit again. */
   writable(): void;
-  /** Once: null where the receiver has committed every byte. */
+  /** Once: null if the receiver has committed every byte. */
   ended(error: string | null): void;
 }
 
 export interface IncomingEvents {
   /** The next bytes; theirs to keep. */
   data(bytes: Uint8Array): void;
-  /** Once: null where every byte came; `confirm` is then due. */
+  /** Once: null if every byte came; `confirm` is then due. */
   ended(error: string | null): void;
 }
 
@@ -63,7 +63,7 @@ export const toBase64 = (bytes: Uint8Array): string => {
   return rest === 0 ? text : text + "==".substring(rest - 2);
 };
 
-/** The bytes, or null where the text is not canonical padded base64. */
+/** The bytes, or null if the text is not canonical padded base64. */
 export const fromBase64 = (text: string): Uint8Array | null => {
   if ((text.length & 3) !== 0 || text.indexOf("-") >= 0 || text.indexOf("_") >= 0) return null;
   let end = text.length;
@@ -74,7 +74,7 @@ export const fromBase64 = (text: string): Uint8Array | null => {
 export interface StreamTableOptions {
   /** Bytes that one notification may carry. */
   readonly maxChunk: number;
-  /** Seals and sends; false where the session cannot. Never throws. */
+  /** Seals and sends; false if the session cannot. Never throws. */
   notify(method: string, params: StreamParams): boolean;
 }
 

@@ -30,7 +30,7 @@ export const nobleChachaSuite = (): Suite => ({
     try {
       return chacha20poly1305(key.aeadKey as Uint8Array, nonce, aad).decrypt(sealed);
     } catch {
-      return null; // noble throws where the tag does not verify
+      return null; // noble throws if the tag does not verify
     }
   },
 });

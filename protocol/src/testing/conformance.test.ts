@@ -26,7 +26,7 @@ describe.each([
 
 describe("the vector files", () => {
   it("are all in the runner's list", () => {
-    // A folder there holds another project's vectors, with a runner of its own.
+    // A folder there holds another project's vectors, with its own runner.
     const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
     expect(files.sort()).toEqual(Object.values(VECTOR_FILE_NAMES).sort());
   });

@@ -30,7 +30,7 @@ export interface FakeLinkPort {
 export interface CarriedPacket {
   /** The packet's own text. */
   readonly text: string;
-  /** The full sid; null where the text is no packet. */
+  /** The full sid; null if the text is no packet. */
   readonly sid: string | null;
   readonly enveloped: boolean;
   /** The envelope's payload was the packet itself, not its text. */

@@ -154,7 +154,7 @@ export interface AgentStep extends Case {
   };
   /** Nothing happens; the word is ours: malformed, version, replay, forged. */
   readonly refused?: string;
-  /** The agent seals this plaintext; `sealed` is the packet's text, or null where it must not. */
+  /** The agent seals this plaintext; `sealed` is the packet's text, or null if it must not. */
   readonly seal?: { readonly sid: string; readonly plaintext: string };
   readonly sealed?: string | null;
   /** The sids held after this step, sorted. */

@@ -16,14 +16,14 @@ export interface AgentStatus {
   readonly kind: "agentStatus";
   readonly agentId: string;
   readonly online: boolean;
-  /** ISO 8601 in UTC; empty where the relay did not say. */
+  /** ISO 8601 in UTC; empty if the relay did not say. */
   readonly timestamp: string;
 }
 
 export const encodeAgentStatus = (agentId: string, online: boolean, timestamp: string): string =>
   `{"${FIELD_TYPE}":"${TYPE_AGENT_STATUS}","${FIELD_AGENT_ID}":${encodeJson(agentId)},"${FIELD_ONLINE}":${online},"${FIELD_TIMESTAMP}":${encodeJson(timestamp)}}`;
 
-/** Reads the fields of an `agent_status`; null where it says neither who nor what. */
+/** Reads the fields of an `agent_status`; null if it says neither who nor what. */
 export const decodeAgentStatus = (fields: object): AgentStatus | null => {
   const agentId = ownString(fields, FIELD_AGENT_ID);
   const online = own(fields, FIELD_ONLINE);

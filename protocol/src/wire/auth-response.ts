@@ -22,7 +22,7 @@ import { ownSeconds } from "./seconds.ts";
 export interface Authenticated {
   readonly kind: "authenticated";
   readonly sessionToken: string | null;
-  /** Seconds; null where the relay did not say. */
+  /** Seconds; null if the relay did not say. */
   readonly expiresIn: number | null;
 }
 
@@ -31,7 +31,7 @@ export interface AuthFailed {
   readonly code: string | null;
   /** For people. */
   readonly error: string;
-  /** Seconds; null where the relay did not say. */
+  /** Seconds; null if the relay did not say. */
   readonly retryAfter: number | null;
 }
 

@@ -20,7 +20,7 @@ import {
 /** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
 export type ClientType = "client" | "agent" | "firmware";
 
-/** What an agent reports of itself in clear text; null where it reported nothing. */
+/** What an agent reports of itself in clear text; null if it reported nothing. */
 export interface AgentReport {
   readonly runtime: string | null;
   readonly firmwareVersion: string | null;

@@ -38,7 +38,7 @@ export interface Form {
   readonly enveloped: boolean;
   /** The envelope's payload was the packet itself, not its text. */
   readonly asObject: boolean;
-  /** Copied into every envelope that answers; null where there was none. */
+  /** Copied into every envelope that answers; null if there was none. */
   readonly requestId: string | null;
 }
 
@@ -60,9 +60,7 @@ export const encodeInForm = (packet: string, form: Form, agentId: string): strin
     ? encodeEnvelope(form.asObject ? packet : `${encodeJson(packet)}`, agentId, form.requestId)
     : packet;
 
-/**
- * The packet in an envelope's fields; null where it is unreadable. `text`: of the whole message.
- */
+/** The packet in an envelope's fields; null if it is unreadable. `text`: of the whole message. */
 export const decodeEnvelopeForAgent = (text: string, fields: object): AgentsPacket | null => {
   const payload = own(fields, FIELD_PAYLOAD);
   const signature = own(fields, FIELD_SIGNATURE);
@@ -96,7 +94,7 @@ export interface ClientsPacket {
   readonly text: string;
 }
 
-/** The packet in an envelope's fields; null where there is none. */
+/** The packet in an envelope's fields; null if there is none. */
 export const decodeEnvelopeForClient = (fields: object): ClientsPacket | null => {
   const payload = own(fields, FIELD_PAYLOAD);
   // Some peers put the packet itself where its text belongs.

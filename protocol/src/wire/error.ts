@@ -22,7 +22,7 @@ export interface RelayError {
   readonly error: string;
   /** The full sid of the packet it is about; null: it is about none. */
   readonly sid: string | null;
-  /** Seconds, with RESTARTING; null where the relay did not say. */
+  /** Seconds, with RESTARTING; null if the relay did not say. */
   readonly reconnectIn: number | null;
 }
 
@@ -48,7 +48,7 @@ export const encodeError = (code: string, error: string, subject: Subject | null
 export const encodeRestarting = (error: string, reconnectIn: number): string =>
   `${errorHead("RESTARTING", error)},"${FIELD_RECONNECT_IN}":${reconnectIn}}`;
 
-/** Reads the fields of an `error`; null where it has no code. */
+/** Reads the fields of an `error`; null if it has no code. */
 export const decodeError = (fields: object): RelayError | null => {
   const code = ownString(fields, FIELD_CODE);
   if (code === undefined) return null;

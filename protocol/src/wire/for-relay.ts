@@ -20,7 +20,7 @@ import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
 export interface PacketHead {
   readonly kind: "packet";
   readonly sid: string;
-  /** The part of `sid` that the relay binds to; null where it cannot. */
+  /** The part of `sid` that the relay binds to; null if it cannot. */
   readonly first: string | null;
   readonly requestId: null;
 }

@@ -26,8 +26,7 @@ export const encodePacket = (v: string, sid: string, seq: number, p: string): st
   `{"${FIELD_V}":"${v}","${FIELD_SID}":"${sid}","${FIELD_SEQ}":${seq},"${FIELD_P}":"${p}"}`;
 
 /**
- * The four fields of a packet; null where one is missing or of another type, or where it has a
- * `type`.
+ * The four fields of a packet; null if one is missing or of another type, or where it has a `type`.
  */
 export const decodePacket = (fields: object): PacketFields | null => {
   const v = ownString(fields, FIELD_V);

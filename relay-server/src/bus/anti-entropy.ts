@@ -6,7 +6,7 @@
 
 /** Ticks, of a second each, in which each user is compared once. */
 const ROUND_TICKS = 30;
-/** Users in one message: some 20 KB. */
+/** Users in one message: about 20 KB. */
 export const COMPARED_TOGETHER = 500;
 
 /** Of logins in any order; no two agents share a number. 0 where there are none. */

@@ -1,6 +1,6 @@
 /**
- * Relays that share PostgreSQL and NATS: whoever reaches one of them finds everybody, and is told
- * what a relay that is alone would tell.
+ * Relays that share PostgreSQL and NATS: anyone who reaches one of them finds everybody, and is
+ * told what a relay that is alone would tell.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

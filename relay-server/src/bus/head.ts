@@ -24,7 +24,7 @@ export const encodeBusMessage = (
   return message;
 };
 
-/** Null where it is no message of ours. */
+/** Null if it is no message of ours. */
 export const decodeBusMessage = (message: Uint8Array): BusMessage | null => {
   const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   const end = bytes.indexOf(LINE_END);

@@ -14,7 +14,7 @@ export interface OpenBus {
   close(): Promise<void>;
 }
 
-/** Null: a relay that is alone. Rejects with a Failure where its settings cannot be right. */
+/** Null: a relay that is alone. Rejects with a Failure if its settings cannot be right. */
 export const openBus = async (
   config: Config,
   nowMs: () => number,
@@ -29,7 +29,7 @@ export const openBus = async (
   ]);
   const node = randomBytes(9).toString("base64url");
   const server = { url: bus, ca: busCa, cert: busCert, key: busKey, creds: busCreds };
-  // What nodes say of their own accord does not shrink with what clients may say.
+  // What nodes say by themselves does not shrink with what clients may say.
   const minBytes = Math.max(maxMessageBytes, MAX_MESSAGE_BYTES) + MAX_HEAD_BYTES;
   const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
   const { transport, traffic } = counted(nats);

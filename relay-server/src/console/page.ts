@@ -44,7 +44,7 @@ const readConsoleFile = (name: string): Promise<Buffer> =>
 
 let bundling: Promise<Buffer> | undefined;
 
-/** In a checkout by the bundler, once in a process's life and by a process of its own. */
+/** In a checkout by the bundler, once in a process's life and by its own process. */
 const readScript = (): Promise<Buffer> => {
   if (!existsSync(BUNDLER)) return readConsoleFile("console.js");
   bundling ??= bundle().catch((error: unknown) => {

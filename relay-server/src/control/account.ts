@@ -28,7 +28,7 @@ import { drawRecoveryCodes, drawTotpSecret, otpauthUri, totpStep } from "./totp.
 
 const USERNAME = new RegExp(USERNAME_PATTERN);
 
-/** Why a user name or password cannot be taken, as a sentence; null where both can. */
+/** Why a user name or password cannot be taken, as a sentence; null if both can. */
 export const userProblem = (username: string, password: string): string | null => {
   if (!USERNAME.test(username)) {
     return "a user name has 1 to 64 letters, digits or any of . _ @ -";
@@ -42,7 +42,7 @@ export const userProblem = (username: string, password: string): string | null =
 export interface Login {
   readonly user: UserRow;
   readonly login: Issued;
-  /** Null where the login only permits enrolling TOTP. */
+  /** Null if the login only permits enrolling TOTP. */
   readonly accountToken: string | null;
 }
 

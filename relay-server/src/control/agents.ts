@@ -20,7 +20,7 @@ export interface NewAgent {
   readonly metadata: string;
 }
 
-/** Makes an agent and its relay token; null where the identifier is taken. */
+/** Makes an agent and its relay token; null if the identifier is taken. */
 export const createAgent = (
   context: ControlContext,
   userId: string,
@@ -69,7 +69,7 @@ export const rotateAgentToken = async (
   return { token: done.token, rotatedAtMs: nowMs };
 };
 
-/** Removes an agent, its tokens and its link; false where it is not this user's. */
+/** Removes an agent, its tokens and its link; false if it is not this user's. */
 export const deleteAgent = async (
   context: ControlContext,
   userId: string,
@@ -87,7 +87,7 @@ export const deleteAgent = async (
   return true;
 };
 
-/** Returns an agent's relay token again, and audits who asked; null where there is none. */
+/** Returns an agent's relay token again, and audits who asked; null if there is none. */
 export const exportAgentToken = (
   context: ControlContext,
   userId: string,

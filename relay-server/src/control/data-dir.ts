@@ -117,7 +117,7 @@ export interface Data {
 }
 
 /**
- * Opens what `init` made. Rejects with a Failure where there is none, or the master key is another.
+ * Opens what `init` made. Rejects with a Failure if there is none, or the master key is another.
  */
 export const openData = async (options: DataOptions): Promise<Data> => {
   const store = await open(options, false);
@@ -139,7 +139,7 @@ export const openData = async (options: DataOptions): Promise<Data> => {
 };
 
 /**
- * The key that the store was made with; null where it is another. Completes a rotation that was cut
+ * The key that the store was made with; null if it is another. Completes a rotation that was cut
  * short.
  */
 const rightKey = (options: DataOptions, check: string): Secrets | null => {

@@ -43,8 +43,8 @@ export const issuePersistent = async (
 };
 
 /**
- * Says the current persistent token again; null where there is none. Throws where it does not match
- * its hash.
+ * Says the current persistent token again; null if there is none. Throws if it does not match its
+ * hash.
  */
 export const repeatPersistent = async (
   db: Db,

@@ -40,7 +40,7 @@ export interface RekeyResult {
   readonly recoveryCodesEnded: number;
   /** Until when the old tokens are good; null: they ended. */
   readonly oldTokensUntilMs: number | null;
-  /** Where the old key is now; null where keys are given by variable. */
+  /** Where the old key is now; null if keys are given by variable. */
   readonly oldKey: string | null;
 }
 

@@ -65,7 +65,7 @@ export const makeNextKey = (dataDir: string): Uint8Array => {
   return key;
 };
 
-/** The key that was drawn to follow; null where there is none. */
+/** The key that was drawn to follow; null if there is none. */
 export const readNextKey = (dataDir: string): Uint8Array | null => {
   if (!existsSync(nextKeyPath(dataDir))) return null;
   const key = readFileSync(nextKeyPath(dataDir));

@@ -8,7 +8,7 @@ import { constants, getPriority, setPriority } from "node:os";
 const TASKS = "/proc/self/task";
 /** As libuv calls them. */
 const POOL_THREAD = "libuv-worker";
-/** In steps of nice(1), each some 25 % less of a core that others want too. */
+/** In steps of nice(1), each about 25 % less of a core that others want too. */
 const STEPS = 10;
 
 let done = false;

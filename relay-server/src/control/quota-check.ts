@@ -4,7 +4,7 @@ import { agentBytes, agentCount } from "../store/agents.ts";
 import type { Db } from "../store/open.ts";
 import { QuotaExceeded, type Quotas } from "./quotas.ts";
 
-/** Throws where one more agent would be too many. Call it inside the transaction that adds it. */
+/** Throws if one more agent would be too many. Call it inside the transaction that adds it. */
 export const holdAgents = async (db: Db, userId: string, { agentsPerUser }: Quotas) => {
   if ((await agentCount(db, userId, agentsPerUser)) >= agentsPerUser) {
     throw new QuotaExceeded(`An account has at most ${agentsPerUser} agents on this relay.`);
@@ -14,7 +14,7 @@ export const holdAgents = async (db: Db, userId: string, { agentsPerUser }: Quot
 /** `{}`, which most agents have: not worth a look. */
 const EMPTY_METADATA_BYTES = 2;
 
-/** Throws where metadata of so many bytes, instead of an agent's own, would be too many. */
+/** Throws if metadata of so many bytes, instead of an agent's own, would be too many. */
 export const holdMetadata = async (
   db: Db,
   userId: string,

@@ -5,9 +5,7 @@
 
 /** 50 a second, all at once too: a script that makes a thousand agents is not stopped. */
 export const REQUESTS_PER_MINUTE = 3000;
-/**
- * A site of people behind one address who read the documentation; logins have limits of their own.
- */
+/** A site of people behind one address who read the documentation; logins have their own limits. */
 export const ANONYMOUS_REQUESTS_PER_MINUTE = 1200;
 /**
  * Enough for one user's writes to share a sync of the disk; others wait for so many at the most.

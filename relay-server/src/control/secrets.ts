@@ -67,7 +67,7 @@ export class Secrets {
     return seal(this.#wrapKey, userId, secret);
   }
 
-  /** Throws where the text was not wrapped for this user under this key. */
+  /** Throws if the text was not wrapped for this user under this key. */
   unwrap(userId: string, wrapped: string): string {
     return unseal(this.#wrapKey, userId, wrapped);
   }
@@ -77,7 +77,7 @@ export class Secrets {
     return seal(this.#answerKey, name, answer);
   }
 
-  /** Throws where the text was not sealed for this name under this key. */
+  /** Throws if the text was not sealed for this name under this key. */
   unseal(name: string, sealed: string): string {
     return unseal(this.#answerKey, name, sealed);
   }

@@ -62,7 +62,7 @@ const EXPECTED: {
   agent: { persistent: "agent", session: "agent_session" },
 };
 
-/** The failure that names both kinds, or null where the kind is right or unknown. */
+/** The failure that names both kinds, or null if the kind is right or unknown. */
 const misplacement = (text: string, finding: Finding, expected: Holder): AuthFailure | null => {
   const holder = "credential" in finding ? finding.credential.holder : null;
   if (holder === expected) return null;

@@ -36,7 +36,7 @@ type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs"> &
 const hashed = ({ hashing }: Offline, password: string): Promise<string> =>
   hashing === undefined ? hashPassword(password) : hashing.run(KNOWN, () => hashPassword(password));
 
-/** Makes a user, without a second factor yet; null where the name is taken. */
+/** Makes a user, without a second factor yet; null if the name is taken. */
 export const createUser = async (
   context: Offline,
   actorId: string | null,

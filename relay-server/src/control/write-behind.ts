@@ -13,7 +13,7 @@ import { addRequestsUsed } from "../store/sessions.ts";
 
 interface Sighting {
   readonly atMs: number;
-  /** Its report at login; null where it only disconnected. */
+  /** Its report at login; null if it only disconnected. */
   readonly report: AgentReport | null;
   readonly online: boolean;
 }
@@ -26,7 +26,7 @@ export interface StoreWriteBehind extends WriteBehind {
   flush(): Promise<void>;
 }
 
-/** `node`: this one of several; null where there is one. */
+/** `node`: this one of several; null if there is one. */
 export const storeWriteBehind = (store: Store, node: string | null = null): StoreWriteBehind => {
   /** Requests by session that the store does not know of. */
   const used = new Map<string, number>();

@@ -8,7 +8,7 @@ import { addressKey } from "../core/address-group.ts";
 
 /** A count is forgotten after one to two of these. */
 const PERIOD_MS = 150_000;
-/** Of each kind and period; some 2 MB in all. Beyond it new ones are not counted. */
+/** Of each kind and period; about 2 MB in all. Beyond it new ones are not counted. */
 const MAX_COUNTED = 8192;
 /** An address that has failed comes after all others, whatever their networks did. */
 const ADDRESS_WEIGHT = 1_000_000;

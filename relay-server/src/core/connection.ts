@@ -103,7 +103,7 @@ export class Connection implements Waiting {
   }
 }
 
-/** Moves a connection along the table. Throws where the table has no such step, which is a bug. */
+/** Moves a connection along the table. Throws if the table has no such step, which is a bug. */
 export const advance = (connection: Connection, event: ConnectionEvent): void => {
   const next = NEXT[connection.state][event];
   if (next === undefined) {

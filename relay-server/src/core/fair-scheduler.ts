@@ -42,7 +42,7 @@ export class FairScheduler {
     if (share !== this.#last) this.#another(share);
     if (share.left <= 0) return false;
     share.left -= 1 + bytes / BYTES_PER_COST;
-    // Whoever sends little in each turn has a whole share in each, and never waits.
+    // Anyone who sends little in each turn has a whole share in each, and never waits.
     if (share.left < share.turnCost / 2) this.#renew(share);
     return true;
   }

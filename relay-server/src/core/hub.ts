@@ -194,7 +194,7 @@ export class Hub {
     this.#inbound.resume(connection, now);
   }
 
-  /** Requests that were reserved for a session; null where the store could not say. */
+  /** Requests that were reserved for a session; null if the store could not say. */
   reserved(sessionHash: string, requests: number | null, now: number, fail = rethrow): void {
     this.#inbound.reserved(sessionHash, requests, now, fail);
   }

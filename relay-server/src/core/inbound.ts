@@ -93,7 +93,7 @@ export class Inbound {
       startHolding(connection);
       this.#state.scheduler.wait(connection);
     }
-    // Whoever is not known yet holds as little of the relay's memory as can be.
+    // Anyone who is not known yet holds as little of the relay's memory as can be.
     const mayGoOn = connection.peer !== null && this.#state.scheduler.awaits(connection);
     const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
     const share = this.#state.scheduler.shareOf(connection);

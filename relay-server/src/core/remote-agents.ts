@@ -122,7 +122,7 @@ export class RemoteAgents {
       if (until > now) break;
       due += 1;
       const user = this.#state.peers.find(userId);
-      // Another entry stands there where it came anew.
+      // Another entry stands there where it came again.
       if (user?.abroad.get(agentId) === agent) this.#forget(user, agentId, now);
     }
     if (due > 0) this.#moving = this.#moving.slice(due);

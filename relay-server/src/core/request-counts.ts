@@ -27,7 +27,7 @@ export interface SessionUse {
   connections: number;
   /** Since when it has no connection; meaningless while it has one. */
   idleSince: number;
-  /** What is reserved for this node of several; null where one hub counts. */
+  /** What is reserved for this node of several; null if one hub counts. */
   readonly block: Block | null;
 }
 
@@ -98,7 +98,7 @@ export class RequestCounts {
     return "counted";
   }
 
-  /** The store's answer to `reserveRequests`; true: whoever waits for it can go on. */
+  /** The store's answer to `reserveRequests`; true: anyone who waits for it can go on. */
   granted(hash: string, requests: number | null, now: number): boolean {
     const block = this.#sessions.get(hash)?.block ?? null;
     if (block !== null && this.#reservations !== null) {

@@ -66,9 +66,7 @@ export class Reservations {
     return "later";
   }
 
-  /**
-   * The store's answer: how many, or null where it could not say. True: those that wait can go on.
-   */
+  /** The store's answer: how many, or null if it could not say. True: those that wait can go on. */
   granted(block: Block, requests: number | null, now: number): boolean {
     block.asking = false;
     const isSecond = block.askAgainAt !== null;

@@ -7,7 +7,7 @@ const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 const isPrintable = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte >= 0x20 && byte <= 0x7f);
 
-/** Throws where the scan says anything that parsing does not say; answers what it said. */
+/** Throws if the scan says anything that parsing does not say; answers what it said. */
 const agree = (text: string, last: ScannedPacket | null): ScannedPacket | null => {
   const bytes = bytesOf(text);
   if (!isPrintable(bytes)) return null; // the reader does not let it come here

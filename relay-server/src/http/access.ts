@@ -63,7 +63,7 @@ export const requires = (context: HttpContext, access: Access) => {
   return hook;
 };
 
-/** The caller; throws where the route does not accept them. */
+/** The caller; throws if the route does not accept them. */
 const identify = async (
   context: HttpContext,
   access: Access,
@@ -94,7 +94,7 @@ const identify = async (
 
 const accesses = new WeakMap<object, Access>();
 
-/** What a route's hooks require, for the document that describes it; null where anyone may call. */
+/** What a route's hooks require, for the document that describes it; null if anyone may call. */
 export const accessOf = (hooks: unknown): Access | null =>
   [hooks].flat().reduce<Access | null>((found, hook) => {
     return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;

@@ -273,8 +273,8 @@ const metadataText = (metadata: Agent["metadata"]): string => {
 };
 
 /**
- * Null where JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse
- * does not.
+ * Null if JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse does
+ * not.
  */
 const jsonText = (value: unknown): string | null => {
   try {

@@ -1,5 +1,5 @@
 /**
- * The REST side of the relay (section 4): one fastify server, every resource in a file of its own,
+ * The REST side of the relay (section 4): one fastify server, every resource in its own file,
  * schemas from `@blindrelay/protocol/schema/rest`, errors as problem documents.
  */
 import { randomUUID } from "node:crypto";
@@ -76,8 +76,8 @@ export const buildApp = (
     },
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
-    // For `localhost` fastify would make a second server of its own, on the other kind of address,
-    // which none of the limits below hold for.
+    // For `localhost` fastify would make its own second server, on the other kind of address, which
+    // none of the limits below hold for.
     serverFactory: serve,
     forceCloseConnections: "idle", // requests in progress are answered; see close.ts
   }).withTypeProvider<TypeBoxTypeProvider>();

@@ -18,7 +18,7 @@ export class ConcurrencyLimit {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Resolves when the turn has come, to what ends it; to null where too many wait. */
+  /** Resolves when the turn has come, to what ends it; to null if too many wait. */
   async take(key: string): Promise<(() => void) | null> {
     let line = this.#lines.get(key);
     if (line === undefined) {

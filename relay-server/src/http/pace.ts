@@ -13,7 +13,7 @@ import { HttpProblem } from "./problem.ts";
 /** After this long in one turn no further request begins in it. */
 const TURN_MS = 0.25;
 const MOST_IN_ONE_TURN = 16;
-/** Requests that may wait to begin, of some 15 KB each: a second of work. */
+/** Requests that may wait to begin, of about 15 KB each: a second of work. */
 const MAX_ARRIVED = 4096;
 
 interface Waiting {
@@ -37,7 +37,7 @@ export class Pace {
     this.#arrived = new FairQueue(maxArrived);
   }
 
-  /** Resolves when a request from this address may begin; rejects where too many wait. */
+  /** Resolves when a request from this address may begin; rejects if too many wait. */
   begin(address: string): Promise<void> {
     return this.#wait(this.#arrived, address);
   }

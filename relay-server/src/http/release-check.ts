@@ -55,8 +55,7 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
 };
 
 /**
- * The runtime by its name, which is the first word of what the agent said; null where it said
- * nothing.
+ * The runtime by its name, which is the first word of what the agent said; null if it said nothing.
  */
 const reportedRuntime = async (
   context: HttpContext,

@@ -1,4 +1,6 @@
-/** Whoever opens connections and dawdles holds them for a bounded time, over https as over http. */
+/**
+ * Anyone who opens connections and dawdles holds them for a bounded time, over https as over http.
+ */
 import dns from "node:dns";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";

@@ -20,7 +20,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   let check: ReturnType<typeof compile> | undefined;
   const part = httpPart ?? "body";
   return (given: unknown) => {
-    // Only bodies have types of their own; everything else arrives as text.
+    // Only bodies have their own types; everything else arrives as text.
     const value = part === "body" ? given : Value.Convert(schema, given);
     check ??= compile(); // when it is first needed, as serialization.ts
     if (check.Check(value)) return { value };

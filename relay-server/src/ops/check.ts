@@ -29,7 +29,7 @@ export interface Finding {
   readonly ok: boolean;
   /** What was found. */
   readonly detail: string;
-  /** What to do about it; null where it is ok. */
+  /** What to do about it; null if it is ok. */
   readonly fix: string | null;
 }
 

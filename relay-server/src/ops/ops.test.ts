@@ -1,4 +1,4 @@
-/** backup, check, users and `--print-config`, as whoever holds the data folder uses them. */
+/** backup, check, users and `--print-config`, as anyone who holds the data folder uses them. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {

@@ -1,4 +1,6 @@
-/** Whoever types a password at a terminal is told that it is waited for; a pipe is told nothing. */
+/**
+ * Anyone who types a password at a terminal is told that it is waited for; a pipe is told nothing.
+ */
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";

@@ -20,8 +20,7 @@ export interface ListedUser {
 }
 
 /**
- * Makes an account and answers its id. Rejects with a Failure where the name is taken or will not
- * do.
+ * Makes an account and answers its id. Rejects with a Failure if the name is taken or will not do.
  */
 export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ id: string }> => {
   const { username, password } = user;

@@ -10,8 +10,8 @@ export interface ByteRange {
 }
 
 /**
- * What a Range header asks for (RFC 9110 section 14): one range; `null` where it asks for nothing
- * or for several, which is answered with the whole; "unsatisfiable" where it is outside of the
+ * What a Range header asks for (RFC 9110 section 14): one range; `null` if it asks for nothing or
+ * for several, which is answered with the whole; "unsatisfiable" where it is outside of the
  * artifact.
  */
 export const readRange = (

@@ -10,9 +10,7 @@ const KEY_ID_DIGITS = 16;
 
 export interface ReleaseKeys {
   readonly count: number;
-  /**
-   * The id of the key that made this signature (base64url) over the release; null where none did.
-   */
+  /** The id of the key that made this signature (base64url) over the release; null if none did. */
   signer(release: SignedRelease, signature: string): string | null;
 }
 

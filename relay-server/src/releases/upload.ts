@@ -59,7 +59,7 @@ export const receiveArtifact = async (
   }
 };
 
-/** Writes the parts; null where they would be more than `maxBytes`. */
+/** Writes the parts; null if they would be more than `maxBytes`. */
 const receiveParts = async (
   context: Pick<ControlContext, "store">,
   uploadId: string,

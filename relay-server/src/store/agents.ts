@@ -6,7 +6,7 @@ import type { Position } from "./position.ts";
 import { prepared } from "./prepared.ts";
 import type { AgentRow } from "./tables.ts";
 
-/** Adds an agent; false where the identifier is taken by any user. */
+/** Adds an agent; false if the identifier is taken by any user. */
 export const addAgent = async (
   db: Db,
   agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at">,
@@ -50,7 +50,7 @@ export const agentBytes = async (db: Db, userId: string, exceptId: string): Prom
   return Number(bytes);
 };
 
-/** The user that an agent belongs to, or null where the agent does not exist. */
+/** The user that an agent belongs to, or null if the agent does not exist. */
 export const ownerOf = (db: Db, agentId: string): Answer<string | null> =>
   whenKnown(ownerByAgent(db, { agentId }), ([row]) => row?.user_id ?? null);
 
@@ -123,7 +123,7 @@ export const findAgents = async (
   return new Map(rows.map((row) => [row.agent_id, row]));
 };
 
-/** Changes name or metadata; the row as it then is, or undefined where it is not this user's. */
+/** Changes name or metadata; the row as it then is, or undefined if it is not this user's. */
 export const changeAgent = (
   db: Db,
   userId: string,
@@ -138,7 +138,7 @@ export const changeAgent = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes an agent; false where it is not this user's. */
+/** Removes an agent; false if it is not this user's. */
 export const removeAgent = async (db: Db, userId: string, agentId: string): Promise<boolean> => {
   const removed = await db
     .deleteFrom("agents")

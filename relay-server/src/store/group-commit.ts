@@ -23,8 +23,8 @@ const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
 /**
  * The least from the end of one transaction to the next, in milliseconds. node:sqlite never lets
- * the loop turn, so without it what comes a turn later has a flush of its own: of a fleet's logins
- * two thirds had. Who writes one thing after another waits as long each time.
+ * the loop turn, so without it what comes a turn later has its own flush: of a fleet's logins two
+ * thirds had. Who writes one thing after another waits as long each time.
  */
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
 
@@ -34,7 +34,7 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** Commits some jobs in one transaction and settles them. Rejects where none of them could be. */
+/** Commits some jobs in one transaction and settles them. Rejects if none of them could be. */
 type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<void>;
 
 /** A Write over one engine. Work that throws undoes its own changes only. */

@@ -14,7 +14,7 @@ export const findIdempotent = (
     .where("key", "=", key)
     .executeTakeFirst();
 
-/** Notes a request before it is carried out; false where the key is taken. */
+/** Notes a request before it is carried out; false if the key is taken. */
 export const claimIdempotent = async (
   db: Db,
   row: Omit<IdempotencyRow, "answer">,

@@ -32,7 +32,7 @@ export const dropUnreadable = async (tx: Db): Promise<number> => {
   return codes.length;
 };
 
-/** Replaces the check; false where it is no longer the old one: another rotation was faster. */
+/** Replaces the check; false if it is no longer the old one: another rotation was faster. */
 export const replaceKeyCheck = async (tx: Db, old: string, fresh: string): Promise<boolean> => {
   const replaced = await tx
     .updateTable("settings")

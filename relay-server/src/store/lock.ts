@@ -16,8 +16,7 @@ export interface StoreLock {
 }
 
 /**
- * Takes the lock at `path`; null where another has it. Throws what SQLite says where it cannot
- * tell.
+ * Takes the lock at `path`; null if another has it. Throws what SQLite says where it cannot tell.
  */
 export const lockStore = (path: string): StoreLock | null => {
   const database = new DatabaseSync(path);

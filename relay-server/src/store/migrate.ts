@@ -11,7 +11,7 @@ const ADVISORY_LOCK = 7235491;
 
 type MigrationsTable = { migrations: { name: string } };
 
-/** Runs what is missing. Throws where the store knows a migration that this program does not. */
+/** Runs what is missing. Throws if the store knows a migration that this program does not. */
 export const migrate = async (
   db: Kysely<unknown>,
   engine: "sqlite" | "postgres",

@@ -5,7 +5,7 @@ import { prepared } from "./prepared.ts";
 import type { ReleaseRow } from "./tables.ts";
 import { dropUpload } from "./uploads.ts";
 
-/** Adds a draft; false where runtime, channel and version are taken together. */
+/** Adds a draft; false if runtime, channel and version are taken together. */
 export const addRelease = async (
   db: Db,
   draft: Pick<
@@ -87,7 +87,7 @@ export const changeRelease = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes a draft with what was uploaded for it; undefined where it is none any more. */
+/** Removes a draft with what was uploaded for it; undefined if it is none any more. */
 export const dropDraft = async (db: Db, id: string): Promise<ReleaseRow | undefined> => {
   const dropped = await db
     .deleteFrom("releases")

@@ -4,7 +4,7 @@ import type { Db } from "./tables.ts";
 /** `write_probe` holds nothing: whether it can be written is the question (health.ts). */
 export type SettingName = "master_key_check" | "totp" | "write_probe";
 
-/** The value of a setting, or null where the store was opened but never initialised. */
+/** The value of a setting, or null if the store was opened but never initialised. */
 export const readSetting = async (db: Db, name: SettingName): Promise<string | null> => {
   const row = await db
     .selectFrom("settings")

@@ -57,7 +57,7 @@ export class SqliteAtHand extends SqliteAdapter {
   }
 
   /**
-   * The rows of a query, or a rejection; null where Kysely has to be asked, because somebody else's
+   * The rows of a query, or a rejection; null if Kysely has to be asked, because somebody else's
    * transaction is open on the one connection, and what it has written may be undone.
    */
   ask<Row>(

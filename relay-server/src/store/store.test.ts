@@ -1,6 +1,6 @@
 /**
- * One suite for both engines: what the queries promise. PostgreSQL is the one on loopback, each
- * run in a schema of its own; where there is none the skipped tests say so.
+ * One suite for both engines: what the queries promise. PostgreSQL is the one on loopback, each run
+ * in its own schema; where there is none the skipped tests say so.
  */
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";

@@ -11,8 +11,7 @@ export class StoreUnavailable extends Error {
 }
 
 /**
- * The first error of a chain of causes that says that the store is unavailable; null where none
- * does.
+ * The first error of a chain of causes that says that the store is unavailable; null if none does.
  */
 export const unavailability = (error: unknown): StoreUnavailable | null => {
   for (let at = error; at instanceof Error; at = at.cause) {

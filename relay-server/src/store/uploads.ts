@@ -21,7 +21,7 @@ export const addPart = async (
   await db.insertInto("upload_parts").values({ upload_id: uploadId, part, bytes }).execute();
 };
 
-/** A part's bytes; undefined where there is none. */
+/** A part's bytes; undefined if there is none. */
 export const readPart = async (
   db: Db,
   uploadId: string,

@@ -3,7 +3,7 @@ import type { Db } from "./open.ts";
 import type { Position } from "./position.ts";
 import type { UserRow } from "./tables.ts";
 
-/** Adds a user; false where the name is taken. */
+/** Adds a user; false if the name is taken. */
 export const addUser = async (
   db: Db,
   user: Pick<
@@ -53,9 +53,9 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
 };
 
 /**
- * Marks a code's step as used; false where it, or a later one, already was. `stepNow` is the
- * present one: a used step that no clock has reached yet was used while this one ran ahead, and
- * holds up nobody.
+ * Marks a code's step as used; false if it, or a later one, already was. `stepNow` is the present
+ * one: a used step that no clock has reached yet was used while this one ran ahead, and holds up
+ * nobody.
  */
 export const useTotpStep = async (
   db: Db,
@@ -164,7 +164,7 @@ export const replaceRecoveryCodes = async (
     .execute();
 };
 
-/** Uses up a recovery code; false where the user has none with this hash. */
+/** Uses up a recovery code; false if the user has none with this hash. */
 export const takeRecoveryCode = async (db: Db, userId: string, hash: string): Promise<boolean> => {
   const taken = await db
     .deleteFrom("recovery_codes")
@@ -189,7 +189,7 @@ export const listUsers = (db: Db, after: Position | null, limit: number): Promis
   return query.orderBy("created_at").orderBy("id").limit(limit).execute();
 };
 
-/** Changes a user; the row as it then is, or undefined where there is none. */
+/** Changes a user; the row as it then is, or undefined if there is none. */
 export const changeUser = (
   db: Db,
   id: string,
@@ -197,9 +197,7 @@ export const changeUser = (
 ): Promise<UserRow | undefined> =>
   db.updateTable("users").set(change).where("id", "=", id).returningAll().executeTakeFirst();
 
-/**
- * Removes a user and, with it, agents, recovery codes and kept answers; false where there is none.
- */
+/** Removes a user and, with it, agents, recovery codes and kept answers; false if there is none. */
 export const removeUser = async (db: Db, id: string): Promise<boolean> => {
   const removed = await db
     .deleteFrom("users")

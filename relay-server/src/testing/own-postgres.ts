@@ -49,7 +49,9 @@ export interface PostgresTls {
   readonly key: string;
 }
 
-/** Starts one in the folder. With `tls` it demands TLS, and a certificate of whoever connects. */
+/**
+ * Starts one in the folder. With `tls` it demands TLS, and a certificate of anyone who connects.
+ */
 export const ownPostgres = async (folder: string, tls?: PostgresTls): Promise<OwnPostgres> => {
   const cluster = join(folder, "postgres");
   if (isRoot) execFileSync("chown", ["postgres", folder]);

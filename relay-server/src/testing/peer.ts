@@ -8,7 +8,7 @@ export type Message = any;
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Parsed; null where there is none. */
+  /** Parsed; null if there is none. */
   readonly body: Message;
 }
 

@@ -52,7 +52,7 @@ export class Directory implements HubLookups, WriteBehind {
   private readonly sessions = new Map<string, Session>();
   private readonly ended = new Ended();
 
-  /** Throws a RangeError where the id is no agent's, is taken, or there are too many. */
+  /** Throws a RangeError if the id is no agent's, is taken, or there are too many. */
   addAgent(agentId: string, name: string, metadata: Record<string, unknown> = {}): AgentRecord {
     if (!new RegExp(AGENT_ID_PATTERN).test(agentId)) {
       throw new RangeError(`not an agent id: ${agentId}`);

@@ -51,7 +51,7 @@ export class FakeDevice {
     return this.core.agent;
   }
 
-  /** Resolves once it is online; rejects where it is, or goes, off. */
+  /** Resolves once it is online; rejects if it is, or goes, off. */
   untilOnline(): Promise<void> {
     if (this.online) return Promise.resolve();
     if (this.core === null) return Promise.reject(new Error(`${this.id} is off`));

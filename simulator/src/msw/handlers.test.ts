@@ -63,7 +63,7 @@ const real: Ask = async (method, path, token = null, body = undefined) => {
   };
 };
 
-/** What two relays have in common: no times, tokens and identifiers of their own. */
+/** What two relays have in common: no times, tokens and their own identifiers. */
 const shape = ({ status, type, body }: Answer) => {
   const { code, errors } = (body ?? {}) as { code?: string; errors?: { path: string }[] };
   const keys = Object.keys((body as Body) ?? {}).sort();

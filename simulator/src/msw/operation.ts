@@ -15,6 +15,6 @@ export interface Operation {
   };
   readonly body: { readonly required: boolean; readonly schema: object } | null;
   readonly status: number;
-  /** An example; null where the answer has no body. */
+  /** An example; null if the answer has no body. */
   readonly answer: unknown;
 }

@@ -1,6 +1,6 @@
 /**
  * What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it
- * keeps, and heeds revocations.
+ * keeps, and obeys revocations.
  */
 import { tokenProblem } from "@blindrelay/protocol";
 

@@ -16,7 +16,7 @@ export async function makeFolder(path: string): Promise<string | undefined> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") {
-      await mkdir(folder, { recursive: true }); // throws where it is a file
+      await mkdir(folder, { recursive: true }); // throws if it is a file
       return undefined;
     }
     if (code !== "ENOENT" || parent === folder) throw error;

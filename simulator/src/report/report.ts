@@ -16,7 +16,7 @@ export interface Report {
   agents: { requested: number; connected: number };
   /** `failed` counts every planned call without a correct answer, also those never sent. */
   calls: { planned: number; sent: number; ok: number; failed: number };
-  /** Of the right answers; null where there is none. */
+  /** Of the right answers; null if there is none. */
   latency_ms: Latency | null;
   /** The first call to each agent opens a session first: two more round trips. */
   first_call_latency_ms: Latency | null;

@@ -1,6 +1,6 @@
 /**
- * One run in the live world: the plan of a scenario over real sockets, against a relay of our own
- * or an external one. The fleet is in a process of its own, the clients are in this one.
+ * One run in the live world: the plan of a scenario over real sockets, against our own relay or an
+ * external one. The fleet is in its own process, the clients are in this one.
  *
  * Whatever happens, the run ends in bounded time, and every process, folder and agent that it made
  * is gone.
@@ -432,7 +432,7 @@ class LiveRun {
 
   private lastFigures: Promise<void> = Promise.resolve();
 
-  /** Of a relay of our own. */
+  /** Of our own relay. */
   private async readFigures(): Promise<void> {
     const { relay } = this;
     if (relay === null || this.isRelayMeantToBeAway) return;
@@ -687,7 +687,7 @@ function shapeFor(network: NetworkSpec, needed: boolean): Shape | null {
   };
 }
 
-/** The first end-to-end secret in what a relay has stored; null where there is none. */
+/** The first end-to-end secret in what a relay has stored; null if there is none. */
 async function findSecret(folder: string, devices: readonly Called[]): Promise<string | null> {
   const secrets = new Set(devices.map(({ agentToken }) => agentToken));
   const files = await readdir(folder).catch(() => []);

@@ -67,14 +67,14 @@ export class RelayFigures {
     return [...totals].map(([reason, count]) => ({ reason, count }));
   }
 
-  /** What so many agents have added to its memory; null where it was restarted. */
+  /** What so many agents have added to its memory; null if it was restarted. */
   rssBytesPerAgent(agents: number): number | null {
     const { first, last } = this;
     if (this.lives !== 1 || first === null || last === null || agents === 0) return null;
     return Math.max(0, Math.round((last.rssBytes - first.rssBytes) / agents));
   }
 
-  /** Since its last start; null where it forwarded nothing. */
+  /** Since its last start; null if it forwarded nothing. */
   cpuUsPerMessage(): number | null {
     const { first, last } = this;
     if (first === null || last === null || last.forwarded === first.forwarded) return null;

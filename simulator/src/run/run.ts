@@ -143,7 +143,7 @@ async function findEngines(
   return found;
 }
 
-/** A live run from a report alone: its programs are files again, in a folder of their own. */
+/** A live run from a report alone: its programs are files again, in their own folder. */
 async function replayInLive(scenario: Scenario, options: RunScenarioOptions): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "blindrelay-replay-"));
   try {

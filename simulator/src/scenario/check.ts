@@ -283,7 +283,7 @@ function checkLive(
   checkBoards({ devices, network, faults }, report);
 }
 
-/** Engines of boards are processes, and Espruino has sockets of its own. */
+/** Engines of boards are processes, and Espruino has its own sockets. */
 function checkBoards(
   { devices, network, faults = [] }: Pick<Scenario, "devices" | "network" | "faults">,
   report: Report,

@@ -12,7 +12,7 @@ const TIMES = {
   virtual: { duration: "2m", every: "20s", over: "10s" },
   live: { duration: "30s", every: "5s", over: "5s" },
 } as const;
-/** 1,024 bindings a connection, and some 1,000 messages a second. */
+/** 1,024 bindings a connection, and about 1,000 messages a second. */
 const DEVICES_PER_CLIENT = 250;
 
 /** `METHOD` or `METHOD:JSON`. Throws an Error with the reason. */

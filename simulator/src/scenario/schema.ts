@@ -21,7 +21,7 @@ export const MAX_NODES = 9;
 export const MAX_DEVICES = 100_000;
 export const MAX_SEED = 2 ** 32 - 1;
 export const ENGINES = ["node", "xs", "espruino"] as const;
-/** Each is a process of its own. */
+/** Each is its own process. */
 export const MAX_BOARDS = 100;
 export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
 

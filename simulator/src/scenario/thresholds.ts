@@ -116,9 +116,7 @@ export interface Measured {
   gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
 }
 
-/**
- * The figure on the left, null where nothing was measured; a threshold on nothing does not hold.
- */
+/** The figure on the left, null if nothing was measured; a threshold on nothing does not hold. */
 export function evaluate(
   threshold: ParsedThreshold,
   measured: Measured,

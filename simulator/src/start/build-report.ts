@@ -33,7 +33,7 @@ export interface Findings {
   /** The agents that were made. */
   agents: readonly { id: string; kind: number }[];
   roles: readonly Role[];
-  /** What the fleet said when connecting ended; null where it never came so far. */
+  /** What the fleet said when connecting ended; null if it never came so far. */
   fleet: FleetReport | null;
   relayRssBytesPerAgent: number | null;
   relayCpuUsPerMessage: number | null;

@@ -12,7 +12,7 @@ export interface RelayUsage {
   queueBytes: number;
 }
 
-/** Reads `/metrics`; null where the relay does not answer or does not say. */
+/** Reads `/metrics`; null if the relay does not answer or does not say. */
 export async function readUsage(metricsUrl: string): Promise<RelayUsage | null> {
   try {
     const answer = await fetch(metricsUrl, { signal: AbortSignal.timeout(2_000) });

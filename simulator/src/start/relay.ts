@@ -49,8 +49,8 @@ export interface RelayChildOptions {
 }
 
 /**
- * Starts a relay with its store under `folder`. Rejects where either command fails, and when
- * `signal` aborts.
+ * Starts a relay with its store under `folder`. Rejects if either command fails, and when `signal`
+ * aborts.
  */
 export async function startRelay(
   folder: string,

@@ -266,7 +266,7 @@ test("a relay killed in the middle of the calls: what was answered counts, the r
   expect(report.calls.failed).toBe(20_000 - report.calls.ok);
   const counted = report.failures.reduce((total, failure) => total + failure.count, 0);
   expect(counted).toBe(report.calls.failed);
-  // Those under way have an end of their own: unknown to the caller, or never sent again.
+  // Those under way have their own end: unknown to the caller, or never sent again.
   expect(report.failures.map((failure) => failure.code)).toContain("NOT_SENT");
   expect(report.failures.length).toBeGreaterThan(1);
   expect(report.relay.cpu_us_per_message).toBeNull();

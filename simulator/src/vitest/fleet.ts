@@ -47,8 +47,8 @@ export interface FleetClock {
   /** Lets time pass: milliseconds, or a duration such as `"30s"`. */
   advance(duration: number | string): Promise<void>;
   /**
-   * Lets time pass until the promise settles. Rejects where it does not within `limit` of virtual
-   * time (default: 10m).
+   * Lets time pass until the promise settles. Rejects if it does not within `limit` of virtual time
+   * (default: 10m).
    */
   until<T>(promise: Promise<T>, limit?: number | string): Promise<T>;
 }
@@ -94,7 +94,7 @@ export class VirtualFleet {
   private injected = 0;
 
   /**
-   * `folder`: what paths of programs are relative to. Throws a ScenarioError where the options or a
+   * `folder`: what paths of programs are relative to. Throws a ScenarioError if the options or a
    * program are wrong.
    */
   constructor(options: FleetOptions, folder: string) {
@@ -146,7 +146,7 @@ export class VirtualFleet {
     }
   }
 
-  /** Ends it. Throws where an oracle has reported a violation, or does so now. */
+  /** Ends it. Throws if an oracle has reported a violation, or does so now. */
   stop(): void {
     if (this.isClosed) return;
     this.isClosed = true;

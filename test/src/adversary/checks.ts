@@ -1,6 +1,6 @@
 /**
  * Rules of section 2 that no search can meet, because another rule precedes them or because it
- * takes too many packets: each has one check, which throws where the rule is broken. checks.test.ts
+ * takes too many packets: each has one check, which throws if the rule is broken. checks.test.ts
  * runs them against this repository, mutants.test.ts against the copies that lack their rule.
  */
 import assert from "node:assert/strict";

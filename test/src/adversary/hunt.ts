@@ -1,7 +1,7 @@
 /**
- * A process of its own that hunts mutants, because a mutant may hang or exhaust memory: for each
- * index among its arguments it builds the copy, searches it (or runs the check instead), and
- * prints one line of JSON. Index -1 is the unmutated copy.
+ * A separate process that hunts mutants, because a mutant may hang or exhaust memory: for each
+ * index among its arguments it builds the copy, searches it (or runs the check instead), and prints
+ * one line of JSON. Index -1 is the unmutated copy.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -12,7 +12,7 @@ export interface PacketText {
   readonly first: string;
 }
 
-/** The fields, or null where the text is no packet in canonical form (seq a plain decimal). */
+/** The fields, or null if the text is no packet in canonical form (seq a plain decimal). */
 export const readPacket = (text: string): PacketText | null => {
   let value: unknown;
   try {

@@ -100,7 +100,7 @@ export class Person {
     return record;
   }
 
-  /** Pushes a program, again until the steps end; null where the board takes none. */
+  /** Pushes a program, again until the steps end; null if the board takes none. */
   push(board: Board, throws: boolean): Push | null {
     const { wishes } = board;
     if (wishes === undefined) return null;

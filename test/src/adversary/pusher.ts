@@ -6,7 +6,7 @@ const TRIAL_SECONDS = 20;
 const TRIES = 40;
 const PAUSE_MS = 500;
 
-/** Asks `system.push`; `answer` is given the result, or null where there was none. */
+/** Asks `system.push`; `answer` is given the result, or null if there was none. */
 export type Ask = (params: object | undefined, answer: (result: unknown) => void) => void;
 
 export interface Push {

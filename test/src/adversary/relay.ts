@@ -96,7 +96,7 @@ export class Relay {
     for (let job = this.jobs.shift(); job !== undefined; job = this.jobs.shift()) job();
   }
 
-  /** The agent a client meant by its C; null where nobody used it. */
+  /** The agent a client meant by its C; null if nobody used it. */
   agentOf(first: string): string | null {
     return this.routes.get(first)?.agent?.name ?? null;
   }

@@ -36,7 +36,7 @@ export interface AgentObserver {
 }
 
 export interface ClientObserver {
-  /** `text`: what was received; null where the session acted by itself. */
+  /** `text`: what was received; null if the session acted by itself. */
   acted(
     before: ClientStand,
     after: ClientStand,

@@ -25,7 +25,7 @@ const MARK_BYTES = 16;
 /**
  * One direction of a transfer that is resumed from what the receiver has. A stream may also break
  * while the port stays, and then bytes of the attempt before are still on their way: each attempt
- * begins with a mark of its own, and what comes before the latest mark is skipped.
+ * begins with its own mark, and what comes before the latest mark is skipped.
  */
 class Transfer {
   readonly got: Uint8Array[] = [];

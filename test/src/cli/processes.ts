@@ -62,7 +62,7 @@ export class Running {
     });
   }
 
-  /** The next line of standard output; rejects where the process ended before. */
+  /** The next line of standard output; rejects if the process ended before. */
   async line(): Promise<string> {
     while (this.lines.length === 0) {
       if (this.over) throw new Error(`it ended: ${JSON.stringify(await this.ended)}`);
@@ -132,7 +132,7 @@ export class House {
     return this.keep(new Running(CLI, args, this.surrounding(env), input));
   }
 
-  /** The command on a terminal of its own; ended by `close` at the latest. Needs socat. */
+  /** The command on its own terminal; ended by `close` at the latest. Needs socat. */
   terminal(args: readonly string[], env: Environment = {}): Terminal {
     const command = [process.execPath, CLI, ...args];
     const terminal = new Terminal(command, environment(this.surrounding({ TERM: "dumb", ...env })));

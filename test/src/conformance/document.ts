@@ -15,10 +15,10 @@ export interface Operation {
   readonly method: string;
   readonly path: string;
   readonly parameters: readonly Parameter[];
-  /** Media type -> schema, references resolved; null where the operation takes no body. */
+  /** Media type -> schema, references resolved; null if the operation takes no body. */
   readonly bodies: Readonly<Record<string, Json>> | null;
   readonly bodyRequired: boolean;
-  /** The kinds of credentials that will do; empty where anyone may call. */
+  /** The kinds of credentials that will do; empty if anyone may call. */
   readonly holders: readonly string[];
 }
 

@@ -12,7 +12,7 @@ export interface Request {
   readonly contentType: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
-  /** The value that `body` is the JSON text of; undefined where it is none. */
+  /** The value that `body` is the JSON text of; undefined if it is none. */
   readonly value: unknown;
 }
 

@@ -355,7 +355,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await row.getByRole("button", { name: "Resume" }).click();
       await row.getByText("10 %", { exact: true }).waitFor();
 
-      // Whoever says no to the question has withdrawn nothing.
+      // Anyone who says no to the question has withdrawn nothing.
       page.once("dialog", (dialog) => void dialog.dismiss());
       await row.getByRole("button", { name: "Withdraw" }).click();
       expect(await state()).toEqual(["published", 10, false]);

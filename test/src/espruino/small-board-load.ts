@@ -28,7 +28,7 @@ const listener = agentOf(fixture.client);
 let heardAt: number | null = null;
 let ticks = 0;
 let silences = 0;
-/** `at`: from when on it expects to hear something; null where it knows that nothing comes. */
+/** `at`: from when on it expects to hear something; null if it knows that nothing comes. */
 const heard = (at: number | null = Date.now()): void => {
   const silence = heardAt === null ? 0 : Date.now() - heardAt; // its first opening may take its time
   heardAt = at;

@@ -1,4 +1,4 @@
-/** The thermostat on a real Espruino, behind a relay of its own, and the calls it is tried with. */
+/** The thermostat on a real Espruino, behind its own relay, and the calls it is tried with. */
 import { fileURLToPath } from "node:url";
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Agent, Client } from "@blindrelay/client-sdk/node";

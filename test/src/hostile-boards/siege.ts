@@ -45,7 +45,7 @@ export class Siege extends Stage {
     }
   }
 
-  /** A board answers in turns of its own, so it is given the time for them. */
+  /** A board answers in its own turns, so it is given the time for them. */
   protected override reach(act: () => void): void {
     super.reach(act);
     this.timer.advance(TURNS_MS);

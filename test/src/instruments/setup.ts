@@ -1,8 +1,8 @@
 /**
  * Vitest set-up, run in every test file: no key and nonce may seal two different plaintexts, and no
  * secret that was made may appear in a log or on standard error. Both hold for this process, where
- * each test is a scope of its own for the nonces, and together with all processes that the file
- * started, which are judged when it is done.
+ * each test is its own scope for the nonces, and together with all processes that the file started,
+ * which are judged when it is done.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -36,7 +36,7 @@ export const mayHaveStandIn = (source: string): boolean => NAMES.has(nameOf(sour
 
 /**
  * What is to be loaded in the place of a resolved module, as a URL: the stand-in, or for the
- * stand-in itself the plain module under a name of its own (vitest asks again by that name, without
+ * stand-in itself the plain module under its own name (vitest asks again by that name, without
  * saying who imports). null: nothing to do. `importer`: URL of the importing module.
  */
 export const standIn = (url: string, importer: string | undefined): string | null => {

@@ -150,7 +150,7 @@ export class World {
     };
   }
 
-  /** A link reaches the relay, each from an address of its own. */
+  /** A link reaches the relay, each from its own address. */
   private accept(end: RelayEnd): undefined {
     this.links += 1;
     const connection = this.hub.connect(

@@ -1,8 +1,7 @@
 /**
- * `npm run outages -- --rounds 10`: a relay of its own process, under load, over a PostgreSQL of
- * its own that is cut, frozen, restarted and stopped. Prints one JSON line per kind; exit 1 where
- * the relay ended, something acknowledged was lost, a count fell, or an answer was a 500 or came
- * too late.
+ * `npm run outages -- --rounds 10`: its own relay process, under load, over its own PostgreSQL that
+ * is cut, frozen, restarted and stopped. Prints one JSON line per kind; exit 1 where the relay
+ * ended, something acknowledged was lost, a count fell, or an answer was a 500 or came too late.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";

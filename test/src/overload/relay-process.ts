@@ -1,6 +1,6 @@
 /**
- * A relay in a process of its own, whose memory can be read: VmHWM of /proc is the most it ever
- * had, so no peak between two looks is missed. Linux only, as everything that starts it.
+ * A relay in its own process, whose memory can be read: VmHWM of /proc is the most it ever had, so
+ * no peak between two looks is missed. Linux only, as everything that starts it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -185,8 +185,7 @@ const link = (name: Name, dependency: string, folder: string): void => {
 };
 
 /**
- * A Node outside of the workspace: the one that `npm test` was typed with. Null where there is
- * none.
+ * A Node outside of the workspace: the one that `npm test` was typed with. Null if there is none.
  */
 export const nodeOfMachine = (): string | null => {
   const folders = (process.env.PATH ?? "").split(":");

@@ -90,7 +90,7 @@ const pathsIn = (value: unknown): string[] =>
 const NOT_IMPORTED =
   /^(dist\/((espruino|moddable|moddable-modules|viewers|build|xs)\/)|(moddable|examples|library)\/)/;
 
-/** Modules that run as processes of their own. */
+/** Modules that run as their own processes. */
 const PROCESSES = /^dist\/live\/fleet-process\.js$/;
 
 /** A module whose code is all types: `export {}` between comments. */

@@ -23,7 +23,7 @@ const KINDS: { readonly [info: string]: Block["kind"] } = {
   dialogue: "dialogue",
 };
 
-/** Throws where a fence is not closed. */
+/** Throws if a fence is not closed. */
 export const readSections = (page = readFileSync(PAGE, "utf8")): Section[] => {
   const sections: { title: string; blocks: Block[] }[] = [];
   let fence: { info: string; line: number; lines: string[] } | null = null;
@@ -54,7 +54,7 @@ export const lineSource = (line: string): string =>
     .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"))
     .join("[^\\n]*");
 
-/** One line of a dialogue: what is shown first, and what is then typed (null where nothing is). */
+/** One line of a dialogue: what is shown first, and what is then typed (null if nothing is). */
 export interface Turn {
   readonly shown: string;
   readonly typed: string | null;

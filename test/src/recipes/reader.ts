@@ -35,7 +35,7 @@ const STEP_MS = 300_000;
 const INSTALLED = ["protocol", "client-sdk"];
 
 /**
- * The first of these lines that is missing; null where each is there, in any order: some come from
+ * The first of these lines that is missing; null if each is there, in any order: some come from
  * processes in the background.
  */
 const missingLine = (said: string, expected: readonly string[]): string | null => {
@@ -148,7 +148,7 @@ export class Reader {
     );
   }
 
-  /** The first line is the command; it runs on a terminal of its own. */
+  /** The first line is the command; it runs on its own terminal. */
   private async talk(text: string, where: string): Promise<void> {
     const [first = "", ...lines] = text.split("\n");
     const terminal = new Terminal([readTurn(first).typed ?? ""], this.env, this.work);

@@ -34,7 +34,7 @@ const publishArgs = (channel: string, version: string, ...more: string[]) => [
   ...["--firmware-version", version, "--key", keyFile, "--json", ...more],
 ];
 
-/** Every test has a channel of its own. */
+/** Every test has its own channel. */
 const publish = async (channel: string, version: string, ...more: string[]): Promise<Release> => {
   const args = publishArgs(channel, version, ...more);
   const { code, stdout, stderr } = await house.cli(args);

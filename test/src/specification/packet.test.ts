@@ -30,7 +30,7 @@ afterAll(async () => {
   await relay.close();
 });
 
-/** `blindrelay ...` in a process of its own, with nothing of this one's settings. */
+/** `blindrelay ...` in its own process, with nothing of this one's settings. */
 const command = (args: string[], settings: Record<string, string>): ChildProcess => {
   const surrounding = Object.entries(process.env).filter(
     ([name]) => !name.startsWith("BLINDRELAY_") || name.startsWith("BLINDRELAY_TEST_"),

@@ -77,7 +77,7 @@ export const seal = (
   return JSON.stringify({ v, sid, seq, p: Buffer.concat(sealed).toString("base64url") });
 };
 
-/** The plaintext; throws where the tag does not verify. */
+/** The plaintext; throws if the tag does not verify. */
 export const open = (shared: Shared, direction: Direction, packet: Packet): string => {
   const { v } = shared;
   const { sid, seq } = packet;

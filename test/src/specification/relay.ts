@@ -74,7 +74,7 @@ export class Relay {
         port: 0,
         metricsPort: 0,
         logLevel: "silent",
-        // Each test has addresses of its own, as peers behind a proxy have.
+        // Each test has its own addresses, as peers behind a proxy have.
         trustedProxies: ["127.0.0.1"],
         ...settings,
       },
@@ -135,7 +135,7 @@ export class Relay {
     return this.#admin;
   }
 
-  /** Makes a user of its own, and logs it in. */
+  /** Makes its own user, and logs it in. */
   async user(): Promise<Account> {
     this.#names += 1;
     const username = `user-${this.#names}`;

@@ -383,13 +383,13 @@ test("error.rest", async () => {
 });
 
 test("limit.rest_rate", async () => {
-  // Whoever has good credentials works on at an ordinary pace.
+  // Anyone who has good credentials works on at an ordinary pace.
   const { accountToken: token } = account;
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => relay.api("GET", "/account", { token })),
   );
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-  // Whoever guesses is told to wait, with good credentials too.
+  // Anyone who guesses is told to wait, with good credentials too.
   const headers = { "x-forwarded-for": relay.freshAddress() };
   const guess = () => relay.api("GET", "/account", { token: "guess", headers });
   for (let i = 0; i < 4; i++) expect((await guess()).status).toBe(401);

@@ -40,7 +40,7 @@ export type BridgeNews =
       readonly agent_id: string;
       readonly state: "online" | "offline";
       readonly code: string | null;
-      /** What a person can do about it; null where nothing is wrong. */
+      /** What a person can do about it; null if nothing is wrong. */
       readonly advice: string | null;
     };
 

@@ -125,7 +125,7 @@ export type MappingFile = Static<typeof Mapping>;
 type PatternFile = Static<typeof Pattern>;
 type ParamFile = Static<typeof Param>;
 
-/** What a line said, or null where it is not of this form. */
+/** What a line said, or null if it is not of this form. */
 export type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
 
 export interface LineCommand {

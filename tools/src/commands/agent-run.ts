@@ -62,7 +62,7 @@ const loadProgram = async (path: string): Promise<DeviceProgram> => {
   throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
 };
 
-/** Where the program itself cannot be read; null where that is in something it imports. */
+/** Where the program itself cannot be read; null if that is in something it imports. */
 const syntaxError = async (path: string): Promise<string | null> => {
   const { checkProgram } = await loadDialect();
   const found = checkProgram(readSource(path)).refused.find(isSyntax);
@@ -167,8 +167,8 @@ const start = async (
 };
 
 /**
- * The agent in a process of its own, which is all that a program it is sent can break. Ends with
- * the exit code of that process, which said why.
+ * The agent in its own process, which is all that a program it is sent can break. Ends with the
+ * exit code of that process, which said why.
  */
 const startSupervised = async (
   settings: Settings,
@@ -202,7 +202,7 @@ const startSupervised = async (
   process.exit(code);
 };
 
-/** Resolves when the agent is to stop, rejects where going on makes no sense. */
+/** Resolves when the agent is to stop, rejects if going on makes no sense. */
 const runUntilStopped = (
   running: RunningAgent,
   agentId: string,

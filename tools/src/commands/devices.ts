@@ -23,14 +23,12 @@ export interface Device {
   readonly manufacturer: string | null;
   readonly serial_number: string | null;
   readonly usb: string | null;
-  /**
-   * "espruino", "other", "silent", "closed" (it does not open), or null where it was not probed.
-   */
+  /** "espruino", "other", "silent", "closed" (it does not open), or null if it was not probed. */
   readonly answers: "espruino" | "other" | "silent" | "closed" | null;
   readonly board: string | null;
   readonly version: string | null;
   readonly agent_id: string | null;
-  /** The problem and its fix; null where there is none. */
+  /** The problem and its fix; null if there is none. */
   readonly problem: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** `blindrelay events [AGENT]`: what agents say of their own accord, and their coming and going. */
+/** `blindrelay events [AGENT]`: what agents say by themselves, and their coming and going. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";

@@ -20,7 +20,7 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Secret } from "../config/settings.ts";
 
 export interface PacketReport {
-  /** "opening", "answer", "data", or null where the form is wrong. */
+  /** "opening", "answer", "data", or null if the form is wrong. */
   readonly kind: "opening" | "answer" | "data" | null;
   readonly agent_id: string | null;
   readonly v: unknown;
@@ -31,7 +31,7 @@ export interface PacketReport {
   readonly seq: unknown;
   /** Bytes of the plaintext, without the tag. */
   readonly plaintext_bytes: number | null;
-  /** Null where it was not tried for lack of a secret. */
+  /** Null if it was not tried for lack of a secret. */
   readonly opened: boolean | null;
   readonly direction: "client to agent" | "agent to client" | null;
   /** JSON where it is JSON, else text. */

@@ -301,7 +301,7 @@ const readRelease = (path: string): SignedRelease & { signature: string } => {
   throw new Failure("usage", `${path} is no release with its artifact`);
 };
 
-/** What does not match, as a sentence; null where all does. */
+/** What does not match, as a sentence; null if all does. */
 const mismatch = async (
   file: string,
   release: SignedRelease & { signature: string },

@@ -127,7 +127,7 @@ class Shell {
   readonly completer = (line: string): [string[], string] =>
     complete(line, this.methods, this.agents());
 
-  /** Talks to an agent from now on. Rejects with a Failure where no secret is at hand. */
+  /** Talks to an agent from now on. Rejects with a Failure if no secret is at hand. */
   async use(agentId: string): Promise<void> {
     const secret = this.settings.secretOf(checkAgentId(agentId));
     checkToken(secret.agentToken, "e2e", "agent token");
@@ -154,7 +154,7 @@ class Shell {
   }
 
   /**
-   * One line; true where it ends the shell. `signal` gives up a call. Rejects with a Failure or
+   * One line; true if it ends the shell. `signal` gives up a call. Rejects with a Failure or
    * CallError.
    */
   async run(line: string, signal: AbortSignal): Promise<boolean> {

@@ -123,7 +123,7 @@ describe("completion", () => {
       const list = typed.map((word) => `'${word}'`).join(" ");
       const lines = [
         "compdef() { true; }; _files() { print -r -- FILES; }",
-        // As compadd does: what begins as the current word does; false where nothing is left.
+        // As compadd does: what begins as the current word does; false if nothing is left.
         `compadd() { shift; local found=($\{(M)@:#$words[CURRENT]*}); print -rl -- $found; (( $#found )); }`,
         script("zsh"),
         "blindrelay() { echo pump-7; }",

@@ -22,7 +22,7 @@ export interface TokenReport {
   readonly kind: TokenKind | null;
   readonly valid: boolean;
   readonly meaning: string;
-  /** The problem; null where there is none. */
+  /** The problem; null if there is none. */
   readonly problem: string | null;
 }
 

@@ -14,7 +14,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs lines of code that have `withLock` and the file's path, in a process of its own. */
+/** Runs lines of code that have `withLock` and the file's path, in its own process. */
 const start = (path: string, code: string): ChildProcess => {
   const head = `
     import { readFileSync, writeFileSync } from "node:fs";

@@ -28,7 +28,7 @@ const take = (path: string, patienceMs: number): DatabaseSync => {
 
 /**
  * Waits for processes that change `path`, then runs `change` while no other does. Throws a Failure
- * (usage) where its folder cannot be written or another process does not finish, and what `change`
+ * (usage) if its folder cannot be written or another process does not finish, and what `change`
  * throws.
  */
 export const withLock = (path: string, change: () => void, patienceMs = PATIENCE_MS): void => {

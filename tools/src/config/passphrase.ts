@@ -6,7 +6,7 @@ import { Failure } from "../failure.ts";
 export const PASSPHRASE_VARIABLE = "BLINDRELAY_PASSPHRASE";
 const NEWLINE = 10;
 
-/** Waits for a line that is not shown. Throws a Failure (usage) where there is no terminal. */
+/** Waits for a line that is not shown. Throws a Failure (usage) if there is no terminal. */
 export const askPassphrase = (question: string): string => {
   let terminal: number;
   try {

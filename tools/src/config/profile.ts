@@ -83,8 +83,8 @@ const unseal = (file: ProfileFile, path: string, passphrase: () => string): Prof
 export const isSealed = (path: string): boolean => readFile(path)?.sealed !== undefined;
 
 /**
- * The profile, or null where there is none yet. `passphrase` is called only if it is encrypted.
- * Throws a Failure: usage for a broken file, refused for a wrong passphrase.
+ * The profile, or null if there is none yet. `passphrase` is called only if it is encrypted. Throws
+ * a Failure: usage for a broken file, refused for a wrong passphrase.
  */
 export const readProfile = (path: string, passphrase: () => string = () => ""): Profile | null => {
   const file = readFile(path);

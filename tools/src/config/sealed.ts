@@ -39,7 +39,7 @@ export const sealText = (text: string, passphrase: string, aad: string): SealedT
   return { kdf: "scrypt", n: N, salt: saltText, nonce: nonceText, data: dataText };
 };
 
-/** The text, or null where passphrase or file are not right. */
+/** The text, or null if passphrase or file are not right. */
 export const openText = (sealed: SealedText, passphrase: string, aad: string): string | null => {
   const [salt, nonce, data] = [sealed.salt, sealed.nonce, sealed.data].map((text) =>
     Buffer.from(text, "base64url"),

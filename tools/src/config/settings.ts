@@ -89,7 +89,7 @@ export class Settings {
     );
   }
 
-  /** The same, or null where there is none. */
+  /** The same, or null if there is none. */
   secretAtHand(agentId: string): Secret | null {
     const given = this.given("BLINDRELAY_AGENT_TOKEN");
     if (given !== null) return { agentToken: given, version: this.version() };
@@ -103,7 +103,7 @@ export class Settings {
     return { agentToken: key.agent_token, version: this.version(key.packet_version) };
   }
 
-  /** The relay token of the agent that the environment names; null where it names none. */
+  /** The relay token of the agent that the environment names; null if it names none. */
   relayToken(): string | null {
     return this.given("BLINDRELAY_RELAY_TOKEN");
   }

@@ -56,7 +56,7 @@ export interface FlashReport {
 /** A notice for the user; not a failure. */
 export type Notice = (text: string) => void;
 
-/** What the board lacks for an agent, with what to do about it; null where it lacks nothing. */
+/** What the board lacks for an agent, with what to do about it; null if it lacks nothing. */
 export const boardProblem = (
   board: Board,
   slowCrypto: boolean,

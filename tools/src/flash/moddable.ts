@@ -179,7 +179,7 @@ const writeMark = (folder: string, provisioning: string | null): void => {
 
 /**
  * Moddable's Linux build keeps preferences in one file of this folder, by default one that all
- * agents of the machine share: so each project has a folder of its own.
+ * agents of the machine share: so each project has its own folder.
  */
 const preferencesOf = (folder: string, platform: string): string | null =>
   /^(x-)?lin(\/|$)/.test(platform) ? `${join(folder, "preferences")}/` : null;

@@ -16,7 +16,7 @@ export interface FleetReport {
   readonly untouched: string[];
 }
 
-/** At once, within a group: each is a session of its own on this machine and on the relay. */
+/** At once, within a group: each is its own session on this machine and on the relay. */
 const AT_ONCE = 16;
 
 /** So many of them, at least one; `share`: of all, over 0 to 1. */

@@ -44,7 +44,7 @@ export interface Pushable {
 export interface Programs {
   /**
    * `runtime`: such as "espruino 2v29 PUCKJS". Null: no such agent takes one. Rejects with a
-   * Failure where it cannot run this one.
+   * Failure if it cannot run this one.
    */
   ofRuntime(runtime: string): Promise<Pushable | null>;
 }
@@ -136,7 +136,7 @@ export class PushedAgent {
     this.notice = notice;
   }
 
-  /** Rejects with a Failure where the program is not kept. */
+  /** Rejects with a Failure if the program is not kept. */
   async push(programs: Programs, options: PushOptions): Promise<Pushed> {
     const { bytes, version } = await this.programOf(programs);
     const sha256 = createHash("sha256").update(bytes).digest("hex");
@@ -187,7 +187,7 @@ export class PushedAgent {
     return new Failure(kind, `${this.agentId} ${text}`);
   }
 
-  /** Begins anew where the agent was away: a board that restarts is back in seconds. */
+  /** Begins again where the agent was away: a board that restarts is back in seconds. */
   private async overRestarts<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {

@@ -1,6 +1,6 @@
 /**
  * What `agent run --allow-push` needs two processes for: one runs the agent, and this one starts it
- * anew when it asks for that (a program was pushed, or failed its trial), ends, or hangs. Where
+ * again when it asks for that (a program was pushed, or failed its trial), ends, or hangs. Where
  * only a person can help, it ends with it.
  */
 import { type ChildProcess, fork } from "node:child_process";
@@ -10,7 +10,7 @@ import { printStatus } from "../output.ts";
 
 /** In the environment of the process that runs the agent. */
 const MARK = "BLINDRELAY_SUPERVISED";
-/** The exit code by which it asks to be started anew. */
+/** The exit code by which it asks to be restarted. */
 const RESTART = 75;
 const BEAT_MS = 1_000;
 /** Without a beat, it hangs; as long as a board's watchdog waits. */

@@ -1,6 +1,6 @@
 /**
  * A board's port as the console wants it: any address of serial/, failures with their fix as exit
- * codes, and bytes sent no faster than the line, because what waits in the system's buffer heeds no
+ * codes, and bytes sent no faster than the line, because what waits in the system's buffer obeys no
  * XOFF.
  */
 import { Failure } from "../failure.ts";

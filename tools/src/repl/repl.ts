@@ -122,7 +122,7 @@ export class EspruinoRepl {
 
   /**
    * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects
-   * with a BoardError where it throws there, and with a Failure (device) where no answer comes.
+   * with a BoardError if it throws there, and with a Failure (device) where no answer comes.
    */
   async evaluate(expression: string, limitMs: number = this.limits.answerMs): Promise<unknown> {
     for (let tries = 1; ; tries++) {

@@ -47,7 +47,7 @@ const done =
 const loadSerialPort = async (): Promise<typeof SerialPort> =>
   (await import("serialport")).SerialPort;
 
-/** The serial ports of this machine. Rejects where the system does not tell. */
+/** The serial ports of this machine. Rejects if the system does not tell. */
 export const listSerialPorts = async (): ReturnType<typeof SerialPort.list> =>
   (await loadSerialPort()).list();
 

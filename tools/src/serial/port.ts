@@ -29,7 +29,7 @@ export interface ControlLines {
   readonly break?: boolean;
 }
 
-/** What the device drives; null where the line does not tell. */
+/** What the device drives; null if the line does not tell. */
 export interface StatusLines {
   readonly cts: boolean | null;
   readonly dsr: boolean | null;
@@ -48,7 +48,7 @@ export interface PortEvents {
 export interface OpenPort {
   /**
    * Resolves when the system has taken every byte, which is the back-pressure: await it before the
-   * next. Rejects with a PortError where the port is gone.
+   * next. Rejects with a PortError if the port is gone.
    */
   write(bytes: Uint8Array): Promise<void>;
   /**
@@ -57,7 +57,7 @@ export interface OpenPort {
    */
   pause(): void;
   resume(): void;
-  /** Rejects with a PortError where the line cannot do it. */
+  /** Rejects with a PortError if the line cannot do it. */
   configure(settings: LineSettings): Promise<void>;
   control(lines: ControlLines): Promise<void>;
   status(): Promise<StatusLines>;

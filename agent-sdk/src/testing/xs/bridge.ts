@@ -1,7 +1,7 @@
 /**
- * Runs in XS. The way out of the engine: XS waits for the answer of whoever started it. There are
- * no timers, sockets or flash here; what stands in for them (the other files of this folder) goes
- * this way.
+ * Runs in XS. The way out of the engine: XS waits for the answer of anyone who started it. There
+ * are no timers, sockets or flash here; what stands in for them (the other files of this folder)
+ * goes this way.
  */
 import type { Asked, Told } from "../../engines/xs-messages.ts";
 
@@ -14,7 +14,7 @@ const decoder = new TextDecoder();
 const encode = (value: unknown): ArrayBuffer =>
   encoder.encode(JSON.stringify(value)).buffer as ArrayBuffer;
 
-/** Asks the outside; null where it has nothing to say. */
+/** Asks the outside; null if it has nothing to say. */
 export const ask = (request: Asked): unknown =>
   JSON.parse(decoder.decode(issueCommand(encode(request))));
 

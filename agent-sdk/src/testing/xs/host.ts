@@ -8,7 +8,7 @@ export const serve = (programs: { [name: string]: Program }): void => {
   // For programs that are evaluated afterwards.
   (globalThis as { programs?: object }).programs = programs;
   let core: AgentCore | null = null;
-  // What it throws reaches whoever sent the command.
+  // What it throws reaches anyone who sent the command.
   hear("provision", ({ agentToken }) => provisionAgent(agentToken));
   hear("start", ({ options, program, native }) => {
     core = startAgent({

@@ -18,9 +18,7 @@ const PLAIN: Readonly<Record<string, unknown>> = {
   null: null,
 };
 
-/**
- * A leaf without an example of its own gets a plain one; whether that will do is a test's matter.
- */
+/** A leaf without its own example gets a plain one; whether that will do is a test's matter. */
 export const exampleOf = (schema: JsonSchema): unknown => {
   if (schema.examples !== undefined && schema.examples.length > 0) return schema.examples[0];
   if ("example" in schema) return schema.example;

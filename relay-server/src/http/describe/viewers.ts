@@ -28,7 +28,7 @@ export type Viewer = keyof typeof VIEWERS;
 
 const require = createRequire(import.meta.url);
 
-/** A package's folder in node_modules. Throws where it is not installed. */
+/** A package's folder in node_modules. Throws if it is not installed. */
 export const installedFolder = (viewer: Viewer): string =>
   dirname(require.resolve(`${viewer}/package.json`));
 

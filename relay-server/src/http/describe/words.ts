@@ -37,6 +37,6 @@ export const SCHEMES = {
   agent_session: scheme("agent_session", "one device, 24 hours."),
 } satisfies Record<Holder, object>;
 
-/** One of these is enough; empty where anyone may call. */
+/** One of these is enough; empty if anyone may call. */
 export const securityOf = (access: Access | null): object[] =>
   access === null ? [] : access.holders.map((holder) => ({ [holder]: [] }));

@@ -1,7 +1,4 @@
-/**
- * For tests: the REST side over a store of its own, with a clock that is set by hand and no
- * sockets.
- */
+/** For tests: the REST side over its own store, with a clock that is set by hand and no sockets. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

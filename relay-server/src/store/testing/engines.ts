@@ -1,4 +1,4 @@
-/** For tests: both engines, each with a store of its own; PostgreSQL where one listens. */
+/** For tests: both engines, each with its own store; PostgreSQL where one listens. */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";

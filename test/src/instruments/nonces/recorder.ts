@@ -38,9 +38,7 @@ export class NonceRecorder {
     this.listener = listener;
   }
 
-  /**
-   * Forgets what was sealed. For a test, or a run of a property, that starts a world of its own.
-   */
+  /** Forgets what was sealed. For a test, or a run of a property, that starts its own world. */
   startScope(): void {
     this.seen.clear();
   }
@@ -50,7 +48,7 @@ export class NonceRecorder {
     this.add({ place: fingerprint(v, key, nonce), content: fingerprint(aad, plaintext) });
   }
 
-  /** Throws NonceReuse where the place is taken by other content; the same bytes again are fine. */
+  /** Throws NonceReuse if the place is taken by other content; the same bytes again are fine. */
   add(record: SealRecord): void {
     this.listener?.(record);
     const before = this.seen.get(record.place);

@@ -1,8 +1,8 @@
 /**
- * Throws frames and requests, random but from a seed, at a relay in a process of its own, for a
- * while. Meanwhile another user's messages must go through. It fails where the process ends, faults
- * (an answer 500, an error in its log), loses or changes one of those messages, or needs more
- * memory than the limit.
+ * Throws frames and requests, random but from a seed, at a relay in its own process, for a while.
+ * Meanwhile another user's messages must go through. It fails where the process ends, faults (an
+ * answer 500, an error in its log), loses or changes one of those messages, or needs more memory
+ * than the limit.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -180,7 +180,7 @@ const writeInPieces = async (socket: Socket, random: Random, bytes: Buffer): Pro
   return writeAll(socket, bytes.subarray(at));
 };
 
-/** Requests on connections of their own; each is answered, or its connection closed. */
+/** Requests on their own connections; each is answered, or its connection closed. */
 const throwRequests = async (
   relay: RelayProcess,
   random: Random,

@@ -1,8 +1,8 @@
 /**
- * One user who does the worst that the limits allow, and strangers who guess passwords, in a
- * process of their own with less priority than the relay: what they cost the relay is measured,
- * and not that they share its machine. Each of them waits for its answers and goes on at once, so
- * they go as fast as the relay lets them; what they reached is in the report.
+ * One user who does the worst that the limits allow, and strangers who guess passwords, in their
+ * own process with less priority than the relay: what they cost the relay is measured, and not that
+ * they share its machine. Each of them waits for its answers and goes on at once, so they go as
+ * fast as the relay lets them; what they reached is in the report.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";

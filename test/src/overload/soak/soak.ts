@@ -1,9 +1,9 @@
 /**
- * A fleet that comes, goes and talks for as long as one likes, against a relay in a process of its
- * own. It fails where the relay's memory rises: not by how much it has, which is the fleet's, but
- * by the slope of its floor once everybody is there. What is judged is what a collection of all
- * garbage leaves: the size of the process alone says little, because V8 enlarges its heap by tens
- * of megabytes in the first half hour under load, and shrinks it in a quiet minute.
+ * A fleet that comes, goes and talks for as long as one likes, against a relay in its own process.
+ * It fails where the relay's memory rises: not by how much it has, which is the fleet's, but by the
+ * slope of its floor once everybody is there. What is judged is what a collection of all garbage
+ * leaves: the size of the process alone says little, because V8 enlarges its heap by tens of
+ * megabytes in the first half hour under load, and shrinks it in a quiet minute.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { Random } from "../fuzz/random.ts";
@@ -45,7 +45,7 @@ export interface SoakReport {
   readonly live: Growth;
   /** Of the process, outside of V8's heap. */
   readonly outside: Growth;
-  /** Null where the relay ended before it could be read. */
+  /** Null if the relay ended before it could be read. */
   readonly peakRssMb: number | null;
   readonly faults: readonly string[];
 }

@@ -95,7 +95,7 @@ export class EspruinoDouble {
     this.start(true);
   }
 
-  /** What a program prints of its own accord. */
+  /** What a program prints by itself. */
   print(text: string): void {
     this.send(`\r\x1b[J${text}\r\n>`);
   }
