@@ -14,7 +14,7 @@ import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS }
  * beside it runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
  */
 const ROWS = [["lint", "boundaries", "types"], ["generated"], ["tests", "fuzz"]];
-/** Shows what it does as it does it, whatever runs beside it. */
+/** Shows what it does as it does it, whatever else runs. */
 const SHOWN = "tests";
 
 const root = resolve(import.meta.dirname, "..");

@@ -30,7 +30,8 @@ interface Proof {
   /** Its test files. */
   readonly tests: readonly string[];
   /**
-   * Files and folders that it depends on beside its own and ALWAYS; absent: the whole repository.
+   * Files and folders that it depends on, besides its own and ALWAYS. By default the whole
+   * repository.
    */
   readonly inputs?: readonly string[];
 }

@@ -9,8 +9,8 @@ export const LOAD =
   'exports={};eval(require("Storage").read("blindrelay"));$br=exports;Modules.addCached("blindrelay","module.exports=$br");';
 
 /**
- * The content of `.bootcde`. `firmwareVersion`: said at every login, where there is one. `push`: of
- * a board that takes programs over the relay, and finds out which one it is to run.
+ * The content of `.bootcde`. `firmwareVersion`: said at every login, if there is one. `push`: of a
+ * board that takes programs over the relay, and finds out which one it is to run.
  */
 export const bootCode = (firmwareVersion: string | undefined, push: boolean): string => {
   const version = firmwareVersion === undefined ? "" : JSON.stringify(firmwareVersion);

@@ -7,8 +7,8 @@ const MS_PER_TICK = 10;
 const USER_TIME = 11;
 
 /**
- * The processor time of a process, in milliseconds: what a busy machine does beside it does not
- * count. Where the system does not tell it as a file, the clock on the wall.
+ * The processor time of a process, in milliseconds: what else a busy machine does is not counted.
+ * Where the system does not tell it as a file, the clock on the wall.
  */
 export const cpuMs = (pid: number): number => {
   const path = `/proc/${pid}/stat`;

@@ -1,5 +1,5 @@
 /**
- * What the published package has beside its modules and artefacts:
+ * What the published package contains in addition to its modules and artefacts:
  *
  *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs
  *   (device-program.ts), in

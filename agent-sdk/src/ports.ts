@@ -1,7 +1,8 @@
 /**
- * The only ways out of the agent core. Each runtime fills them with one small edge (src/node,
- * src/memory, src/espruino, src/moddable); src/conformance holds the tests that every edge passes.
- * All but storage are shared with the client's core: see protocol/src/ports.ts.
+ * The agent core reaches the outside only through these ports. Each runtime implements them in one
+ * small edge (src/node, src/memory, src/espruino, src/moddable); src/conformance holds the tests
+ * that every edge passes. All but storage are shared with the client's core: see
+ * protocol/src/ports.ts.
  *
  * [portable] types only, nothing is left of this file at run time.
  */

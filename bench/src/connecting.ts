@@ -1,6 +1,6 @@
 /**
  * What taking in one agent costs the server's processor: TCP, upgrade and `auth`, with the check of
- * its token where there is one. Connections are made in bunches, and bunches of all contenders in
+ * its token if there is one. Connections are made in bunches, and bunches of all contenders in
  * turn.
  */
 import { setTimeout as delay } from "node:timers/promises";

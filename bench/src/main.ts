@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: how fast the relay and the suites are beside others; with --sizes, what the
- * boards' builds cost.
+ * `npm run bench`: how fast the relay and the suites are compared with others; with --sizes, what
+ * the boards' builds cost.
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";

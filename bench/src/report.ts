@@ -32,7 +32,7 @@ export interface Bar {
   readonly figure: string;
   /** What else is known, such as the median in microseconds. */
   readonly note: string;
-  /** Of the relay or the SDK: what all the others are beside. */
+  /** Of the relay or the SDK: all the others are compared with it. */
   readonly ours: boolean;
 }
 

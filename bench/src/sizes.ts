@@ -1,6 +1,6 @@
 /**
- * What the builds for Espruino and Moddable cost on the real engines that are here, beside the
- * limits.
+ * What the builds for Espruino and Moddable cost on the real engines that are installed, against
+ * the limits.
  */
 
 import { findEspruino } from "@blindrelay/agent-sdk/engines";

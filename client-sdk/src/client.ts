@@ -1,6 +1,6 @@
 /**
- * The public API over the core: promises, AbortSignal, listeners. The same on every runtime; the
- * edges (node/, browser/) only bring the ports.
+ * The public API over the core: promises, AbortSignal, listeners. It is the same on every runtime;
+ * the edges (node/, browser/) only supply the ports.
  */
 import {
   AGENT_ID_PATTERN,
@@ -23,9 +23,9 @@ const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 export interface ConnectOptions {
   /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
   readonly url: string;
-  /** `acct_…`; fetches a new session token whenever the old one is used up. */
+  /** `acct_…`; the client fetches a new session token when the old one is used up. */
   readonly accountToken?: string;
-  /** `sess_…`; alone it lasts for its 24 hours or 10,000 requests. */
+  /** `sess_…`; without an account token the client works for 24 hours or 10,000 requests. */
   readonly sessionToken?: string;
   /** Report every agent that is online when the link comes up, not only changes. */
   readonly presence?: boolean;
@@ -33,23 +33,23 @@ export interface ConnectOptions {
 }
 
 export interface AgentOptions {
-  /** Suite of the packets, as configured beside the secret. "1" by default. */
+  /** The packet suite that belongs to the secret; defaults to "1". */
   readonly version?: Version;
-  /** Accept a secret that is no `e2e_` token but has 32 characters or more. */
+  /** Accept a secret that is not an `e2e_` token, if it has 32 characters or more. */
   readonly foreignSecret?: boolean;
 }
 
 export interface CallOptions {
-  /** From now to the deadline, 1 to 2,147,483,647 ms; 30,000 by default. */
+  /** Time until the deadline, 1 to 2,147,483,647 ms; defaults to 30,000. */
   readonly timeoutMs?: number;
-  /** The agent may execute it twice; then it is made again where its outcome is unknown. */
+  /** The agent may execute the call twice, so the client repeats it if its outcome is unknown. */
   readonly idempotent?: boolean;
-  /** Where the agent is offline, wait for it until the deadline; such as for one that sleeps. */
+  /** If the agent is offline, for example asleep, wait for it until the deadline. */
   readonly waitForAgent?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** Listeners to one agent; the client calls them. */
+/** The listeners of one agent; the client calls them. */
 interface AgentListeners {
   readonly events: Listeners<[event: string, data: unknown]>;
   readonly gaps: Listeners<[packets: number]>;
@@ -73,8 +73,8 @@ export class Agent {
   }
 
   /**
-   * Calls a method. `params`: an object, an array, or absent. Resolves with the agent's result;
-   * rejects with a CallError, whatever happens, and exactly once.
+   * Calls a method. `params`: an object, an array, or absent. Resolves with the agent's result, or
+   * rejects with a CallError.
    */
   call<Result = unknown>(
     method: string,
@@ -98,7 +98,7 @@ export class Agent {
         return;
       }
       const request = { method, params, timeoutMs, idempotent, waitForAgent };
-      // A call that cannot be taken ends inside `core.call`, before there is anything to abort.
+      // A call that cannot be queued ends inside `core.call`, before there is anything to abort.
       let abort = (_why: unknown): void => undefined;
       const onAbort = () => abort(signal?.reason);
       signal?.addEventListener("abort", onAbort, { once: true });
@@ -111,8 +111,8 @@ export class Agent {
   }
 
   /**
-   * Calls a method that opens a stream from the agent, such as "serial.read". `params`: an object;
-   * the stream's number is added. Rejects as `call` does.
+   * Calls a method that opens a stream from the agent, such as "serial.read". `params`: an object,
+   * to which the stream's number is added. Rejects as `call` does.
    */
   readStream(
     method: string,
@@ -137,13 +137,18 @@ export class Agent {
     return { core, peer, method, params, timeoutMs, id: core.streamNumber() };
   }
 
-  /** The agent's events: `agent.emit(event, data)` there. Holds a session open while it listens. */
+  /**
+   * The agent's events, sent there by `agent.emit(event, data)`. A session stays open while there
+   * is a listener.
+   */
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
-  /** This many packets of the agent, events or answers, were lost. */
+  /** So many packets of the agent, events or answers, were lost. */
   on(what: "gap", fn: (packets: number) => void): () => void;
-  /** The session that carries events ended, for this reason; it is opened again by itself. */
+  /** The session that carries events ended, for this reason; the client opens a new one. */
   on(what: "interrupted", fn: (reason: string) => void): () => void;
-  /** The same, once it was reopened: events in between are missing. */
+  /**
+   * A new session is open after an interruption, for this reason; events in between are missing.
+   */
   on(what: "reopened", fn: (reason: string) => void): () => void;
   on(
     what: "event" | "gap" | "interrupted" | "reopened",
@@ -171,7 +176,7 @@ export class Client {
   private readonly agents = new Map<string, Agent>();
   private readonly listeners = new Map<Peer, AgentListeners>();
   private readonly presence: Listeners<[presence: Presence]>;
-  /** The relay's last word on each agent since the link is up. */
+  /** What the relay last reported of each agent since the link came up. */
   private readonly present = new Map<string, Presence>();
   private readonly links: Listeners<[report: LinkReport]>;
 
@@ -213,7 +218,7 @@ export class Client {
 
   /**
    * An agent by its id and end-to-end secret; the same object for the same three arguments. Sends
-   * nothing yet. Throws a CallError BAD_ARGUMENT where the secret is of another kind.
+   * nothing yet. Throws a CallError BAD_ARGUMENT if the secret is of another kind.
    */
   agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
     const { version = "1", foreignSecret = false } = options;
@@ -241,7 +246,7 @@ export class Client {
    * the current state, as the relay may send it before `connect` has resolved.
    */
   on(what: "presence", fn: (presence: Presence) => void): () => void;
-  /** The link to the relay went up or down, or is refused for good. */
+  /** The link to the relay went up or down, or is permanently refused. */
   on(what: "link", fn: (report: LinkReport) => void): () => void;
   on(
     what: "presence" | "link",
@@ -272,7 +277,7 @@ export class Client {
     });
   }
 
-  /** Ends the link and every call (CLOSED), for good. */
+  /** Permanently ends the link, and every call with CLOSED. */
   close(): void {
     this.core.close();
   }

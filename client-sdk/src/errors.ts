@@ -1,7 +1,4 @@
-/**
- * How a call can end when it does not end with a result. One class, one table; the table is
- * printed in README.md.
- */
+/** How a call can fail: one class and one table, which README.md shows. */
 
 export type CallErrorCode =
   | "REMOTE"
@@ -21,8 +18,8 @@ export type CallErrorCode =
 export interface CallErrorEntry {
   readonly meaning: string;
   /**
-   * Whether making the same call again may help and cannot execute it twice. `if-safe`: yes for
-   * calls marked idempotent and for calls that were never sent.
+   * Whether repeating the call may help and cannot execute it twice. `if-safe`: true for calls that
+   * are marked idempotent or were never sent.
    */
   readonly retryable: boolean | "if-safe";
 }
@@ -94,14 +91,16 @@ export interface CallErrorDetails {
   readonly remote?: RemoteError;
   /** The relay's own code, if it gave one (ERRORS in @blindrelay/protocol). */
   readonly relayCode?: string;
-  /** For codes whose table entry is `if-safe`: whether this call was. Otherwise overrides. */
+  /**
+   * For codes whose table entry is `if-safe`: whether this call is safe. Overrides other entries.
+   */
   readonly retryable?: boolean;
 }
 
 /** Why a call, or the connection, failed. */
 export class CallError extends Error {
   readonly code: CallErrorCode;
-  /** Making the same call again may help and cannot execute it twice. */
+  /** Whether repeating the call may help and cannot execute it twice. */
   readonly retryable: boolean;
   readonly remote: RemoteError | undefined;
   readonly relayCode: string | undefined;

@@ -1,7 +1,7 @@
 /**
- * Byte streams with an agent as a person's program sees them: an async iterable of bytes, and a
- * writer whose promises are the back-pressure. Both are whole or fail with a CallError that says
- * how many bytes are known to have passed; neither is truncated silently.
+ * Byte streams with an agent, for programs: an async iterable of bytes, and a writer whose promises
+ * apply the back-pressure. A stream either completes or fails with a CallError that states how many
+ * bytes are known to have arrived; it is never truncated silently.
  */
 import type { ClientCore } from "./core/client-core.ts";
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
@@ -11,9 +11,9 @@ import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 
 export interface StreamOptions {
-  /** From now to the answer of the call that opens it; 30,000 ms by default. */
+  /** Time limit for the answer to the call that opens the stream; defaults to 30,000 ms. */
   readonly timeoutMs?: number;
-  /** Of a reader: bytes that may come before any was taken; 262,144 by default. */
+  /** For a reader: bytes that may arrive before the first is consumed; defaults to 262,144. */
   readonly windowBytes?: number;
 }
 
@@ -29,7 +29,7 @@ interface Opening {
 const broken = (method: string, error: string, bytes: number): CallError =>
   new CallError("OUTCOME_UNKNOWN", `the stream of ${method} broke after ${bytes} bytes: ${error}`);
 
-/** Makes the call; `sent` gets the session, `failed` what kept the stream from opening. */
+/** Makes the call; `sent` gets the session, `failed` the reason why the stream did not open. */
 const call = (
   { core, peer, method, params, timeoutMs, id }: Opening,
   sent: (session: PeerSession) => void,
@@ -50,7 +50,7 @@ const call = (
 
 /** Bytes from an agent. Iterate once; leaving the loop early cancels it. */
 export class ReadStream implements AsyncIterable<Uint8Array> {
-  /** What the call that opened it answered. */
+  /** The result of the call that opened it. */
   readonly result: unknown;
   /** Bytes handed out so far. */
   taken = 0;
@@ -86,7 +86,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     return reader;
   }
 
-  /** The next bytes, or null after the last. Rejects with a CallError if it broke. */
+  /** The next bytes, or null after the last. Rejects with a CallError if the stream broke. */
   async read(): Promise<Uint8Array | null> {
     while (this.chunks.length === 0 && this.ending === undefined) {
       await new Promise<void>((resolve) => {
@@ -132,7 +132,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** Renews the credit for consumed bytes, in halves of the window and not byte by byte. */
+  /** Grants new credit for consumed bytes, half a window at a time. */
   private took(bytes: number): void {
     this.taken += bytes;
     this.owed += bytes;
@@ -152,7 +152,7 @@ interface Pending {
 
 /** Bytes to an agent. */
 export class WriteStream {
-  /** What the call that opened it answered. */
+  /** The result of the call that opened it. */
   readonly result: unknown;
   private readonly core: ClientCore;
   private readonly method: string;
@@ -181,12 +181,15 @@ export class WriteStream {
     return writer;
   }
 
-  /** Bytes sent so far; not all of them need have arrived. */
+  /** Bytes sent so far; some of them may not have arrived. */
   get sent(): number {
     return this.stream?.sent ?? 0;
   }
 
-  /** Resolves when the last byte was sent within the agent's credit; await it before the next. */
+  /**
+   * Resolves when the agent's credit allowed the last byte to be sent; await it before the next
+   * write.
+   */
   write(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.failure !== null) reject(this.failure);
@@ -198,7 +201,7 @@ export class WriteStream {
     });
   }
 
-  /** Resolves when the agent says that every byte is where it belongs. */
+  /** Resolves when the agent confirms that every byte is where it belongs. */
   end(): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.failure !== null) reject(this.failure);
@@ -210,7 +213,7 @@ export class WriteStream {
     });
   }
 
-  /** Gives up; the agent learns why. */
+  /** Aborts the stream; the agent gets the reason. */
   abort(reason = "the writer left"): void {
     this.stream?.abort(reason);
   }

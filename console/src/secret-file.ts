@@ -11,8 +11,8 @@ export interface FoundSecret {
 const SECRET = /e2e_[0-9A-Za-z]{49}/g;
 
 /**
- * The secret of `agentId`, or of the only agent in the text. Throws an Error with the
- * fix where there is none, or which of several is not clear.
+ * The secret of `agentId`, or of the only agent in the text. Throws an Error with the fix if there
+ * is none, or if there are several.
  */
 export const secretIn = (text: string, agentId: string): FoundSecret => {
   const kept = keyringEntry(text, agentId);

@@ -9,9 +9,9 @@
  *                     |                 v                     v
  *                     +-------------- waiting              refused
  *
- * `lost` covers every end that waiting can cure, `refused` those that need a person. `stop` leads
- * to `stopped` from every state. An event that the table does not list is ignored: a late frame,
- * say, or a timer that is out of date.
+ * `lost` covers every end after which waiting helps, `refused` those that need a person. `stop`
+ * leads to `stopped` from every state. An event that the table does not list, such as a late frame
+ * or an outdated timer, is ignored.
  *
  * [portable]
  */
@@ -39,7 +39,7 @@ const LINK_STATES: {
   stopped: {},
 };
 
-/** The state that follows; null if the event means nothing in this state. */
+/** The next state; null if the event has no effect in this state. */
 export const nextLinkState = (state: LinkState, event: LinkEvent): LinkState | null => {
   const next = LINK_STATES[state][event];
   return next === undefined ? null : next;

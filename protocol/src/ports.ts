@@ -1,7 +1,6 @@
 /**
- * What the cores of agents and clients ask of the runtime around them; each runtime fills these
- * with one small edge, and tests with a virtual clock. Crypto is a port too: Suite
- * (crypto/suite.ts).
+ * What the cores of agents and clients need from their runtime. Each runtime implements these ports
+ * in one small edge; tests use a virtual clock. Crypto is a port too: Suite (crypto/suite.ts).
  *
  * [portable] types only, nothing is left of this file at run time.
  */
@@ -15,8 +14,8 @@ export interface Link {
    */
   close(code: number, reason: string): void;
   /**
-   * Bytes queued and not yet taken by the network, where the runtime knows: the core then stops
-   * adding.
+   * Bytes that are queued and that the network has not taken yet, if the runtime can tell. The core
+   * then waits before it adds more.
    */
   queuedBytes?(): number;
 }
@@ -27,7 +26,9 @@ export interface LinkEvents {
   opened(): void;
   /** One complete text message, in the order sent; only between `opened` and `closed`. */
   received(text: string): void;
-  /** Exactly once for every `connect`, also where it never opened; nothing is reported after it. */
+  /**
+   * Exactly once for every `connect`, even if the link never opened; nothing is reported after it.
+   */
   closed(code: number, reason: string): void;
 }
 
@@ -36,24 +37,24 @@ export interface LinkPort {
 }
 
 export interface TimerPort {
-  /** Milliseconds of a clock that never goes back; its zero means nothing. */
+  /** Milliseconds of a clock that never goes back; its zero is arbitrary. */
   now(): number;
   /** Calls `fn` once, not before `ms` milliseconds have passed and never from inside `set`. */
   set(ms: number, fn: () => void): unknown;
-  /** Forgets what `set` returned; harmless after it fired. */
+  /** Cancels what `set` returned; harmless after it has fired. */
   clear(handle: unknown): void;
 }
 
 /**
- * `length` random bytes. Never relied on for freshness: some boards give the same after every
- * reset.
+ * Returns `length` random bytes. Nothing relies on them for freshness: some boards return the same
+ * bytes after every reset.
  */
 export type Random = (length: number) => Uint8Array;
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 /**
- * A line for the operator of the device. Never contains secrets or plaintext. `thrown`: what a
+ * Writes a line for the operator of the device, never with secrets or plaintext. `thrown`: what a
  * device program threw, for runtimes that can show its stack.
  */
 export type Log = (level: LogLevel, message: string, fields?: object, thrown?: unknown) => void;

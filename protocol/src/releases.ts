@@ -65,7 +65,9 @@ const allIdentifiers = (parts: readonly string[]): boolean => {
   return true;
 };
 
-/** The parts of a version by SemVer 2.0.0, build metadata left out; null if it is none. */
+/**
+ * The parts of a version by SemVer 2.0.0, without build metadata; null if the text is not SemVer.
+ */
 const readVersion = (text: string): VersionParts | null => {
   const plus = text.indexOf("+");
   if (plus >= 0 && !allIdentifiers(text.substring(plus + 1).split("."))) return null;
@@ -79,7 +81,7 @@ const readVersion = (text: string): VersionParts | null => {
   return { core: core, pre: pre };
 };
 
-/** As numbers of any length, because a number with more than 15 digits is none that can be held. */
+/** As numbers of any length, because a double cannot hold more than 15 digits exactly. */
 const compareNumeric = (a: string, b: string): number => {
   if (a.length !== b.length) return a.length - b.length;
   return a < b ? -1 : a > b ? 1 : 0;
@@ -104,7 +106,10 @@ const comparePre = (a: readonly string[], b: readonly string[]): number => {
 /** Whether a text is a version by SemVer 2.0.0, with or without build metadata. */
 export const isVersionText = (text: string): boolean => readVersion(text) !== null;
 
-/** Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false if either is none. */
+/**
+ * Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false if either is not a
+ * version.
+ */
 export const isAbove = (a: string, b: string): boolean => {
   const left = readVersion(a);
   const right = readVersion(b);

@@ -232,7 +232,7 @@ const lengthOf = (spec: Fault): string => {
 const aimsAtDevices = ({ kind }: Fault): boolean =>
   !["relay.", "store.", "bus."].some((prefix) => kind.startsWith(prefix));
 
-/** The share of `members` whose lots are lowest: at least one, where there is any. */
+/** The share of `members` whose lots are lowest: at least one, if there is any. */
 const choose = (members: number[], share: number, lot: (n: number) => string): number[] => {
   if (share >= 1 || members.length === 0) return members;
   const count = Math.max(1, Math.round(members.length * share));

@@ -1,7 +1,7 @@
 /**
- * What a device program sees: `export default (agent) => { agent.handle("led.set", …); }`. The same
- * object on a board, on Node and in the simulator, so everything a program needs of its runtime
- * (time, randomness, a log) comes through here.
+ * What a device program sees: `export default (agent) => { agent.handle("led.set", …); }`. It is
+ * the same object on a board, on Node and in the simulator, so it provides everything that a
+ * program needs from its runtime: time, randomness, a log.
  *
  * [portable]
  */
@@ -13,14 +13,14 @@ import { reasonOf } from "./dispatch.ts";
 export type Program = (agent: Agent) => void;
 
 /**
- * A part of the SDK that not every device needs, such as Streams: own notifications within the
- * sessions, so that a board without it does not carry its code.
+ * A part of the SDK that not every device needs, such as Streams. It has its own notifications
+ * within the sessions, and a board that does not use it does not carry its code.
  */
 export interface SessionPart {
-  /** Reserved method names that it answers for. */
+  /** The reserved method names that it handles. */
   readonly methods: readonly string[];
   receive(method: string, params: unknown, sid: string): void;
-  /** Packets of this session are missing or it is over; null: all sessions are. */
+  /** Packets of this session are missing, or the session is over. null: all sessions are over. */
   lost(sid: string | null, reason: string): void;
 }
 
@@ -32,7 +32,7 @@ export interface SessionWiring {
   send(sid: string, text: string): boolean;
 }
 
-/** The core's parts that a program reaches through its agent. */
+/** The parts of the core that a program uses through its agent. */
 export interface AgentParts {
   readonly ports: { readonly log: Log; readonly random: Random; readonly timer: TimerPort };
   readonly dispatcher: { handle(method: string, handler: Handler): void };
@@ -48,11 +48,13 @@ interface ProgramTimer {
 export class Agent {
   /** `agent_id` on the relay. */
   declare readonly id: string;
-  /** For people; the `agent_id` where none was given. */
+  /** A name for people; defaults to `agent_id`. */
   declare readonly name: string;
   /** Writes a line to the device's log. */
   declare readonly log: Log;
-  /** Random bytes, as good as the board's; the same for a seed in the simulator. */
+  /**
+   * Random bytes, as good as the board's generator; reproducible from the seed in the simulator.
+   */
   declare readonly random: Random;
   declare private readonly parts: AgentParts;
   declare private timers: ProgramTimer[];
@@ -72,15 +74,15 @@ export class Agent {
   }
 
   /**
-   * Sends a notification to every session held, and returns to how many. `data`: an object, an
-   * array, or absent. Throws for other data and for events that do not fit one packet. Clients
-   * without a session now do not receive it.
+   * Sends a notification to every open session, and returns how many received it. `data`: an
+   * object, an array, or absent. Throws for other data and for events that do not fit one packet.
+   * Clients that have no session at that moment do not receive it.
    */
   emit(event: string, data?: object): number {
     return this.parts.emit(event, data);
   }
 
-  /** For parts of the SDK: joins one to this agent. Throws if its names are taken. */
+  /** For parts of the SDK: attaches one to this agent. Throws if its method names are taken. */
   attach(part: SessionPart): SessionWiring {
     return this.parts.attach(part);
   }
@@ -97,12 +99,12 @@ export class Agent {
     return this.schedule(ms, fn, true);
   }
 
-  /** Calls `fn` once after `ms` milliseconds, unless the returned function is called before. */
+  /** Calls `fn` once after `ms` milliseconds, unless the returned function is called first. */
   after(ms: number, fn: () => void): () => void {
     return this.schedule(ms, fn, false);
   }
 
-  /** Ends every timer; the core's, when it stops. */
+  /** Cancels every timer. The core calls it when it stops. */
   stopTimers(): void {
     for (const timer of this.timers) this.cancel(timer);
     this.timers = [];

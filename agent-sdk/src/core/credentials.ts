@@ -9,7 +9,7 @@ import { isReport } from "@blindrelay/protocol/wire";
 
 export interface Credentials {
   readonly agentId: string;
-  /** `agt_`: what the relay knows this agent by. */
+  /** `agt_`: identifies this agent to the relay. */
   readonly relayToken: string;
   /** `e2e_`: what its clients know it by, and the relay never does. */
   readonly agentToken: string;

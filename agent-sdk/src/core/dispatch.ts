@@ -118,7 +118,7 @@ const isProgramCode = (code: unknown): code is number =>
   Math.abs(code) <= MAX_CODE &&
   (code < RESERVED_FROM || code > HANDLER_FAILED);
 
-/** The member `data` of an error with the comma before it; "" where there is none. */
+/** The member `data` of an error with the comma before it; "" if there is none. */
 const dataMember = (data: unknown): string => {
   if (data === undefined) return "";
   try {

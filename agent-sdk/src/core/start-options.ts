@@ -1,5 +1,5 @@
 /**
- * What a start is told on every runtime; each adds the relay's address in its own form.
+ * The options of a start that all runtimes share; each adds the relay's address in its own form.
  *
  * [portable] types only, nothing is left of this file at run time.
  */
@@ -8,25 +8,25 @@ import type { Program } from "./agent.ts";
 
 export interface AgentIdentity {
   readonly agentId: string;
-  /** `agt_`: what the relay knows this agent by. */
+  /** `agt_`: identifies this agent to the relay. */
   readonly relayToken: string;
-  /** `e2e_`: what its clients know it by. Never shared by two devices. */
+  /** `e2e_`: the secret that its clients share with it. Never give two devices the same one. */
   readonly agentToken: string;
-  /** "1" where absent. */
+  /** Defaults to "1". */
   readonly packetVersion?: Version;
-  /** For people; the agentId where absent. */
+  /** A name for people; defaults to the agentId. */
   readonly name?: string;
-  /** Of the running program, as SemVer; the relay receives it at every login. */
+  /** The running program's version, as SemVer; sent to the relay at every login. */
   readonly firmwareVersion?: string;
 }
 
-/** The same of a small device. */
+/** The options of a small device. */
 export interface DeviceOptions extends AgentIdentity {
   readonly program: Program;
-  /** Such as a chip's own number; part of what makes epochs differ. */
+  /** For example the chip's number; helps to make epochs differ. */
   readonly serialNumber?: string;
-  /** Bytes, for system.info. */
+  /** Returns free bytes, for system.info. */
   readonly freeMemory?: () => number;
-  /** Of one call or answer, in bytes; a device with little memory says less than 47,000. */
+  /** The largest call or answer, in bytes; fewer than 47,000 for a device with little memory. */
   readonly maxPlaintext?: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Byte streams of an agent, a part of the SDK by choice: a program that wants them makes one
- * `Streams` of its agent, a board that does not never loads this file.
+ * Byte streams of an agent. They are optional: a program that needs them creates one `Streams` for
+ * its agent, and a board that does not need them never loads this file.
  *
  *   const streams = new Streams(agent);
  *   agent.handle("log.read", (params, context) => {
@@ -35,7 +35,7 @@ export class Streams {
   declare private sids: string[];
   declare private tables: StreamTable[];
 
-  /** Throws if the agent has its Streams already. */
+  /** Throws if the agent already has Streams. */
   constructor(agent: Agent) {
     this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
     this.sids = [];
@@ -44,16 +44,16 @@ export class Streams {
   }
 
   /**
-   * A stream to the client of session `sid`, by the number that its call brought. Nothing can be
-   * written before `writable`. Throws an Error for a number that is none, or in use.
+   * A stream to the client of session `sid`, with the number from its call. Write nothing before
+   * `writable`. Throws an Error if the number is invalid or in use.
    */
   outgoing(sid: string, id: unknown, events: OutgoingEvents): OutgoingStream {
     return this.tableOf(sid).outgoing(id, events);
   }
 
   /**
-   * A stream from the client of session `sid`; it sends as much as is granted. Throws as
-   * `outgoing`.
+   * A stream from the client of session `sid`, which sends no more than it was granted. Throws as
+   * `outgoing` does.
    */
   incoming(sid: string, id: unknown, events: IncomingEvents): IncomingStream {
     return this.tableOf(sid).incoming(id, events);

@@ -65,7 +65,7 @@ class Pipe {
 
 export interface MemoryNetworkOptions {
   readonly timer: TimerPort;
-  /** Milliseconds one way; 0 where absent. */
+  /** Milliseconds one way; defaults to 0. */
   readonly latencyMs?: number;
   /** A new link has reached the relay. Return false to refuse it, as a relay that is down would. */
   accept(relay: RelayEnd): boolean | undefined;

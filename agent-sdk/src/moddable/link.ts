@@ -22,7 +22,7 @@ export interface EcmaLinkOptions {
   /** For wss://. Which certificates it takes is its own configuration. */
   readonly wss: EcmaNetwork | null;
   readonly timer: TimerPort;
-  /** Of one message, in bytes; the contract's where absent. */
+  /** Bytes of one message; defaults to the contract's limit. */
   readonly maxMessage?: number;
 }
 

@@ -46,7 +46,7 @@ export interface StartOptions extends DeviceOptions {
   readonly crypt?: ModdableCrypt;
   /** Said in system.info: "moddable" and this. */
   readonly device?: string;
-  /** Warnings and errors go to the console where absent. */
+  /** By default, warnings and errors go to the console. */
   readonly log?: Log;
 }
 

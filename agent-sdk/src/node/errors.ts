@@ -1,14 +1,14 @@
-/** Errors that a program on Node can tell apart; a tool maps each class to one exit code. */
+/** Errors that a program on Node can distinguish; the command maps each class to an exit code. */
 import type { BootCountProblem } from "../core/bootcount.ts";
 
 /**
- * `locked`: another process runs on this folder; `foreign`: the folder holds other things and no
- * boot count; the rest as in bootcount.ts.
+ * `locked`: another process uses this folder; `foreign`: the folder contains other files and no
+ * boot count; the others are explained in bootcount.ts.
  */
 export type StateProblem = BootCountProblem | "locked" | "foreign";
 
 /**
- * The state folder does not let this agent start. Nothing was sent. (`blindrelay agent run`: exit
+ * The state folder does not let this agent start; nothing was sent. (`blindrelay agent run`: exit
  * 7.)
  */
 export class StateError extends Error {
@@ -21,7 +21,7 @@ export class StateError extends Error {
   }
 }
 
-/** The configuration cannot be right: a missing value, a secret of the wrong kind. */
+/** The configuration is invalid: for example a missing value, or a secret of the wrong kind. */
 export class ConfigError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -30,7 +30,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * `unreachable`: try later; `refused`: the relay says no; `untrusted`: no pinned key signed it;
+ * `unreachable`: try later; `refused`: the relay refused; `untrusted`: no pinned key signed it;
  * `downgrade`: not above the running version; `corrupt`: not the signed bytes.
  */
 export type ReleaseProblem = "unreachable" | "refused" | "untrusted" | "downgrade" | "corrupt";

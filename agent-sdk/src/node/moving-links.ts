@@ -135,7 +135,7 @@ class MovingLink implements Link {
     else if (this.phase !== "asking") this.report();
   }
 
-  /** A relay that repeats itself gets no second attempt beside the one under way. */
+  /** A relay that repeats itself gets no second attempt while one is under way. */
   private restarts(text: string, reconnectInS: number): void {
     if (this.phase !== "settled") return;
     this.notice = text;

@@ -1,7 +1,7 @@
 /**
- * Firmware updates on Node (section 4): ask the relay, and take nothing on its word. An update is
- * installed only where a pinned key signed it for this runtime and this channel, its version is
- * above the one that runs, and size and hash of what arrived are the signed ones.
+ * Firmware updates on Node (section 4). The relay is asked but not trusted: an update is installed
+ * only if a pinned key signed it for this runtime and channel, its version is above the running
+ * one, and the size and hash of what arrived are the signed ones.
  */
 import { createHash, createPublicKey, type Hash, verify } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -16,22 +16,25 @@ const SILENCE_LIMIT_MS = 30_000;
 const ATTEMPTS = 5;
 const PART_SUFFIX = ".part";
 
-/** What runs now, where newer is asked for, and whose newer is taken. */
+/** What runs now, where to ask for updates, and whose updates to accept. */
 export interface ReleaseSource {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
-  /** The agent's relay token (`agt_`), or any other of its account. */
+  /** The agent's relay token (`agt_`), or any other token of its account. */
   readonly token: string;
-  /** What the firmware is built for, such as "node": the first word of what the agent reports. */
+  /**
+   * The runtime that the firmware is built for, such as "node": the first word of what the agent
+   * reports.
+   */
   readonly runtime: string;
   readonly channel: string;
-  /** Of the firmware that runs, by SemVer. */
+  /** The version of the running firmware (SemVer). */
   readonly version: string;
   /** Pinned Ed25519 public keys: 32 bytes as base64url. */
   readonly publicKeys: readonly string[];
 }
 
-/** A release whose signature was checked and whose version is above the one that runs. */
+/** A release whose signature is verified and whose version is above the running one. */
 export interface Update {
   readonly version: string;
   readonly url: string;
@@ -42,8 +45,8 @@ export interface Update {
 }
 
 /**
- * Asks for something newer; null if there is nothing. Rejects with a ReleaseError if the relay
- * cannot be asked, or offers what must not be installed; with a ConfigError for keys that are none.
+ * Asks for an update; null if there is none. Rejects with a ReleaseError if the relay cannot be
+ * asked or offers something that must not be installed, and with a ConfigError for invalid keys.
  */
 export const checkRelease = async (source: ReleaseSource): Promise<Update | null> => {
   const keys = source.publicKeys.map(pinnedKey);
@@ -72,8 +75,8 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
 };
 
 /**
- * Fetches an update to `path`, which is there only once all of it is, checked and on the medium.
- * Rejects with a ReleaseError; an existing file is then kept.
+ * Downloads an update to `path`. The file appears only when it is complete, verified and flushed.
+ * Rejects with a ReleaseError, and keeps an existing file.
  */
 export const downloadRelease = async (update: Update, path: string): Promise<void> => {
   const part = path + PART_SUFFIX;
@@ -94,7 +97,7 @@ export const downloadRelease = async (update: Update, path: string): Promise<voi
   }
 };
 
-/** The artifact from its first byte to its last, over as many connections as that takes. */
+/** The whole artifact, over as many connections as necessary. */
 const fetchAll = async (update: Update, file: FileHandle, hash: Hash): Promise<void> => {
   let got = 0;
   let broken: unknown = null;
@@ -124,7 +127,7 @@ async function* bytesFrom(update: Update, from: number): AsyncGenerator<Uint8Arr
     const response = await fetch(update.url, {
       redirect: "error",
       signal: silence.signal,
-      // The ETag is the hash: were the file another, the whole of it would come.
+      // The ETag is the hash: if the file has changed, the relay sends all of it.
       headers: from === 0 ? {} : { range: `bytes=${from}-`, "if-range": `"${update.sha256}"` },
     });
     if (response.status !== (from === 0 ? 200 : 206) || response.body === null) {

@@ -25,50 +25,48 @@ import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 import { systemTimer } from "./timer.ts";
 
-/** How releases for this runtime are called. */
+/** The name of this runtime in releases. */
 const RUNTIME = "node";
 
 export interface StartOptions extends AgentIdentity {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
-  /** Takes an agentToken of another form, of 32 characters and more. */
+  /** Accepts an agentToken of another form, with 32 characters or more. */
   readonly foreignAgentToken?: boolean;
-  /** This agent's own folder: its boot count and the lock on it. Made where it is missing. */
+  /** This agent's own folder, with its boot count and a lock. Created if it is missing. */
   readonly stateDir: string;
-  /** Registers handlers and timers; may be async, and is done before the agent connects. */
+  /** Registers handlers and timers. If it is async, the agent connects when it is done. */
   readonly program: Program | ((agent: Agent) => Promise<void>);
   /**
-   * Takes device programs over the relay, from anyone who has the agentToken; one that was pushed
-   * runs in place of `program` from then on. Off where absent.
+   * Accepts device programs over the relay from anyone who has the agentToken. A pushed program
+   * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
-  /** Where absent, warnings and errors go to standard error. */
+  /** By default, warnings and errors go to standard error. */
   readonly log?: Log;
-  /**
-   * Another way to the relay than a WebSocket, such as serialLinks; `url` then means nothing to it.
-   */
+  /** A way to the relay other than a WebSocket, such as serialLinks, which ignores `url`. */
   readonly links?: LinkPort;
-  /** Crypto other than Node's own, such as one that records in tests. */
+  /** Crypto other than Node's, such as one that records in tests. */
   readonly suite?: Suite;
 }
 
 export interface RunningAgent {
   readonly core: AgentCore;
-  /** Settles with the first login; rejects if the agent gives up or is stopped before. */
+  /** Resolves at the first login; rejects if the agent gives up or is stopped first. */
   online(): Promise<void>;
   /** Calls `fn` at every change of the link's state. */
   onState(fn: (status: AgentStatus) => void): void;
   /**
-   * Calls `fn` once, when a `firmwareVersion` logs in that had not run on this state
-   * folder before: the moment to keep a new image for good.
+   * Calls `fn` once, at the first login of a `firmwareVersion` that is new in this state folder:
+   * the moment to confirm a new image.
    */
   onBootConfirmed(fn: BootConfirmedListener): void;
   /**
-   * Asks the relay for something above `firmwareVersion`, signed by a pinned key; null if there is
-   * nothing. Then `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
+   * Asks the relay for a release above `firmwareVersion` that a pinned key has signed; null if
+   * there is none. Fetch it with `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
    */
   checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
-  /** Closes the link and releases the state folder. Harmless when repeated. */
+  /** Closes the link and releases the state folder. May be repeated. */
   stop(): Promise<void>;
 }
 
@@ -97,8 +95,9 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
 };
 
 /**
- * Binds a state folder to a new agent_token: count 1 and the token's hash. Other files in it stay.
- * Throws a StateError if the token was used here before, or the folder is locked or unwritable.
+ * Binds a state folder to a new agent_token, with boot count 1 and the token's hash; keeps other
+ * files in it. Throws a StateError if the token was used here before, or if the folder is locked or
+ * not writable.
  */
 export const provision = async (
   stateDir: string,
@@ -111,9 +110,8 @@ export const provision = async (
 };
 
 /**
- * The count of this start, on a folder that is locked. An unused folder is provisioned first,
- * aloud: a folder that vanished looks the same as one that is new, and only a person can tell which
- * it is.
+ * The count of this start, on a locked folder. An unused folder is provisioned first, with a
+ * warning: a folder that was lost looks like a new one, and only a person can tell which it is.
  */
 const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
   const storage = folderStorage(stateDir);
@@ -166,9 +164,9 @@ const running = (
 };
 
 /**
- * Starts a device program as an agent. Throws a ConfigError for values that cannot be right and a
- * StateError where the folder does not let this agent start; both before anything is sent. A relay
- * that is unreachable or refuses is no error: the agent retries, and reports it through onState.
+ * Starts a device program as an agent. Throws a ConfigError for invalid values and a StateError if
+ * the folder does not let this agent start, both before anything is sent. An unreachable or
+ * refusing relay is not an error: the agent retries, and reports it through onState.
  */
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);

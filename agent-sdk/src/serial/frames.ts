@@ -49,7 +49,7 @@ export const encodeFrame = (type: number, body: Uint8Array, checksum: Checksum):
   }
 };
 
-/** What COBS made of `inside`, in place; -1 where it is none. Returns the length. */
+/** What COBS made of `inside`, in place. Returns the length, or -1 if it is not COBS. */
 const unstuff = (bytes: Uint8Array, length: number): number => {
   let from = 0;
   let to = 0;

@@ -1,6 +1,6 @@
 /**
- * What was measured beside what it may be (budgets.json), for the size tests and for
- * `npm run bench -- --sizes`.
+ * Measured sizes against their limits (budgets.json), for the size tests and for `npm run bench --
+ * --sizes`.
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";

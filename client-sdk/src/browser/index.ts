@@ -1,4 +1,4 @@
-/** The client in browsers, and wherever WebSocket and crypto are global: `connect`. */
+/** The client in browsers and other runtimes where WebSocket and crypto are global: `connect`. */
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { Client, type ConnectOptions } from "../client.ts";
 import type { LinkPort, Log, Random, TimerPort } from "../ports.ts";
@@ -32,7 +32,7 @@ const random: Random = (length) => crypto.getRandomValues(new Uint8Array(length)
 
 const silent: Log = () => undefined;
 
-/** As on Node: connects, authenticates, and reconnects by itself until `close`. */
+/** Connects and authenticates as on Node; the client reconnects by itself until `close`. */
 export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const ports = { link, timer, random, suite: nobleSuite(), log };

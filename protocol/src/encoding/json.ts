@@ -77,7 +77,7 @@ export const asciiJson = (bytes: Uint8Array): string | null => {
   return text;
 };
 
-/** The value of a JSON text, or undefined if it is none. */
+/** The value of a JSON text, or undefined if it is not JSON. */
 export const decodeJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -93,7 +93,7 @@ export const jsonBytes = (value: unknown): Uint8Array => {
   return asciiBytes(text);
 };
 
-/** The value in UTF-8 bytes of JSON, or undefined if they are none. */
+/** The value in UTF-8 bytes of JSON, or undefined if they are not JSON. */
 export const readJson = (bytes: Uint8Array): unknown => {
   const text = asciiJson(bytes);
   return text === null ? undefined : decodeJson(text);

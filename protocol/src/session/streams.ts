@@ -251,14 +251,14 @@ export class StreamTable {
     this.maxChunk = options.maxChunk;
   }
 
-  /** A stream that we fill. Throws an Error for a number that is none, or in use. */
+  /** A stream that we fill. Throws an Error if the number is invalid or in use. */
   outgoing(id: unknown, events: OutgoingEvents): OutgoingStream {
     const stream = new OutgoingStream(this, this.vacant(id), events);
     this.streams.push(stream);
     return stream;
   }
 
-  /** A stream that the other side fills. Throws an Error for a number that is none, or in use. */
+  /** A stream that the other side fills. Throws an Error if the number is invalid or in use. */
   incoming(id: unknown, events: IncomingEvents): IncomingStream {
     const stream = new IncomingStream(this, this.vacant(id), events);
     this.streams.push(stream);

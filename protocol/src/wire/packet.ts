@@ -38,7 +38,7 @@ export const decodePacket = (fields: object): PacketFields | null => {
   return ownString(fields, FIELD_TYPE) === undefined ? { v: v, sid: sid, seq: seq, p: p } : null;
 };
 
-/** Whether `seq` is an integer; 1e999 reads as infinity, which is none. */
+/** Whether `seq` is an integer; 1e999 reads as infinity, which is not. */
 export const isWhole = (seq: number): boolean => seq % 1 === 0;
 
 /** The first part of a sid, to which the relay binds: all before the first dot. */

@@ -9,7 +9,7 @@ const ROUND_TICKS = 30;
 /** Users in one message: about 20 KB. */
 export const COMPARED_TOGETHER = 500;
 
-/** Of logins in any order; no two agents share a number. 0 where there are none. */
+/** Of logins in any order; no two agents share a number. 0 if there are none. */
 export const digestOf = (loginNumbers: Iterable<number>): number => {
   let sum = 0;
   for (const number of loginNumbers) sum = (sum + mixed(number)) >>> 0;

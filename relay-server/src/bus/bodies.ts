@@ -74,7 +74,7 @@ export const Bodies = {
   ]),
 };
 
-/** A message that is none of ours; thrown, and caught where messages arrive. */
+/** Thrown for a message that is not ours, and caught where messages arrive. */
 export class Malformed extends Error {}
 
 /** The JSON of a body. Throws Malformed. */

@@ -188,7 +188,7 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
 
 /**
  * Opens the store for a relay. Rejects with a Failure too where another relay runs on an embedded
- * one; several on one PostgreSQL are not kept apart. Commands open it beside a relay with
+ * one; several on one PostgreSQL are not kept apart. Commands open it while a relay runs, with
  * `openData`.
  */
 export const openAlone = async (options: DataOptions): Promise<Data> => {

@@ -83,7 +83,7 @@ export class Connection implements Waiting {
   uncounted: { message: Envelope | PacketHead; frame: Uint8Array } | null = null;
   /** From `Revocations.mark`, taken when the current look-up began. */
   askedAt = 0;
-  /** The other members of its `auth`, beside the credentials. */
+  /** The members of its `auth` other than the credentials. */
   clientType: ClientType = "client";
   wantsPresence = false;
   report: AgentReport | null = null;
@@ -151,7 +151,7 @@ export interface AgentPeer {
   readonly user: User;
   readonly sessionHash: string;
   readonly agentId: string;
-  /** Of its login, over all nodes: the higher one has the place. 0 where there is one node. */
+  /** Of its login, over all nodes: the higher one has the place. 0 if there is one node. */
   readonly loginNumber: number;
   /** When it came online; a takeover does not change that. */
   readonly onlineSince: number;

@@ -121,7 +121,7 @@ export const DRAIN_TICKS = 20;
 export const RECONNECTS_PER_SECOND = 500;
 /**
  * The same for peers that keep their link until they have another one, and so lose nothing by
- * coming later: every login is held up a little by those beside it.
+ * coming later: every login is held up a little by concurrent ones.
  */
 export const MOVES_PER_SECOND = 100;
 /** They come faster where there are many: the process is to end in time. */

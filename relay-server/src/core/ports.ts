@@ -54,7 +54,7 @@ export type AuthResult =
       sessionHash: string;
       sessionToken: string;
       expiresAtMs: number;
-      /** Above that of every login of this agent before, on any node; 0 where there is one node. */
+      /** Above that of every login of this agent before, on any node; 0 if there is one node. */
       loginNumber: number;
     }
   | AuthFailure;
@@ -76,8 +76,8 @@ export type AuthFailureCode =
   | "UNAVAILABLE";
 
 /**
- * Look-ups over the store, with a promise only where there is something to wait for. A rejected one
- * is answered to the peer as `UNAVAILABLE`.
+ * Look-ups over the store, with a promise only if there is something to wait for. A rejected one is
+ * answered to the peer as `UNAVAILABLE`.
  */
 export interface HubLookups {
   authenticate(request: AuthRequest): AuthResult | Promise<AuthResult>;

@@ -25,7 +25,8 @@ export interface HubOptions {
   lockout?: Lockout;
   limits?: Partial<HubLimits>;
   /**
-   * Unix milliseconds of an instant on the hub's clock, which may be off; the same where absent.
+   * Unix milliseconds of an instant on the hub's clock, which may be off. By default the instant
+   * itself.
    */
   wallAt?: (nowMs: number) => number;
   /** To the other nodes; absent: there are none. */

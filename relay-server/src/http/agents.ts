@@ -273,7 +273,7 @@ const metadataText = (metadata: Agent["metadata"]): string => {
 };
 
 /**
- * Null if JSON.stringify runs out of stack: beside a key `toJSON` it recurses, and JSON.parse does
+ * Null if JSON.stringify runs out of stack: next to a key `toJSON` it recurses, and JSON.parse does
  * not.
  */
 const jsonText = (value: unknown): string | null => {

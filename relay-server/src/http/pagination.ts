@@ -8,7 +8,7 @@ import { HttpProblem } from "./problem.ts";
 export const writePosition = ({ at, id }: Position): string =>
   Buffer.from(`${at}/${id}`).toString("base64url");
 
-/** Null if there is no cursor. Throws a 422 for what is none. */
+/** Null if there is no cursor. Throws a 422 if it is not a cursor. */
 export const readPosition = (cursor: string | undefined): Position | null => {
   if (cursor === undefined) return null;
   const match = /^([0-9]{1,15})\/([A-Za-z0-9_-]{1,64})$/.exec(

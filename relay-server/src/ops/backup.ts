@@ -58,7 +58,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   return { file, bytes: statSync(file).size };
 };
 
-/** A backup that cannot be read is none. */
+/** A backup that cannot be read is useless. */
 const makeSure = (path: string): void => {
   const copy = new DatabaseSync(path, { readOnly: true });
   try {

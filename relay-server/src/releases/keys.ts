@@ -14,9 +14,7 @@ export interface ReleaseKeys {
   signer(release: SignedRelease, signature: string): string | null;
 }
 
-/**
- * `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for a text that is none.
- */
+/** `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for any other text. */
 export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
   const keys = texts.map((text) => ({ id: keyIdOf(text), key: readKey(text) }));
   return {

@@ -87,7 +87,7 @@ export const changeRelease = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes a draft with what was uploaded for it; undefined if it is none any more. */
+/** Removes a draft with what was uploaded for it; undefined if it is no longer a draft. */
 export const dropDraft = async (db: Db, id: string): Promise<ReleaseRow | undefined> => {
   const dropped = await db
     .deleteFrom("releases")

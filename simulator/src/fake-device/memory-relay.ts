@@ -21,11 +21,11 @@ import { Directory, randomBytes } from "./directory.ts";
 import { FakeDevice, type FakeDeviceParts } from "./fake-device.ts";
 
 export interface FakeDeviceOptions {
-  /** `agent_id`; "device-1", "device-2", … where absent. */
+  /** `agent_id`; defaults to "device-1", "device-2", …. */
   readonly id?: string;
-  /** For people; the id where absent. */
+  /** A name for people; defaults to the id. */
   readonly name?: string;
-  /** Suite of the packets. "1" where absent. */
+  /** Suite of the packets. Defaults to "1". */
   readonly version?: Version;
 }
 

@@ -15,9 +15,11 @@ import type { Operation } from "./operation.ts";
 import { OPERATIONS } from "./operations.ts";
 
 export interface RelayHandlersOptions {
-  /** The relay's http base, such as `https://relay.example`; any origin where absent. */
+  /** The relay's http base, such as `https://relay.example`; by default, any origin. */
   readonly url?: string;
-  /** What `POST /auth/login` takes: of the user `ada`. "a long password" where absent. */
+  /**
+   * The password that `POST /auth/login` accepts for the user `ada`; defaults to "a long password".
+   */
   readonly password?: string;
 }
 

@@ -42,7 +42,7 @@ export class NonceOracle {
     return latin1(this.sealedAad);
   }
 
-  /** The same of the latest packet opened since `forgetOpened`; "" where there is none. */
+  /** The same of the latest packet opened since `forgetOpened`; "" if there is none. */
   get lastOpened(): string {
     return latin1(this.openedAad);
   }

@@ -142,7 +142,7 @@ export function heatChart(report: Report): string {
   const x = linear(0, lastS, LEFT, RIGHT);
   const y = logarithmic(least, most, bottom, top);
   const highest = Math.max(...heat.columns.flat());
-  // Calls that come one at a time must be seen beside thousands, so classes are logarithmic.
+  // Single calls must be visible next to thousands, so classes are logarithmic.
   const classOf = (calls: number): number =>
     highest === 1 ? CLASSES : 1 + Math.round((Math.log(calls) / Math.log(highest)) * (CLASSES - 1));
   const cells = Array.from({ length: CLASSES + 1 }, () => "");

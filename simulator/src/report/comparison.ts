@@ -1,4 +1,4 @@
-/** A run beside an earlier one, as a table of the page. */
+/** A run compared with an earlier one, as a table of the page. */
 import type { Report } from "./report.ts";
 import { escapeText } from "./svg.ts";
 import { bytes, count, milliseconds, timestamp } from "./words.ts";

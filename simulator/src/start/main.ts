@@ -33,7 +33,7 @@ if (result.kind === "help") {
 async function main(flags: RunSettings): Promise<number> {
   let programWarning: string | null = null;
   if (flags.program !== null) {
-    // With a parser, so only where there is something to parse.
+    // With a parser, so only if there is something to parse.
     const { checkLiveProgram } = await import("../program-file.ts");
     try {
       programWarning = await checkLiveProgram(flags.program, flags.program);

@@ -44,7 +44,7 @@ function samples(text: string, metric: string): { label: string; value: number }
   }));
 }
 
-/** The sum of all samples; NaN where there is none. */
+/** The sum of all samples; NaN if there is none. */
 function sum(text: string, metric: string): number {
   const found = samples(text, metric);
   return found.length === 0 ? Number.NaN : found.reduce((total, { value }) => total + value, 0);

@@ -56,7 +56,7 @@ export interface FleetClock {
 export interface FleetFaults {
   /**
    * Begins a fault of a scenario's vocabulary at once; it ends after its `for`. `targets`: these
-   * devices instead of a group or a share. Throws a ScenarioError for one that is none.
+   * devices instead of a group or a share. Throws a ScenarioError for an invalid one.
    */
   inject(fault: Omit<Fault, "at">, ...targets: readonly FleetDevice[]): void;
 }

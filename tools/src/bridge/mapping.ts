@@ -191,7 +191,7 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     for (const [name, text] of Object.entries(found.groups ?? {})) {
       if (text === undefined) continue;
       const number = Number(text);
-      // A number that is none was damaged on its way.
+      // An invalid number was damaged on its way.
       if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
       said[name] = numbers.has(name) ? number : text;
     }

@@ -22,7 +22,7 @@ interface LoginFlags {
 interface Given {
   readonly username: string;
   readonly password: string;
-  /** "" where there is none. */
+  /** "" if there is none. */
   readonly code: string;
 }
 

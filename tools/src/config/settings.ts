@@ -79,7 +79,7 @@ export class Settings {
     );
   }
 
-  /** The environment's secret, or the keyring's with the version kept beside it. */
+  /** The environment's secret, or the keyring's with its version. */
   secretOf(agentId: string): Secret {
     const secret = this.secretAtHand(agentId);
     if (secret !== null) return secret;
@@ -120,7 +120,7 @@ export class Settings {
     throw new Failure("usage", `${name} is missing: set it to ${what}`);
   }
 
-  /** A variable of the environment; an empty one is none, as CI systems set those. */
+  /** A variable of the environment; an empty one counts as unset, because CI systems set those. */
   private given(name: string): string | null {
     return this.env[name] || null;
   }

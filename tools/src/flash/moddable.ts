@@ -123,7 +123,7 @@ export const moddableProject = async (
       ? `./${SDK_FOLDER}/manifest.json`
       : path,
   );
-  // Of the program, so beside it: agent.json keeps what was once in it.
+  // It belongs to the program: agent.json keeps what was once in it.
   const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
   const ownFolder = preferences === null ? {} : { file: { root: preferences } };
   files.set(

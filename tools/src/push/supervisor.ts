@@ -30,7 +30,7 @@ export const isSupervised = (): boolean => {
   return marked;
 };
 
-/** Tells the supervisor that this process does not hang; resolves when there is none any more. */
+/** Tells the supervisor that this process does not hang; resolves when the supervisor is gone. */
 export const reportAlive = (): Promise<void> => {
   setInterval(() => process.send?.("beat"), BEAT_MS).unref();
   return new Promise((resolve) => {
