@@ -44,6 +44,37 @@ describe("a board's double", () => {
     ]);
   });
 
+  it("changes to another Wi-Fi, and nothing else of it, where that is all it is told", async () => {
+    const { double, port } = await plugIn({ air: AIR });
+    const named = ["--id", "wifi-8", "--name", "Hall"];
+    const first = ["provision", port, ...named, "--wifi", "hall 7", ...FAST];
+    expect((await house.cli(first, {}, `${PASSWORD}\n`)).code).toBe(0);
+    expect((await flash(port, ["--timeout", "5"])).code).toBe(4);
+    const before = JSON.parse(double.storage.read("blindrelay.json") as string);
+    const change = ["provision", port, "--wifi", SSID, "--json", ...FAST];
+    const changed = await house.cli(change, {}, `${PASSWORD}\n`);
+    expect([changed.code, changed.stderr]).toEqual([0, expect.stringContaining("only its Wi-Fi")]);
+    expect(JSON.parse(changed.stdout)).toMatchObject({ agent_id: "wifi-8", place: port });
+    expect(JSON.stringify(changed)).not.toContain(PASSWORD);
+    const after = JSON.parse(double.storage.read("blindrelay.json") as string);
+    expect(after).toEqual({ ...before, wifi: { ssid: bytes(SSID), password: PASSWORD } });
+    const info = () => house.cli(["call", "wifi-8", "system.info"]).then(({ stdout }) => stdout);
+    await expect.poll(info, { timeout: 60_000 }).toContain('"name":"Hall"');
+    expect((await house.cli(["agent", "show", "board"])).code).toBe(5);
+  });
+
+  it("is refused another Wi-Fi where a bridge carries its messages", async () => {
+    const { port } = await plugIn({ uart: true });
+    const made = ["provision", port, "--id", "wifi-9", "--serial", "Serial1", ...FAST];
+    expect((await house.cli(made)).code).toBe(0);
+    const { code, stderr } = await house.cli(
+      ["provision", port, "--wifi", SSID, ...FAST],
+      {},
+      "\n",
+    );
+    expect([code, stderr]).toEqual([7, expect.stringContaining("provision it anew")]);
+  });
+
   it("takes an open network, and says that it does", async () => {
     const { double, port } = await plugIn();
     const made = await provision(port, "wifi-3", "\n");
@@ -110,7 +141,10 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     const espruino = new RealEspruino(real as string, cwd, port);
     ends.push(() => espruino.end());
     await espruino.start();
-    expect((await provision(port, "wifi-7", `${PASSWORD}\n`, "hall 7")).code).toBe(0);
+    const named = ["--id", "wifi-7", "--name", "Küche 温室", "--wifi", "hall 6", ...FAST];
+    expect((await house.cli(["provision", port, ...named], {}, `${PASSWORD}\n`)).code).toBe(0);
+    const change = ["provision", port, "--wifi", "hall 7", ...FAST];
+    expect((await house.cli(change, {}, `${PASSWORD}\n`)).code).toBe(0);
     const module = `global.air={ssid:"hall 7",password:"${PASSWORD}"};${WIFI_MODULE}`;
     const program = house.write(
       "lamp-air.js",
@@ -123,5 +157,7 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     expect([flashed.code, flashed.stderr]).toEqual([0, expect.stringContaining("is joined")]);
     const called = await house.cli(["call", "wifi-7", "echo", "[1]"]);
     expect(called.stdout).toBe("[1]\n");
+    const info = await house.cli(["call", "wifi-7", "system.info"]);
+    expect(info.stdout).toContain('"name":"Küche 温室"');
   });
 });

@@ -7,7 +7,12 @@ import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
-import { type BoardConfig, provisionBoard, provisionFolder } from "../flash/provision.ts";
+import {
+  type BoardConfig,
+  changeWifi,
+  provisionBoard,
+  provisionFolder,
+} from "../flash/provision.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
@@ -141,14 +146,46 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   }
 };
 
+/** Whether nothing but a Wi-Fi is asked for, which a board that is an agent can be given alone. */
+const wantsOnlyWifi = (flags: ProvisionFlags): boolean => {
+  const { wifi, name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, push } = flags;
+  const others = [name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto];
+  return wifi !== undefined && push && others.every((flag) => flag === undefined);
+};
+
+const needKeyring = ({ profile }: Settings): void => {
+  if (profile !== null) return;
+  throw new Failure("usage", "there is no keyring for the secret: run blindrelay login first");
+};
+
+/** What the board is now; `next`: what is still to be typed, null where it runs. */
+interface Provisioned {
+  readonly config: BoardConfig;
+  readonly next: string | null;
+}
+
 const onBoard = async (
   board: EspruinoRepl,
   settings: Settings,
   flags: ProvisionFlags,
   wifi: Wifi | null,
-) => {
+): Promise<Provisioned> => {
   await board.attach(true);
   const found = await readBoard(board);
+  if (wifi !== null && !found.modules.includes("Wifi")) {
+    printStatus(
+      'this Espruino has no module "Wifi": its program has to bring a driver (docs/runtimes.md)',
+    );
+  }
+  const next = `next: blindrelay flash ${board.port.name} --program FILE`;
+  if (wifi !== null && found.agentId !== null && wantsOnlyWifi(flags)) {
+    const config = await changeWifi(board, wifi);
+    printStatus(`${config.agent_id} keeps its secrets; only its Wi-Fi is another, "${wifi.ssid}"`);
+    if (config.wifi === undefined) return { config, next }; // Its SDK knows no Wi-Fi.
+    await board.type("load()");
+    return { config, next: null };
+  }
+  needKeyring(settings);
   const problem = boardProblem(found, flags.slowCrypto ?? false, flags.serial !== undefined);
   if (problem !== null) throw new Failure("device", problem);
   if (flags.serial !== undefined) {
@@ -160,12 +197,8 @@ const onBoard = async (
     throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
   }
   if (found.agentId !== null) printStatus(`the board was ${found.agentId}, and is no more`);
-  if (wifi !== null && !found.modules.includes("Wifi")) {
-    printStatus(
-      'this Espruino has no module "Wifi": its program has to bring a driver (docs/runtimes.md)',
-    );
-  }
-  return provisionOne(settings, flags, version, wifi, (config) => provisionBoard(board, config));
+  const write = (config: BoardConfig) => provisionBoard(board, config);
+  return { config: await provisionOne(settings, flags, version, wifi, write), next };
 };
 
 export const addProvision = (program: Command, context: Context): void => {
@@ -194,15 +227,17 @@ export const addProvision = (program: Command, context: Context): void => {
 Example:
   blindrelay provision /dev/ttyUSB0 --name "Pump in hall 7" --id pump-7
   blindrelay provision /dev/ttyUSB0 --id pump-7 --wifi "hall 7"    # asks for the password
+  blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
 
 Shows no secret. With --wifi the password is asked for, or is the first line of standard input; an
 empty one is an open network's. It is kept in the board's Storage; with --out in
-DIR/blindrelay.json, and for Moddable in the project's agent.json. The end-to-end secret is made
+DIR/blindrelay.json, and for Moddable in the project's agent.json. A board that is an agent already
+changes its network and nothing else where --wifi is the only option. The end-to-end secret is made
 here and kept in the profile's keyring, so that \`call\` finds it. With --out the folder is for one
-board, once: its files hold secrets and a boot count that must never be written twice. Exit codes: 2 usage, 4 relay not reachable, 5 refused,
-7 device or port. Where it fails, the agent it created is removed again.`,
+board, once: its files hold secrets and a boot count that must never be written twice. Exit codes: 2
+usage, 4 relay not reachable, 5 refused, 7 device or port. Where it fails, the agent it created is removed again.`,
     )
     .action(async (port: string | undefined, flags: ProvisionFlags) => {
       if ((port === undefined) === (flags.out === undefined)) {
@@ -220,27 +255,26 @@ board, once: its files hold secrets and a boot count that must never be written 
       if (flags.id !== undefined) checkAgentId(flags.id);
       const version = chosenVersion(flags, false);
       const settings = context.settings();
-      if (settings.profile === null) {
-        throw new Failure(
-          "usage",
-          "there is no keyring for the secret: run blindrelay login first",
-        );
-      }
+      if (!wantsOnlyWifi(flags)) needKeyring(settings);
       const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);
       if (wifi?.password === "") printStatus(`no password: "${wifi.ssid}" is an open network`);
-      const config =
-        port !== undefined
-          ? await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags, wifi))
-          : await provisionOne(settings, flags, version, wifi, async (made) => {
-              provisionFolder(flags.out as string, made);
-            });
+      const inFolder = async (): Promise<Provisioned> => {
+        const write = async (made: BoardConfig) => {
+          provisionFolder(flags.out as string, made);
+        };
+        return { config: await provisionOne(settings, flags, version, wifi, write), next: null };
+      };
+      const { config, next } =
+        port === undefined
+          ? await inFolder()
+          : await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags, wifi));
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {
         answerJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });
       } else {
         printResult(`${place} is ${config.agent_id} now (packet version ${config.v})`);
-        if (port !== undefined) printStatus(`next: blindrelay flash ${port} --program FILE`);
+        if (next !== null) printStatus(next);
       }
     });
 };

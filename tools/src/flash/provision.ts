@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
-import type { Version } from "@blindrelay/protocol/crypto";
+import { encodeJson, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Failure } from "../failure.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
@@ -52,17 +52,20 @@ export const boardFiles = (
   if (!result.ok) throw new Failure("device", result.advice);
   const boot = BOOT_FILES.map((name) => ({ name, content: files.get(name) ?? "" }));
   // The configuration last: a board that was unplugged in between is not provisioned.
-  return [...boot, { name: CONFIG_FILE, content: JSON.stringify(config) }];
+  return [...boot, { name: CONFIG_FILE, content: encodeConfig(config) }];
+};
+
+/** Escaped, so that a name is the same in a file and on a board, whose strings are bytes. */
+const encodeConfig = ({ name, ...rest }: BoardConfig): string => {
+  const text = JSON.stringify(rest);
+  return name === undefined ? text : `${text.slice(0, -1)},"name":${encodeJson(name)}}`;
 };
 
 /** A board's strings are bytes, and a network's name is compared by its bytes. */
-const inBytes = (config: BoardConfig): BoardConfig =>
-  config.wifi === undefined
-    ? config
-    : {
-        ...config,
-        wifi: { ...config.wifi, ssid: Buffer.from(config.wifi.ssid).toString("latin1") },
-      };
+const inBytes = (wifi: Wifi): Wifi => ({
+  ...wifi,
+  ssid: Buffer.from(wifi.ssid).toString("latin1"),
+});
 
 /** Writes them to a board and reads them back. Rejects with a Failure (device). */
 export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): Promise<void> => {
@@ -71,10 +74,27 @@ export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): 
     `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,
   )) as (string | null)[];
   const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
-  const files = boardFiles(inBytes(config), byName);
+  const { wifi } = config;
+  const files = boardFiles(wifi ? { ...config, wifi: inBytes(wifi) } : config, byName);
   await eraseFile(board, CONFIG_FILE);
   await eraseFile(board, SESSION_FILE);
   for (const file of files) await writeFile(board, file, () => undefined);
+};
+
+/**
+ * Gives an agent's board another Wi-Fi and nothing else: the same secrets, the same boot count.
+ * Returns the configuration that it had, or rejects with a Failure (device).
+ */
+export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<BoardConfig> => {
+  const text = await board.evaluate(`""+require("Storage").read("${CONFIG_FILE}")`);
+  const before = JSON.parse(text as string) as BoardConfig;
+  if (before.serial !== undefined) {
+    const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
+    throw new Failure("device", `${why}; provision it anew, with --id or --agent`);
+  }
+  const content = encodeConfig({ ...before, wifi: inBytes(wifi) });
+  await writeFile(board, { name: CONFIG_FILE, content }, () => undefined);
+  return before;
 };
 
 /** Writes them as files (0600) into a folder (0700) that holds none of them yet. */
