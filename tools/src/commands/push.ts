@@ -24,6 +24,7 @@ interface PushFlags {
   readonly staged?: number;
   readonly firmwareVersion?: string;
   readonly timeout: number;
+  readonly wait?: boolean;
   readonly json?: boolean;
 }
 
@@ -59,12 +60,14 @@ export const addPush = (program: Command, context: Context): void => {
     )
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
     .option("--timeout <seconds>", "until the agent is back with it, or goes back", seconds, 120)
+    .option("--wait", "until the agent is online, however long: one that sleeps")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",
       `
 Example:
   blindrelay push pump-7 ./valve.js --firmware-version 1.5.0
+  blindrelay push pump-7 ./valve.js --wait    # it sleeps
   blindrelay push ./valve.js --all --staged 5%
 
 The program is checked, sent sealed, stored beside the one that runs, compared by its SHA-256, and
@@ -82,6 +85,9 @@ take none or are offline.`,
         const text = "name an agent and a file, or a file with --all (and --staged SHARE)";
         throw new Failure("usage", text);
       }
+      if (all && flags.wait === true) {
+        throw new Failure("usage", "--wait is for one agent: --all takes those that are online");
+      }
       const file = second ?? first;
       const programs = programsFor(file, flags.firmwareVersion ?? null);
       const settings = context.settings();
@@ -95,14 +101,14 @@ const pushTo = async (
   agentId: string,
   secret: Secret,
   programs: Programs,
-  seconds: number,
+  { timeout: seconds, wait: waits = false }: PushFlags,
   progress: (done: number, total: number) => void,
   notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
   const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
   const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
-  return agent.push(programs, { seconds, progress });
+  return agent.push(programs, { seconds, waits, progress });
 };
 
 const pushToOne = async (
@@ -121,7 +127,7 @@ const pushToOne = async (
     printStatus(text);
   };
   try {
-    const pushed = await pushTo(client, agentId, secret, programs, flags.timeout, show, notice);
+    const pushed = await pushTo(client, agentId, secret, programs, flags, show, notice);
     line.clear();
     if (flags.json === true) answerJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -157,7 +163,7 @@ const pushAll = async (
       (agentId) => {
         // Of the keyring: that of the environment is one agent's.
         const secret = settings.keptSecretOf(agentId) as Secret;
-        return pushTo(client, agentId, secret, programs, flags.timeout, nothing, nothing);
+        return pushTo(client, agentId, secret, programs, flags, nothing, nothing);
       },
       ({ kept, unchanged, failed, skipped }) => {
         const done = kept.length + unchanged.length + failed.length + skipped.length;

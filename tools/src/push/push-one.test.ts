@@ -1,16 +1,24 @@
-import { type Agent, CallError, type CallErrorCode } from "@blindrelay/client-sdk";
+import { createHash } from "node:crypto";
+import {
+  type Agent,
+  CallError,
+  type CallErrorCode,
+  type CallOptions,
+} from "@blindrelay/client-sdk";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../failure.ts";
 import { type Programs, PushedAgent, TakesNone } from "./push-one.ts";
 
 const TOKEN = `e2e_${"A".repeat(43)}`;
 const IDLE = { id: "", version: "", trial: null, failed: null, room: 10_000, part: 216 };
+const HOUR_MS = 3_600_000;
+const ID = createHash("sha256").update(new Uint8Array(500)).digest("hex").slice(0, 16);
 const INFO = { runtime: "espruino 2v29 PUCKJS", methods: ["system.push"] };
 const PROGRAM: Programs = {
   ofRuntime: async (runtime) =>
     runtime === INFO.runtime ? { bytes: new Uint8Array(500), version: "2.0.0" } : null,
 };
-const OPTIONS = { seconds: 60, progress: () => undefined };
+const OPTIONS = { seconds: 60, waits: false, progress: () => undefined };
 
 /** One whose calls `answer` answers; throws a string as an agent's refusal. */
 const agentThat = (answer: (method: string, params: object | undefined) => unknown) => {
@@ -63,6 +71,30 @@ describe("an agent that is away for a moment", () => {
     });
     expect(await ended(pushed.push(PROGRAM, OPTIONS))).toMatchObject({ unchanged: false });
     expect(notices).toEqual(["pump-7 is away: waiting for it"]);
+  });
+
+  it("is waited for by a ping as long as it sleeps, with the program built before", async () => {
+    const asked: unknown[] = [];
+    const call = async (method: string, _params: unknown, { waitForAgent }: CallOptions) => {
+      asked.push(waitForAgent ? method : "another call");
+      if (asked.length === 2) await new Promise((woken) => setTimeout(woken, HOUR_MS));
+      if (asked.length === 3) throw new CallError("OUTCOME_UNKNOWN", "it fell asleep");
+      return method === "system.info" ? INFO : { ...IDLE, id: ID };
+    };
+    const notices: string[] = [];
+    const handle = { call } as unknown as Agent;
+    const pushed = new PushedAgent("pump-7", handle, TOKEN, (text) => notices.push(text));
+    const programs: Programs = {
+      ofRuntime: async (runtime) => {
+        asked.push(`built for ${runtime}`);
+        return PROGRAM.ofRuntime(INFO.runtime);
+      },
+    };
+    const done = await ended(pushed.push(programs, { ...OPTIONS, waits: true }));
+    expect(done).toMatchObject({ unchanged: true });
+    const first = ["built for espruino", "system.ping", "another call", "system.ping"];
+    expect(asked.slice(0, 4)).toEqual(first);
+    expect(notices).toEqual(["pump-7 is away: waiting for it", "pump-7 is away: waiting for it"]);
   });
 
   it("is waited for at any call of a push before it is to start", async () => {

@@ -22,6 +22,10 @@ const BEGINNINGS = 10;
 /** Silent for so long, it is not waited for any more. */
 const AWAY_MS = 30_000;
 const BEGIN_AGAIN_MS = 2_000;
+/** Until somebody is told that an agent is waited for which may be asleep. */
+const PATIENCE_MS = 2_000;
+/** How long that may take: as long as a timer lasts. */
+const ASLEEP_MS = 2_000_000_000;
 const POLL_MS = 500;
 const POLL_LIMIT_MS = 5_000;
 /** A trial must still answer after this, so that a crash at its first timers shows. */
@@ -52,6 +56,8 @@ export interface Programs {
 export interface PushOptions {
   /** Of the trial. */
   readonly seconds: number;
+  /** For an agent that is offline, as one that sleeps is, however long that takes. */
+  readonly waits: boolean;
   readonly progress: (done: number, total: number) => void;
 }
 
@@ -127,6 +133,7 @@ export class PushedAgent {
   private readonly agentToken: string;
   private readonly notice: (text: string) => void;
   private heardAt = performance.now();
+  private waits = false;
 
   /** `notice`: that it is waited for. */
   constructor(agentId: string, agent: Agent, agentToken: string, notice: (text: string) => void) {
@@ -138,6 +145,9 @@ export class PushedAgent {
 
   /** Rejects with a Failure if the program is not kept. */
   async push(programs: Programs, options: PushOptions): Promise<Pushed> {
+    this.waits = options.waits;
+    // Built before it is awake: an agent that sleeps is online for seconds.
+    if (this.waits) await programs.ofRuntime(UNTOLD.runtime).catch(() => null);
     const { bytes, version } = await this.programOf(programs);
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const id = sha256.slice(0, ID_LENGTH);
@@ -191,14 +201,29 @@ export class PushedAgent {
   private async overRestarts<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
+        if (this.waits) await this.awake();
         return await attempt();
       } catch (error) {
         const again = isPassing(error) || isForgotten(error);
         const isAway = performance.now() - this.heardAt > AWAY_MS;
         if (!again || isAway || tries === BEGINNINGS) throw refusal(error, this.agentId);
-        if (tries === 1) this.notice(`${this.agentId} is away: waiting for it`);
+        if (tries === 1) this.noticeAway();
         await wait(BEGIN_AGAIN_MS);
       }
+    }
+  }
+
+  private noticeAway(): void {
+    this.notice(`${this.agentId} is away: waiting for it`);
+  }
+
+  /** Resolves once it answers. */
+  private async awake(): Promise<void> {
+    const timer = setTimeout(() => this.noticeAway(), PATIENCE_MS);
+    try {
+      await this.call("system.ping", undefined, ASLEEP_MS, true);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -221,9 +246,11 @@ export class PushedAgent {
     method: string,
     params: object | undefined,
     timeoutMs: number,
+    waitForAgent = false,
   ): Promise<unknown> {
+    const options = { timeoutMs, idempotent: true, waitForAgent };
     try {
-      const answer = await this.agent.call(method, params, { timeoutMs, idempotent: true });
+      const answer = await this.agent.call(method, params, options);
       this.heardAt = performance.now();
       return answer;
     } catch (error) {
