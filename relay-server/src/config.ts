@@ -31,7 +31,7 @@ export const Config = Type.Object(
     publicUrl: Type.Optional(
       Type.String({
         pattern: "^https?://",
-        description: "http(s) address that devices reach the relay by, for exports",
+        description: "http(s) address at which devices reach the relay, for exports",
       }),
     ),
     trustedProxies: Type.Array(Type.String(), {
@@ -81,15 +81,15 @@ export const Config = Type.Object(
     ),
     drainDelay: {
       ...Type.Integer({ minimum: 0, maximum: 300, default: 0 }),
-      description: "seconds between not being ready and sending peers away, as it ends",
+      description: "at shutdown, seconds between reporting not ready and disconnecting peers",
     },
     releaseKeys: Type.Array(Type.String(), {
       default: [],
-      description: "Ed25519 public keys, base64url, comma-separated, whose releases are taken",
+      description: "Ed25519 public keys, base64url, comma-separated, whose releases are accepted",
     }),
     maxReleaseBytes: {
       ...Positive(67_108_864),
-      description: "longest firmware artifact taken",
+      description: "largest accepted firmware artifact",
     },
     logLevel: Type.Union(
       [
@@ -104,7 +104,7 @@ export const Config = Type.Object(
     ),
     maxMessageBytes: {
       ...Positive(MAX_MESSAGE_BYTES),
-      description: "longest WebSocket message taken",
+      description: "longest accepted WebSocket message",
     },
     outboxBytes: {
       ...Positive(OUTBOX_BYTES),

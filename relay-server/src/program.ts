@@ -111,7 +111,7 @@ const addStart = (program: Command): void => {
     .command("start")
     .description("run the relay until SIGTERM or SIGINT, which drain it")
     .option("--config <file>", `JSON file of these settings (or ${CONFIG_VARIABLE})`)
-    .option("--print-config", "say what the settings come to, passwords hidden, and do nothing")
+    .option("--print-config", "print the resulting settings, passwords hidden, and exit")
     .addHelpText("after", "\nExample:\n  blindrelay-server start --port 8080 --metrics-port 9090");
   for (const key of CONFIG_KEYS) {
     start.option(`${flagOf(key)} <value>`, `${describe(key)}; ${variableOf(key)}`, repeated(key));

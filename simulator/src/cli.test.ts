@@ -171,7 +171,7 @@ describe("blindrelay-sim", () => {
       ["run", "--program", "pump.js", "--call", "pump.set:{x"],
       "--call pump.set: invalid JSON (line 1, column 2)",
     ],
-    [["run", "rooms.yaml", "--call", "pump.state"], "--call goes with --program"],
+    [["run", "rooms.yaml", "--call", "pump.state"], "--call needs --program"],
     [["run", "rooms.yaml", "--seeds", "8..1"], "--seeds"],
     [["run", "rooms.yaml", "--world", "moon"], "one of virtual, live"],
     [["run", "rooms.yaml", "--wrold", "live"], "unknown option"],

@@ -61,7 +61,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .command("run")
     .description("run a scenario, or a device program without one")
     .argument("[scenario]", "a .yaml, .ts or .js file, or a name from the library")
-    .option("--program <file>", "a device program; with a scenario, in place of its own")
+    .option("--program <file>", "a device program; replaces that of a scenario")
     .option(
       "--agents <n>",
       `how many devices (without a scenario: ${DEFAULT_AGENTS})`,
@@ -70,7 +70,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .option("--call <method[:json]>", "what to call on each device; may be repeated", collect, [])
     .option(
       "--seed <n>",
-      "draws everything (default: the scenario's, or 1)",
+      "seed of all random draws (default: the scenario's, or 1)",
       wholeNumber(0, MAX_SEED),
     )
     .option("--seeds <a..b>", "one run for each seed", seedRange)
@@ -81,14 +81,14 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     )
     .option(
       "--live <url>",
-      "live, against this relay; its account token in BLINDRELAY_ACCOUNT_TOKEN",
+      "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
     )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")
-    .option("--json", "the report on standard output, one document a line and run")
+    .option("--json", "print the report on standard output, one line per run")
     .option("--no-shrink", "do not look for the smallest scenario after a violation")
-    .option("--max-time <s>", "end each run after so many real seconds", wholeNumber(1, 86_400))
+    .option("--max-time <s>", "end each run after this many real seconds", wholeNumber(1, 86_400))
     .addHelpText(
       "after",
       `
@@ -105,9 +105,9 @@ Examples:
 
   program
     .command("replay")
-    .description("the run of a report.json again; exit 0 if trace and outcome are the same")
+    .description("repeat the run of a report.json; exits with 0 if trace and outcome are the same")
     .argument("<report>", "a report.json, or its folder")
-    .option("--shrunk", "the smallest scenario that the run found, in place of the whole")
+    .option("--shrunk", "repeat the smallest scenario that the run found instead")
     .option("--json", "the new report on standard output")
     .addHelpText("after", "\nExample:\n  blindrelay-sim replay report/report.json")
     .action(async (path: string, flags: { shrunk?: boolean; json?: boolean }) => {
@@ -193,10 +193,7 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     return checkScenario(made, folder, "--program");
   }
   if (flags.call.length > 0) {
-    throw new Failure(
-      EXIT.usage,
-      "--call goes with --program alone; a scenario names its own calls",
-    );
+    throw new Failure(EXIT.usage, "--call needs --program; a scenario names its own calls");
   }
   return loadScenario(what, (scenario, folder) => {
     const { program, agents } = flags;

@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
     return (program, context) => {
       const agent = program
         .command("agent")
-        .description("the agents of your account, and running one")
+        .description("manage the agents of your account, or run one")
         .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
       addAgents(agent, context);
       addAgentRun(agent, context);
@@ -87,9 +87,9 @@ Example:
   blindrelay agent add "Pump in hall 7" --id pump-7
   blindrelay call pump-7 system.info
 
-Environment, before the profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLINDRELAY_AGENT_ID,
+Environment variables, which override the profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLINDRELAY_AGENT_ID,
 BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLINDRELAY_STATE_DIR.
-BLINDRELAY_PASSPHRASE opens a profile that is encrypted with one.
+BLINDRELAY_PASSPHRASE unlocks an encrypted profile.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
 agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay.`,

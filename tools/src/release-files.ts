@@ -49,7 +49,7 @@ export const makeKey = (path: string): { public_key: string; key_id: string } =>
 export const signRelease = (release: SignedRelease, keyPath: string): string => {
   const key = readFile(keyPath, createPrivateKey);
   if (key.asymmetricKeyType !== "ed25519") {
-    throw new Failure("usage", `${keyPath} is no Ed25519 key: make one with release keygen`);
+    throw new Failure("usage", `${keyPath} is not an Ed25519 key: make one with release keygen`);
   }
   return sign(null, Buffer.from(releaseText(release), "ascii"), key).toString("base64url");
 };
@@ -69,7 +69,7 @@ export const readPublicKey = (text: string): KeyObject => {
   }
   const key = readFile(text, createPublicKey);
   if (key.asymmetricKeyType === "ed25519") return key;
-  throw new Failure("usage", `${text} is no Ed25519 key`);
+  throw new Failure("usage", `${text} is not an Ed25519 key`);
 };
 
 const describeKey = (key: KeyObject): { public_key: string; key_id: string } => {

@@ -109,7 +109,7 @@ export class Rest {
     const type = headers.get("content-type")?.split(";")[0] ?? "nothing";
     return new Failure(
       "unreachable",
-      `${this.base} answered ${status} with ${type}, and not as a relay does: is the address right, or a proxy between?${retryText(headers.get("retry-after"))}`,
+      `${this.base} answered ${status} with ${type}, unlike a relay: is the address right, or is there a proxy in between?${retryText(headers.get("retry-after"))}`,
     );
   }
 }

@@ -39,7 +39,7 @@ export const readWifi = async (ssid: string): Promise<Wifi> => {
   if (process.stdin.isTTY !== true) {
     const [password] = await firstLines(process.stdin, 1);
     if (password === undefined) {
-      throw new Failure("usage", "no password came: give an empty line for an open network");
+      throw new Failure("usage", "there is no password: send an empty line for an open network");
     }
     return checked({ ssid, password });
   }

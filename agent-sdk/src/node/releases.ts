@@ -116,7 +116,11 @@ const fetchAll = async (update: Update, file: FileHandle, hash: Hash): Promise<v
     }
   }
   if (got < update.size) {
-    throw new ReleaseError("unreachable", `the download broke off: ${reasonOf(broken)}`, broken);
+    throw new ReleaseError(
+      "unreachable",
+      `the download was interrupted: ${reasonOf(broken)}`,
+      broken,
+    );
   }
 };
 
@@ -173,7 +177,7 @@ const ask = async (url: string, token: string): Promise<Offered | null> => {
   const latest = answer?.latest;
   if (latest === null) return null;
   if (isOffered(latest)) return latest;
-  throw new ReleaseError("refused", "the relay's answer to a check is none");
+  throw new ReleaseError("refused", "the relay's answer to a check is invalid");
 };
 
 const isOffered = (value: unknown): value is Offered => {

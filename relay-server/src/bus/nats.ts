@@ -188,7 +188,10 @@ class NatsTransport implements Transport {
     if (maxBytes < this.#minBytes) {
       await connection.close();
       const fix = `set max_payload of the NATS server to ${this.#minBytes}, or lower --max-message-bytes`;
-      throw new Failure("unreachable", `the bus takes messages of ${maxBytes} bytes only: ${fix}`);
+      throw new Failure(
+        "unreachable",
+        `the bus accepts messages of at most ${maxBytes} bytes: ${fix}`,
+      );
     }
     if (this.#closed) {
       await connection.close();

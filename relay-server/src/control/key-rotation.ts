@@ -53,7 +53,7 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
   if ((masterKey === undefined) !== (newMasterKey === undefined)) {
     throw new Failure(
       "usage",
-      "where the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; where it is a file, set neither",
+      "if the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; if it is a file, set neither",
     );
   }
   const opened = await openAlone(options); // which completes a rotation that was cut short

@@ -34,7 +34,9 @@ export const addOperations = (program: Command): void => {
     });
 
   withData(program.command("check"))
-    .description("look for what could keep the relay from running; exit 1 where something does")
+    .description(
+      "look for anything that could keep the relay from running; exits with 1 if it finds something",
+    )
     .addOption(
       new Option("--tls-cert <file>", "look at this certificate too").env(variableOf("tlsCert")),
     )
@@ -77,9 +79,9 @@ export const addOperations = (program: Command): void => {
       say(flags, answer, rekeyText(answer));
     });
 
-  const user = program.command("user").description("people, without HTTP");
+  const user = program.command("user").description("manage users without HTTP");
   withData(user.command("add"))
-    .description("make an account; where one-time codes are required, its first login enrols")
+    .description("make an account; if one-time codes are required, its first login enrols")
     .argument("<name>", "letters, digits or any of . _ @ -")
     .option("--admin", "with the admin role")
     .option("--password-stdin", "read the password from standard input, one line end removed")
@@ -102,7 +104,7 @@ export const addOperations = (program: Command): void => {
       },
     );
   withData(user.command("list"))
-    .description("everybody, by name")
+    .description("list all users")
     .addHelpText("after", "\nExample:\n  blindrelay-server user list --json")
     .action(async (flags: DataFlags) => {
       const { listUsers } = await import("./users.ts");
@@ -122,8 +124,8 @@ export const addOperations = (program: Command): void => {
     withData(user.command(name))
       .description(
         disabled
-          ? "let nothing of a user in; logins, tokens and links end, also of a relay that runs"
-          : "let a disabled user in again; account and agent tokens are good as before",
+          ? "disable a user; logins, tokens and links end, even while the relay runs"
+          : "enable a disabled user; account and agent tokens are valid again",
       )
       .argument("<name>", "the user's name")
       .addHelpText("after", `\nExample:\n  blindrelay-server user ${name} grace`)
@@ -151,21 +153,21 @@ const addResets = (user: Command): void => {
       say(flags, { username }, `Set the password of ${username}; its account token is a new one.`);
     });
   withData(user.command("reset-totp"))
-    .description("end a second factor that its owner lost, with its recovery codes")
+    .description("remove a lost second factor and its recovery codes")
     .argument("<name>", "the user's name")
     .addHelpText("after", "\nExample:\n  blindrelay-server user reset-totp grace --data ./relay")
     .action(async (username: string, flags: DataFlags) => {
       const { resetTotp } = await import("./users.ts");
       await resetTotp(dataOf(flags), username);
-      const then = "where one-time codes are required, the next login enrols again";
+      const then = "if one-time codes are required, the next login enrols again";
       say(flags, { username }, `Ended the second factor of ${username}; ${then}.`);
     });
 };
 
 const addUnlock = (program: Command): void => {
   withData(program.command("unlock"))
-    .description("lift the lockout of an address or a user name, also of a relay that runs")
-    .argument("<address|name>", "as the refusal says it")
+    .description("lift the lockout of an address or a user name, even while the relay runs")
+    .argument("<address|name>", "as shown in the refusal")
     .addHelpText(
       "after",
       "\nExamples:\n  blindrelay-server unlock 192.0.2.7 --data ./relay\n  blindrelay-server unlock grace --data ./relay",

@@ -323,7 +323,7 @@ it("ends with 0 where its reader left, and with 70 where its answer could not be
   expect([full.status, full.stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 
-describe("what answers and is no relay", () => {
+describe("what answers, but is not a relay", () => {
   it("gets no password", async () => {
     const asked: (string | undefined)[] = [];
     const other = createHttpServer((request, response) => {
@@ -335,7 +335,7 @@ describe("what answers and is no relay", () => {
     const flags = ["--url", `http://127.0.0.1:${port}`, "--username", "ada", "--password-stdin"];
     const { code, stderr } = await house.cli(["login", ...flags], {}, PASSWORD);
     other.close();
-    expect([code, stderr]).toEqual([4, expect.stringContaining("is no relay")]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining("is not a relay")]);
     expect(asked).toEqual(["/api/v1/auth/config"]);
   });
 });

@@ -80,7 +80,7 @@ describe("files in place of a board", () => {
       project,
     ];
     const { code, stdout, stderr } = await house.cli([...args, "--json"]);
-    expect([code, stderr]).toEqual([0, expect.stringContaining("mcconfig is not here")]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining("mcconfig is not installed")]);
     const { files, commands } = JSON.parse(stdout);
     for (const file of files) expect(existsSync(`${project}/${file}`)).toBe(true);
     expect(commands[0]).toBe("mcconfig -m -p esp32 provision=1");

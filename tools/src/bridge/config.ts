@@ -113,7 +113,7 @@ const checkIdentity = (
 ): Identity => {
   const { agent_id, api_token, agent_token, packet_version = "1" } = given;
   if (typeof agent_id !== "string" || !new RegExp(AGENT_ID_PATTERN).test(agent_id)) {
-    throw new Failure("usage", `${where}: agent_id is missing or is none`);
+    throw new Failure("usage", `${where}: agent_id is missing or invalid`);
   }
   const secret = (value: unknown, kind: "agent" | "e2e", name: string): string => {
     if (typeof value !== "string") throw new Failure("usage", `${where}: ${name} is missing`);

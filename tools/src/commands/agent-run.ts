@@ -242,11 +242,11 @@ export const addAgentRun = (agent: Command, context: Context): void => {
     .option("--provision", "bind the state folder to a new agent_token first")
     .option(
       "--state-dir <dir>",
-      "this agent's own folder; BLINDRELAY_STATE_DIR, or beside the profile",
+      "this agent's own folder; BLINDRELAY_STATE_DIR, or next to the profile",
     )
-    .option("--name <name>", "for people; the agent's id where absent")
+    .option("--name <name>", "a name for people (default: the agent's id)")
     .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it")
-    .option("--allow-push", "take programs over the relay (blindrelay push)")
+    .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(
       "after",
@@ -254,23 +254,22 @@ export const addAgentRun = (agent: Command, context: Context): void => {
 Example:
   blindrelay agent run ./pump.js --agent pump-7
 
-Where there is no profile (\`blindrelay agent export pump-7 --env\` prints these lines):
+Without a profile (\`blindrelay agent export pump-7 --env\` prints these lines):
   export BLINDRELAY_URL=https://relay.example BLINDRELAY_AGENT_ID=pump-7
   export BLINDRELAY_RELAY_TOKEN=… BLINDRELAY_AGENT_TOKEN=… BLINDRELAY_STATE_DIR=./pump-7
   blindrelay agent run ./pump.js
 
-An error in a handler is answered to its caller. One in a timer or a promise of the program is reported
-with file, line and stack, and the agent goes on. What boards do not run is warned of: see
-\`blindrelay check\`.
+An error in a handler goes to its caller. An error in a timer or a promise is printed with file, line
+and stack, and the agent continues. A warning names what boards cannot run: see \`blindrelay check\`.
 
-With --allow-push, whoever has the agent's end-to-end secret can replace the program, which then runs
-with all that this command may do. It is kept in the state folder and runs from then on, also after
-a restart; without the flag, the program named here runs. The agent has a process of its own, which is
-started anew when it ends, or hangs for 25 s.
+With --allow-push, anyone who has the agent's end-to-end secret can replace the program, which then
+runs with this command's rights. A pushed program is kept in the state folder and runs from then on,
+also after a restart; without the flag, the program named here runs. The agent runs in its own process,
+which is restarted if it ends or hangs for 25 s.
 
-A state folder that is new or empty is provisioned by itself. Exit codes: 2 usage, 5 the relay
-refuses these credentials, 7 the state folder does not let this agent start. A relay that is away is
-waited for.`,
+A new or empty state folder is provisioned automatically. Exit codes: 2 usage, 5 the relay
+refuses these credentials, 7 the state folder does not let this agent start. If the relay is
+unavailable, the command waits for it.`,
     )
     .action(async (path: string, flags: RunFlags) => {
       const settings = context.settings();

@@ -41,7 +41,7 @@ export const addAgents = (agent: Command, context: Context): void => {
     .command("add")
     .description("create an agent and its end-to-end secret, which never leaves this machine")
     .argument("<name>", "for people")
-    .option("--id <agent-id>", "propose an id; the relay makes one where absent")
+    .option("--id <agent-id>", "propose an id (default: the relay makes one)")
     .option("--packet-version <v>", '"1", or "2" for boards with native AES', "1")
     .option("--env", "print what the device needs, both secrets included")
     .option("--json", "one JSON document; secrets only with --env")
@@ -53,7 +53,7 @@ Example:
   blindrelay agent run ./pump.js --agent pump-7
 
 The end-to-end secret is kept in the profile's keyring, where \`call\` and \`agent run\` find it. For
-another machine: blindrelay agent export pump-7 --env. Without a profile nothing can be kept: say --env.`,
+another machine: blindrelay agent export pump-7 --env. Without a profile nothing can be kept: use --env.`,
     )
     .action(async (name: string, flags: AddFlags) => {
       if (!isVersion(flags.packetVersion)) {
@@ -63,7 +63,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       if (settings.profile === null && flags.env !== true) {
         throw new Failure(
           "usage",
-          "there is no profile to keep the end-to-end secret in: run blindrelay login, or say --env to have it printed",
+          "there is no profile to keep the end-to-end secret in: run blindrelay login, or use --env to print it",
         );
       }
       const rest = accountRest(settings);
@@ -156,8 +156,8 @@ Example:
   blindrelay agent rotate pump-7
   blindrelay agent rotate pump-7 --secret
 
-With --secret, who has the old one can no longer read or make a packet of this agent. What the device
-needs then: blindrelay agent export pump-7 --env`,
+With --secret, holders of the old secret can no longer read or make packets of this agent. Print what
+the device then needs with: blindrelay agent export pump-7 --env`,
     )
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();
@@ -182,7 +182,7 @@ needs then: blindrelay agent export pump-7 --env`,
     .description("print what a device needs to be this agent, secrets included")
     .argument("<agent>", "the agent's id")
     .addOption(
-      new Option("--format <format>", "env, lines for a shell, where absent").choices(FORMATS),
+      new Option("--format <format>", "env (lines for a shell) by default").choices(FORMATS),
     )
     .addOption(new Option("--env", "the same as --format env").conflicts(["format", "json"]))
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
@@ -193,8 +193,8 @@ Example:
   blindrelay agent export pump-7 > pump-7.env
   blindrelay agent export pump-7 --format moddable > config.json
 
-The relay token comes from the relay, the end-to-end secret from the keyring; without a keyring that
-holds it, it is left out and told. One device, once: two that share an identity break each other.`,
+The relay token comes from the relay, the end-to-end secret from the keyring; if the keyring
+does not have it, it is omitted with a notice. Use it for one device only: two devices with one identity break each other.`,
     )
     .action(async (agentId: string, flags: ExportFlags) => {
       const format = flags.json === true ? "json" : (flags.format ?? "env");

@@ -143,7 +143,7 @@ export const bridge = async (
   }
   const alone = FLAGS_OF_ONE_PORT.find((name) => flags[name] !== undefined);
   if (flags.config !== undefined && alone !== undefined) {
-    throw new Failure("usage", `--config says all of its ports: leave out ${flagOf(alone)}`);
+    throw new Failure("usage", `--config names all ports: omit ${flagOf(alone)}`);
   }
   const file = flags.config === undefined ? null : readBridgeConfig(flags.config);
   const plans = file?.ports ?? [await planOf(settings(), port as string, flags)];

@@ -12,25 +12,23 @@ const baudRate = (text: string): number => {
 export const addBridge = (program: Command, context: Context): void => {
   program
     .command("bridge")
-    .description("make serial devices agents, until Ctrl-C or SIGTERM")
+    .description("connect serial devices as agents, until Ctrl-C or SIGTERM")
     .argument("[port]", "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or rfc2217://host:port")
-    .addOption(
-      new Option("--mode <mode>", "sealed where absent").choices(["sealed", "lines", "raw"]),
-    )
+    .addOption(new Option("--mode <mode>", "sealed by default").choices(["sealed", "lines", "raw"]))
     .option("--mapping <file>", "the line protocol of mode lines")
-    .option("--baud <rate>", "115200 where absent", baudRate)
+    .option("--baud <rate>", "115200 by default", baudRate)
     .addOption(
-      new Option("--flow-control <kind>", "none where absent").choices(["none", "rts", "xon"]),
+      new Option("--flow-control <kind>", "none by default").choices(["none", "rts", "xon"]),
     )
     .option("--agent <agent-id>", "an agent of your account (lines, raw); BLINDRELAY_AGENT_ID")
     .option(
       "--state-dir <dir>",
-      "this agent's own folder (lines, raw); BLINDRELAY_STATE_DIR, or beside the profile",
+      "this agent's own folder (lines, raw); BLINDRELAY_STATE_DIR, or next to the profile",
     )
     .option("--config <file>", "many ports, each its own agent, in one file")
-    .option("--check", "check the configuration and end")
+    .option("--check", "check the configuration and exit")
     .addOption(
-      new Option("--schema <which>", "print a JSON Schema and end").choices(["config", "mapping"]),
+      new Option("--schema <which>", "print a JSON Schema and exit").choices(["config", "mapping"]),
     )
     .option("--json", "one JSON document per change on standard output")
     .addHelpText(
@@ -38,7 +36,7 @@ export const addBridge = (program: Command, context: Context): void => {
       `
 Modes:
   sealed  the board runs the SDK; its messages are carried and cannot be read here
-  lines   the board answers in lines: a mapping file makes them calls and events
+  lines   a mapping file turns the board's lines into calls and events
   raw     serial.read and serial.write as byte streams: blindrelay shell AGENT --serial
 
 Example:
@@ -46,9 +44,9 @@ Example:
   blindrelay bridge /dev/ttyUSB0 --mode lines --mapping printer.json --agent printer-1
   blindrelay bridge --config /etc/blindrelay/bridge.json
 
-Without a profile, lines and raw want BLINDRELAY_AGENT_ID, _RELAY_TOKEN and _AGENT_TOKEN; with
---config each port names a file as \`blindrelay agent export AGENT --json\` prints it. A port that
-vanishes is opened again when it is back, and its agent is offline meanwhile. Exit codes: 2 usage,
+Without a profile, lines and raw need BLINDRELAY_AGENT_ID, _RELAY_TOKEN and _AGENT_TOKEN; with
+--config each port names a file with the output of \`blindrelay agent export AGENT --json\`. If a port
+disappears, its agent is offline until the port is back. Exit codes: 2 usage,
 5 the relay refuses an agent, 7 a state folder does not let an agent start.`,
     )
     .action(async (port: string | undefined, flags: BridgeFlags) => {

@@ -45,20 +45,20 @@ export const addCall = (program: Command, context: Context): void => {
     .argument("<agent>", "the agent's id")
     .argument("<method>", "such as system.info")
     .argument("[json]", "parameters: an object or array; - reads them from standard input")
-    .option("--timeout <seconds>", "until the answer, connecting included", seconds, 30)
-    .option("--idempotent", "may be executed twice: try again where the outcome is unknown")
-    .option("--wait", "until the agent is online, at most as long as the timeout")
-    .option("--json", "no difference here: the result always is one JSON document")
+    .option("--timeout <seconds>", "until the answer, including the connection", seconds, 30)
+    .option("--idempotent", "may be executed twice, so retry if the outcome is unknown")
+    .option("--wait", "wait until the agent is online, up to the timeout")
+    .option("--json", "no effect: the result is always one JSON document")
     .addHelpText(
       "after",
       `
 Example:
   blindrelay call pump-7 valve.open '{"percent": 40}' --timeout 5
-  blindrelay call pump-7 valve.open '{"percent": 40}' --wait --timeout 3600   # it sleeps
+  blindrelay call pump-7 valve.open '{"percent": 40}' --wait --timeout 3600   # a sleeping board
 
 An error of the agent is printed to standard error as a JSON-RPC error object (exit 3). Other exit
 codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refused, 6 no verified
-answer in time (also where the secret is not the agent's).`,
+answer in time (also if the secret is wrong).`,
     )
     .action(async (agent: string, method: string, json: string | undefined, flags: CallFlags) => {
       const deadline = performance.now() + flags.timeout * 1000;

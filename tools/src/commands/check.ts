@@ -10,8 +10,8 @@ import { answerJson, printResult, printStatus } from "../output.ts";
 export const addCheck = (program: Command): void => {
   program
     .command("check")
-    .description("check a device program against what boards run, without a board")
-    .argument("<file>", "the program: .js, or .ts whose types are erased")
+    .description("find what boards cannot run in a device program, without a board")
+    .argument("<file>", "the program: .js, or .ts (types are erased)")
     .option("--json", "one JSON document: {file, ok, refused, asked}")
     .addHelpText(
       "after",
@@ -19,8 +19,8 @@ export const addCheck = (program: Command): void => {
 Example:
   blindrelay check ./pump.js
 
-Each line is file:line:column, the reason and what to write instead. Exit codes: 0 nothing is refused,
-1 something is, 2 there is no such file. Names that only a board knows, such as analogRead, are asked
+Each line is file:line:column, the reason and what to write instead. Exit codes: 0 boards can run it,
+1 they cannot, 2 there is no such file. Names that only a board knows, such as analogRead, are asked
 of the board by \`blindrelay flash\`.`,
     )
     .action(async (file: string, flags: { json?: boolean }) => {

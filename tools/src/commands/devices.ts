@@ -102,10 +102,10 @@ export const addDevices = (program: Command, _context: Context): void => {
     program
       .command("devices")
       .description("list the serial ports and what answers on them")
-      .argument("[port...]", "ask these, tcp://host:port too, in place of those found"),
+      .argument("[port...]", "probe these instead of those found; tcp://host:port too"),
   )
-    .option("--all", "also ports that are no USB device")
-    .option("--no-probe", "open none of them")
+    .option("--all", "include ports that are not USB devices")
+    .option("--no-probe", "do not open any port")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",

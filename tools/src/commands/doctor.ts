@@ -276,12 +276,12 @@ const asText = ({ name, ok, detail, fix }: Check): string => {
 export const addDoctor = (program: Command, context: Context): void => {
   program
     .command("doctor")
-    .description("look at everything from the profile to the agent, and name the fix")
+    .description("check everything from the profile to the agent, and print a fix for each problem")
     .argument("[agent]", "also whether this agent is there and its secret right")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",
-      "\nExample:\n  blindrelay doctor pump-7\n\nExit 1 where something is bad.",
+      "\nExample:\n  blindrelay doctor pump-7\n\nExits with 1 if something is wrong.",
     )
     .action(async (agent: string | undefined, flags: { json?: boolean }) => {
       if (agent !== undefined) checkAgentId(agent);

@@ -71,16 +71,16 @@ Example:
   blindrelay events pump-7 --json
 
 Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
-relay's word), {"kind":"gap","agent_id","packets"} (so many packets of the agent were lost),
+relay's claim), {"kind":"gap","agent_id","packets"} (so many packets of the agent were lost),
 {"kind":"interrupted","agent_id","reason"} (the agent dropped the session, restarted or was cut off) and
-{"kind":"reopened","agent_id","reason"} (the session was opened anew: events in between are missing).`,
+{"kind":"reopened","agent_id","reason"} (a new session was opened: events in between are missing).`,
     )
     .action(async (agent: string | undefined, flags: EventsFlags) => {
       const settings = context.settings();
       const secrets = listened(settings, agent);
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
       if (secrets.length === 0)
-        printStatus("the keyring holds no agent: nothing but presence will come");
+        printStatus("the keyring holds no agent: only presence will be shown");
       const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
       try {
         await new Promise<void>((resolve, reject) => {

@@ -247,7 +247,7 @@ export const addFlash = (
   withBaud(
     program
       .command("flash")
-      .description("put the SDK and a device program onto a board, and see it come online")
+      .description("write the SDK and a device program to a board, and wait until it is online")
       .argument("[port]", PORT_HELP),
   )
     .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
@@ -263,7 +263,7 @@ export const addFlash = (
     .option("--no-save", "start it now only: a power cut ends it")
     .option("--no-check", "do not wait until it is online")
     .option("--timeout <seconds>", "until it is online", seconds, 60)
-    .option("--slow-crypto", "take a board without native SHA-256")
+    .option("--slow-crypto", "accept a board without native SHA-256")
     .option("--out <dir>", "with --target moddable: where the project goes")
     .option("--config <dir>", "with --target moddable: what `provision --out` wrote")
     .option("--platform <name>", "with --target moddable: as mcconfig's -p, such as esp32")
@@ -276,9 +276,10 @@ Example:
   blindrelay flash /dev/ttyUSB0 --program pump.js
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
 
-What the board holds already is not written again. What is written is read back (length and CRC-32).
-The board joins the Wi-Fi of provision --wifi, or is on its network by itself. One without (provision --serial) must
-be on a bridge; where its console shares the UART, this command is the bridge until it saw it online.
+Files that the board already has are not written again. Written files are verified (length and CRC-32).
+The board joins the Wi-Fi of provision --wifi, or its network some other way. A board without a network
+(provision --serial) needs a bridge; if its console shares the UART, this command is the bridge until
+the board is online.
 Exit codes: 2 usage, or a program that Espruino would not run as written; 4 it did not come online;
 5 refused; 7 device or port (no permission, nothing answers, another runtime, no SHA-256, no space,
 unplugged).`,

@@ -53,9 +53,9 @@ const openFile = async (path: string): Promise<ReadStream> => {
 export const addInspect = (program: Command, context: Context): void => {
   program
     .command("inspect")
-    .description("explain packets: every field, why one fails, and what is in it")
-    .argument("[file]", "a packet, or a capture with one in each line; standard input where absent")
-    .option("--agent <agent-id>", "whose packets they are, where the capture does not say")
+    .description("explain packets: every field, the content, and the reason for a failure")
+    .argument("[file]", "a packet, or a capture with one in each line (default: standard input)")
+    .option("--agent <agent-id>", "the agent, if the capture does not name it")
     .option("--json", "one JSON document per packet")
     .addHelpText(
       "after",
@@ -64,8 +64,8 @@ Example:
   echo '{"v":"1","sid":"…","seq":1,"p":"…"}' | blindrelay inspect --agent pump-7
 
 Understands bare packets, \`relay\` envelopes, and lines of JSON or of a log that hold them. The secret
-comes from BLINDRELAY_AGENT_TOKEN or the keyring. Exit 1 where a packet is broken or does not open, or
-where there is none.`,
+comes from BLINDRELAY_AGENT_TOKEN or the keyring. Exits with 1 if a packet is broken or does not
+open, or if there is none.`,
     )
     .action(async (file: string | undefined, flags: { agent?: string; json?: boolean }) => {
       if (flags.agent !== undefined) checkAgentId(flags.agent);

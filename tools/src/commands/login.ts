@@ -31,7 +31,7 @@ export const addLogin = (program: Command, context: Context): void => {
     .command("login")
     .description("log in to a relay and keep a profile (mode 0600) for the other commands")
     .option("--url <url>", "the relay; BLINDRELAY_URL")
-    .option("--username <name>", "asked for where absent")
+    .option("--username <name>", "asked for if omitted")
     .option(
       "--password-stdin",
       "read the password from the first line of standard input, a one-time code from the second",
@@ -43,7 +43,7 @@ export const addLogin = (program: Command, context: Context): void => {
 Example:
   blindrelay login --url https://relay.example
 
-Where the relay wants one-time codes and you have none, the first login enrols your authenticator.`,
+If the relay requires one-time codes and you have none, the first login enrols your authenticator.`,
     )
     .action(async (flags: LoginFlags) => {
       const settings = context.settings();
@@ -52,7 +52,10 @@ Where the relay wants one-time codes and you have none, the first login enrols y
       const config = await rest.ask<AuthConfig>("GET", "/auth/config");
       // Before it gets a password.
       if (!Array.isArray(config.packet_versions)) {
-        throw new Failure("unreachable", `${url} answers and is no relay: is the address right?`);
+        throw new Failure(
+          "unreachable",
+          `${url} answers, but is not a relay: is the address right?`,
+        );
       }
       const given = flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags);
       const logIn = ({ username, password, code }: Given): Promise<LoginAnswer> =>
@@ -65,7 +68,8 @@ Where the relay wants one-time codes and you have none, the first login enrols y
       if (user.api_token === null) {
         ({ user } = await logIn({ ...given, code: await enrol(url, access_token) }));
       }
-      if (user.api_token === null) throw new Failure("refused", "the relay gives no account token");
+      if (user.api_token === null)
+        throw new Failure("refused", "the relay returned no account token");
       keep(settings, url, user.username, user.api_token);
       if (flags.json === true) {
         answerJson({ url, username: user.username, profile: settings.profilePath });

@@ -176,11 +176,11 @@ export const addMonitor = (program: Command, _context: Context): void => {
   withBaud(
     program
       .command("monitor")
-      .description("show what a board prints, and type to it; Ctrl-] ends")
+      .description("show a board's output, and type to it; Ctrl-] ends")
       .argument("<port>", PORT_HELP),
   )
     .addOption(
-      new Option("--eol <what>", "what Enter sends; boards that read lines mostly want lf or crlf")
+      new Option("--eol <what>", "what Enter sends; boards that read lines usually need lf or crlf")
         .choices(Object.keys(EOL))
         .default("cr"),
     )
@@ -194,7 +194,8 @@ Example:
   blindrelay monitor /dev/ttyUSB0
   blindrelay monitor /dev/ttyACM0 --baud 9600 --eol lf --echo
 
-On a terminal keys go to the board as they are typed, Ctrl-C too. A port that goes away is waited for.`,
+On a terminal, keys go to the board as they are typed, including Ctrl-C. If the port disappears, the command
+waits for it.`,
     )
     .action((port: string, flags: MonitorFlags) => monitor(port, flags));
 };

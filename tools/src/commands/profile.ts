@@ -45,7 +45,7 @@ const listNames = (settings: Settings): string[] => {
 export const addProfile = (program: Command, context: Context): void => {
   const profile = program
     .command("profile")
-    .description("profiles of this machine, and a passphrase over one's secrets")
+    .description("list and show profiles, or encrypt one with a passphrase")
     .addHelpText("after", "\nExample:\n  blindrelay profile passphrase");
 
   profile

@@ -94,8 +94,8 @@ Example:
   blindrelay release publish pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
     --key release.pem --percent 10
 
-Where it fails, no draft stays; one that an interrupted publish left is taken up again. Firmware for
-another runtime goes over REST. Needs the admin role.`,
+If it fails, no draft remains; a draft that an interrupted publish left is completed. Publish firmware
+for another runtime over REST. Needs the admin role.`,
     )
     .action(async (file: string, flags: PublishFlags) => {
       const rest = accountRest(context.settings());
@@ -107,11 +107,11 @@ another runtime goes over REST. Needs the admin role.`,
   release
     .command("check")
     .description(
-      "show the release that a device of a version would be offered; with an account token, whatever the rollout",
+      "show the release that a device of a version would be offered; with an account token, regardless of the rollout",
     )
     .requiredOption("--channel <name>", "the channel")
     .requiredOption("--firmware-version <version>", "what runs now", version)
-    .option("--runtime <name>", "what it runs on; any where absent")
+    .option("--runtime <name>", "what it runs on (default: any)")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",
@@ -142,7 +142,7 @@ another runtime goes over REST. Needs the admin role.`,
 Example:
   blindrelay release verify pump.bin --release release.json --public-key release.pem
 
-Asks nobody. Exit code 1 where something does not match.`,
+Works offline. Exits with 1 if something does not match.`,
     )
     .action(async (file: string, flags: JsonFlag & { release: string; publicKey: string }) => {
       const problem = await mismatch(file, readRelease(flags.release), flags.publicKey);
@@ -224,7 +224,7 @@ const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<R
     // What was there before this command stays.
     if (isNew) {
       await rest.ask("DELETE", path).catch(({ message }: Error) => {
-        printStatus(`the draft ${id} stays: ${message}`);
+        printStatus(`the draft ${id} remains: ${message}`);
       });
     }
     throw error;
@@ -298,7 +298,7 @@ const readRelease = (path: string): SignedRelease & { signature: string } => {
   if (texts.every((name) => typeof fields?.[name] === "string") && fields?.size !== undefined) {
     return fields as unknown as SignedRelease & { signature: string };
   }
-  throw new Failure("usage", `${path} is no release with its artifact`);
+  throw new Failure("usage", `${path} is not a release with its artifact`);
 };
 
 /** What does not match, as a sentence; null if all does. */

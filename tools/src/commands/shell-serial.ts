@@ -83,7 +83,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
     if (!raw) return written;
     waiting += typed.length;
     if (waiting > MAX_WAITING_BYTES) {
-      throw new Failure("device", `${agent.id}: its device takes nothing of what was typed`);
+      throw new Failure("device", `${agent.id}: its device accepts no input`);
     }
     written.then(
       () => {

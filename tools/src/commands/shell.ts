@@ -32,10 +32,10 @@ const MAX_HISTORY = 1_000;
 const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
 .agent ID       talk to another agent
 .agents         agents of the keyring
-.methods        what this agent answers
+.methods        methods of this agent
 .help           this
 .exit           leave; Ctrl-D too
-Ctrl-C          give up the call under way, else leave`;
+Ctrl-C          cancel the running call, or else leave`;
 
 /** What an agent calls its methods is shown at Tab and must not steer the terminal. */
 const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
@@ -218,7 +218,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
   }
   // Ctrl-C cancels the current call, else it exits.
   prompt.on("SIGINT", () => (underWay === null ? prompt.close() : underWay.abort()));
-  if (interactive) printStatus(".help tells what can be typed");
+  if (interactive) printStatus(".help lists what can be typed");
   ask();
   for await (const line of prompt) {
     underWay = new AbortController();
@@ -240,7 +240,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
 
 const checkFlags = (agentId: string | undefined, flags: ShellFlags): void => {
   if (flags.serial === true) {
-    if (agentId === undefined) throw new Failure("usage", "--serial wants an agent");
+    if (agentId === undefined) throw new Failure("usage", "--serial needs an agent");
     if (flags.json === true) throw new Failure("usage", "--json does not go with --serial");
     return;
   }
@@ -252,7 +252,7 @@ export const addShell = (program: Command, context: Context): void => {
   withSerialOptions(
     program
       .command("shell")
-      .description("talk to an agent: call by typing, see its events")
+      .description("type calls to an agent and see its events")
       .argument("[agent]", "the agent's id")
       .option("--serial", "a terminal on the serial port of a bridged agent; Ctrl-] ends"),
   )

@@ -59,7 +59,7 @@ const ask = async (): Promise<string> => {
 export const addToken = (program: Command, _context: Context): void => {
   program
     .command("token")
-    .description("say what a token is and whether its checksum is right, without printing it")
+    .description("identify a token and check its checksum, without printing it")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",

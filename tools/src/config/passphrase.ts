@@ -14,7 +14,7 @@ export const askPassphrase = (question: string): string => {
   } catch (error) {
     throw new Failure(
       "usage",
-      `the profile is encrypted with a passphrase and there is no terminal to ask at: set ${PASSPHRASE_VARIABLE}`,
+      `the profile is encrypted with a passphrase, and there is no terminal to ask for it: set ${PASSPHRASE_VARIABLE}`,
       error,
     );
   }

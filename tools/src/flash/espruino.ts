@@ -91,7 +91,7 @@ const checkNames = async (board: EspruinoRepl, program: DeviceProgram): Promise<
   }
   throw new Failure(
     "usage",
-    `${program.path} uses what this board does not have: ${missing.join(", ")}`,
+    `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
   );
 };
 

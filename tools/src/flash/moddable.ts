@@ -218,7 +218,7 @@ const isInstalled = (command: string): boolean =>
 
 /** Writes the project, and builds and uploads it where mcconfig is there. */
 export const flashModdable = async (options: ModdableOptions): Promise<void> => {
-  if (options.out === undefined) throw new Failure("usage", "--target moddable wants --out DIR");
+  if (options.out === undefined) throw new Failure("usage", "--target moddable needs --out DIR");
   if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
   const folder = resolve(options.out);
   const config = options.config === undefined ? null : readConfig(options.config);
@@ -256,7 +256,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (options.dryRun === true || config === null) return;
   if (!ready) {
     printStatus(
-      "mcconfig is not here: install the Moddable SDK and set MODDABLE, then run these commands",
+      "mcconfig is not installed: install the Moddable SDK and set MODDABLE, then run these commands",
     );
     return;
   }
