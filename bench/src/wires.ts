@@ -76,7 +76,7 @@ export function relayPair(
     client: relayPeer(port, encodeClientAuth(accountToken, false, false)),
     agent: relayAgent(port, agent),
     // The envelope binds the sid; packets after it go bare (contract, section 3).
-    bind: { send: encodeEnvelope(JSON.stringify(first), agent.id, null), until: sid },
+    bind: { send: encodeEnvelope(first, agent.id, null), until: sid },
     most: SESSION_MAX_REQUESTS,
     toAgent: message,
     toClient: message,

@@ -296,7 +296,7 @@ export class AgentCore {
   private formOf(sid: string): Form {
     const index = this.formSids.indexOf(sid);
     const form = index < 0 ? BARE : (this.forms[index] as Form);
-    return { enveloped: form.enveloped, asObject: form.asObject, requestId: null };
+    return { enveloped: form.enveloped, requestId: null };
   }
 
   private forgetLapsed(now: number): void {

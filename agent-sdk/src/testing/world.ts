@@ -169,7 +169,7 @@ export class World {
 }
 
 /** How a client wraps its packets. */
-export type Wrapping = "bare" | "envelope" | "object";
+export type Wrapping = "bare" | "envelope";
 
 /** A client of the world's agent, speaking through the relay's end of the newest link. */
 export class Client {
@@ -209,8 +209,7 @@ export class Client {
   wrap(packet: string, extra: object = {}): string {
     if (this.wrapping === "bare") return packet;
     this.requests++;
-    const payload = this.wrapping === "object" ? packet : JSON.stringify(packet);
-    const envelope = encodeEnvelope(payload, AGENT_ID, `request-${this.requests}`);
+    const envelope = encodeEnvelope(packet, AGENT_ID, `request-${this.requests}`);
     return JSON.stringify({ ...JSON.parse(envelope), ...extra });
   }
 

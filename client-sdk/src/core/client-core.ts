@@ -7,7 +7,7 @@
  * API around it.
  */
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
-import { encodeJson, toBase64url } from "@blindrelay/protocol/crypto";
+import { toBase64url } from "@blindrelay/protocol/crypto";
 import {
   type AgentStatus,
   encodeEnvelope,
@@ -352,7 +352,7 @@ export class ClientCore {
     } else {
       this.bindings.add(first);
       const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
-      this.link.sendRequest(encodeEnvelope(`${encodeJson(text)}`, peer.agentId, requestId));
+      this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
     }
     // Streams need no turn of the pump, and keep-alives at least come by here.
     const due = this.link.renewal();

@@ -1,7 +1,7 @@
 /**
  * The text of one member of a JSON object, exactly as received. JSON.parse hides it (1.0 and 1e0
- * read as 1), and the contract counts the literal of `seq`, also in a packet that an envelope
- * carries as an object. A packet in our own form never needs it.
+ * read as 1), and the contract counts the literal of `seq`. A packet in our own form never needs
+ * it.
  *
  * [portable]
  */

@@ -50,7 +50,7 @@ export const RelayEnvelope = Type.Object(
   },
   {
     $id: "RelayEnvelope",
-    examples: [example(encodeEnvelope(JSON.stringify(OPENING), "pump-7", REQUEST_ID))],
+    examples: [example(encodeEnvelope(OPENING, "pump-7", REQUEST_ID))],
   },
 );
 export type RelayEnvelope = Static<typeof RelayEnvelope>;

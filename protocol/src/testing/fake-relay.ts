@@ -33,8 +33,6 @@ export interface CarriedPacket {
   /** The full sid; null if the text is no packet. */
   readonly sid: string | null;
   readonly enveloped: boolean;
-  /** The envelope's payload was the packet itself, not its text. */
-  readonly asObject: boolean;
   /** Of the envelope. */
   readonly agentId: string | null;
   readonly requestId: string | null;
@@ -136,7 +134,7 @@ export class FakeLink {
 
   /** A packet in an envelope; bare ones go by `say`. */
   deliverEnveloped(packet: string, agentId: string, requestId: string | null): void {
-    this.say(encodeEnvelope(JSON.stringify(packet), agentId, requestId));
+    this.say(encodeEnvelope(packet, agentId, requestId));
   }
 
   close(code: number, reason = ""): void {
@@ -160,7 +158,7 @@ const carriedIn = (
 ): CarriedPacket | null => {
   const packet = decodeForAgent(text);
   if (packet.kind !== "packet") return null;
-  const { enveloped, asObject } = packet.form;
+  const { enveloped } = packet.form;
   const agentId = message.kind === "relay" ? message.agentId : null;
-  return { text: packet.text, sid, enveloped, asObject, agentId, requestId };
+  return { text: packet.text, sid, enveloped, agentId, requestId };
 };

@@ -5,7 +5,6 @@
  * [portable]
  */
 import { decodeJson, encodeJson, isObject, own, ownString } from "../encoding/json.ts";
-import { rawMember } from "../encoding/raw-member.ts";
 import { MAX_REQUEST_ID_LENGTH } from "../spec.ts";
 import {
   FIELD_AGENT_ID,
@@ -15,19 +14,23 @@ import {
   FIELD_TYPE,
   TYPE_RELAY,
 } from "./names.ts";
+import type { PacketFields } from "./packet.ts";
 import { decodePacket, firstPart, isWhole } from "./packet.ts";
 
-/**
- * An envelope as a text. `payload`: a JSON value's text, so a packet's text is encoded once more,
- * unless the packet is included as an object. `agentId` has the contract's form.
- */
+/** An envelope as a text. `agentId` has the contract's form. */
 export const encodeEnvelope = (
   payload: string,
   agentId: string,
   requestId: string | null,
 ): string => {
   const request = requestId === null ? "" : `,"${FIELD_REQUEST_ID}":${encodeJson(requestId)}`;
-  return `{"${FIELD_TYPE}":"${TYPE_RELAY}","${FIELD_PAYLOAD}":${payload},"${FIELD_AGENT_ID}":"${agentId}"${request}}`;
+  return `{"${FIELD_TYPE}":"${TYPE_RELAY}","${FIELD_PAYLOAD}":${encodeJson(payload)},"${FIELD_AGENT_ID}":"${agentId}"${request}}`;
+};
+
+/** The packet whose text this is; null if it is none. */
+const packetIn = (payload: string): PacketFields | null => {
+  const fields = decodeJson(payload);
+  return isObject(fields) ? decodePacket(fields) : null;
 };
 
 // ---- as an agent reads and answers it
@@ -36,13 +39,11 @@ export const encodeEnvelope = (
 export interface Form {
   /** A `relay` envelope around it, or the bare packet. */
   readonly enveloped: boolean;
-  /** The envelope's payload was the packet itself, not its text. */
-  readonly asObject: boolean;
   /** Copied into every envelope that answers; null if there was none. */
   readonly requestId: string | null;
 }
 
-export const BARE: Form = { enveloped: false, asObject: false, requestId: null };
+export const BARE: Form = { enveloped: false, requestId: null };
 
 /** A packet for an agent, bare or out of its envelope. */
 export interface AgentsPacket {
@@ -56,30 +57,21 @@ export interface AgentsPacket {
 
 /** A packet's text (ASCII JSON) in the form in which its call came. */
 export const encodeInForm = (packet: string, form: Form, agentId: string): string =>
-  form.enveloped
-    ? encodeEnvelope(form.asObject ? packet : `${encodeJson(packet)}`, agentId, form.requestId)
-    : packet;
+  form.enveloped ? encodeEnvelope(packet, agentId, form.requestId) : packet;
 
-/** The packet in an envelope's fields; null if it is unreadable. `text`: of the whole message. */
-export const decodeEnvelopeForAgent = (text: string, fields: object): AgentsPacket | null => {
-  const payload = own(fields, FIELD_PAYLOAD);
+/** The packet in an envelope's fields; null if it is unreadable. */
+export const decodeEnvelopeForAgent = (fields: object): AgentsPacket | null => {
+  const payload = ownString(fields, FIELD_PAYLOAD);
   const signature = own(fields, FIELD_SIGNATURE);
   const requestId = ownString(fields, FIELD_REQUEST_ID);
-  const asObject = isObject(payload);
-  // Exactly as received: parsing and writing it again would hide what section 2 refuses.
-  const packet = asObject ? rawMember(text, FIELD_PAYLOAD) : payload;
-  if (typeof packet !== "string") return null;
-  // A client that writes out absent fields as null did not sign.
+  if (payload === undefined) return null;
+  // Another relay may write absent fields out as null; ours refuses them.
   const unsigned = signature === undefined || signature === null;
   if (!unsigned && typeof signature !== "string") return null;
   return {
     kind: "packet",
-    text: packet,
-    form: {
-      enveloped: true,
-      asObject: asObject,
-      requestId: requestId === undefined ? null : requestId,
-    },
+    text: payload,
+    form: { enveloped: true, requestId: requestId === undefined ? null : requestId },
     signature: unsigned ? null : (signature as string),
   };
 };
@@ -96,14 +88,10 @@ export interface ClientsPacket {
 
 /** The packet in an envelope's fields; null if there is none. */
 export const decodeEnvelopeForClient = (fields: object): ClientsPacket | null => {
-  const payload = own(fields, FIELD_PAYLOAD);
-  // Some peers put the packet itself where its text belongs.
-  const text = isObject(payload) ? JSON.stringify(payload) : payload;
-  const inner = typeof payload === "string" ? decodeJson(payload) : payload;
-  const packet = isObject(inner) ? decodePacket(inner) : null;
-  return packet === null
-    ? null
-    : { kind: "packet", first: firstPart(packet.sid), text: text as string };
+  const payload = ownString(fields, FIELD_PAYLOAD);
+  if (payload === undefined) return null;
+  const packet = packetIn(payload);
+  return packet === null ? null : { kind: "packet", first: firstPart(packet.sid), text: payload };
 };
 
 // ---- as the relay reads it
@@ -130,7 +118,7 @@ const envelopeFault = (
   agentId: unknown,
   requestId: unknown,
 ): string | null => {
-  if (typeof payload !== "string" && !isObject(payload)) return `${FIELD_PAYLOAD} must be a string`;
+  if (typeof payload !== "string") return `${FIELD_PAYLOAD} must be a string`;
   if (signature !== undefined && typeof signature !== "string")
     return `${FIELD_SIGNATURE} must be a string`;
   if (agentId !== undefined && typeof agentId !== "string")
@@ -142,8 +130,7 @@ const envelopeFault = (
 
 export const decodeEnvelope = (fields: object): Envelope => {
   const payload = own(fields, FIELD_PAYLOAD);
-  const inner = typeof payload === "string" ? decodeJson(payload) : payload;
-  const packet = isObject(inner) ? decodePacket(inner) : null;
+  const packet = typeof payload === "string" ? packetIn(payload) : null;
   const sid = packet !== null && isWhole(packet.seq) ? packet.sid : null;
   const requestId = own(fields, FIELD_REQUEST_ID);
   const agentId = own(fields, FIELD_AGENT_ID);

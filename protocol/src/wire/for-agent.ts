@@ -48,7 +48,7 @@ export const decodeForAgent = (text: string): MessageForAgent => {
   if (type === TYPE_AUTH_RESPONSE) return decodeAuthResponse(fields);
   const message =
     type === TYPE_RELAY
-      ? decodeEnvelopeForAgent(text, fields)
+      ? decodeEnvelopeForAgent(fields)
       : type === TYPE_ERROR
         ? decodeError(fields)
         : undefined;

@@ -88,7 +88,7 @@ beforeEach(async () => {
   await agent.send(UPGRADE, 100);
   await agent.send(frame(JSON.stringify(authOf("lamp"))), 50);
   await client.send(frame(encodeClientAuth("acct:ann", false, false)), 50);
-  const opening = encodeEnvelope(JSON.stringify(encodePacket("2", SID, 0, "")), "lamp", null);
+  const opening = encodeEnvelope(encodePacket("2", SID, 0, ""), "lamp", null);
   await client.send(frame(opening), opening.length, agent);
 });
 

@@ -119,7 +119,7 @@ export class Relay {
       return;
     }
     this.requests++;
-    this.say(party, encodeEnvelope(JSON.stringify(text), party.name, `r${this.requests}`));
+    this.say(party, encodeEnvelope(text, party.name, `r${this.requests}`));
   }
 
   /** One captured packet to where it belongs, whether or not it was delivered before. */
