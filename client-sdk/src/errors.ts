@@ -66,7 +66,7 @@ export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } =
     retryable: false,
   },
   CLOSED: {
-    meaning: "The client was closed.",
+    meaning: "The client was closed; the agent may have executed a sent call.",
     retryable: false,
   },
   TOO_LARGE: {

@@ -18,7 +18,7 @@ import {
 import { CallError } from "../errors.ts";
 import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
-import { failed } from "./call.ts";
+import { failed, isSafe } from "./call.ts";
 import {
   KNOWN_BINDINGS,
   MAX_IN_FLIGHT,
@@ -429,7 +429,10 @@ export class ClientCore {
     for (const call of this.calls) {
       const mayHaveRun = call.session !== null && reason.code !== "CLOSED";
       const error = mayHaveRun
-        ? new CallError("OUTCOME_UNKNOWN", reason.message, { cause: reason })
+        ? new CallError("OUTCOME_UNKNOWN", reason.message, {
+            cause: reason,
+            retryable: isSafe(call),
+          })
         : reason;
       this.settle(call, failed(error));
     }

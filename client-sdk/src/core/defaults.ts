@@ -84,6 +84,6 @@ export const MAX_STREAM_CHUNK = 12_288;
 /** What a reader lets come before it has taken anything. */
 export const STREAM_WINDOW_BYTES = 262_144;
 
-/** RATE_LIMITED and SLOW_CONSUMER: the same packets again after 200 ms, 400 ms, ... */
+/** UNAVAILABLE and the like: the same packets again after 200 ms, 400 ms, ... 10 s, 10 s. */
 export const RESEND_BASE_MS = 200;
-export const RESEND_LIMIT = 5;
+export const RESEND_CEILING_MS = 10_000;

@@ -52,6 +52,25 @@ describe("credentials", () => {
     expect(authsOf(world)).toHaveLength(1);
   });
 
+  it("that end for good leave calls in flight of unknown outcome; idempotent ones may be repeated", async () => {
+    const world = new World();
+    world.agent().handlers.set("never", () => undefined);
+    await world.connected();
+    const client = world.client({
+      accountToken: undefined,
+      sessionToken: testToken("session", 10),
+    });
+    world.follow(client.start());
+    const pump = client.agent("pump-7", SECRET);
+    const plain = world.follow(pump.call("never"));
+    const again = world.follow(pump.call("never", [], { idempotent: true }));
+    await world.run(500);
+    world.relay.sayToAll('{"type":"error","code":"REVOKED","error":"rotated"}');
+    await world.run(100);
+    expect(plain.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(again.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: true });
+  });
+
   it("that are wrong are not tried again", async () => {
     const world = new World();
     const client = await world.connected();

@@ -301,14 +301,71 @@ describe("what the relay says of a packet", () => {
     expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
   });
 
-  it("RATE_LIMITED again and again: a bounded number of retries", async () => {
+  it("UNAVAILABLE again and again: less and less often, until the deadline", async () => {
     const { world, pump } = await talking();
-    world.relay.refuse = () => "RATE_LIMITED";
+    world.relay.refuse = () => "UNAVAILABLE";
     const call = world.follow(pump.call("echo", [1], { timeoutMs: 30_000 }));
     await world.run(29_000);
-    expect(packetsOf(world).slice(3)).toHaveLength(6);
+    expect(packetsOf(world).slice(3)).toHaveLength(8);
     await world.run(1_000);
     expect(call.error?.code).toBe("TIMED_OUT");
+  });
+
+  it("UNAVAILABLE until an agent has moved: its calls are made, in order, each once", async () => {
+    for (const movesMs of [0, 300, 3_000, 12_000]) {
+      const { world, agent, pump } = await talking();
+      world.relay.refuse = () => "UNAVAILABLE";
+      const calls = [1, 2].map((n) => world.follow(pump.call("echo", [n])));
+      await world.run(movesMs);
+      calls.push(world.follow(pump.call("echo", [3])));
+      world.relay.refuse = () => null;
+      await world.run(10_100);
+      expect([movesMs, calls.map(({ result }) => result)]).toEqual([movesMs, [[1], [2], [3]]]);
+      expect(agent.executed.slice(1)).toEqual(["echo:[1]", "echo:[2]", "echo:[3]"]);
+    }
+  });
+
+  it("UNAVAILABLE of an opening: the same opening a little later", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    let refused = 0;
+    world.relay.refuse = () => (refused++ < 2 ? "UNAVAILABLE" : null);
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(700);
+    expect(call.result).toEqual([1]);
+    expect(openings(world)).toBe(1);
+  });
+
+  it("nothing of a packet that was lost: it goes before a ping, which would make it too late", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.toAgent = () => null;
+    const lost = world.follow(pump.call("echo", ["lost"]));
+    await world.run(100);
+    world.relay.toAgent = () => 5;
+    agent.goOffline();
+    agent.goOnline();
+    await world.run(100);
+    expect(lost.result).toEqual(["lost"]);
+    expect(agent.executed).toHaveLength(2);
+  });
+
+  it("UNAVAILABLE: no ping overtakes what waits to be sent again", async () => {
+    const { world, agent, pump } = await talking();
+    let refused = 0;
+    world.relay.refuse = () => (refused++ < 5 ? "UNAVAILABLE" : null);
+    const call = world.follow(pump.call("echo", ["late"]));
+    await world.run(4_000);
+    expect(call.times).toBe(0);
+    agent.goOffline();
+    agent.goOnline();
+    await world.run(50);
+    expect(call.result).toEqual(["late"]);
+    const pings = agent.pings;
+    // What waits behind it does not wait for the rest of the pause.
+    const next = world.follow(pump.call("echo", ["next"]));
+    await world.run(50);
+    expect([next.result, agent.pings]).toEqual([["next"], pings]);
   });
 
   it("AGENT_OFFLINE with one in flight: that one", async () => {

@@ -16,7 +16,12 @@ import {
 } from "@blindrelay/protocol/session";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
-import { PING_TIMEOUT_MS, RESEND_BASE_MS, RESEND_LIMIT, SESSION_LAPSE_MS } from "./defaults.ts";
+import {
+  PING_TIMEOUT_MS,
+  RESEND_BASE_MS,
+  RESEND_CEILING_MS,
+  SESSION_LAPSE_MS,
+} from "./defaults.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
 import { isStreamNotice, SessionStreams } from "./streams.ts";
 
@@ -207,9 +212,14 @@ export class PeerSession {
 
   /**
    * Asks the agent for a sign of life; a restarted one answers with another session. False where
-   * the session cannot.
+   * the session cannot. What has no answer goes first, byte for byte: if it was lost, the agent
+   * takes it now, and after a later packet it would not.
    */
   ping(): boolean {
+    const before = this.outstanding.size;
+    this.resend();
+    // While the relay refuses packets it would refuse the ping too, or let it overtake them.
+    if (this.holding && before > 0) return true;
     if (!this.pinging) this.pinging = this.request(PING_TAIL, null);
     this.follow();
     return this.pinging;
@@ -269,23 +279,33 @@ export class PeerSession {
     this.resend();
   }
 
-  /** The same bytes after a short wait, a bounded number of times: the relay had no room. */
+  /** The same bytes after a wait, until the calls' deadlines: the relay could not deliver them. */
   resendLater(): void {
     this.streams.fail("the relay lost a packet");
-    if (this.resending || this.resends >= RESEND_LIMIT || this.inFlight === 0) return;
+    const waits = this.outstanding.size > 0 || this.session.outstanding() !== null;
+    if (this.resending || !waits) return;
     this.resending = true;
     this.holding = true;
-    const waitMs = RESEND_BASE_MS * 2 ** this.resends;
+    const waitMs = Math.min(RESEND_BASE_MS * 2 ** this.resends, RESEND_CEILING_MS);
     this.resends++;
     this.afterHold(waitMs, () => {
       this.resending = false;
       this.resend();
       // The relay may refuse again; after this long it would have.
-      this.afterHold(waitMs, () => {
-        this.holding = false;
-        this.events.opened(this);
-      });
+      this.afterHold(waitMs, () => this.goOn());
     });
+  }
+
+  private goOn(): void {
+    this.stopHolding();
+    if (this.state === "open") this.events.opened(this);
+  }
+
+  private stopHolding(): void {
+    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
+    this.holdTimer = null;
+    this.holding = false;
+    this.resending = false;
   }
 
   private afterHold(ms: number, fn: () => void): void {
@@ -299,6 +319,7 @@ export class PeerSession {
   private resend(): void {
     const opening = this.session.outstanding();
     if (opening !== null) this.events.send(this, opening);
+    this.sentAt = this.ports.timer.now();
     for (const { text } of this.outstanding.values()) this.events.send(this, text);
   }
 
@@ -340,6 +361,8 @@ export class PeerSession {
       } else if (effect.kind === "opened") {
         this.acceptedAt = this.sentAt;
         this.rebinding = false;
+        this.resends = 0;
+        this.stopHolding();
         if (effect.gap > 0) this.events.gap(effect.gap);
         this.events.opened(this);
       } else if (effect.kind === "message") {
@@ -374,6 +397,7 @@ export class PeerSession {
     this.resends = 0;
     if (answered.call === null) this.pinging = false;
     else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
+    if (this.holding && this.outstanding.size === 0) this.goOn();
   }
 
   /** The agent needed its place. */
@@ -391,12 +415,9 @@ export class PeerSession {
     this.nextId = FIRST_PING_ID + 1;
     this.pinging = false;
     this.held = null;
-    this.holding = false;
     this.rebinding = false;
     this.resends = 0;
-    this.resending = false;
-    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
-    this.holdTimer = null;
+    this.stopHolding();
     this.rename();
     this.streams.fail(reason);
     this.events.over(this, calls, reason, byAgent);

@@ -134,8 +134,8 @@ export class Cluster implements Bus {
   readonly #parts: ClusterParts;
   readonly #holdings = new Map<string, Holding>();
   readonly #claims = new Map<string, PendingClaim>();
-  /** The agent that another node has just yielded, until it has its place here. */
-  readonly #yielded = new Set<string>();
+  /** The agent whose messages another node passes on from now, until it has its place here. */
+  readonly #passedOn = new Set<string>();
   readonly #nodes = new Map<string, OtherNode>();
   /** Of users with clients here, how their subject is left. */
   readonly #users = new Map<string, () => void>();
@@ -292,7 +292,7 @@ export class Cluster implements Bus {
     } else {
       Object.assign(holding, { loginNumber, userId, movedTo: null });
     }
-    if (this.#yielded.delete(agentId)) this.#awaitPassed(agentId);
+    if (this.#passedOn.delete(agentId)) this.#awaitPassed(agentId);
     this.#sayHolding(agentId, loginNumber);
     this.#sayHere(`u.${userId}`, userId, [agent], isNews);
   }
@@ -341,7 +341,7 @@ export class Cluster implements Bus {
     if (holding !== undefined) this.#letGo(agentId, holding);
     this.#lastClaim += 1;
     const id = `c${this.#lastClaim}`;
-    const cancel = this.#after(CLAIM_TIMEOUT_MS, () => this.#claimed(id, FREE));
+    const cancel = this.#after(CLAIM_TIMEOUT_MS, () => this.#claimed(id, null));
     this.#claims.set(id, { userId, agentId, loginNumber, answer, cancel });
     transport.publish(
       `${prefix}.a.${agentId}`,
@@ -498,7 +498,7 @@ export class Cluster implements Bus {
     const { prefix, node, nowMs, maxMessageBytes } = this.#parts;
     const token = delivery.subject.slice(`${prefix}.n.${node}.`.length);
     if (delivery.nobody) {
-      if (token.startsWith("c")) this.#claimed(token, FREE);
+      if (token.startsWith("c")) this.#claimed(token, null);
       else hub.remoteRouting.nobody(Number(token), nowMs());
       return;
     }
@@ -673,19 +673,20 @@ export class Cluster implements Bus {
     if (this.#hub !== null) this.#sayHello(this.#hub, true);
   }
 
-  #claimed(id: string, claim: Claim & { bindings?: readonly Bound[] }): void {
+  /** `said`: by the node that had the agent; null: no node did. */
+  #claimed(id: string, said: (Claim & { bindings?: readonly Bound[] }) | null): void {
     const pending = this.#claims.get(id);
     if (pending === undefined) return;
     this.#claims.delete(id);
     const { userId, agentId, loginNumber, answer, cancel } = pending;
     cancel();
-    if (claim.kind === "yielded") this.#yielded.add(agentId);
-    answer(claim);
-    this.#yielded.delete(agentId);
-    if (claim.kind !== "yielded") return;
+    // A node that restarts passes messages on also where the agent had left it already.
+    if (said?.kind === "yielded" || said?.kind === "free") this.#passedOn.add(agentId);
+    answer(said ?? FREE);
+    this.#passedOn.delete(agentId);
+    if (said?.kind !== "yielded") return;
     const holding = this.#holdings.get(agentId);
-    if (holding !== undefined && holding.movedTo === null)
-      this.#bind(agentId, claim.bindings ?? []);
+    if (holding !== undefined && holding.movedTo === null) this.#bind(agentId, said.bindings ?? []);
     // It left, or was refused, after the other node had let it go: it is nowhere.
     else this.agentWent(userId, agentId, loginNumber, false);
   }

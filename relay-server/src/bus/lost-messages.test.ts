@@ -4,6 +4,7 @@ import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
+import { HELD_LINK_MS } from "../core/limits.ts";
 import { Lockout } from "../core/lockout.ts";
 import { Cluster, type Shared } from "./cluster.ts";
 import type { Delivery, Transport } from "./transport.ts";
@@ -78,6 +79,21 @@ class World {
       }
     }
     this.deliver();
+  }
+
+  /** To one node only. */
+  hand(to: Node, subject: string, payload: Uint8Array): void {
+    for (const { side, take } of this.#listening(subject)) {
+      if (side === to.side) take({ subject, payload, replyTo: null, nobody: false });
+    }
+  }
+
+  /** As by SIGKILL. */
+  kill(node: Node): void {
+    node.side.isFrozen = true;
+    for (const each of this.subscriptions) {
+      if (each.side === node.side) this.subscriptions.delete(each);
+    }
   }
 
   /** All that was published; no time passes. */
@@ -618,4 +634,122 @@ test("a node's guests take turns: who sends much delays only their own messages"
   expect(device.heard.length - before).toBe(flood);
   const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
+});
+
+/** What a client heard, without who is online. */
+const said = ({ heard }: { heard: readonly { type: string; code?: string; sid?: string }[] }) =>
+  heard.flatMap(({ type, code, sid }) => (type === "agent_status" || !sid ? [] : [code ?? sid]));
+
+test("callers of an agent that its node has sent away are asked to wait, on every node, until it counts as offline", () => {
+  const { world, a, b } = twoNodes();
+  const board = a.agent("pump", 1);
+  const [near, far] = [a.client(), b.client()];
+  near.receive(call("NEAR"));
+  far.receive(call("FAR"));
+  world.run(500);
+  a.hub.drain();
+  world.run(500);
+  a.hub.closed(board.connection, world.nowMs);
+  world.run(100);
+  near.receive(packet("NEAR.A", 1));
+  far.receive(packet("FAR.A", 1));
+  world.run(100);
+  expect([near, far].map(said)).toEqual([["UNAVAILABLE"], ["UNAVAILABLE"]]);
+  a.cluster.leaveAll();
+  world.deliver();
+  world.kill(a);
+  far.receive(packet("FAR.A", 2));
+  world.run(6000);
+  far.receive(packet("FAR.A", 3));
+  world.run(100);
+  expect(said(far)).toEqual(["UNAVAILABLE", "UNAVAILABLE", "AGENT_OFFLINE"]);
+  expect(far.statuses()).toEqual([true, false]);
+});
+
+test("an agent that left is offline at once, and one whose node was killed once that is noticed", () => {
+  const { world, a, b } = twoNodes();
+  const client = b.client();
+  const pump = a.agent("pump", 1);
+  world.run(500);
+  client.receive(call("C"));
+  world.run(100);
+  a.hub.closed(pump.connection, world.nowMs);
+  world.run(100);
+  client.receive(packet("C.A", 1));
+  world.run(100);
+  expect(said(client)).toEqual(["AGENT_OFFLINE"]);
+  a.agent("pump", 2);
+  world.run(500);
+  world.kill(a);
+  client.receive(packet("C.A", 2));
+  world.run(7000);
+  client.receive(packet("C.A", 3));
+  world.run(100);
+  expect(said(client)).toEqual(["AGENT_OFFLINE", "UNAVAILABLE", "AGENT_OFFLINE"]);
+});
+
+test("a board answers what it was sent before its node closes its link, and gets nothing more", () => {
+  const { world, a, b } = twoNodes();
+  const board = a.agent("pump", 1);
+  const clients = [b.client(), b.client()];
+  const say = (seq: number) => {
+    for (const [at, client] of clients.entries()) client.receive(packet(`C${at}.A`, seq));
+  };
+  for (const [at, client] of clients.entries()) client.receive(call(`C${at}`));
+  world.run(500);
+  for (const at of clients.keys()) board.receive(packet(`C${at}.A`, 0));
+  a.hub.drain();
+  world.run(100);
+  const { reconnect_in: inS } = board.heard.at(-1) as { reconnect_in?: number };
+  world.run(1000 * (inS ?? 0) + HELD_LINK_MS - 300);
+  say(1);
+  world.run(1000);
+  say(2);
+  world.run(100);
+  expect(sids(board.heard)).toEqual(["C0.A", "C1.A"]);
+  for (const at of clients.keys()) board.receive(packet(`C${at}.A`, 1));
+  world.run(200);
+  expect(a.hub.isOnline("pump")).toBe(false);
+  expect(clients.map(said)).toEqual([
+    ["C0.A", "UNAVAILABLE", "C0.A"],
+    ["C1.A", "UNAVAILABLE", "C1.A"],
+  ]);
+});
+
+test("what a node passes on of an agent that has left it is not overtaken on the new one", () => {
+  const { world, a, b } = twoNodes();
+  const c = world.add("C");
+  world.run(2000);
+  const board = a.agent("pump", 1);
+  c.client().receive(call("C"));
+  world.run(500);
+  a.hub.drain();
+  world.run(500);
+  a.hub.closed(board.connection, world.nowMs);
+  world.run(500);
+  const message = (seq: number) =>
+    Buffer.from(`msg C 1 u c\n${JSON.stringify(packet("C.A", seq))}`);
+  const publish = world.publish.bind(world);
+  let passOn = () => {};
+  vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
+    const text = Buffer.from(payload).toString("latin1");
+    // One message reaches only the old node, and the way over it is the longer one.
+    if (text.startsWith("claimed")) world.hand(a, "p.a.pump", message(1));
+    if (!/^(fwd|passed)/.test(text)) publish(from, subject, payload, replyTo);
+    else {
+      const before = passOn;
+      passOn = () => {
+        before();
+        publish(from, subject, payload, replyTo);
+      };
+    }
+  });
+  const device = b.agent("pump", 2);
+  world.run(50);
+  world.hand(b, "p.a.pump", message(2));
+  world.run(50);
+  passOn();
+  world.run(2000);
+  const seqs = device.heard.flatMap((message) => (message as { seq?: number }).seq ?? []);
+  expect(seqs).toEqual([1, 2]);
 });

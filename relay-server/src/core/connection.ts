@@ -13,6 +13,7 @@ import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
 import { Bindings } from "./bindings.ts";
 import type { Origin, RemotePresence } from "./bus.ts";
 import type { Gauges } from "./gauges.ts";
+import type { Leaving } from "./leaving.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, HubLink } from "./link.ts";
 import { RateBucket } from "./rate-limit.ts";
@@ -91,6 +92,9 @@ export class Connection implements Waiting {
   /** Kept by the outbox: since when messages have not fitted, and the last one's length. */
   overSince: number | null = null;
   refusedBytes = 0;
+
+  /** Of an agent that was told to connect to another node; null: it stays. */
+  leaving: Leaving | null = null;
 
   /** How other nodes know this client: null until it sends to an agent of one. */
   travel: { readonly number: number; readonly nodes: Set<string> } | null = null;

@@ -1,15 +1,20 @@
 /** How a drain spreads the peers of one node of several, which keep their links meanwhile. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Connection } from "./connection.ts";
 import { Drain } from "./drain.ts";
-import { HELD_LINK_MS, TICK_MS } from "./limits.ts";
+import type { Leaving } from "./leaving.ts";
+import { ANSWERS_MS, HELD_LINK_MS, TICK_MS } from "./limits.ts";
 
 /** What the process waits for at most: server.ts. */
 const MOVE_TIMEOUT_MS = 27_000;
 
 /** When each peer comes back, and when the last link is closed at the latest. */
 const drained = (peers: number) => {
-  const connections = Array.from({ length: peers }, () => ({ state: "online", peer: {} }));
+  const connections = Array.from({ length: peers }, () => ({
+    state: "online",
+    peer: { role: "agent" },
+    leaving: null,
+  }));
   const drain = new Drain(new Set(connections as unknown as Connection[]), true);
   const comeAt: number[] = [];
   let closedAt = 0;
@@ -45,10 +50,63 @@ test("a thousand peers come back at a hundred a second, and not all at the full 
 test("50,000 peers come back before the process ends, and their links are closed by then", () => {
   const { comeAt, closedAt } = drained(50_000);
   expect(comeAt).toHaveLength(50_000);
-  expect(Math.max(...comeAt)).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - HELD_LINK_MS);
-  expect(closedAt).toBeLessThanOrEqual(MOVE_TIMEOUT_MS);
+  expect(Math.max(...comeAt)).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - HELD_LINK_MS - ANSWERS_MS);
+  expect(closedAt).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - ANSWERS_MS);
 });
 
 test("a peer that has connected to a node on its way out need not wait: others have room", () => {
   expect(drained(1000).drain.newcomerReconnectInS()).toBe(1);
+});
+
+describe("the link of an agent that stays until it is closed", () => {
+  const asked = { sid: "C.A", requestId: null };
+  const opening = { sid: "C", requestId: "r" };
+  const other = { sid: null, requestId: "r" };
+
+  /** Ticks until the link is closed; `act` is called before each tick, with the time overdue. */
+  const closedAfter = (act: (leaving: Leaving, overdueMs: number) => void): number => {
+    const agent = { state: "online", peer: { role: "agent" }, leaving: null as Leaving | null };
+    const drain = new Drain(new Set([agent as unknown as Connection]), true);
+    let overdueAt = 0;
+    let closedAt: number | null = null;
+    for (let now = 0; closedAt === null; now += TICK_MS) {
+      if (agent.leaving !== null) act(agent.leaving, now - overdueAt);
+      drain.tick(now, {
+        tell: (_, inS) => {
+          overdueAt = now + inS * 1000 + HELD_LINK_MS;
+        },
+        restart: () => expect.unreachable("its link is held"),
+        close: () => {
+          closedAt = now;
+        },
+      });
+    }
+    return closedAt - overdueAt;
+  };
+
+  test("ends when it is overdue, and takes calls until then", () => {
+    const after = closedAfter((leaving, overdueMs) => {
+      expect(leaving.isClosed).toBe(false);
+      if (overdueMs % 1000 !== 0) return;
+      leaving.forwarded(asked);
+      leaving.answered(asked);
+    });
+    expect(after).toBe(0);
+  });
+
+  test("waits for each answer, takes nothing more, and does not wait for ever", () => {
+    const calls = [opening, asked, other];
+    const after = closedAfter((leaving, overdueMs) => {
+      if (overdueMs === -TICK_MS) for (const subject of calls) leaving.forwarded(subject);
+      if (overdueMs > 0) expect(leaving.isClosed).toBe(true);
+      // The opening and the call are of one session.
+      if (overdueMs === 500 || overdueMs === 700) leaving.answered(asked);
+      if (overdueMs === 600) leaving.answered(other);
+    });
+    expect(after).toBe(700);
+    const silent = closedAfter((leaving, overdueMs) => {
+      if (overdueMs === -TICK_MS) leaving.forwarded(asked);
+    });
+    expect(silent).toBe(ANSWERS_MS);
+  });
 });

@@ -4,10 +4,13 @@
  * that the next relay does not meet everybody at once.
  *
  * A relay that is alone then closes with 1012. One of several goes on with each link until its peer
- * has connected elsewhere and leaves it, or is overdue: make before break.
+ * has connected elsewhere and leaves it, or is overdue: make before break. The link of an agent
+ * that is overdue ends once it has answered what was forwarded to it.
  */
 import type { Connection } from "./connection.ts";
+import { Leaving } from "./leaving.ts";
 import {
+  ANSWERS_MS,
   DRAIN_BATCH,
   DRAIN_TICKS,
   HELD_LINK_MS,
@@ -32,7 +35,7 @@ export class Drain {
   readonly #windowS: number;
   readonly #batch: number;
   readonly #holds: boolean;
-  /** Links that go on, by when they are closed at the latest. */
+  /** Links that go on, by when their peer is overdue. */
   readonly #held = new Map<Connection, number>();
   #count = 0;
 
@@ -62,8 +65,8 @@ export class Drain {
 
   /** Says goodbye to the next batch, and closes what is overdue. */
   tick(now: number, goodbyes: Goodbyes): void {
-    for (const [connection, closeAt] of this.#held) {
-      if (connection.state !== "closing" && now < closeAt) continue;
+    for (const [connection, overdueAt] of this.#held) {
+      if (connection.state !== "closing" && !hasFinished(connection, now - overdueAt)) continue;
       this.#held.delete(connection);
       goodbyes.close(connection);
     }
@@ -76,6 +79,7 @@ export class Drain {
       const reconnectInS = this.#nextReconnectInS();
       if (this.#holds && connection.peer !== null && connection.state === "online") {
         goodbyes.tell(connection, reconnectInS);
+        if (connection.peer.role === "agent") connection.leaving = new Leaving();
         this.#held.set(connection, now + reconnectInS * 1000 + HELD_LINK_MS);
       } else {
         goodbyes.restart(connection, reconnectInS);
@@ -83,3 +87,11 @@ export class Drain {
     }
   }
 }
+
+/** Whether a link that is overdue for so long can be closed. */
+const hasFinished = ({ leaving }: Connection, overdueMs: number): boolean => {
+  if (overdueMs < 0) return false;
+  if (leaving === null) return true;
+  leaving.isClosed = true;
+  return leaving.isQuiet || overdueMs >= ANSWERS_MS;
+};

@@ -52,7 +52,14 @@ const WELCOME_AGAIN_MS = 30_000;
 /** What this part uses of the hub's state. */
 type State = Pick<
   HubState,
-  "bus" | "limits" | "counters" | "peers" | "controlMessages" | "scheduler" | "remoteRouting"
+  | "bus"
+  | "limits"
+  | "counters"
+  | "peers"
+  | "controlMessages"
+  | "scheduler"
+  | "remoteRouting"
+  | "absence"
 >;
 
 export class Guests {
@@ -75,7 +82,7 @@ export class Guests {
     this.#state.counters.receivedFromNodes += 1;
     const agent = this.#state.peers.agent(agentId);
     if (agent === undefined) {
-      this.#refuse(from, "AGENT_OFFLINE", message, now);
+      this.#refuse(from, this.#state.absence, message, now);
     } else if (agent.userId !== from.userId) {
       this.#refuse(from, "AGENT_NOT_FOUND", message, now);
     } else {

@@ -131,6 +131,11 @@ export const MAX_MOVE_WINDOW_S = 12;
  * also where all nodes are busy with those that come. A board, which waits for the end of its link,
  * loses nothing by it.
  */
-export const HELD_LINK_MS = 12_000;
+export const HELD_LINK_MS = 10_000;
+/**
+ * How long a board may then take to answer what was forwarded to it; its callers wait as long, and
+ * for its next link.
+ */
+export const ANSWERS_MS = 2000;
 /** Drained peers reconnect over at least this many seconds, however few they are. */
 export const MIN_RECONNECT_WINDOW_S = 5;

@@ -31,6 +31,7 @@ interface State {
 
 interface Ticket {
   readonly client: LocalClient;
+  readonly agentId: string;
   readonly subject: Subject;
   readonly expiresAt: number;
 }
@@ -62,6 +63,7 @@ export class RemoteRouting {
       this.#lastTicket = ticket;
       this.#tickets.set(ticket, {
         client,
+        agentId,
         subject: { sid: subject.sid, requestId: subject.requestId },
         expiresAt: now + TICKET_MS,
       });
@@ -74,14 +76,18 @@ export class RemoteRouting {
     }
   }
 
-  /** No node holds the agent that this message was for. */
+  /**
+   * No node holds the agent that this message was for. While its clients are not told that it is
+   * offline, it is expected back: it is moving, or its node has just been lost.
+   */
   nobody(ticket: number, now: number): void {
     const found = this.#tickets.get(ticket);
     if (found === undefined) return;
     this.#tickets.delete(ticket);
-    const { client, subject } = found;
+    const { client, agentId, subject } = found;
     if (client.connection.state === "closing") return;
-    this.#state.controlMessages.refuse(client.connection, "AGENT_OFFLINE", subject, now);
+    const code = client.user.abroad.has(agentId) ? "UNAVAILABLE" : "AGENT_OFFLINE";
+    this.#state.controlMessages.refuse(client.connection, code, subject, now);
   }
 
   /**

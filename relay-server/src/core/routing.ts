@@ -33,6 +33,7 @@ type State = Pick<
   | "outbox"
   | "controlMessages"
   | "remoteRouting"
+  | "absence"
 >;
 
 export class Routing {
@@ -133,9 +134,15 @@ export class Routing {
     const agent = from.user.agents.get(agentId);
     if (agent === undefined) {
       if (from.origin === null) this.#state.remoteRouting.send(from, agentId, frame, subject, now);
-      else this.#state.controlMessages.refuse(from.connection, "AGENT_OFFLINE", subject, now);
+      else this.#state.controlMessages.refuse(from.connection, this.#state.absence, subject, now);
+      return;
+    }
+    const { leaving } = agent.connection;
+    if (leaving?.isClosed === true) {
+      this.#state.controlMessages.refuse(from.connection, "UNAVAILABLE", subject, now);
     } else if (this.#forward(from, agent, frame, subject, now)) {
       this.#state.counters.forwardedToAgents += 1;
+      leaving?.forwarded(subject);
     }
   }
 
@@ -146,6 +153,7 @@ export class Routing {
     subject: Subject,
     now: number,
   ): void {
+    from.connection.leaving?.answered(subject);
     if (client === null) {
       this.#state.controlMessages.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
     } else if (this.#forward(from, client, frame, subject, now)) {

@@ -60,6 +60,11 @@ export class HubState {
   /** Whether agents that leave are expected on another node: this one of several ends. */
   moving = false;
 
+  /** Why a message is refused whose agent has no link on this node, which had it. */
+  get absence(): "AGENT_OFFLINE" | "UNAVAILABLE" {
+    return this.moving ? "UNAVAILABLE" : "AGENT_OFFLINE";
+  }
+
   constructor(port: HubPort, options: HubOptions, now: number) {
     this.port = port;
     this.bus = options.bus ?? ALONE;

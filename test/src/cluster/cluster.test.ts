@@ -147,10 +147,7 @@ describe.skipIf(noCluster)("three nodes", () => {
     off();
     const counts = tally(outcomes);
     console.log(JSON.stringify({ "rolling restart": counts }));
-    // A machine that is very slow may leave an agent between two links: then the call was not run.
-    const done = ["OK", "AGENT_OFFLINE"];
-    expect(outcomes.filter(({ code }) => !done.includes(code))).toEqual([]);
-    expect(counts.OK).toBeGreaterThan(0.99 * outcomes.length);
+    expect(counts).toEqual({ OK: outcomes.length });
     expect([...runs.values()].filter((times) => times > 1)).toEqual([]);
     expect(flaps).toEqual([]);
     expect(await agentsOnline()).toBe(AGENTS);

@@ -311,9 +311,7 @@ for (const kind of KINDS.filter((each) => kinds.includes(each))) {
     Object.keys(idempotent).every((code) => IDEMPOTENT.test(code));
   const isSmooth =
     kind !== "restarted" ||
-    (codes.every(
-      (code) => code === "OK" || (order.boards > 0 && code.startsWith("AGENT_OFFLINE")),
-    ) &&
+    (codes.every((code) => code === "OK") &&
       figures.flaps === 0 &&
       // An agent that logs in elsewhere can send nothing meanwhile: as good as no link.
       spread([...said.withoutLink, ...said.moving]).p99 < 1000 &&
