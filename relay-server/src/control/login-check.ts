@@ -16,6 +16,8 @@ import { totpStep, totpStepAt } from "./totp.ts";
  */
 const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
 const LONGEST_REST_MS = Math.max(...RESTS_MS);
+/** By how much the clocks of nodes that share a store may differ: one step of a code. */
+const NODES_APART_MS = 30_000;
 
 /**
  * Whether password and code are the user's. Takes as long for an unknown user. `rank`: of
@@ -49,8 +51,9 @@ const provesCode = async (
   const user = await findUser(context.store.db, userId);
   if (user === undefined || user.totp_secret === null || code === undefined) return false;
   const restMs = user.totp_rests_until - nowMs;
-  // One that is longer than any rest was written by a clock that was wrong then, or is wrong now.
-  if (restMs > 0 && restMs <= LONGEST_REST_MS) return false;
+  // One that is longer than any rest was written by a clock that was wrong then, or is wrong now,
+  // unless another node's is a little ahead.
+  if (restMs > 0 && restMs <= LONGEST_REST_MS + NODES_APART_MS) return false;
   if (await usesCode(context, user, user.totp_secret, code, nowMs)) return true;
   await failTotp(context.store.db, userId, { ms: RESTS_MS, nowMs });
   return false;
@@ -64,7 +67,8 @@ const usesCode = async (
   nowMs: number,
 ): Promise<boolean> => {
   const step = totpStep(context.secrets.unwrap(user.id, wrapped), code, nowMs);
-  if (step !== null) return useTotpStep(context.store.db, user.id, step, totpStepAt(nowMs));
+  const stepNow = totpStepAt(nowMs + NODES_APART_MS);
+  if (step !== null) return useTotpStep(context.store.db, user.id, step, stepNow);
   const hash = context.secrets.recoveryHash(user.id, code.toLowerCase());
   if (!(await takeRecoveryCode(context.store.db, user.id, hash))) return false;
   await forgiveTotp(context.store.db, user.id);

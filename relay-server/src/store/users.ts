@@ -54,8 +54,8 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
 
 /**
  * Marks a code's step as used; false if it, or a later one, already was. `stepNow` is the present
- * one: a used step that no clock has reached yet was used while this one ran ahead, and holds up
- * nobody.
+ * one, by the clock of whatever node is furthest ahead: a used step that no clock has reached yet
+ * was used while this one ran ahead, and holds up nobody.
  */
 export const useTotpStep = async (
   db: Db,
