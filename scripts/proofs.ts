@@ -82,8 +82,19 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   publish: { tests: ["test/src/publish/**"] },
+  push: {
+    tests: ["agent-sdk/src/core/push.test.ts", "test/src/cli/push.test.ts"],
+    inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],
+  },
   recipes: { tests: ["test/src/recipes/**"] },
-  sizes: { tests: ["agent-sdk/build/**", "agent-sdk/src/testing/**"], inputs: SDKS },
+  sizes: {
+    tests: [
+      "agent-sdk/build/**",
+      "agent-sdk/src/core/portable.test.ts",
+      "agent-sdk/src/testing/**",
+    ],
+    inputs: SDKS,
+  },
   client: {
     tests: ["client-sdk/src/limits.test.ts", "client-sdk/src/trouble.test.ts"],
     inputs: ["protocol", "client-sdk"],
