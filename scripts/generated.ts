@@ -1,7 +1,7 @@
 /**
- * Generated files are committed, and this proves that they are what their generators make: it runs
- * the `generate` script of every package that has one and fails where that changed, added or
- * removed a file. The new files stay in place, ready to be looked at and committed.
+ * Generated files are committed, and this checks them: it runs the `generate` script of every
+ * package that has one, and fails if that changed, added or removed a file. The new files stay in
+ * place, ready to be committed.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -1,8 +1,8 @@
 /**
  * The proofs: searches, sieges, measurements, and walks through browsers, boards, clusters and
- * documents, that take long and are seldom touched by a change.
- * On a person's machine `npm test` leaves out those whose inputs are, to the byte, as they were
- * when it was last green; in CI (the variable CI is set) all run, every time.
+ * documents, which take long and which few changes affect. On a person's machine `npm test` skips
+ * each one whose inputs have not changed since it last passed; in CI (the variable CI is set) all
+ * run.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -1,7 +1,6 @@
 /**
- * What taking in one agent costs the server's processor: TCP, upgrade and `auth`, with the check of
- * its token if there is one. Connections are made in bunches, and bunches of all contenders in
- * turn.
+ * The server's processor time for accepting one agent: TCP, upgrade and `auth`, with the check of
+ * its token if there is one. Connections are made in bunches, alternating between all contenders.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Contender } from "./contenders.ts";

@@ -1,6 +1,6 @@
 /**
- * What is measured against each other, each in its own process: the relay as an operator starts it,
- * a minimal forwarder, and brokers where they are installed.
+ * What is compared, each in its own process: the relay as an operator starts it, a minimal
+ * forwarder, and brokers if they are installed.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

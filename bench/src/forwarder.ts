@@ -1,7 +1,7 @@
 /**
- * The yardstick: the least a forwarder on `ws` can do, without authentication, limits or queues. A
- * connection's first message says which sid and which end of it the connection is; every later one
- * is parsed, looked up, and its received bytes are sent on.
+ * The yardstick: the least that a forwarder on `ws` can do, without authentication, limits or
+ * queues. A connection's first message names its sid and its end; every later message is parsed and
+ * looked up, and its received bytes are sent on.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * What forwarding one message costs the server's processor. Messages go round: the client of a pair
- * sends a packet, its agent sends it back, and so on, some of them under way for each pair.
+ * The server's processor time for forwarding one message. Messages circulate: the client of a pair
+ * sends a packet, its agent sends it back, and so on, with several in flight for each pair.
  */
 import type { Contender } from "./contenders.ts";
 import type { Generator } from "./generator/client.ts";

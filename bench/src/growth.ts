@@ -1,6 +1,6 @@
 /**
- * What forwarding costs while many more agents only hold their connection: c1 against a yardstick
- * that holds nothing, and the relay's processor for one scrape of its metrics.
+ * The cost of forwarding while many more agents only hold their connection, against a yardstick
+ * that holds nothing, and the relay's processor time for one scrape of its metrics.
  */
 import type { Contender } from "./contenders.ts";
 import { type Effort, measureForwarding, type Rig } from "./forwarding.ts";

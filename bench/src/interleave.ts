@@ -1,7 +1,7 @@
 /**
- * How contenders are compared on a machine whose speed wanders by a quarter: all are up at once and
+ * How contenders are compared on a machine whose speed varies by a quarter: all run at once and
  * take turns in short slices, the order is reversed each cycle, each is drained before the next
- * begins, and what counts is the ratio within a cycle, as the median over all cycles. The yardstick
+ * begins, and the result is the ratio within a cycle, as the median over all cycles. The yardstick
  * takes part twice; a run in which it does not equal itself is void.
  */
 

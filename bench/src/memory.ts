@@ -1,6 +1,6 @@
 /**
- * What an idle connection costs in memory: the slope of a server's anonymous resident memory over
- * waves of connections. One difference says little, as heaps grow in steps.
+ * The memory of an idle connection: the slope of a server's anonymous resident memory over waves of
+ * connections. A single difference says little, because heaps grow in steps.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Contender } from "./contenders.ts";

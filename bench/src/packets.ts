@@ -1,6 +1,6 @@
 /**
- * What a packet costs to seal, read and open, by suite, size and engine, against the bare cipher of
- * node:crypto under its own nonce each time.
+ * The cost to seal, read and open a packet, by suite, size and engine, against the bare cipher of
+ * node:crypto with a new nonce each time.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 import {

@@ -1,4 +1,4 @@
-/** What a benchmark found, for people and for programs. */
+/** The results of a benchmark, for people and for programs. */
 export interface Report {
   /** Whether every figure is valid and within its limit. */
   readonly ok: boolean;

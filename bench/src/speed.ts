@@ -1,6 +1,6 @@
 /**
- * The whole benchmark, section by section: which contenders are up, what is measured, and how it
- * reads. Everything it starts and writes is its own, and is gone when it ends.
+ * The whole benchmark, section by section: which contenders run, what is measured, and how it is
+ * shown. Everything that it starts and writes is removed when it ends.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * What a process has used, from outside of it and to the nanosecond: contenders in any language are
- * measured alike, and nothing of ours runs in them.
+ * A process's resource usage, measured from outside and to the nanosecond: contenders in any
+ * language are measured alike, and none of our code runs in them.
  */
 import { readdirSync, readFileSync } from "node:fs";
 

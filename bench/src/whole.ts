@@ -1,4 +1,4 @@
-/** A whole run and what is told of it: the table, the JSON document and the page. */
+/** A whole run and its results: the table, the JSON document and the page. */
 import { machine } from "@blindrelay/simulator/testing";
 import { type Facts, renderPage } from "./page.ts";
 import { type Report, renderText, type Section } from "./report.ts";

@@ -1,6 +1,6 @@
 /**
- * What is said to each kind of server, as plans for the generator: how an end says hello, and what
- * one message of a session looks like on the way out and on arrival. All carry the same packet.
+ * What is sent to each kind of server, as plans for the generator: how an end says hello, and what
+ * one message of a session looks like when sent and when it arrives. All carry the same packet.
  */
 import { randomBytes } from "node:crypto";
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";

@@ -1,4 +1,4 @@
-/** How much faster than time the virtual world of blindrelay-sim runs. */
+/** How much faster than real time the virtual world of blindrelay-sim runs. */
 import { loadPrograms, loadScenario, runVirtual } from "@blindrelay/simulator";
 import { median } from "./interleave.ts";
 

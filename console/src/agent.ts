@@ -1,4 +1,6 @@
-/** One agent: what the relay knows of it and, once its secret is given, what it says and does. */
+/**
+ * One agent: what the relay knows of it and, once its secret is entered, its methods and events.
+ */
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";

@@ -1,4 +1,4 @@
-/** What several views are made of. */
+/** Components that several views share. */
 import { type ComponentChildren, h, type JSX } from "preact";
 import { useEffect, useReducer, useRef } from "preact/hooks";
 import type { Live } from "./live.ts";

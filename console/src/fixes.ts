@@ -1,4 +1,4 @@
-/** What a person can do about each error of REST, of the link and of a call. */
+/** What a user can do about each error of REST, of the link and of a call. */
 
 const FIXES: Readonly<Record<string, string>> = {
   INVALID_CREDENTIALS: "Check the spelling, and wait for a fresh code before you try again.",

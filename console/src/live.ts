@@ -1,6 +1,6 @@
 /**
- * What a logged-in page knows, kept true by the relay's and the agents' own words: the agents with
- * their presence, those of them whose secret was entered, and their events.
+ * The state of a logged-in page, kept up to date by messages of the relay and the agents: the
+ * agents with their presence, those whose secret was entered, and their events.
  *
  * The access token, the session token and the secrets are in this object's memory and nowhere else.
  */

@@ -1,4 +1,4 @@
-/** The way in: name, password and one-time code; an account without a second factor gets one. */
+/** The login: name, password and one-time code; an account without a second factor sets one up. */
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

@@ -1,6 +1,6 @@
 /**
- * The console: one page that the relay serves, run by the browser. It shows what REST and the link
- * tell, and calls agents by @blindrelay/client-sdk, whose sealing happens here.
+ * The console: one page that the relay serves and the browser runs. It shows what REST and the link
+ * report, and calls agents through @blindrelay/client-sdk, which seals the calls here.
  */
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX, render } from "preact";

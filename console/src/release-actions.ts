@@ -1,4 +1,4 @@
-/** What an admin does to a release: publish it, roll it out, pause it, withdraw it. */
+/** What an admin can do with a release: publish it, roll it out, pause it, withdraw it. */
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
 import { useId, useState } from "preact/hooks";

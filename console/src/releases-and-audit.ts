@@ -1,4 +1,4 @@
-/** Lists that the relay is asked for when they are opened: releases and the audit log. */
+/** Lists that are fetched when they are opened: releases and the audit log. */
 import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

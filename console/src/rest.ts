@@ -1,4 +1,4 @@
-/** The relay's REST, as the page uses it. Tokens live in this page's memory only. */
+/** The relay's REST API, as the page uses it. Tokens stay in this page's memory. */
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import { fixOf, waitText } from "./fixes.ts";
 

@@ -1,6 +1,6 @@
 /**
- * An end-to-end secret out of a file that the user chose: a keyring, an `.env` file, or the bare
- * text.
+ * Reads an end-to-end secret from a file that the user chose: a keyring, an `.env` file, or the
+ * bare text.
  */
 
 export interface FoundSecret {

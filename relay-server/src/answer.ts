@@ -1,7 +1,7 @@
 /**
- * Answers of a store: at once where they are at hand, as from SQLite, which is asked in this
- * process; later where asking is a round trip. A promise for each step of a login cost more than
- * half of taking it in.
+ * An answer of the store: available at once from SQLite, which runs in this process, or later from
+ * a database that takes a round trip. A promise for each step of a login would cost more than half
+ * of the login.
  */
 export type Answer<T> = T | Promise<T>;
 

@@ -1,8 +1,8 @@
 /**
- * The relay's two clocks. Timers, deadlines and lockouts go by the steady one, which no correction
- * of the machine's time moves; what is written down or compared with what was (expiry, one-time
- * codes, retention) goes by the wall clock, as it is at that moment, so that a glitch ends with its
- * correction.
+ * The relay's two clocks. Timers, deadlines and lockouts use the steady clock, which no correction
+ * of the machine's time changes. What is stored or compared with stored times (expiry, one-time
+ * codes, retention) uses the current wall clock, so a wrong time has no effect after it is
+ * corrected.
  */
 
 /** Milliseconds. */

@@ -1,8 +1,8 @@
 /**
- * Everything an operator may set, in one schema. A value is looked for in the flags
- * (`--metrics-port`), then the environment (`BLINDRELAY_METRICS_PORT`), then the configuration
- * file (`{"metricsPort": 9090}`), and is otherwise the default here; that of the data folder
- * depends on the system (default-data-dir.ts).
+ * Everything that an operator may set, in one schema. A value comes from the flags
+ * (`--metrics-port`), else from the environment (`BLINDRELAY_METRICS_PORT`), else from the
+ * configuration file (`{"metricsPort": 9090}`), else it is the default here. The default data
+ * folder depends on the system (default-data-dir.ts).
  */
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
 import { type Static, Type } from "typebox";

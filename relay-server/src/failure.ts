@@ -1,4 +1,4 @@
-/** Why a command ends with another code than 0, and the fix (docs/commands.md, "Exit codes"). */
+/** Why a command exits with a code other than 0, and the fix (docs/commands.md, "Exit codes"). */
 export const EXIT = { usage: 2, unreachable: 4, refused: 5, fault: 70 } as const;
 
 /** `message` names the cause and its fix, on one line, for a person. */

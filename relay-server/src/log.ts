@@ -1,7 +1,7 @@
 /**
- * The relay's log: JSON lines on standard error, which leaves standard output to answers. Callers
- * log identifiers, addresses and times, never a token, password or code; `redact` is the second
- * line of defence for fields that hold one by name.
+ * The relay's log: JSON lines on standard error; standard output is for answers. Callers log
+ * identifiers, addresses and times, never a token, password or code. `redact` is the second line of
+ * defence for fields with such names.
  */
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino } from "pino";

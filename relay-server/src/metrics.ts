@@ -1,6 +1,6 @@
 /**
  * `/metrics` on its own port (section 4), so that a scraper needs no access to the public port. The
- * hub's counters are read on request, never pushed.
+ * hub's counters are read on request and never pushed.
  */
 import { statSync } from "node:fs";
 import { createServer, type Server } from "node:http";

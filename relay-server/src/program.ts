@@ -1,6 +1,7 @@
 /**
- * The commands of `blindrelay-server` (docs/commands.md). Runs nothing by itself; what a command
- * does is loaded when it runs, so that `--help` needs neither a database nor a web server.
+ * The commands of `blindrelay-server` (docs/commands.md). This file runs nothing by itself; each
+ * command's code is loaded when it runs, so that `--help` needs neither a database nor a web
+ * server.
  */
 import { readFileSync } from "node:fs";
 import { parseJson } from "@blindrelay/protocol/parse-json";

@@ -1,6 +1,6 @@
 /**
- * One relay, put together: store, hub, REST and WebSocket on one port, metrics on another, and the
- * timers that make them live. Nothing here decides anything.
+ * Builds one relay: store, hub, REST and WebSocket on one port, metrics on another, and the timers.
+ * Nothing here decides anything.
  */
 import { once } from "node:events";
 import type { Server } from "node:http";

@@ -1,6 +1,6 @@
 /**
- * The agents of the user's account, as several commands need them: over REST, with their secrets in
- * the keyring.
+ * The agents of the user's account, for several commands: over REST, with their secrets in the
+ * keyring.
  */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";

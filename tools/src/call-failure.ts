@@ -1,4 +1,4 @@
-/** What a CallError of the client SDK means to a script: one exit code each. */
+/** The exit code for each CallError of the client SDK. */
 import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "./failure.ts";
 import { networkFix, plainReason } from "./network-fix.ts";

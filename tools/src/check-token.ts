@@ -1,4 +1,4 @@
-/** Credentials of the wrong kind or with a typing error are refused before anything is sent. */
+/** Refuses credentials of the wrong kind or with a typing error before anything is sent. */
 import { tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "./failure.ts";
 

@@ -1,4 +1,4 @@
-/** A client for one command: connected within a limit, its failures told as exit codes. */
+/** A client for one command: connects within a time limit, and reports failures as exit codes. */
 import type { Client } from "@blindrelay/client-sdk";
 import { callFailure } from "./call-failure.ts";
 import { checkToken } from "./check-token.ts";

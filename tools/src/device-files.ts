@@ -1,6 +1,5 @@
 /**
- * What a device needs to be an agent, written as its firmware or a shell takes it. Secrets
- * included.
+ * What a device needs to be an agent, in the format of its firmware or a shell, secrets included.
  */
 import type { Key } from "./config/profile.ts";
 import { httpBase } from "./config/settings.ts";

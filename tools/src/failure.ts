@@ -1,4 +1,4 @@
-/** Why a command ends with something other than 0 (docs/commands.md, "Exit codes"). */
+/** Why a command exits with a code other than 0 (docs/commands.md, "Exit codes"). */
 export const EXIT = {
   expectation: 1,
   usage: 2,

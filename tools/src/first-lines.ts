@@ -1,4 +1,4 @@
-/** What a program pipes in, such as a password. */
+/** Reads what a program pipes in, such as a password. */
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 

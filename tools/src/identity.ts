@@ -1,5 +1,6 @@
 /**
- * Which agent a command is to be: flags, then the environment, then the profile and its keyring.
+ * Decides which agent a command runs as: from flags, then the environment, then the profile and its
+ * keyring.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { AgentExport } from "@blindrelay/protocol/schema/rest";

@@ -1,7 +1,4 @@
-/**
- * What a person can do about a relay that cannot be reached, by what the system says of the
- * failure.
- */
+/** How to fix an unreachable relay, by the system's error. */
 
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [

@@ -1,5 +1,6 @@
 /**
- * All commands under one name, and what their errors mean as exit codes. Runs nothing by itself.
+ * All commands under one name, and the exit codes of their errors. This file runs nothing by
+ * itself.
  */
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };

@@ -1,5 +1,5 @@
 /**
- * Questions to the person at the terminal. They go to standard error, like all that is no answer.
+ * Questions to the user at the terminal, on standard error like everything that is not a result.
  */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";

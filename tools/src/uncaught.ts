@@ -1,6 +1,6 @@
 /**
- * Errors that no code of a command caught. While a device program runs in this process, what its
- * timers and promises throw is its own; everything else is a bug in blindrelay.
+ * Errors that no code of a command caught. While a device program runs in this process, errors from
+ * its timers and promises are the program's; all others are bugs in blindrelay.
  */
 import { fileURLToPath } from "node:url";
 

@@ -1,4 +1,4 @@
-/** The Wi-Fi that a board is given: its name from a flag, its password from standard input. */
+/** The Wi-Fi for a board: its name from a flag, its password from standard input. */
 
 import { Failure } from "./failure.ts";
 import { firstLines } from "./first-lines.ts";

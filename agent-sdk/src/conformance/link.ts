@@ -1,4 +1,4 @@
-/** What every LinkPort does, tried against a relay's end that the edge provides. */
+/** What every LinkPort must do, tested against a relay's end that the edge provides. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Link, LinkPort } from "../ports.ts";
 

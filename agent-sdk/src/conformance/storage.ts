@@ -1,5 +1,6 @@
 /**
- * What every StoragePort does. Power cuts are tried on the boot count itself (bootcount.test.ts).
+ * What every StoragePort must do. Power cuts are tested on the boot count itself
+ * (bootcount.test.ts).
  */
 
 import type { Suite } from "@blindrelay/protocol/crypto";

@@ -1,4 +1,4 @@
-/** What every TimerPort does. */
+/** What every TimerPort must do. */
 import { describe, expect, it } from "vitest";
 import type { TimerPort } from "../ports.ts";
 

@@ -1,8 +1,8 @@
 /**
- * How long to wait before the next connect. Two counters, because a flaky network and a wrong token
- * want different patience: `attempts` doubles from a second to a minute and starts over after a
- * stable link, `refusals` doubles to an hour and starts over only when a link ended for neither of
- * the reasons that need a person.
+ * How long to wait before the next connect. There are two counters, because a flaky network and a
+ * wrong token need different patience: `attempts` doubles the wait from a second to a minute and
+ * restarts after a stable link; `refusals` doubles it to an hour and restarts only when a link
+ * ended for a reason that needs no person.
  *
  * [portable]
  */

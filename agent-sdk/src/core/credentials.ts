@@ -1,6 +1,6 @@
 /**
- * What an agent is configured with, checked before anything is sent, so that a misplaced secret is
- * named here and not by a refusal of the relay (section 1).
+ * Checks an agent's configuration before anything is sent, so that a misplaced secret is reported
+ * here and not by a refusal of the relay (section 1).
  *
  * [portable]
  */

@@ -1,5 +1,5 @@
 /**
- * Local tuning of the agent; nothing here is part of the wire contract.
+ * Local tuning of the agent; nothing here is part of the contract.
  *
  * [portable]
  */

@@ -1,6 +1,6 @@
 /**
- * JSON-RPC 2.0 on the agent's side (section 2, "Inside the packet"): a verified plaintext in, the
- * plaintext of an answer out, at once or when the handler's promise settles.
+ * JSON-RPC 2.0 on the agent's side (section 2, "Inside the packet"): a verified plaintext goes in,
+ * the plaintext of the answer comes out, at once or when the handler's promise settles.
  *
  *   not JSON, no object, no `"jsonrpc": "2.0"`, a batch   counted, not answered
  *   a response                                            counted, not answered (agents make no

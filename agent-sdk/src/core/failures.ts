@@ -1,6 +1,6 @@
 /**
- * What an agent does about each way a link can end: how it waits, whether waiting helps at all,
- * whether the session token is still worth anything, and what a person should look at.
+ * What an agent does for each way in which a link can end: how it waits, whether waiting helps at
+ * all, whether the session token is still useful, and what a person should check.
  *
  * [portable]
  */

@@ -1,8 +1,8 @@
 /**
- * A network that has to be joined before the relay can be reached, such as Wi-Fi. It is joined when
- * the link connects, and again after it was lost; how long to wait in between is the link's
- * back-off (backoff.ts): 1 s doubling to 60 s, with jitter. That holds for a wrong password too,
- * which chips report of a right one where the signal is weak.
+ * A network, such as Wi-Fi, that must be joined before the relay can be reached. It is joined when
+ * the link connects, and again after it was lost. The wait in between is the link's back-off
+ * (backoff.ts): 1 s doubling to 60 s, with jitter. That also holds for a refused password, because
+ * chips report one if the signal is weak.
  *
  *   apart --connect--> joining --joined--> joined
  *     ^                   |                   |

@@ -1,6 +1,7 @@
 /**
- * A device program pushed over the relay: in sealed calls of `system.push` (protocol/README.md)
- * into the slot that no program runs from, checked whole, run as a trial, kept once confirmed.
+ * A device program that is pushed over the relay, in sealed calls of `system.push`
+ * (protocol/README.md). It goes into the slot that is not running, is checked as a whole, runs as a
+ * trial, and is kept once confirmed.
  *
  * There are two slots for programs, and a record of which is good:
  *

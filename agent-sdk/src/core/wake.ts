@@ -1,6 +1,6 @@
 /**
  * An agent that sleeps most of the time, on a board that restarts at each wake: it logs in with the
- * session token that it kept, answers what waits for it, and ends when nothing comes any more. A
+ * session token that it kept, answers what waits for it, and ends when no more messages come. A
  * wake is a start, so the boot count is raised, and no session survives it (section 2).
  *
  * [portable]

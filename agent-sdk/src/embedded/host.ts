@@ -1,7 +1,7 @@
 /**
- * The edge for an engine that is embedded in another program (QuickJS in C, say): what that program
- * gives the engine, as functions of numbers and strings, and what it calls in its turn. Nothing
- * here belongs to one engine. docs/bring-your-runtime.md describes it for those who write the host.
+ * The edge for an engine that is embedded in another program, such as QuickJS in C: what that
+ * program provides to the engine, as functions of numbers and strings, and what it calls. Nothing
+ * here is specific to one engine. docs/bring-your-runtime.md describes it for authors of a host.
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { LinkEvents, LinkPort, Log, Random, StoragePort, TimerPort } from "../ports.ts";

@@ -1,7 +1,8 @@
 /**
- * An agent from ports alone: the boot count is raised before the core is made, then the program
- * registers its handlers, then the link starts. The count is never made here: erased storage looks
- * like new storage, so only `provisionAgent` writes a first count, for a new agent_token.
+ * Starts an agent from ports alone: the boot count is raised before the core is made, then the
+ * program registers its handlers, then the link starts. A start never creates the count: erased
+ * storage looks like new storage, so only `provisionAgent` writes a first count, for a new
+ * agent_token.
  */
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";

@@ -1,5 +1,5 @@
 /**
- * A network in memory: agents connect through its LinkPort, a test or a virtual relay takes the
+ * A network in memory: agents connect through its LinkPort, and a test or a virtual relay takes the
  * other end. Messages and events travel over the timer, in order and never synchronously, as on a
  * real network.
  */

@@ -1,7 +1,7 @@
 /**
  * Storage in memory: a plain one, and one whose power can be cut at every step of a write, with the
- * habits of real media (a file overwritten in place, truncated first, renamed over; flash that is
- * erased; a cache that was not flushed).
+ * behaviour of real media (a file overwritten in place, truncated first, renamed over; flash that
+ * is erased; a cache that was not flushed).
  */
 import type { StoragePort } from "../ports.ts";
 

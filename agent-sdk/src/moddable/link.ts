@@ -1,7 +1,7 @@
 /**
- * An ECMA-419 WebSocket client as a Link port. That client hands out messages in parts as they
- * come, writes no more than the socket takes at once, answers pings and closes by itself, and says
- * nothing of why a connection failed.
+ * An ECMA-419 WebSocket client as a Link port. That client delivers messages in parts as they
+ * arrive, writes no more than the socket accepts at once, answers pings and closes by itself, and
+ * gives no reason for a failed connection.
  */
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 import { asciiBytes, asciiText, MAX_MESSAGE_BYTES } from "./core.ts";

@@ -1,7 +1,6 @@
 /**
- * What this edge uses of the Moddable SDK (8.2), so far as it uses it. The modules are handed in by
- * index.ts, so that the same edge runs where they are stand-ins: under Node in tests, and in XS
- * alone.
+ * The parts of the Moddable SDK (8.2) that this edge uses. index.ts passes the modules in, so the
+ * same edge runs on stand-ins: under Node in tests, and in XS alone.
  */
 
 /** `import Timer from "timer"`. Milliseconds become a 32-bit integer. */

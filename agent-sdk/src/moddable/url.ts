@@ -1,4 +1,4 @@
-/** A relay's address, taken apart without the URL class, which a bare Moddable project lacks. */
+/** Parses a relay's address without the URL class, which a bare Moddable project lacks. */
 
 export interface RelayAddress {
   readonly secure: boolean;

@@ -1,6 +1,6 @@
 /**
- * A firmware version has booted once it has logged in: only that proves that the new program
- * starts, finds its state and reaches the network. The state folder records the last one that
+ * A firmware version has booted when it has logged in: only that proves that the new program
+ * starts, finds its state and reaches the network. The state folder records the last version that
  * did.
  */
 import type { AgentCore } from "../core/agent-core.ts";

@@ -1,5 +1,5 @@
 /**
- * One lock per state folder, so that two processes never run on one boot count.
+ * One lock per state folder, so that two processes never use one boot count.
  *
  * A lock is a Unix socket `lock.<random>` in the folder on which its owner listens. Whether the
  * owner lives is asked of the kernel by connecting: a crash, SIGKILL or power cut ends the answer

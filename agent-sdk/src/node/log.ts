@@ -1,4 +1,4 @@
-/** What an agent says on standard error where its program gives no log of its own. */
+/** The default log of an agent: standard error. */
 import { fileURLToPath } from "node:url";
 import type { Log } from "../ports.ts";
 

@@ -1,8 +1,8 @@
 /**
- * Make before break on Node. A relay of several that restarts says so and keeps the link; a second
- * one then leads to another node, which claims the agent, and only then does the first one end. The
- * core has one link all the time and learns nothing of it. This is not in the core, because boards
- * can hold one connection only, and have no bytes to spare.
+ * Make before break on Node. A node of a cluster that restarts announces it and keeps the link. The
+ * agent then opens a second link to another node, which claims the agent, and only then does the
+ * first link end. The core has one link all the time and does not notice. This is not in the core,
+ * because boards can hold only one connection and have no bytes to spare.
  *
  *     settled --RESTARTING--> waiting --its time--> dialling --opened--> asking --+
  *        ^                      ^                      |                   |      |

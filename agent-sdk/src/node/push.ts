@@ -1,7 +1,7 @@
 /**
- * A Node agent that takes programs over the relay (core/push.ts). Its slots and the records are
- * files in its state folder; slot 0 holds nothing until a program was pushed, because the first
- * one is the caller's own.
+ * A Node agent that accepts programs over the relay (core/push.ts). Its slots and records are files
+ * in its state folder; slot 0 is empty until a program is pushed, because the first program is the
+ * caller's own.
  *
  * What a program does to its process (a loop without end, memory, an exit) only another process
  * survives: who takes pushes is supervised by one that calls `endTrial` and starts it again.

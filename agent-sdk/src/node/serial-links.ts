@@ -1,6 +1,6 @@
 /**
- * The device's side on Node: a Linux board with a UART, or a test. Any Duplex does, such as a
- * serialport, a TCP socket or a pair of streams on a tty.
+ * The device's side on Node, for a Linux board with a UART, or a test. Any Duplex works: a
+ * serialport, a TCP socket, or a pair of streams on a tty.
  */
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";

@@ -1,7 +1,7 @@
 /**
  * Storage in a folder: one file (0600) per name. A write goes to a second file that is flushed and
- * renamed over the first, then the folder is flushed, so that a power cut leaves the old text or
- * the new one. Reads come from the file system, never from memory of ours.
+ * renamed over the first, then the folder is flushed, so a power cut leaves either the old text or
+ * the new one. Reads always come from the file system.
  */
 import {
   closeSync,

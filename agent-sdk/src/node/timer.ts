@@ -1,4 +1,4 @@
-/** The TimerPort on Node: the monotonic clock and setTimeout, also beyond its 24.8 days. */
+/** The TimerPort on Node: the monotonic clock and setTimeout, extended beyond 24.8 days. */
 import type { TimerPort } from "../ports.ts";
 
 /** setTimeout fires at once for anything longer. */

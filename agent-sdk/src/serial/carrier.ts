@@ -1,8 +1,8 @@
 /**
- * The bridge's end of a serial line behind which a device runs the SDK: it opens a link to the
- * relay when the device asks, and carries texts between the two. It holds no secret but the texts
- * under way, among them the device's login; what is sealed stays sealed. Pure over ports; see
- * wire.ts for the frames and links.ts for the device's end.
+ * The bridge's end of a serial line to a device that runs the SDK: it opens a link to the relay
+ * when the device asks, and carries texts between the two. It holds no secrets except in texts on
+ * their way, such as the device's login; sealed content stays sealed. Pure over ports; see wire.ts
+ * for the frames and links.ts for the device's end.
  *
  * Bounded both ways: a device that does not read stops the link from being read (and so the relay's
  * queue for it fills, which tells the senders); a relay that does not read gives the device no

@@ -1,6 +1,6 @@
 /**
- * Flow control of one link, one direction: how much may be sent, and how much was let come.
- * Offsets are modulo 2^32; two that belong together are less than 2^31 apart.
+ * Flow control of one link in one direction: how much may be sent, and how much was granted.
+ * Offsets are modulo 2^32; two related offsets are less than 2^31 apart.
  *
  * [portable]
  */

@@ -1,5 +1,5 @@
 /**
- * Frames on a serial line, where bytes get lost, doubled and made up:
+ * Frames on a serial line that may lose, double and invent bytes:
  *
  *   00  COBS(type 1 B, body, CRC-32 of both 4 B big-endian)  00
  *

@@ -1,5 +1,5 @@
 /**
- * The device's LinkPort over a serial line: a bridge at its other end holds the WebSocket. The
+ * The device's LinkPort over a serial line: a bridge at the other end holds the WebSocket. The
  * bridge connects to its own configured relay, so the url of `connect` is not sent. See wire.ts.
  *
  * A lost OPEN or its answer is made up for by asking again, a lost CREDIT by a PROBE; a bridge that

@@ -1,4 +1,4 @@
-/** Finds the frames in what comes off a line, in whatever pieces. */
+/** Finds the frames in the bytes of a line, in whatever pieces they arrive. */
 import { type Checksum, decodeFrame, frameBytes } from "./frames.ts";
 
 export interface FrameCounters {

@@ -1,6 +1,6 @@
 /**
- * What device and bridge say in their frames. The device runs the SDK; the bridge holds the
- * WebSocket and carries the device's messages, one to one and unread.
+ * What device and bridge send each other in frames. The device runs the SDK; the bridge holds the
+ * WebSocket and carries the device's messages one to one, unread.
  *
  *   HELLO   version 1 B, role 1 B, wants answer 1 B, life 4 B, max message 4 B, window 4 B
  *   OPEN    link 2 B                           device: connect to the relay

@@ -1,6 +1,6 @@
 /**
- * As much of RFC 6455 as a load generator needs: masked frames made once and sent often, and the
- * lengths of unmasked ones. Text of a frame is looked at only while a peer says hello.
+ * The parts of RFC 6455 that a load generator needs: masked frames that are made once and sent
+ * often, and the lengths of unmasked ones. A frame's text is read only while a peer says hello.
  */
 
 const LENGTH_16 = 126;

@@ -1,7 +1,7 @@
 /**
- * What the benchmark tells its generator, over IPC, and what it answers. Peers are described by
- * their bytes (latin1 texts), so that the generator knows no protocol and costs next to nothing:
- * all messages of a direction are the same bytes.
+ * What the benchmark and its generator send each other over IPC. Peers are described by their bytes
+ * (latin1 texts), so the generator knows no protocol and costs almost nothing: all messages of a
+ * direction are the same bytes.
  */
 
 export interface PeerPlan {

@@ -1,4 +1,4 @@
-/** One connection of the generator: says hello as its plan wants, then counts and repeats. */
+/** One connection of the generator: says hello according to its plan, then counts and repeats. */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Arrivals } from "./arrivals.ts";

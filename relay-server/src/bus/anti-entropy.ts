@@ -1,7 +1,7 @@
 /**
- * What core NATS loses it does not report, so nodes compare what they know of a user's agents
- * (anti-entropy): a node with clients of the user sends every other one a digest of the logins that
- * it knows there, and one that finds another digest names its agents again.
+ * Core NATS does not report what it loses, so nodes compare what they know of a user's agents: a
+ * node with clients of the user sends every other node a digest of the logins that it knows there,
+ * and a node with a different digest announces its agents again.
  */
 
 /** Ticks, of a second each, in which each user is compared once. */

@@ -1,7 +1,7 @@
 /**
- * What a bus message may hold, checked before anything is done with it: other nodes may run another
- * version, and anyone who can publish on the bus is not necessarily a node. A message that is not
- * as described here is dropped and counted.
+ * Checks what a bus message contains before anything uses it: other nodes may run another version,
+ * and not everyone who can publish on the bus is a node. A message that does not match is dropped
+ * and counted.
  */
 import { isUtf8 } from "node:buffer";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";

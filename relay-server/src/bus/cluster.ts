@@ -1,6 +1,7 @@
 /**
  * One node's part in a cluster: the hub's BusPort over subjects (docs/operations.md, "Subjects").
- * Events and a time in, messages out; the engine behind the transport carries and decides nothing.
+ * Events and a time go in, messages come out; the engine behind the transport carries messages and
+ * decides nothing.
  *
  * | subject        | who listens                    | what is said                             |
  * |----------------|--------------------------------|------------------------------------------|

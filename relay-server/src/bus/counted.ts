@@ -1,4 +1,4 @@
-/** Counts what passes a transport, for `/metrics`. */
+/** Counts the messages that pass a transport, for `/metrics`. */
 import type { Transport } from "./transport.ts";
 
 /** `sent`, `received`: messages since the start. */

@@ -1,7 +1,6 @@
 /**
- * The head of a bus message, before its bytes: one line of words, `msg a41f 7 user hash`, then a
- * line end, then the bytes as received. Words are identifiers, numbers and hashes, none of which
- * has a space in it.
+ * The head of a bus message: one line of words, such as `msg a41f 7 user hash`, before the bytes as
+ * received. Words are identifiers, numbers and hashes, which contain no spaces.
  */
 export interface BusMessage {
   readonly words: readonly string[];

@@ -1,7 +1,7 @@
 /**
- * The transport over core NATS: no JetStream, nothing stored. While the server is down nothing is
- * queued for it, so that no message arrives after its deadline. A server that is down when the
- * relay starts is like one that goes down later: the relay runs without it until it is there.
+ * The transport over core NATS: no JetStream, nothing stored. Nothing is queued while the server is
+ * down, so no message arrives after its deadline. If the server is down when the relay starts, the
+ * relay runs without it until it is available.
  */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";

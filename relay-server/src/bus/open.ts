@@ -1,4 +1,4 @@
-/** Opens the bus that the configuration names; its client is loaded only if there is one. */
+/** Opens the bus that the configuration names; loads its client only if there is one. */
 import { randomBytes } from "node:crypto";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import type { Logger } from "pino";

@@ -1,6 +1,6 @@
 /**
- * What the bus needs of an engine: subjects, delivery at most once, and a report where there is no
- * subscriber. NATS fills it (nats.ts), and a simulator's own.
+ * What the bus needs from an engine: subjects, delivery at most once, and a report if there is no
+ * subscriber. Implemented by NATS (nats.ts) and by the simulator.
  */
 export interface Delivery {
   readonly subject: string;

@@ -1,7 +1,7 @@
 /**
- * The live console as this relay serves it: a page, a style and a script, all static. The script is
- * a bundle that browsers run (`console/` in the repository). It seals calls, so nothing here
- * imports it: this process hands on its bytes and could not run it.
+ * The live console as this relay serves it: a page, a style sheet and a script, all static. The
+ * script is a bundle for browsers (`console/` in the repository). It seals calls, so nothing here
+ * imports it: this process only serves its bytes and could not run it.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

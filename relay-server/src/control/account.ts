@@ -1,6 +1,4 @@
-/**
- * What a person does with an account: log in and out, renew its token, change password and TOTP.
- */
+/** What users do with their account: log in and out, renew the token, change password and TOTP. */
 import {
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,

@@ -1,4 +1,4 @@
-/** What an owner does with an agent that concerns its secrets and its link. */
+/** The owner's operations on an agent that affect its secrets and its link. */
 import { randomInt } from "node:crypto";
 import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
 import { noteAct } from "../store/audit.ts";

@@ -1,4 +1,4 @@
-/** What the control plane works with: one store, one set of secrets, one clock, one hub. */
+/** What the control plane works with: a store, the secrets, a clock, the hub. */
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import type { Store } from "../store/open.ts";

@@ -1,5 +1,5 @@
 /**
- * What a presented token is, by its form and by the store (section 1): the one look-up behind
+ * Identifies a presented token by its form and in the store (section 1): the one look-up behind
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";

@@ -1,4 +1,4 @@
-/** A relay's memory: made once by `init`, opened at every start. */
+/** A relay's data folder and store: created once by `init`, opened at every start. */
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";

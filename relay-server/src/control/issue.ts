@@ -1,6 +1,6 @@
 /**
- * Issues tokens. Persistent ones are derived from a nonce (a new issue ends the one before);
- * short-lived ones are random.
+ * Issues tokens. Persistent tokens are derived from a nonce, and a new one ends the previous one;
+ * short-lived tokens are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
 import { whenKnown } from "../answer.ts";

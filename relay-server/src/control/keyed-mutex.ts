@@ -1,6 +1,6 @@
 /**
- * Lets work with the same key pass one at a time. Guesses sent all at once would otherwise be
- * checked before the first of them has been counted.
+ * Runs work with the same key one at a time. Otherwise guesses that are sent all at once would be
+ * checked before the first of them is counted.
  */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();

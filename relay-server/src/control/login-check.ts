@@ -1,6 +1,6 @@
 /**
- * What a person proves: a password, and a one-time code where TOTP is enabled (section 4). Every
- * failure is the same `false`, so that nothing tells a right password from a wrong one.
+ * Checks what a user presents: a password, and a one-time code if TOTP is enabled (section 4).
+ * Every failure is the same `false`, so a right password cannot be told from a wrong one.
  */
 
 import type { UserRow } from "../store/tables.ts";

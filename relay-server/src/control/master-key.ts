@@ -1,6 +1,6 @@
 /**
- * Where the master key lives: `DIR/key/master.key`, 32 raw bytes, outside the store and its
- * backups, or the variable BLINDRELAY_MASTER_KEY (section 1).
+ * Where the master key is: in `DIR/key/master.key` (32 raw bytes), outside the store and its
+ * backups, or in the variable BLINDRELAY_MASTER_KEY (section 1).
  */
 import { randomBytes } from "node:crypto";
 import {

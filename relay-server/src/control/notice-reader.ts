@@ -1,8 +1,8 @@
 /**
- * Each notice of the store is acted on once by this relay: at once where it was posted here, or as
- * soon as another node says that there is one, and within a second in any case, because the store
- * is read that often. What there is to do is always read from the store. PostgreSQL numbers notices
- * as they are written and shows them as they are committed, so what was read lately is read again.
+ * Acts once on each notice in the store: at once on one that this relay posted, as soon as another
+ * node announces one, and otherwise within a second, because the store is read that often. The
+ * content always comes from the store. PostgreSQL numbers notices when they are written but shows
+ * them when they are committed, so the latest ones are read again.
  */
 import { lastNotice, listNotices, type Notice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";

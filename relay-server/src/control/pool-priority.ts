@@ -1,6 +1,6 @@
 /**
- * Password hashes run in Node's pool of threads, whose priority is lowered: on a machine with few
- * cores a flood of guesses must not keep the thread waiting that forwards messages.
+ * Password hashes run in Node's thread pool with a lower priority: on a machine with few cores, a
+ * flood of guesses must not delay the thread that forwards messages.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";

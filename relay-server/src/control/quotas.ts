@@ -1,6 +1,6 @@
 /**
- * What one user may keep and ask for (docs/operations.md). All of it is worked on by the thread
- * that forwards messages, so what one user may use bounds how long the others wait.
+ * What one user may store and request (docs/operations.md). The thread that forwards messages does
+ * all of this work, so the quotas bound how long other users wait.
  */
 
 /** 50 a second, all at once too: a script that makes a thousand agents is not stopped. */

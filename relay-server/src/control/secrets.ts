@@ -1,8 +1,8 @@
 /**
- * All that the relay derives from its master key (section 1): persistent tokens, the key that wraps
- * TOTP secrets, the hashes of recovery codes, what seals kept answers. Persistent tokens are
- * derived, not remembered, so a copy of the database yields none, and yet login and export can say
- * them again.
+ * Everything that the relay derives from its master key (section 1): persistent tokens, the key
+ * that wraps TOTP secrets, the hashes of recovery codes, and the key that seals kept answers.
+ * Persistent tokens are derived and not stored, so a copy of the database yields none, but login
+ * and export can return them again.
  */
 import {
   createCipheriv,

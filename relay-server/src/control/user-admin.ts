@@ -1,6 +1,4 @@
-/**
- * What an administrator does with users. The last enabled admin cannot be removed.
- */
+/** An administrator's operations on users. The last enabled admin cannot be removed. */
 import { randomUUID } from "node:crypto";
 import { type Act, noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";

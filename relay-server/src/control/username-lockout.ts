@@ -1,7 +1,7 @@
 /**
- * Failed logins by user name, whatever the address (section 4): who guesses from many addresses is
- * stopped too. So that nobody can keep somebody else out by guessing badly, a name's lockout does
- * not concern addresses from which that name has logged in.
+ * Failed logins by user name, from any address (section 4), which also stops guessing from many
+ * addresses. A name's lockout does not apply to addresses from which that user has logged in, so
+ * nobody can lock a user out with wrong guesses.
  */
 import { createHash } from "node:crypto";
 import { LOCKOUT_S } from "@blindrelay/protocol";

@@ -1,7 +1,7 @@
 /**
- * What the hub leaves behind (core/ports.ts, WriteBehind), written once a second and in groups: a
- * fleet that reconnects at once would otherwise need one disk flush per device. What cannot
- * be written is kept and retried, however long the store is unavailable. A killed process loses a
+ * Writes what the hub leaves behind (core/ports.ts, WriteBehind) once a second and in groups: a
+ * fleet that reconnects at once would otherwise need a disk flush per device. What cannot be
+ * written is kept and retried for as long as the store is unavailable. A killed process loses a
  * second of `last_seen` and of request counts, which are not guaranteed.
  */
 import type { AgentReport } from "../core/link.ts";

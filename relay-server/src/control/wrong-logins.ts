@@ -1,8 +1,7 @@
 /**
- * How many logins from an address were wrong lately, and how many from its network came to nothing.
- * While more people log in than passwords can be hashed, those go first whose network has tried
- * least: who guesses from thousands of addresses has those of the whole network behind each of
- * them, and somebody who logs in from a new place has few.
+ * Counts wrong logins by address, and failed ones by network. When more users log in than passwords
+ * can be hashed, users whose network has tried least go first: an attacker with thousands of
+ * addresses shares the count of the whole network, while a user at a new place has a low one.
  */
 import { addressKey } from "../core/address-group.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Which addresses share one failure counter (section 3, "lockout scope"): an IPv4 address counts
- * by itself, an IPv6 address as its /64, because one site or one attacker holds a whole /64.
+ * Decides which addresses share a failure counter (section 3, "lockout scope"): an IPv4 address
+ * counts by itself, an IPv6 address as its /64, because one site or one attacker holds a whole /64.
  */
 
 /** IPv4 addresses inside IPv6: mapped, and by NAT64 (RFC 6052), in the last 32 bits. */

@@ -1,5 +1,6 @@
 /**
- * The relay's own messages to a peer: bounded like any other, and counted when they find no room.
+ * The relay's own messages to a peer. They are bounded like any other, and counted if they do not
+ * fit.
  */
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeError, type Subject } from "@blindrelay/protocol/wire";

@@ -1,6 +1,6 @@
 /**
- * How a connection ends, for any reason: it leaves every table at once, is sent the reason, and its
- * socket closes. What its peer sends afterwards is not read any more.
+ * Ends a connection, for any reason: it leaves every table at once, gets the reason, and its socket
+ * closes. Later messages of its peer are not read.
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";

@@ -1,7 +1,7 @@
 /**
- * Shutdown (section 3): everybody is told `RESTARTING` and when to come back. A batch per tick, so
- * that the goodbye does not block what is still under way; the moments of return are spread, so
- * that the next relay does not meet everybody at once.
+ * Shutdown (section 3): every peer gets `RESTARTING` and a time to come back. Peers are notified in
+ * batches, one per tick, so that this does not block other messages; their times to come back are
+ * spread, so that they do not all arrive at once.
  *
  * A relay that is alone then closes with 1012. One of several goes on with each link until its peer
  * has connected elsewhere and leaves it, or is overdue: make before break. The link of an agent

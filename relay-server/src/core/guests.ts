@@ -1,8 +1,8 @@
 /**
- * Clients of other nodes that call agents of this one. A guest is a client peer whose link
- * leads to the bus, so that routing, bindings and errors are those of a client of this node; it has
- * no heartbeat, session or rate here, as its own node handles those. A guest is removed when its
- * user has no agent here, when its node reports that it left, or when that node is gone.
+ * Clients of other nodes that call agents of this one. A guest is a client peer whose link leads to
+ * the bus, so routing, bindings and errors are the same as for a local client. It has no heartbeat,
+ * session or rate here, because its own node handles those. A guest is removed when its user has no
+ * agent here, when its node reports that it left, or when that node is gone.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 import {

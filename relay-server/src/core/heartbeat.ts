@@ -1,6 +1,7 @@
 /**
- * The deadlines of a connection: `auth` within 30 s, a ping every 30 s, two of them unanswered, a
- * client session's age (section 3). Each connection has one entry in the wheel, its next deadline.
+ * The deadlines of a connection: `auth` within 30 s, a ping every 30 s, two unanswered pings, a
+ * client session's age (section 3). Each connection has one entry in the timer wheel, its next
+ * deadline.
  */
 import { CLOSE_POLICY, MISSED_PINGS, PING_INTERVAL_MS } from "@blindrelay/protocol";
 import { PING_TEXT } from "@blindrelay/protocol/wire";

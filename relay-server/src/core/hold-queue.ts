@@ -1,7 +1,7 @@
 /**
- * While the hub waits for a look-up, or until the user's next turn, what the same connection sends
- * next waits too, so that each connection's messages are handled in order. Where it takes long, or
- * is much, the link is asked to read no more meanwhile; what it had read already is bounded here.
+ * Holds a connection's messages while the hub waits for a look-up or for the user's next turn, so
+ * that each connection's messages are handled in order. If that takes long or the messages are
+ * many, the link is asked to stop reading; what it had already read is bounded here.
  */
 import type { Connection, Content, HeldMessage } from "./connection.ts";
 import { FREE_HELD_BYTES, HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";

@@ -1,7 +1,7 @@
 /**
- * What happens to a message before it is routed (section 3): too large or unreadable, too many a
- * second, before `auth`, malformed, counted against its session. In this order, and each refusal
- * names its code.
+ * Checks each message before it is routed (section 3), in this order: too large or unreadable, too
+ * many per second, before `auth`, malformed, counted against its session. Each refusal names its
+ * code.
  */
 import {
   CLOSE_POLICY,

@@ -1,6 +1,6 @@
 /**
- * What a relay's operator may change, and the local tuning behind it. The numbers of the contract
- * come from `@blindrelay/protocol`; each of the others says why it is what it is.
+ * What a relay's operator may change, and the local tuning behind it. The constants of the contract
+ * come from `@blindrelay/protocol`; every other number has its reason here.
  */
 import {
   MAX_MESSAGE_BYTES,

@@ -1,7 +1,7 @@
 /**
  * Failed authentications by address, over REST and `/wss` together (section 3, "lockout scope"):
- * the fifth failure within 300 s locks the address out for 600 s, valid tokens included.
- * The code that checks a credential decides what counts as a failure.
+ * the fifth failure within 300 s locks the address out for 600 s, also for valid tokens. The code
+ * that checks a credential decides what counts as a failure.
  */
 import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
 import { addressKey } from "./address-group.ts";

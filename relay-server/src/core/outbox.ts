@@ -1,8 +1,8 @@
 /**
- * The queue towards each peer, bounded in bytes before anything is written (section 3, "slow
- * receiver"). Queued is what the link has not handed to the operating system yet. A connection is
- * over its bound from the first message that did not fit until that message would fit; 30 s of that
- * end it. A user's connections have a bound together too, because there may be a thousand.
+ * The queue to each peer, bounded in bytes before anything is written (section 3, "slow receiver").
+ * It counts what the link has not handed to the operating system yet. A connection is over its
+ * bound from the first message that did not fit until that message would fit, and ends after 30 s
+ * of that. All connections of one user also share a bound, because there may be a thousand.
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import type { Connection } from "./connection.ts";

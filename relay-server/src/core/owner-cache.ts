@@ -1,4 +1,6 @@
-/** Which user owns an agent that is not connected: what the store answered lately, bounded. */
+/**
+ * Remembers the owners of agents that are not connected, from the store's recent answers; bounded.
+ */
 import { MAX_KNOWN_OWNERS } from "./limits.ts";
 
 export class OwnerCache {

@@ -1,6 +1,6 @@
 /**
- * The peers that are online: clients and agents, by user. All routing happens inside one
- * `User`, so that nothing can reach another's by a wrong key.
+ * The peers that are online, clients and agents, by user. All routing happens inside one `User`, so
+ * a wrong key cannot reach another user's peers.
  */
 import type { Origin } from "./bus.ts";
 import { type AgentPeer, type Guest, type Peer, User } from "./connection.ts";

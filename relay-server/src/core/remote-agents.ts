@@ -1,7 +1,7 @@
 /**
- * Agents of other nodes, of the users that have clients here: enough to tell those clients who
- * comes and goes, as a relay that is alone does. What a node says of an agent counts by the number
- * of its login, so that news that overtake each other do no harm.
+ * The agents on other nodes whose users have clients here: enough to tell those clients who
+ * connects and disconnects, as a single relay does. Reports of an agent are ordered by its login
+ * number, so reports that overtake each other do no harm.
  */
 import type { BusPort, RemotePresence, Sighted } from "./bus.ts";
 import type { User } from "./connection.ts";

@@ -1,6 +1,7 @@
 /**
- * This node's clients on their way to agents of other nodes: what they send goes to the bus, what
- * returns finds their connection here. Auth, rate, counting and ownership were settled before.
+ * Routes messages of this node's clients to agents on other nodes: messages go out over the bus,
+ * answers find their connection here. Authentication, rate, counting and ownership are checked
+ * before.
  */
 import {
   bindablePart,

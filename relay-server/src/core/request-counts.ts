@@ -1,7 +1,7 @@
 /**
- * Requests counted per client session token, across reconnects (section 3, "what is a request").
- * The store knows a count that is a few seconds old; while a session has a connection, and for a
- * while after, the count here is the true one.
+ * Counts requests per client session token, across reconnects (section 3, "what is a request"). The
+ * count in the store is a few seconds old; while a session has a connection, and for a while after,
+ * the count here is the current one.
  */
 
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";

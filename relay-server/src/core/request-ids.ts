@@ -1,7 +1,7 @@
 /**
  * Where the answer to an envelope without a packet goes (section 3, Routing): by agent and
- * `request_id`, for 60 s, to the connection that asked. A live id of another connection is not
- * taken away, except by a connection of the same session token.
+ * `request_id`, for 60 s, to the connection that asked. An id that is in use cannot be taken over,
+ * except by another connection of the same session token.
  */
 import { REQUEST_ID_TTL_MS } from "@blindrelay/protocol";
 import { MAX_REQUEST_IDS_PER_CONNECTION } from "./limits.ts";

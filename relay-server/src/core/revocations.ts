@@ -1,6 +1,6 @@
 /**
- * Rotation, deletion and disabling end what they concern at once (section 4). A look-up that was
- * in progress at that moment may return outdated data; this remembers enough to detect that.
+ * Rotation, deletion and disabling take effect at once (section 4). A look-up that was in progress
+ * at that moment may return outdated data; this remembers enough to detect that.
  */
 
 export type Revocation =

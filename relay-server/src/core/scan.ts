@@ -1,8 +1,7 @@
 /**
- * A bare packet (section 2) found without parsing JSON: the exact text that our SDKs write
- * (`encodePacket` of protocol/src/wire), held to it up to the last byte. Whatever differs, be it by
- * a space, is null here and goes to `decodeForRelay`, which decides; this never says anything else
- * than that would.
+ * Recognises a bare packet (section 2) without parsing JSON: exactly the text that our SDKs write
+ * (`encodePacket` of protocol/src/wire), up to the last byte. For any other text, even one with an
+ * extra space, the result is null, and `decodeForRelay` decides. Both always agree.
  */
 import { bindablePart, type PacketHead } from "@blindrelay/protocol/wire";
 

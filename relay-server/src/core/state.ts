@@ -1,4 +1,4 @@
-/** The state of one hub. Each part names what it uses of it: `Pick<HubState, …>`. */
+/** The state of one hub. Each part declares what it uses: `Pick<HubState, …>`. */
 import { ALONE, type BusPort } from "./bus.ts";
 import type { ClientPeer, Connection } from "./connection.ts";
 import { ControlMessages } from "./control-messages.ts";

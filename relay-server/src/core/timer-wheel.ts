@@ -1,6 +1,6 @@
 /**
- * A timer wheel: one deadline per item, no timer per item. Setting and removing cost the same for
- * ten connections and for ten thousand, and a tick looks only at the items of its own slot.
+ * A timer wheel: one deadline per item, without a timer per item. Setting and removing cost the
+ * same for ten connections and for ten thousand, and a tick visits only the items of its own slot.
  */
 import { TICK_MS } from "./limits.ts";
 

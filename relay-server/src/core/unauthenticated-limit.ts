@@ -1,6 +1,6 @@
 /**
- * How many connections of an address have not authenticated: one host could otherwise hold the
- * memory of all that it can open, thirty seconds each.
+ * Limits the connections of an address that have not authenticated: one host could otherwise hold
+ * the memory of as many connections as it can open, for thirty seconds each.
  */
 import { addressKey } from "./address-group.ts";
 import type { Connection } from "./connection.ts";

@@ -1,5 +1,5 @@
 /**
- * One user's part of the relay's work and memory; see fair-scheduler.ts, hold-queue.ts and
+ * One user's share of the relay's time and memory; see fair-scheduler.ts, hold-queue.ts and
  * outbox.ts.
  */
 import { TURN_COST } from "./limits.ts";

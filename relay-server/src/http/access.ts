@@ -1,6 +1,6 @@
 /**
- * Who may call a route (section 1): every route names the tokens it takes. A token that is valid
- * but takes one nowhere here is 403; a device's, an unknown or an ended one is 401.
+ * Who may call a route (section 1): every route lists the tokens that it accepts. A valid token
+ * that a route does not accept gets 403; a device's token, an unknown one or an ended one gets 401.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";

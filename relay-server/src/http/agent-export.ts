@@ -1,7 +1,6 @@
 /**
- * What a device needs to connect, written as its firmware takes it (section 4). The end-to-end
- * secret is not among it: the relay never has it, and the command that provisions the device adds
- * it.
+ * What a device needs to connect, in the format of its firmware (section 4). The end-to-end secret
+ * is not included: the relay never has it, and the command that provisions the device adds it.
  */
 import { EXPORT_MEDIA_TYPES, type ExportFormat } from "@blindrelay/protocol/schema/rest";
 

@@ -1,5 +1,5 @@
 /**
- * `/auth`: what the relay asks for; login and logout; session tokens; a new account token (section
+ * `/auth`: what the relay requires; login and logout; session tokens; a new account token (section
  * 4).
  */
 import {

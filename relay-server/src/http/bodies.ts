@@ -1,5 +1,6 @@
 /**
- * How bodies are read: JSON in UTF-8 only, and an empty one is no body, whatever its declared type.
+ * How request bodies are read: only JSON in UTF-8. An empty body counts as none, whatever type it
+ * declares.
  */
 import { isUtf8 } from "node:buffer";
 import type { App } from "./context.ts";

@@ -1,7 +1,7 @@
 /**
- * Whose address a request came from (section 3, "lockout scope"): the socket's, unless that is a
- * configured proxy; then the last one in X-Forwarded-For that is not a proxy. A header from anybody
- * else is ignored, because a forged one would lock out others.
+ * The address that a request came from (section 3, "lockout scope"): the socket's, unless that is a
+ * configured proxy; then the last address in X-Forwarded-For that is not a proxy. The header is
+ * ignored from any other sender, because a forged one would lock out others.
  */
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";

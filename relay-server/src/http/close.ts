@@ -1,6 +1,4 @@
-/**
- * Ends the REST server: no new connections; requests in progress are answered, not cut off.
- */
+/** Shuts down the REST server: it accepts no new connections, and answers requests in progress. */
 import type { App } from "./context.ts";
 
 /** A long upload or download is cut by then. */

@@ -1,4 +1,4 @@
-/** What every route works with: the server's type, and the context it is handed. */
+/** What every route works with: the server's type, and its context. */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";

@@ -1,6 +1,6 @@
 /**
- * A bounded queue that serves its keys in turn, one item each: who puts much in waits for their
- * own, and loses it first where the queue is full.
+ * A bounded queue that serves its keys in turn, one item each: a key with many items waits for its
+ * own, and loses items first if the queue is full.
  */
 export class FairQueue<T> {
   readonly #max: number;

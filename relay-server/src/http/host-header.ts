@@ -1,6 +1,6 @@
 /**
- * A request with two Host headers, which a proxy and the relay could read differently (RFC 9112
- * section 3.2).
+ * Detects a request with two Host headers, which a proxy and the relay could read differently (RFC
+ * 9112 section 3.2).
  */
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./problem.ts";

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key` on POST (section 4): a request that is sent again with the same key within a
- * day is answered as the first was and does nothing. The key is noted before the work begins, so
- * even a crash in between cannot execute it twice: the key then stays taken until it expires.
+ * `Idempotency-Key` on POST (section 4): a request that is repeated with the same key within a day
+ * gets the first answer, and does nothing. The key is stored before the work begins, so not even a
+ * crash in between can execute it twice: the key then stays in use until it expires.
  *
  * Answers hold tokens, so they are kept sealed under the master key, and requests, which may hold
  * passwords, only as an HMAC.

@@ -1,4 +1,7 @@
-/** A path that exists but not with this method is 405 and says which do; any other path is 404. */
+/**
+ * A known path with another method gets 405 and the list of allowed methods; any other path gets
+ * 404.
+ */
 import type { HTTPMethods } from "fastify";
 import type { App } from "./context.ts";
 import { HttpProblem } from "./problem.ts";

@@ -1,8 +1,8 @@
 /**
- * How many requests begin in one turn of the event loop: as many as are quickly done with, so
- * that writes that come together share a sync of the disk, and one where it takes long. Work on
- * the store blocks the relay's thread; whatever else is due, messages above all, comes between
- * two turns, however many requests have arrived. A long request pauses in the same way.
+ * How many requests begin in one turn of the event loop: many quick ones, so that writes that
+ * arrive together share a flush of the disk, or one slow one. Work on the store blocks the relay's
+ * thread; everything else that is due, especially messages, runs between two turns, however many
+ * requests have arrived. A long request pauses in the same way.
  *
  * Requests that arrive and requests that go on are served alternately; the former by address in
  * turn, the latter by user.

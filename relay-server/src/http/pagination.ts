@@ -1,6 +1,6 @@
 /**
- * Pages of lists in order of time, and their cursors: opaque to callers, inside them where a page
- * ended.
+ * Pages of lists in order of time, and their cursors: opaque to callers, they contain the position
+ * at which a page ended.
  */
 import type { Position } from "../store/position.ts";
 import { HttpProblem } from "./problem.ts";

@@ -1,7 +1,8 @@
 /**
- * How many requests of one connection may wait for their answers. HTTP lets a client send the next
- * before the last is answered; node makes a request of each as fast as the bytes arrive, and each
- * takes kilobytes until its turn comes, so one connection could fill the memory within seconds.
+ * Limits how many requests of one connection may wait for their answers. An HTTP client may send
+ * the next request before the last one is answered; node accepts each as fast as its bytes arrive,
+ * and each takes kilobytes until it is answered, so one connection could fill the memory within
+ * seconds.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** Every error answer: RFC 9457 problem documents, by the one table of errors (section 4). */
+/** Every error answer: RFC 9457 problem documents from the one table of errors (section 4). */
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** Where this relay is reached: the configured address, or the one that the request came by. */
+/** The relay's address: the configured one, or the one that the request used. */
 import { WSS_PATH } from "@blindrelay/protocol";
 import type { FastifyRequest } from "fastify";
 import type { HttpContext } from "./context.ts";

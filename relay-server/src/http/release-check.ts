@@ -1,7 +1,4 @@
-/**
- * `/releases/check`: a device asks whether there is something newer for it (section 4). Never a
- * downgrade.
- */
+/** `/releases/check`: a device asks for an update (section 4). The answer is never a downgrade. */
 import { CheckAnswer, CheckQuery } from "@blindrelay/protocol/schema/rest";
 import { isOrderable, releaseFor } from "../releases/rollout.ts";
 import { makeTicket } from "../releases/tickets.ts";

@@ -1,6 +1,5 @@
 /**
- * `/releases`: firmware made, published, rolled out and withdrawn by admins, and read by all
- * (section 4).
+ * `/releases`: admins create, publish, roll out and withdraw firmware; all users read (section 4).
  */
 import { randomUUID } from "node:crypto";
 import {

@@ -1,7 +1,7 @@
 /**
- * How many requests a user, an agent and an address may make a minute, and how many of one user are
- * worked on at a time. Over the rate is 429 with `Retry-After`; over the other the requests wait,
- * and whatever else the relay has to do comes between two of them.
+ * How many requests a user, an agent and an address may make per minute, and how many of one user
+ * run at a time. Requests over the rate get 429 with `Retry-After`; others wait, so that the
+ * relay's other work is done between two of them.
  */
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -1,7 +1,7 @@
 /**
- * Answers written by the schemas that the contract publishes. There are hundreds, one for each
- * status of each route, and most are never sent: each is compiled when it is first needed, which
- * saves more than half of what it takes to build the server.
+ * Serializes answers by the schemas of the contract. There are hundreds, one for each status of
+ * each route, and most are never used, so each is compiled when first needed. This saves more than
+ * half of the time to build the server.
  */
 import { SerializerSelector } from "@fastify/fast-json-stringify-compiler";
 

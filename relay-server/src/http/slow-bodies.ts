@@ -1,7 +1,7 @@
 /**
- * How long a request may be idle, how long its body may take, and how many connections may be
- * open on which no link is. Uploads take as long as their bytes do (`streams`); any other body is
- * 64 KiB at the most.
+ * How long a request may be idle, how long its body may take, and how many connections without a
+ * link may be open. Uploads may take as long as they need (`streams`); any other body has at most
+ * 64 KiB.
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";

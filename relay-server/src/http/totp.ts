@@ -1,4 +1,6 @@
-/** `/auth/totp`: the second factor, drawn by the relay and proven by a code (section 4). */
+/**
+ * `/auth/totp`: the second factor, whose secret the relay draws and a code confirms (section 4).
+ */
 import {
   TotpConfirmAnswer,
   TotpConfirmBody,

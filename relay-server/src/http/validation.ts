@@ -1,4 +1,4 @@
-/** Validates requests with the very schemas that the contract publishes (TypeBox). */
+/** Validates requests with the schemas of the contract (TypeBox). */
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import type { FastifySchemaCompiler } from "fastify";
 import type { TSchema } from "typebox";

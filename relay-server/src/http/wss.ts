@@ -1,6 +1,6 @@
 /**
- * A plain GET of the WebSocket path (section 3): 426. Upgrades never come here, ws/ takes them
- * first.
+ * Answers a plain GET of the WebSocket path with 426 (section 3). Upgrades never come here, because
+ * ws/ handles them first.
  */
 import { WSS_PATH } from "@blindrelay/protocol";
 import { Type } from "typebox";

@@ -1,6 +1,6 @@
 /**
- * `backup`: a copy of the store as it is at one moment, taken while the relay runs. The master key
- * is left out on purpose, so that a backup yields no token.
+ * `backup`: a consistent copy of the store, made while the relay runs. The master key is left out
+ * on purpose, so that a backup yields no token.
  */
 import {
   chmodSync,

@@ -1,6 +1,6 @@
 /**
- * `check`: everything that could keep a relay from starting or lose its data, each with its
- * fix.
+ * `check`: finds everything that could keep a relay from starting or lose its data, with a fix for
+ * each.
  */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Administration of a data folder without HTTP: backup, check and users (docs/commands.md). What a
- * command does is loaded when it runs: `--help` needs no database.
+ * Administration of a data folder without HTTP: backup, check and users (docs/commands.md). Each
+ * command's code is loaded when it runs: `--help` needs no database.
  */
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";

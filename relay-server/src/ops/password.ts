@@ -1,4 +1,4 @@
-/** A password on standard input, for commands. */
+/** Reads a password from standard input, for commands. */
 import { text } from "node:stream/consumers";
 import { Failure } from "../failure.ts";
 

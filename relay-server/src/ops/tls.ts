@@ -1,6 +1,6 @@
 /**
- * TLS from two files, and new ones taken up while the relay runs: on SIGHUP, or when a file
- * changes. Links that are open keep the certificate they were made with.
+ * TLS from two files, reloaded while the relay runs: on SIGHUP, or when a file changes. Open links
+ * keep the certificate with which they were made.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, unwatchFile, watchFile } from "node:fs";

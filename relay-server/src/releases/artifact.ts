@@ -1,4 +1,4 @@
-/** Sends an artifact: which bytes a Range asks for, and those bytes part by part. */
+/** Sends an artifact: finds the bytes that a Range asks for, and sends them in parts. */
 import { Readable } from "node:stream";
 import type { Db } from "../store/open.ts";
 import { PART_BYTES, readPart } from "../store/uploads.ts";

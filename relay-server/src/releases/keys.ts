@@ -1,6 +1,6 @@
 /**
- * The public keys whose releases this relay takes (section 4). The relay holds no private one: it
- * can withhold a release, and cannot make one.
+ * The public keys whose releases this relay accepts (section 4). It holds no private key, so it can
+ * withhold a release but not make one.
  */
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";

@@ -1,6 +1,6 @@
 /**
- * Which release a device is offered: the highest above its own that its share of a rollout has
- * reached.
+ * Decides which release a device is offered: the highest one above its own whose rollout has
+ * reached it.
  */
 import { createHash } from "node:crypto";
 import { isVersionText } from "@blindrelay/protocol/releases";

@@ -1,7 +1,7 @@
 /**
- * Authorises a device to fetch the artifact that it was just offered: its tokens are valid for
- * asking only (section 1), and many boards cannot set a header on a download. A ticket is good for
- * one release and an hour.
+ * Authorises a device to fetch the artifact that it was just offered: its tokens only allow it to
+ * ask (section 1), and many boards cannot set a header on a download. A ticket is valid for one
+ * release and an hour.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Secrets } from "../control/secrets.ts";

@@ -1,6 +1,6 @@
 /**
- * Takes an artifact as it streams in: parts go to the store, never the whole into memory. The
- * release refers to them only once size, hash and signature are verified.
+ * Receives an artifact as a stream: parts go to the store, and memory never holds the whole. The
+ * release refers to them only when size, hash and signature are verified.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";

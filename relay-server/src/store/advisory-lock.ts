@@ -1,4 +1,4 @@
-/** Locks by name, where rows alone cannot keep two transactions apart. */
+/** Locks by name, for cases in which rows alone cannot keep two transactions apart. */
 import { CompiledQuery, PostgresAdapter } from "kysely";
 import type { Answer } from "../answer.ts";
 import type { Db } from "./open.ts";

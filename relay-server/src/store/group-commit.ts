@@ -1,6 +1,6 @@
 /**
- * Group commit: work that arrives in one turn of the event loop, while a transaction runs or soon
- * after it, shares the next one, and so one flush of the disk. When a fleet reconnects at once,
+ * Group commit: work that arrives in one turn of the event loop, during a transaction or soon after
+ * it, shares the next transaction, and so one flush of the disk. When a fleet reconnects at once,
  * each device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a
  * slow disk.
  */

@@ -1,4 +1,4 @@
-/** Whether the store takes new work, from what happened to the last writes and from asking it. */
+/** Whether the store accepts new work, judged by the last writes and by a test query. */
 import { randomBytes } from "node:crypto";
 import type { Write } from "./group-commit.ts";
 import { readSetting } from "./settings.ts";

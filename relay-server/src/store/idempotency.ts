@@ -1,4 +1,4 @@
-/** What POST requests with an Idempotency-Key were, and were answered, per user and for a while. */
+/** POST requests with an Idempotency-Key and their answers, per user and for a limited time. */
 import type { Db } from "./open.ts";
 import type { IdempotencyRow } from "./tables.ts";
 

@@ -1,8 +1,8 @@
 /**
- * One relay per embedded store: presence, lockouts and takeovers live in one process, so a second
- * one on the same store would split them. The lock is SQLite's own, held on an empty database
- * beside the store: the kernel releases it with the process, however that ends, so a crash leaves
- * none behind, and commands that work on the store itself are not affected by it.
+ * One relay per embedded store: presence, lockouts and takeovers are in the memory of one process,
+ * so a second one on the same store would split them. The lock is SQLite's own, held on an empty
+ * database next to the store: the kernel releases it when the process ends, even by a crash, and
+ * commands that work on the store itself are not affected.
  */
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";

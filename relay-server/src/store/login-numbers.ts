@@ -1,6 +1,6 @@
 /**
- * Which login of an agent is the newer one, whatever node it reached and whatever its clock says:
- * the database numbers them as it looks their credentials up.
+ * Decides which login of an agent is the newer one, whatever node it reached and whatever its clock
+ * shows: the database numbers logins when it looks up their credentials.
  */
 import { PostgresAdapter, type RawBuilder, sql } from "kysely";
 import type { Db } from "./open.ts";

@@ -1,4 +1,4 @@
-/** Where a page of a list begins: after this row, in the list's order of time. */
+/** The position after which a page of a list begins, in the list's order of time. */
 export interface Position {
   /** Milliseconds since 1970. */
   readonly at: number;

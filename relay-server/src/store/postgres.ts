@@ -1,6 +1,7 @@
 /**
  * PostgreSQL under Kysely: the same tables and queries, for relays that outgrow one machine. Every
- * wait is bounded: a database that is unreachable, frozen or restarting is a `StoreUnavailable`.
+ * wait is bounded: if the database is unreachable, frozen or restarting, queries fail with
+ * `StoreUnavailable`.
  */
 import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";

@@ -1,7 +1,6 @@
 /**
- * Queries that every login asks. Kysely builds and compiles a query at each call, which for a fleet
- * that comes back cost more than SQLite's own work; these are compiled once for each open store,
- * and run with the values of the call.
+ * The queries of every login. Kysely builds and compiles a query at each call, which for a fleet
+ * that reconnects cost more than SQLite's own work. These are compiled once for each open store.
  */
 import type { Compilable, CompiledQuery } from "kysely";
 import type { Answer } from "../answer.ts";

@@ -1,6 +1,6 @@
 /**
- * What is deleted from the store, and after how long (docs/operations.md, "Retention"):
- * whatever users and devices do, it stays bounded.
+ * What is deleted from the store, and when (docs/operations.md, "Retention"): whatever users and
+ * devices do, the store stays bounded.
  */
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
 import { forgetActs } from "./audit.ts";

@@ -1,4 +1,4 @@
-/** What was decided when the store was made. */
+/** Settings that were decided when the store was created. */
 import type { Db } from "./tables.ts";
 
 /** `write_probe` holds nothing: whether it can be written is the question (health.ts). */

@@ -1,6 +1,6 @@
 /**
- * node:sqlite under Kysely's SQLite dialect. WAL with synchronous=FULL: a commit that was
- * acknowledged survives a killed process and a lost supply.
+ * node:sqlite under Kysely's SQLite dialect. WAL with synchronous=FULL: an acknowledged commit
+ * survives a killed process and a power failure.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import {

@@ -1,6 +1,6 @@
 /**
- * Artifacts in parts, inside the store: a backup has them, every node of a relay sees them, and
- * what a release names is there or the release does not name it.
+ * Artifacts in parts, inside the store: a backup contains them, every node sees them, and a release
+ * never names parts that are missing.
  */
 import type { Db } from "./open.ts";
 

@@ -1,4 +1,4 @@
-/** For tests: a relay's two doors, REST and `/wss`, as a program without our SDKs uses them. */
+/** For tests: a relay's two interfaces, REST and `/wss`, used as by a program without our SDKs. */
 import { once } from "node:events";
 import WebSocket from "ws";
 

@@ -1,7 +1,7 @@
 /**
- * One bridged serial port: an agent runs for as long as the port is open. When the port is lost,
- * the agent's link ends, so that it shows as offline; when it returns, the agent starts again with
- * a new boot count, as after any restart.
+ * One bridged serial port: its agent runs while the port is open. When the port is lost, the
+ * agent's link ends, so the agent shows as offline; when the port returns, the agent starts again
+ * with a new boot count, as after any restart.
  */
 import {
   type AgentStatus,

@@ -1,6 +1,6 @@
 /**
- * The bridge's configuration file: many ports, each its own agent. Paths in it are relative to it.
- * Secrets are in separate files, as `blindrelay agent export AGENT --json` prints them.
+ * The bridge's configuration file: many ports, each its own agent. Its paths are relative to it.
+ * Secrets are in separate files, the output of `blindrelay agent export AGENT --json`.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";

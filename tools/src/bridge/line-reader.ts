@@ -1,6 +1,4 @@
-/**
- * Lines out of bytes, in whatever pieces and with whatever noise between; and their checksum. Pure.
- */
+/** Splits bytes into lines, whatever pieces and noise arrive, and computes their checksum. Pure. */
 
 const LF = 10;
 const CR = 13;

@@ -1,4 +1,4 @@
-/** Mode `lines`: the methods and events of a mapping as a device program over an open port. */
+/** Mode `lines`: the methods and events of a mapping, as a device program over an open port. */
 import type { Agent } from "@blindrelay/agent-sdk/node";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { messageOf, type OpenPort } from "../serial/port.ts";

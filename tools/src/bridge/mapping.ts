@@ -1,6 +1,6 @@
 /**
- * The mapping file of mode `lines`: how a dumb device's line protocol becomes calls and events. Its
- * JSON Schema (`blindrelay bridge --schema`) is made from the definitions here.
+ * The mapping file of mode `lines`: how a device's line protocol becomes calls and events. Its JSON
+ * Schema (`blindrelay bridge --schema`) is made from the definitions here.
  */
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";

@@ -1,5 +1,5 @@
 /**
- * Mode `raw`: the port as two byte streams, for a terminal far away.
+ * Mode `raw`: the port as two byte streams, for a remote terminal.
  *
  *   serial.read {stream}                    bytes of the device; the newest reader takes over
  *   serial.write {stream}                   bytes to the device; ends when the port took them all

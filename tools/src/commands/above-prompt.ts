@@ -1,7 +1,4 @@
-/**
- * Lines that arrive while the user types: above the prompt, with the typed text redrawn below
- * them.
- */
+/** Prints lines above the prompt while the user types, and redraws the typed text below them. */
 import { clearScreenDown, cursorTo, type Interface, moveCursor } from "node:readline";
 
 /**

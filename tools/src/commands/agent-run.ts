@@ -1,7 +1,7 @@
 /**
- * `blindrelay agent run PROGRAM`: a device program as an agent on Node. What passes by itself (the
- * relay is down, restarts, locks the address out) is waited out; what needs a person ends
- * the command with its exit code.
+ * `blindrelay agent run PROGRAM`: runs a device program as an agent on Node. It waits out temporary
+ * failures (the relay is down, restarts, or locks the address out); a failure that needs a person
+ * ends the command with its exit code.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";

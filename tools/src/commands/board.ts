@@ -1,7 +1,4 @@
-/**
- * What the commands for boards share: the port's options, and a console for the time of one
- * command.
- */
+/** What the commands for boards share: the port's options, and a board's prompt for one command. */
 import { type Command, InvalidArgumentError } from "commander";
 import { DEFAULT_BAUD_RATE, openPort } from "../repl/port.ts";
 import { EspruinoRepl } from "../repl/repl.ts";

@@ -1,6 +1,4 @@
-/**
- * `blindrelay check FILE`: what boards would not run of a device program, before there is a board.
- */
+/** `blindrelay check FILE`: finds what boards cannot run in a device program, without a board. */
 import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";

@@ -1,4 +1,4 @@
-/** What every command has at hand. */
+/** What every command can use. */
 import type { Settings } from "../config/settings.ts";
 
 export interface Context {

@@ -1,4 +1,4 @@
-/** `blindrelay devices`: the serial ports of this machine, and what answers on them. */
+/** `blindrelay devices`: lists the serial ports of this machine, and what answers on them. */
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus, table } from "../output.ts";

@@ -1,6 +1,6 @@
 /**
- * `blindrelay doctor`: from the profile to the agent, what works and what does not, each with its
- * fix.
+ * `blindrelay doctor`: checks everything from the profile to the agent, with a fix for each
+ * problem.
  */
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The first login on a relay that wants two factors: an authenticator gets its secret, and proves
- * it.
+ * The first login on a relay that requires two factors: an authenticator gets its secret, and
+ * proves it.
  */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { printStatus } from "../output.ts";

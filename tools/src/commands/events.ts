@@ -1,4 +1,4 @@
-/** `blindrelay events [AGENT]`: what agents say by themselves, and their coming and going. */
+/** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";

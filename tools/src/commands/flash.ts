@@ -1,6 +1,6 @@
 /**
- * `blindrelay flash PORT --program FILE`: SDK and device program onto a board, and a proof that it
- * is there.
+ * `blindrelay flash PORT --program FILE`: writes the SDK and a device program to a board, and
+ * checks that it is online.
  */
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";

@@ -1,6 +1,4 @@
-/**
- * A packet explained: every field, the first rule of section 2 that it breaks, and its content.
- */
+/** Explains a packet: every field, the first rule of section 2 that it breaks, and its content. */
 import { MAX_MESSAGE_BYTES, MAX_PLAINTEXT_BYTES, MAX_SEQ } from "@blindrelay/protocol";
 import {
   deriveSessionKeys,

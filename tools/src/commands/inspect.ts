@@ -1,6 +1,6 @@
 /**
- * `blindrelay inspect`: a packet or a capture file, every field, why it fails, opened where the
- * secret is at hand.
+ * `blindrelay inspect`: explains a packet or a capture file: every field, the reason for a failure,
+ * and the content if the secret is available.
  */
 import type { ReadStream } from "node:fs";
 import { open } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
  * `blindrelay monitor PORT`: shows a board's output and sends what is typed. Reconnects when the
- * port does.
+ * port is back.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";

@@ -1,4 +1,4 @@
-/** A terminal on a serial port far away: the two byte streams of `blindrelay bridge --mode raw`. */
+/** A terminal on a remote serial port: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { type Command, InvalidArgumentError } from "commander";
 import { interrupted } from "../connect.ts";

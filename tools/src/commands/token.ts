@@ -1,5 +1,5 @@
 /**
- * `blindrelay token`: what is this string, and is its checksum right; it is never printed, nor
+ * `blindrelay token`: identifies a token and checks its checksum. The token is never printed, nor
  * taken as an argument.
  */
 import { text } from "node:stream/consumers";

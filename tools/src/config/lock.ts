@@ -1,8 +1,7 @@
 /**
- * One process at a time changes a file: what another one wrote meanwhile must not be lost. The lock
- * is SQLite's own, held on an empty database beside the file: the kernel releases it with the
- * process, however that ends, so a crash leaves none behind. The lock's file stays, because one
- * that is removed could be held twice.
+ * One process at a time changes a file, so that no write of another process is lost. The lock is
+ * SQLite's own, held on an empty database next to the file: the kernel releases it when the process
+ * ends, even by a crash. The lock's file stays, because a removed one could be held twice.
  */
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";

@@ -1,4 +1,4 @@
-/** Asking for a passphrase on the terminal itself, so that standard input stays free for data. */
+/** Asks for a passphrase on the terminal itself, so that standard input stays free for data. */
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { Failure } from "../failure.ts";

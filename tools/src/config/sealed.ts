@@ -1,6 +1,6 @@
 /**
- * The secrets of a profile under a passphrase: scrypt (RFC 7914) and ChaCha20-Poly1305 (RFC 8439),
- * with the plain members beside them as AAD. A new salt and nonce at each write.
+ * Encrypts the secrets of a profile with a passphrase: scrypt (RFC 7914) and ChaCha20-Poly1305 (RFC
+ * 8439), with the plain members as AAD. Each write uses a new salt and nonce.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:crypto";
 

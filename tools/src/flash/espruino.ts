@@ -1,7 +1,7 @@
 /**
- * A device program onto an Espruino board. The order is what keeps a half-flashed board quiet: stop
- * what runs, take away what would start it, write SDK and program, read both back, and only then
- * write what starts them.
+ * Writes a device program to an Espruino board. The order keeps a half-flashed board quiet: stop
+ * what runs, remove what would start it, write SDK and program, read both back, and only then write
+ * what starts them.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";

@@ -1,7 +1,8 @@
 /**
- * A complete project for Moddable's `mcconfig`: the SDK's modules, the device program, main.js and
- * the manifest of agent-sdk's example, and agent.json with who the agent is. Built and put on the
- * board by mcconfig where that is installed; else the command to run is printed.
+ * Writes a complete project for Moddable's `mcconfig`: the SDK's modules, the device program,
+ * main.js and the manifest of agent-sdk's example, and agent.json with the agent's identity. If
+ * mcconfig is installed, it builds and flashes the project; otherwise the command to run is
+ * printed.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * Whether a flashed agent is there: a sealed `system.info` through the relay, as any client would
- * ask.
+ * Checks that a flashed agent is online: a sealed `system.info` through the relay, as any client
+ * would send it.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";

@@ -1,6 +1,6 @@
 /**
- * A board whose console was on the line that its agent uses now: for the moment this process
- * must be the bridge at the other end, or its coming online could not be observed.
+ * For a board whose prompt was on the line that its agent now uses: this process must act as the
+ * bridge for a moment, or it could not see the agent come online.
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";

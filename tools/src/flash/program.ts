@@ -1,8 +1,8 @@
 /**
- * A device program on its way to a board: types erased, written as Espruino's `require` wants it,
- * decimals as the board reads them exactly, with unchanged line numbers. What the board would run
- * wrongly and in silence is refused with its place; names that only a board knows are asked of the
- * board.
+ * Prepares a device program for a board: types erased, written as Espruino's `require` needs it,
+ * decimals in a form that the board reads exactly, line numbers unchanged. Code that the board
+ * would silently run wrongly is refused with its place; names that only a board knows are checked
+ * on the board.
  */
 import { readFileSync } from "node:fs";
 import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";

@@ -1,5 +1,5 @@
 /**
- * What makes a board one agent: its configuration and its boot count, which belong together and are
+ * What makes a board an agent: its configuration and its boot count, which belong together and are
  * written once. A secret whose count was used on a board is never written to it again.
  */
 import { mkdirSync, writeFileSync } from "node:fs";

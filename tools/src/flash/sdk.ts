@@ -1,7 +1,6 @@
 /**
- * Where the boards' files come from: agent-sdk's build. In a checkout it is run where the sources
- * are younger than its results, so that a board gets what the sources say; an installed package has
- * these.
+ * Finds the files for boards, the output of agent-sdk's build. In a checkout the build runs if the
+ * sources are newer; an installed package contains its output.
  */
 import {
   existsSync,

@@ -1,6 +1,6 @@
 /**
- * Files into a board's Storage: chunks of 384 bytes as base64, each answered before the next, then
- * length and CRC-32 read back from flash.
+ * Writes files to a board's Storage: chunks of 384 bytes as base64, each confirmed before the next,
+ * then length and CRC-32 read back from flash.
  */
 import { crc32 } from "node:zlib";
 import { Failure } from "../failure.ts";

@@ -1,7 +1,7 @@
 /**
- * One program onto many agents, in groups: the next group begins when every agent of the one before
- * has kept it, or takes none. A trial that fails, or an agent that does not come back, ends it
- * there.
+ * Pushes one program to many agents, in groups: the next group begins when every agent of the
+ * previous one has kept the program, or accepts none. A failed trial, or an agent that does not
+ * come back, ends the push.
  */
 import { Failure } from "../failure.ts";
 import { TakesNone } from "./push-one.ts";

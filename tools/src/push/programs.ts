@@ -1,4 +1,7 @@
-/** A device program as each kind of agent takes it, read and checked once for many agents. */
+/**
+ * A device program in the form that each kind of agent needs, read and checked once for many
+ * agents.
+ */
 import { describeRefusal, isSyntax, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
 import { readProgram, readSource } from "../flash/program.ts";

@@ -1,7 +1,7 @@
 /**
- * One device program onto one agent (`system.push`, protocol/README.md): sent in parts, started as
- * a trial, confirmed when the agent answers with it. Whatever ends it early, the agent goes back by
- * itself to what it ran.
+ * Pushes a device program to one agent (`system.push`, protocol/README.md): sent in parts, started
+ * as a trial, confirmed when the agent answers with it. If anything ends the push early, the agent
+ * returns to its previous program by itself.
  */
 import { createHash } from "node:crypto";
 import type { Agent } from "@blindrelay/client-sdk";

@@ -1,7 +1,7 @@
 /**
- * What `agent run --allow-push` needs two processes for: one runs the agent, and this one starts it
- * again when it asks for that (a program was pushed, or failed its trial), ends, or hangs. Where
- * only a person can help, it ends with it.
+ * Why `agent run --allow-push` needs two processes: one runs the agent, and this one restarts it
+ * when it asks for that (a program was pushed, or failed its trial), exits, or hangs. When only a
+ * person can help, both end.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** What an Espruino board says of itself, and which files its Storage holds. */
+/** What an Espruino board reports of itself, and the files in its Storage. */
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { EspruinoRepl } from "./repl.ts";
 

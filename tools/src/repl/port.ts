@@ -1,7 +1,6 @@
 /**
- * A board's port as the console wants it: any address of serial/, failures with their fix as exit
- * codes, and bytes sent no faster than the line, because what waits in the system's buffer obeys no
- * XOFF.
+ * A board's port for its prompt: any address of serial/, failures with their fix as exit codes, and
+ * bytes sent no faster than the line, because XOFF does not stop what is in the system's buffer.
  */
 import { Failure } from "../failure.ts";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";

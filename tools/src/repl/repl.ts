@@ -1,5 +1,5 @@
 /**
- * Espruino's console as a thing to ask: one line at a time, answered by a marked line.
+ * Asks an Espruino through its prompt: one line at a time, answered by a marked line.
  *
  * What is typed is echoed, unless the line starts with 0x10. Ctrl-C ends what runs and clears the
  * line; on an empty line, twice within 5 s, it ends Espruino's Linux build, so a letter goes before

@@ -1,4 +1,4 @@
-/** How a person names a port, and which opener that means. */
+/** How a user names a port, and which opener that means. */
 import type { PortOpener } from "./port.ts";
 
 export type PortAddress =

@@ -1,4 +1,4 @@
-/** Serial ports of this machine, by path or by the serial number of their USB adapter. */
+/** The serial ports of this machine, by path or by the serial number of their USB adapter. */
 import { lstatSync, statSync } from "node:fs";
 import type { SerialPort } from "serialport";
 import {

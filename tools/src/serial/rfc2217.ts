@@ -1,6 +1,6 @@
 /**
  * A serial port of a port server (ser2net, a terminal server) over RFC 2217: data in telnet binary
- * mode, settings and control lines by COM-PORT-OPTION, the server's flow control obeyed.
+ * mode, settings and control lines by COM-PORT-OPTION. The server's flow control is obeyed.
  */
 import {
   type ControlLines,

@@ -1,7 +1,7 @@
 /**
- * Keeps a port open: opens it, hands it to its user, and when it vanishes opens it
- * again, with growing pauses, until it is back. Unplugging never needs a restart. Writes are given
- * a deadline here, so that an XOFF that never ends is a lost port and not a standstill.
+ * Keeps a port open: opens it, hands it to its user, and when it disappears opens it again, with
+ * growing pauses, until it is back. Unplugging never needs a restart. Writes have a deadline, so
+ * that an XOFF that never ends counts as a lost port.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { type LineSettings, messageOf, type OpenPort, PortError, type PortOpener } from "./port.ts";

@@ -1,4 +1,4 @@
-/** A device behind TCP: bytes as they are, no settings. Also what RFC 2217 runs over. */
+/** A device behind TCP: plain bytes, no settings. RFC 2217 runs over it too. */
 import { connect, type Socket } from "node:net";
 import { NO_STATUS, PortError, type PortEvents, type PortOpener } from "./port.ts";
 

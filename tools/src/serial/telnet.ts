@@ -1,6 +1,6 @@
 /**
- * As much of telnet (RFC 854, 855) and its COM-PORT-OPTION (RFC 2217) as a client of a port server
- * needs: bytes in, data and commands out, and the bytes of what we say. Pure.
+ * The parts of telnet (RFC 854, 855) and its COM-PORT-OPTION (RFC 2217) that a client of a port
+ * server needs: bytes in, data and commands out, and the bytes to send. Pure.
  */
 
 const IAC = 255;

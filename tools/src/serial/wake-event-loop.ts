@@ -1,8 +1,8 @@
 /**
  * Makes serialport 13 deliver what it has received. From Node 26.4 on, its native callbacks do not
- * run the promises that they settle; those wait for the next turn of the event loop that anything
- * else causes, so bytes and hang-ups arrive with the next timer (serialport/node-serialport#3148,
- * serialport/bindings-cpp#239). Here every such callback causes its own turn.
+ * run the promises that they settle; these wait for the next turn of the event loop, so bytes and
+ * hang-ups arrive with the next timer (serialport/node-serialport#3148,
+ * serialport/bindings-cpp#239). Here every such callback causes a turn.
  */
 import type { EventEmitter } from "node:events";
 import type { SerialPort } from "serialport";

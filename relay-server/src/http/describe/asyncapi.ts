@@ -1,6 +1,5 @@
 /**
- * `/api/asyncapi.json`: the link's messages with their directions, from the contract's one table of
- * them.
+ * `/api/asyncapi.json`: the link's messages and their directions, from the contract's one table.
  */
 import { MAX_MESSAGE_BYTES, PING_INTERVAL_MS, WSS_PATH } from "@blindrelay/protocol";
 import { MESSAGES, type MessageEntry } from "@blindrelay/protocol/schema";

@@ -1,4 +1,4 @@
-/** An example of anything that a schema describes, made of the examples of its parts. */
+/** Builds an example for a schema from the examples of its parts. */
 
 /** JSON Schema as far as ours goes. */
 export interface JsonSchema {

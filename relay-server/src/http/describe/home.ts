@@ -1,4 +1,4 @@
-/** `/` leads a person who typed the relay's address to the pages about its API. */
+/** `/` redirects to the pages about the API. */
 import type { App } from "../context.ts";
 
 export const homeRoute = (app: App): void => {

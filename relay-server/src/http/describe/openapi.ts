@@ -1,6 +1,6 @@
 /**
- * `/api/openapi.json`: what the routes' own schemas say (@fastify/swagger collects them), completed
- * with what hooks and handlers may answer. Nothing is described twice, so nothing can disagree.
+ * `/api/openapi.json`: the schemas of the routes (collected by @fastify/swagger), completed with
+ * what hooks and handlers may answer. Nothing is described twice, so nothing can disagree.
  */
 import { STATUS_CODES } from "node:http";
 import { WSS_PATH } from "@blindrelay/protocol";

@@ -1,7 +1,7 @@
 /**
- * `/api/docs` (Swagger UI, to try things) and `/api/redoc` (Redoc, to read): pages of our own
- * around the two bundles. Everything comes from this relay, and the content security policy holds
- * the browser to that.
+ * `/api/docs` (Swagger UI, to try the API) and `/api/redoc` (Redoc, to read about it): our own
+ * pages around the two bundles. Everything comes from this relay, and the content security policy
+ * enforces that.
  */
 import { readViewerFile, type Viewer } from "./viewers.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Which problems an operation may answer. What follows from how a route is built (its credentials,
- * body, parameters) is read off the route; what only its handler knows it says itself:
- * `config: { problems: ["CONFLICT"] }`.
+ * Which problems an operation may answer. Those that follow from a route's credentials, body and
+ * parameters are derived; those that only its handler knows are declared: `config: { problems:
+ * ["CONFLICT"] }`.
  */
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";

@@ -1,4 +1,7 @@
-/** The service describes itself (section 4): two documents for programs, two pages for people. */
+/**
+ * The routes by which the service describes itself (section 4): two documents for programs, two
+ * pages for people.
+ */
 import { createHash } from "node:crypto";
 import { AssetParams, AsyncapiDocument, OpenapiDocument } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";

@@ -1,7 +1,7 @@
 /**
- * The two programs that show the API in a browser. Each is one ready bundle of a package with many
- * dependencies of its own, so the published relay carries a copy (`build/viewers.ts`) and does not
- * install them; in a checkout they are read from node_modules.
+ * The two programs that show the API in a browser. Each is a bundle from a package with many
+ * dependencies, so the published relay contains a copy (`build/viewers.ts`) and does not install
+ * the packages; a checkout reads them from node_modules.
  */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";

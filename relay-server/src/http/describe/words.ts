@@ -1,5 +1,5 @@
 /**
- * The words of the documents that no schema has: groups of operations, and kinds of credentials.
+ * Texts of the documents that no schema contains: groups of operations, and kinds of credentials.
  */
 import { HOLDER_NAMES, type Holder } from "../../control/credentials.ts";
 import type { Access } from "../access.ts";
