@@ -102,6 +102,19 @@ describe("a call", () => {
     expect(call.error?.code).toBe("BAD_ANSWER");
   });
 
+  it("takes no answer that does not say it is JSON-RPC 2.0", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.handlers.set("odd", ({ answer }) => {
+      agent.say(agent.sessions.held()[0] as string, { jsonrpc: "1.0", id: 2, result: "other" });
+      answer("ours");
+    });
+    const client = await world.connected();
+    const call = world.follow(client.agent("pump-7", SECRET).call("odd"));
+    await world.run(200);
+    expect(call.result).toBe("ours");
+  });
+
   it("fails fast if the agent is offline or not ours, or the relay is unreachable", async () => {
     const world = new World();
     world.agent().goOffline();

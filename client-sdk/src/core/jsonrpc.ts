@@ -66,7 +66,7 @@ export const PING_TAIL = ',"method":"system.ping"}';
 /** What a verified plaintext says. Never throws. */
 export const readSaid = (plaintext: Uint8Array): Said => {
   const message = readJson(plaintext);
-  if (!isObject(message)) return { kind: "noise" };
+  if (!isObject(message) || own(message, "jsonrpc") !== "2.0") return { kind: "noise" };
   const event = ownString(message, "method");
   const id = own(message, "id");
   if (event !== undefined) {
