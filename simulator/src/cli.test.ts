@@ -82,10 +82,7 @@ describe("blindrelay-sim", () => {
       "ci/junit.xml",
       "--json",
     );
-    expect([ran.code, ran.err]).toEqual([
-      0,
-      expect.stringContaining("300 of 300 simulated seconds"),
-    ]);
+    expect([ran.code, ran.err]).toEqual([0, ""]);
     const report = JSON.parse(ran.out) as Report;
     expect(report).toMatchObject({
       ok: true,

@@ -1,6 +1,6 @@
 /**
- * The progress display of a run, on standard error: on a terminal one block of lines that
- * is redrawn, in a pipe one plain line at the end of each step.
+ * The progress display of a run, on standard error: on a terminal one line that is redrawn for
+ * each step, in a pipe nothing but what is said.
  */
 import type { WriteStream } from "node:tty";
 import { count, seconds } from "../report/words.ts";
@@ -39,9 +39,9 @@ export class Progress {
    */
   start(what: string, total: number, read: (() => number) | null = null): void {
     this.end();
+    if (!this.out.isTTY) return;
     this.step = { what, total, done: 0, startedAt: performance.now() };
     this.read = read;
-    if (!this.out.isTTY) return;
     this.timer = setInterval(() => this.draw(), REDRAW_MS);
     this.draw();
   }
@@ -63,7 +63,7 @@ export class Progress {
   }
 
   private draw(): void {
-    if (!this.out.isTTY || this.step === null) return;
+    if (this.step === null) return;
     this.out.write(`\r${this.line()}\x1b[K`);
     this.drawn = true;
   }
@@ -78,7 +78,6 @@ export class Progress {
     const done = this.read === null ? (this.step as Step).done : this.read();
     const elapsed = seconds((performance.now() - startedAt) / 1000);
     const text = `${count(done)} of ${count(total)} ${what}, ${elapsed}`;
-    if (!this.out.isTTY) return text;
     const filled = Math.round((Math.min(done, total) / total) * BAR_WIDTH);
     const line = `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)}  ${text}`;
     return line.slice(0, Math.max(20, (this.out.columns || 80) - 1));
