@@ -1,13 +1,13 @@
 /**
  * The one table of errors (sections 3 and 4 of the contract): what a code means, which WebSocket
- * close code follows it, which HTTP status carries it, and whether trying again helps.
+ * close code follows it, which HTTP status carries it, and whether a retry helps.
  *
  * [portable]
  */
 
 /**
- * `now`: at once, after fixing the message or session; `later`: after a wait; `no`: something must
- * change first.
+ * `now`: at once, after fixing the message or session; `later`: after a wait; `no`: only after
+ * something has changed.
  */
 export type RetryAdvice = "now" | "later" | "no";
 

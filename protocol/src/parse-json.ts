@@ -1,6 +1,6 @@
 /**
- * JSON that a person wrote. Engines say where it is broken in their own words, or not at all, and
- * quote the text, which may hold a secret; this says line and column, and quotes nothing.
+ * Parses JSON that a person wrote. Engines report errors in their own words, and quote the text,
+ * which may contain a secret; this reports line and column, and quotes nothing.
  */
 
 /** Space, then one token: a mark, a string, or a number, true, false or null. */
@@ -11,7 +11,7 @@ const SPACE = /[ \t\n\r]*/y;
 
 type Wanted = "value" | "value or ]" | "key" | "key or }" | ":" | ", or end" | "nothing";
 
-/** Where the first token is that cannot stand there; the text's length where it breaks off. */
+/** The place of the first unexpected token; the text's length if it ends too early. */
 const brokenAt = (text: string): number => {
   const open: string[] = [];
   let wanted: Wanted = "value";

@@ -1,4 +1,4 @@
-/** Where a relay's WebSocket is, from what people write down as the relay's address. */
+/** The address of a relay's WebSocket, from what people write as the relay's address. */
 import { WSS_PATH } from "./spec.ts";
 
 /**

@@ -1,11 +1,11 @@
 /**
- * Firmware releases (section 4): the text that is signed, and the order of versions. Everyone who
- * signs, the relay that takes an upload and the device that installs it all read the same file.
+ * Firmware releases (section 4): the text that is signed, and the order of versions. The signer,
+ * the relay that accepts an upload and the device that installs it all use this file.
  *
  * [portable]
  */
 
-/** SemVer 2.0.0 without build metadata: of two that differ only there, none is above the other. */
+/** SemVer 2.0.0 without build metadata: versions that differ only there are equal. */
 export const RELEASE_VERSION_PATTERN =
   "^(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$";
 
@@ -36,7 +36,7 @@ export const releaseText = (release: SignedRelease): string =>
 
 interface VersionParts {
   readonly core: readonly string[];
-  /** Empty for a version that is no pre-release. */
+  /** Empty for a version that is not a pre-release. */
   readonly pre: readonly string[];
 }
 

@@ -10,13 +10,15 @@ export const LOGIN_TTL_S = 3600;
 export const SESSION_TTL_S = 86400;
 export const SESSION_MAX_REQUESTS = 10000;
 /**
- * A retired credential's hash is kept this long, so that a stale device is not taken for a guesser.
+ * A retired credential's hash is kept this long, so that an outdated device is not taken for an
+ * attacker.
  */
 export const RETIRED_TOKEN_KEPT_S = 30 * 86400;
-/** How long a request with an Idempotency-Key is known again. */
+/** How long a request with an Idempotency-Key is remembered. */
 export const IDEMPOTENCY_TTL_S = 86400;
 /**
- * Anything else than a well-formed `e2e_` secret must have this many characters, and be asked for.
+ * A secret other than a well-formed `e2e_` token must have this many characters, and is accepted
+ * only on request.
  */
 export const MIN_FOREIGN_SECRET_LENGTH = 32;
 /** Compared byte for byte, unique on the relay. */
@@ -31,13 +33,13 @@ export const NONCE_BYTES = 12;
 export const KEY_BYTES = 32;
 /** `C`, and our `A`: base64url of 16 bytes. */
 export const SID_PART_LENGTH = 22;
-/** The first part of a sid, as far as the relay cares. */
+/** The first part of a sid, as the relay sees it. */
 export const MAX_SID_PART_LENGTH = 64;
 /** `p` of an opening or its answer: an empty plaintext, so 16 bytes of tag. */
 export const EMPTY_P_LENGTH = 22;
-/** An agent forgets a session that accepted nothing for this long. */
+/** An agent forgets a session that has accepted no packet for this long. */
 export const SESSION_IDLE_MS = 120000;
-/** A client that wants to keep a session pings when it was idle for this long. */
+/** A client that wants to keep a session pings when it has been idle for this long. */
 export const CLIENT_KEEPALIVE_MS = 45000;
 /** A client renews its session after this age or this many packets sent. */
 export const SESSION_RENEW_MS = 86400000;

@@ -1,7 +1,7 @@
 /**
  * The five secrets of section 1: `prefix || base62(32 bytes), 43 digits || base62(CRC-32 of what
- * precedes it), 6 digits`. The prefix makes a misplaced secret visible, the checksum a
- * mistyped one, before it is looked up.
+ * precedes it), 6 digits`. The prefix reveals a misplaced secret, and the checksum a mistyped one,
+ * before any look-up.
  *
  * [portable]
  */
@@ -18,7 +18,7 @@ export const TOKEN_PREFIXES: { readonly [kind in TokenKind]: string } = {
   e2e: "e2e_",
 };
 
-/** How each kind is called in a sentence for a person. */
+/** The name of each kind in a sentence for a person. */
 export const TOKEN_NAMES: { readonly [kind in TokenKind]: string } = {
   account: "an account token (acct_)",
   agent: "an agent relay token (agt_)",
@@ -32,7 +32,9 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BODY_DIGITS = 43;
 const CHECKSUM_DIGITS = 6;
 
-/** A regular expression (source) that finds every secret of ours in a text, for secret scanners. */
+/**
+ * A regular expression (source) that finds every blindrelay secret in a text, for secret scanners.
+ */
 export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}\\b";
 
 /**
@@ -54,7 +56,10 @@ const toBase62 = (bytes: Uint8Array, digits: number): string => {
   return text;
 };
 
-/** Base62 digits as 32 big-endian bytes; null if a character is no digit or the number too big. */
+/**
+ * Base62 digits as 32 big-endian bytes; null if a character is not a digit or the number is too
+ * large.
+ */
 const fromBase62 = (text: string): Uint8Array | null => {
   const bytes = new Uint8Array(32);
   for (let d = 0; d < text.length; d++) {
@@ -80,14 +85,14 @@ const checksum = (text: string): string => {
   return toBase62(bytes, CHECKSUM_DIGITS);
 };
 
-/** The token of a kind made from 32 bytes. Throws for any other length. */
+/** Makes a token of a kind from 32 bytes. Throws for any other length. */
 export const makeToken = (kind: TokenKind, bytes: Uint8Array): string => {
   if (bytes.length !== 32) throw new Error("a token is made from 32 bytes");
   const text = TOKEN_PREFIXES[kind] + toBase62(bytes, BODY_DIGITS);
   return text + checksum(text);
 };
 
-/** The kind whose prefix a text has, right or wrong otherwise; null for foreign texts. */
+/** The kind that a text's prefix names, whether or not the rest is valid; null for other texts. */
 export const tokenKind = (text: string): TokenKind | null => {
   for (const kind of KINDS) {
     const prefix = TOKEN_PREFIXES[kind];

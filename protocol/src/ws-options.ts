@@ -1,4 +1,7 @@
-/** How both SDKs open a WebSocket with the package `ws`. Plain data: protocol does not load it. */
+/**
+ * The options with which both SDKs open a WebSocket of the package `ws`. Plain data: protocol does
+ * not load `ws`.
+ */
 import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "./spec.ts";
 
 /** How long the relay may take over the closing handshake before the socket is terminated. */
@@ -8,15 +11,15 @@ export const WS_OPTIONS = {
   maxPayload: MAX_MESSAGE_BYTES,
   maxFragments: MAX_FRAGMENTS,
   /**
-   * Pieces of one frame that ws keeps until it is whole; each costs more than its bytes. A message
-   * of 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
+   * Pieces of one frame that ws keeps until it is complete; each costs more than its bytes. A
+   * message of 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
    */
   maxBufferedChunks: 512,
   perMessageDeflate: false,
   followRedirects: false,
   /**
-   * Also for what ws closes itself: a message over the limit, a protocol error. A link on which no
-   * message is completed is given up by the core.
+   * Also applies if ws closes by itself, after a message over the limit or a protocol error. A link
+   * on which no message is completed is given up by the core.
    */
   closeTimeout: CLOSE_GRACE_MS,
 };

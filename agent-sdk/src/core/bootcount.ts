@@ -20,13 +20,13 @@ import type { StoragePort } from "../ports.ts";
 const SLOTS = ["boot.0", "boot.1"];
 const HEADER = "blindrelay-boot 1";
 const TOKEN_LABEL = "blindrelay|boot-count";
-/** Exact in every runtime, and more starts than any medium survives. */
+/** Exact in every runtime, and more than the starts that any medium survives. */
 const MAX_COUNT = 4294967295;
 
 /**
- * Why an agent may not start. `missing`: never provisioned; `unreadable`: what is there holds no
- * valid count; `otherToken`: it belongs to another agent_token; `medium`: the storage failed, or
- * reading back gave something else; `usedToken`: provisioning was called with the old token.
+ * Why an agent may not start. `missing`: never provisioned; `unreadable`: the storage has no valid
+ * count; `otherToken`: the count belongs to another agent_token; `medium`: the storage failed, or
+ * returned something else; `usedToken`: provisioning was called with the old token.
  */
 export type BootCountProblem = "missing" | "unreadable" | "otherToken" | "medium" | "usedToken";
 
@@ -77,7 +77,7 @@ const isCount = (text: string): boolean => {
   return count >= 1 && count <= MAX_COUNT && String(Math.floor(count)) === text;
 };
 
-/** The exact inverse of encodeSlot; whatever else is broken. */
+/** The exact inverse of encodeSlot; any other text is broken. */
 const decodeSlot = (text: string | null): Slot => {
   if (text === null) return ABSENT;
   const parts = text.split(" ");

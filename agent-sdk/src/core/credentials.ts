@@ -11,11 +11,11 @@ export interface Credentials {
   readonly agentId: string;
   /** `agt_`: identifies this agent to the relay. */
   readonly relayToken: string;
-  /** `e2e_`: what its clients know it by, and the relay never does. */
+  /** `e2e_`: the secret that its clients share with it; the relay never has it. */
   readonly agentToken: string;
-  /** Take any agentToken of 32 characters and more. */
+  /** Accept any agentToken of 32 characters or more. */
   readonly foreignAgentToken?: boolean;
-  /** Said at login, where the relay takes no other form (section 3). */
+  /** Sent at login; the relay accepts no other form (section 3). */
   readonly firmwareVersion?: string;
 }
 

@@ -9,15 +9,15 @@ export const LINK_SILENCE_MS = 75000;
 /** From connect to an open WebSocket; a board on a slow network needs most of it for TLS. */
 export const CONNECT_TIMEOUT_MS = 30000;
 
-/** A driver that has not said by then whether it joined its network is asked again. */
+/** After this time without an answer, the driver is asked again to join its network. */
 export const JOIN_TIMEOUT_MS = 60000;
-/** So many links in a row that did not open: the network is joined again, as if it were lost. */
+/** After so many links in a row that did not open, the network is joined again. */
 export const USELESS_LINKS = 5;
 
 /** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */
 export const BACKOFF_FIRST_MS = 1000;
 export const BACKOFF_MAX_MS = 60000;
-/** A link that lived this long was good, and back-off starts over. */
+/** After a link that lived this long, the back-off starts over. */
 export const STABLE_MS = 60000;
 
 /**
@@ -30,10 +30,10 @@ export const SLOW_MAX_MS = 3600000;
  */
 export const REPLACED_FIRST_MS = 60000;
 
-/** What a relay may at most ask us to wait (`retry_after`, `reconnect_in`). */
+/** The longest wait that a relay may request (`retry_after`, `reconnect_in`). */
 export const MAX_ASKED_WAIT_MS = 3600000;
 
-/** A session token this close to its end is not worth a try. */
+/** A session token this close to its end is not tried any more. */
 export const SESSION_TOKEN_MARGIN_MS = 60000;
 
 /** Calls whose handlers have not settled; more are answered "busy" instead of piling up. */

@@ -36,15 +36,17 @@ const METHOD_NOT_FOUND = -32601;
 const HANDLER_FAILED = -32000;
 const BUSY = -32001;
 const UNAVAILABLE = -32002;
-/** How a request begins whose id is found without reading it all; as our clients write it. */
+/**
+ * The start of a request as our clients write it; its id is then found without reading the rest.
+ */
 const CALL_HEAD = '{"jsonrpc":"2.0","id":';
 /** Bytes that hold that head and an id. */
 const ID_WITHIN = 64;
-/** The lowest of the codes that JSON-RPC keeps for itself; HANDLER_FAILED is the highest. */
+/** The lowest code that JSON-RPC reserves; HANDLER_FAILED is the highest. */
 const RESERVED_FROM = -32768;
 const MAX_CODE = 9007199254740991; // 2^53 - 1
 
-/** Methods that the SDK answers itself or keeps for streams; `rpc.` belongs to JSON-RPC. */
+/** Methods that the SDK answers itself or reserves for streams; `rpc.` belongs to JSON-RPC. */
 const isReserved = (method: string): boolean => {
   for (const prefix of ["system.", "stream.", "rpc."]) {
     if (method.substring(0, prefix.length) === prefix) return true;
@@ -52,35 +54,35 @@ const isReserved = (method: string): boolean => {
   return false;
 };
 
-/** What a handler may know of its call. */
+/** What a handler learns about its call. */
 export interface CallContext {
-  /** The session it came on; another session may be another person or the same one later. */
+  /** The session of the call; another session may be another client, or the same one later. */
   readonly sid: string;
-  /** Nobody waits for a result. */
+  /** True for a notification: nobody waits for a result. */
   readonly notification: boolean;
 }
 
 /**
- * A device program's answer to a method: a JSON value (undefined counts as null), or a promise of
- * one. `params`: as sent, an object or an array, or undefined; the caller is verified, what it
- * sends is not. What it throws reaches the caller as error -32000 with the message, or with an
- * integer `code` of its own outside of -32768 to -32000, and its `data`.
+ * A device program's handler for a method. Returns a JSON value (undefined counts as null), or a
+ * promise of one. `params`: as sent, an object, an array or undefined; the caller is verified, but
+ * what it sends is not. A thrown error reaches the caller as -32000 with its message, or with its
+ * own integer `code` outside of -32768 to -32000, and its `data`.
  */
 // biome-ignore lint/suspicious/noExplicitAny: params are whatever the caller sent; a program narrows them.
 export type Handler = (params: any, context: CallContext) => unknown;
 
-/** Takes the plaintext of an answer away, or drops it where the session is gone. Must not throw. */
+/** Sends the plaintext of an answer, or drops it if the session is gone. Must not throw. */
 export type Answer = (plaintext: Uint8Array) => void;
 
-/** Called for every handler that failed, with the value that it threw. */
+/** Called for every failed handler, with the value that it threw. */
 type Failed = (method: string, reason: string, thrown: unknown) => void;
 
 export interface DispatchCounters {
   /** Requests and notifications that reached a handler. */
   calls: number;
-  /** Verified plaintext that is no JSON-RPC request. */
+  /** Verified plaintexts that are not JSON-RPC requests. */
   notRequests: number;
-  /** Error answers, by whatever reason. */
+  /** Error answers, for any reason. */
   errors: number;
 }
 
@@ -93,7 +95,7 @@ interface Call {
   open: boolean;
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export const reasonOf = (thrown: unknown): string => {
   if (typeof thrown === "string") return thrown;
   if (typeof thrown === "object" && thrown !== null) {
@@ -103,7 +105,7 @@ export const reasonOf = (thrown: unknown): string => {
   return "the handler failed";
 };
 
-/** What a handler may throw to say more than a message. */
+/** What a handler may throw to send more than a message. */
 interface ThrownError {
   readonly unavailable?: unknown;
   readonly sent?: unknown;
@@ -111,7 +113,7 @@ interface ThrownError {
   readonly data?: unknown;
 }
 
-/** An integer that every runtime reads back, outside of what JSON-RPC keeps for itself. */
+/** An integer that every runtime reads back, outside of the range that JSON-RPC reserves. */
 const isProgramCode = (code: unknown): code is number =>
   typeof code === "number" &&
   code % 1 === 0 &&
@@ -141,7 +143,7 @@ export class Dispatcher {
   declare private names: string[];
   declare private handlers: Handler[];
   declare private calls: Call[];
-  /** Handlers begin only after what called `receive` has returned; see AgentCoreOptions. */
+  /** Handlers begin only after the caller of `receive` has returned; see AgentCoreOptions. */
   declare freshStack: boolean;
 
   /** `maxPlaintext`: bytes. `failed` is called for every handler that threw. */
@@ -168,7 +170,7 @@ export class Dispatcher {
   /** The same for the SDK's own methods. */
   add(method: string, handler: Handler): void {
     if (this.names.indexOf(method) >= 0) throw new Error(`"${method}" has a handler already`);
-    // Not `push`, which makes room for more than most devices have.
+    // Not `push`, which allocates more than most devices can spare.
     this.names = this.names.concat([method]);
     this.handlers = this.handlers.concat([handler]);
   }
@@ -178,7 +180,7 @@ export class Dispatcher {
     return this.names.concat([]);
   }
 
-  /** One verified plaintext of the session `sid`. Never throws, whatever handlers do. */
+  /** Handles one verified plaintext of the session `sid`. Never throws, whatever handlers do. */
   receive(plaintext: Uint8Array, sid: string, answer: Answer): void {
     if (plaintext.length > this.maxPlaintext) {
       this.refuseUnread(plaintext, answer);
@@ -217,20 +219,23 @@ export class Dispatcher {
       if (hasId) this.refuse(call, METHOD_NOT_FOUND, 'unknown method "' + method + '"', "");
       return;
     }
-    // The SDK's own answer at once; a notification of theirs that was dropped would be a loss.
+    // The SDK answers its own methods at once; a dropped notification of theirs would be a loss.
     if (this.calls.length >= MAX_CALLS_IN_FLIGHT && !isReserved(method)) {
       if (hasId) this.refuse(call, BUSY, "too many calls are still running", "");
       return;
     }
     this.counters.calls++;
     const handler = this.handlers[index] as Handler;
-    // All of it in there: a board that ran out of memory goes on with undefined, which is no
-    // answer.
+    // All of it inside the `try`: a board that runs out of memory continues with undefined, which
+    // is not an answer.
     if (this.freshStack) Promise.resolve().then(() => this.run(call, handler, params));
     else this.run(call, handler, params);
   }
 
-  /** By its length, before it costs memory to read: the id is found where our clients write it. */
+  /**
+   * Refuses a call by its length, before it costs memory to read: the id is found where our clients
+   * write it.
+   */
   private refuseUnread(plaintext: Uint8Array, answer: Answer): void {
     const head = asciiText(plaintext.subarray(0, ID_WITHIN));
     const id = head.substring(CALL_HEAD.length);
@@ -249,7 +254,7 @@ export class Dispatcher {
     this.calls = this.calls.filter((call) => call.open);
   }
 
-  /** Calls whose handlers have not settled. */
+  /** The number of calls whose handlers have not settled. */
   inFlight(): number {
     return this.calls.length;
   }
@@ -286,7 +291,7 @@ export class Dispatcher {
     if (plaintext !== null) call.answer(plaintext);
   }
 
-  /** The answer that holds a result; null if none can, and the call has failed for it. */
+  /** The answer with a result; null if no answer can hold it, and the call has failed. */
   private encodeResult(call: Call, result: unknown): Uint8Array | null {
     let text: string | undefined;
     try {

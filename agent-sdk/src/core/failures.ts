@@ -8,9 +8,9 @@ import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protoc
 import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
 
 /**
- * How to continue: `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
- * doubling to an hour, where a person is needed; `asked`: as long as the relay asked, else
- * `waitMs`; `never`: not with this configuration.
+ * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
+ * doubling to an hour, if a person is needed; `asked`: after the relay's delay, else `waitMs`;
+ * `never`: not with this configuration.
  */
 export type Course = "backoff" | "slow" | "asked" | "never";
 
@@ -20,7 +20,7 @@ export interface Failure {
   readonly waitMs: number;
   /** Whether the session token must not be used again. */
   readonly dropsSession: boolean;
-  /** For the log and the status: what happened and what to do. */
+  /** For the log and the status: what happened, and what to do. */
   readonly advice: string;
 }
 
@@ -32,7 +32,7 @@ export const LOST: Failure = {
   advice: "connection lost: check that the relay is up and the network reaches it",
 };
 
-/** `auth_response` failed with a code that we do not know, or none. */
+/** `auth_response` failed with an unknown code, or with none. */
 export const REFUSED: Failure = {
   course: "slow",
   waitMs: REFUSED_WAIT_MS,
@@ -123,7 +123,7 @@ export const authFailure = (code: string | null): Failure => {
 };
 
 /**
- * `error` codes after which the relay closes; RESTARTING is apart, as the relay may still drain.
+ * `error` codes after which the relay closes; not RESTARTING, because the relay may still drain.
  */
 const ENDING = [
   "LOCKED_OUT",

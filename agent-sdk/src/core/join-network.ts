@@ -8,11 +8,11 @@
  *     ^                   |                   |
  *     +-- failed, late ---+-- lost, useless --+
  *
- * A driver whose modem lost power may never say `lost`: so links that do not open, a few in a row,
- * are taken for it.
+ * A driver whose modem lost power may never report `lost`, so a few links in a row that do not open
+ * count as that.
  *
- * An event that the table does not list is ignored: a driver that says `lost` for each try, say, or
- * a link that connects again while the network is still being joined.
+ * An event that the table does not list is ignored, such as a driver's `lost` for each try, or a
+ * link that connects again while the network is still being joined.
  *
  * [portable]
  */
@@ -33,8 +33,8 @@ const NETWORK_STATES: {
 /** The driver of a network. */
 export interface NetworkPort {
   /**
-   * Joins it, and calls `done` once there is an address, with null, or with what is wrong and what
-   * to do about it. May throw.
+   * Joins the network, and calls `done` with null once there is an address, or with the problem and
+   * its fix. May throw.
    */
   join(done: (problem: string | null) => void): void;
   /** Calls `fn` whenever the network is lost. Called once. */
@@ -51,7 +51,7 @@ export interface NetworkOptions {
   readonly log: Log;
 }
 
-/** A link that waits for the network, then is one over it. */
+/** A link that waits for the network and then runs over it. */
 class NetworkLink implements Link {
   declare readonly url: string;
   declare readonly events: LinkEvents;
@@ -84,14 +84,14 @@ class NetworkLink implements Link {
 /** A LinkPort over a network that it joins. One link at a time. */
 export class NetworkLinks implements LinkPort {
   state: NetworkState = "apart";
-  /** Why the network is not there, and what to do about it; null if nothing is known. */
+  /** Why the network is not joined, and the fix; null if unknown. */
   advice: string | null = null;
   declare private readonly options: NetworkOptions;
   private link: NetworkLink | null = null;
-  /** Counts tries: what one that was late says is ignored. */
+  /** Counts tries, so that the answer of a late one is ignored. */
   private turn = 0;
   private lateAt = 0;
-  /** Links over it, one after another, that did not open so far. */
+  /** Links in a row that did not open. */
   private unopened = 0;
 
   constructor(options: NetworkOptions) {
@@ -160,13 +160,13 @@ export class NetworkLinks implements LinkPort {
     if (this.link !== null) this.link.close(4000, "network lost");
   }
 
-  /** Once for the same. */
+  /** Logs the same advice only once. */
   private warn(advice: string): void {
     if (advice !== this.advice) this.options.log("warn", advice);
     this.advice = advice;
   }
 
-  /** Whether the event means something in this state. */
+  /** Takes the event's step in the table; false if it has none. */
   private move(event: NetworkEvent): boolean {
     const next = NETWORK_STATES[this.state][event];
     if (next === undefined) return false;

@@ -65,7 +65,7 @@ export interface PushState {
   readonly failed: { readonly id: string; readonly reason: string } | null;
 }
 
-/** What has arrived of a program; in memory only, a restart ends it. */
+/** What has arrived of a program; only in memory, so a restart ends the transfer. */
 export interface Transfer {
   sha256: string;
   version: string;
@@ -76,7 +76,7 @@ export interface Transfer {
   stored: number;
 }
 
-/** What a device offers to be pushed to. */
+/** What a device must provide to accept pushes. */
 export interface PushPort {
   readonly storage: StoragePort;
   /** Bytes of the longest call. */
@@ -88,11 +88,11 @@ export interface PushPort {
   write(slot: number, at: number, size: number, part: Uint8Array): void;
   /** In lower-case hexadecimal, of what the medium holds. */
   sha256(slot: number): string;
-  /** Starts again soon, after the answer. */
+  /** Restarts soon, after the answer. */
   restart(): void;
   /** Whether this start runs the trial. */
   readonly onTrial: boolean;
-  /** The trial that runs is good. */
+  /** Confirms the running trial. */
   confirmed(): void;
 }
 
@@ -139,7 +139,7 @@ const writePush = (storage: StoragePort, before: PushState, change: object): Pus
 const isShort = (text: string, max: number, maxJson: number): boolean =>
   text.length <= max && (encodeJson(text) as string).length <= maxJson;
 
-/** The trial has failed: from the next start on the good program runs. */
+/** The trial has failed: the good program runs from the next start on. */
 export const failTrial = (storage: StoragePort, reason: string): PushState => {
   const state = readPush(storage);
   if (state.trial === null) return state;
@@ -154,7 +154,7 @@ export const failTrial = (storage: StoragePort, reason: string): PushState => {
   }
 };
 
-/** To be called once at every start, before a program runs: which one is to. */
+/** Decides which program runs. Call it once at every start, before a program runs. */
 export const startPush = (storage: StoragePort): PushState => {
   const state = readPush(storage);
   const trial = state.trial;
@@ -167,7 +167,7 @@ export const startPush = (storage: StoragePort): PushState => {
   }
 };
 
-/** Where the program is that a start runs. */
+/** The slot of the program that this start runs. */
 export const slotOf = (state: PushState): number =>
   state.trial === null ? state.slot : 1 - state.slot;
 
@@ -201,7 +201,7 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
 const store = (port: PushPort, transfer: Transfer, at: number, data: unknown, slot: number) => {
   const part = typeof data === "string" ? fromBase64url(data) : null;
   if (part === null || part.length === 0) throw new Error("not a part");
-  // What is there already was asked for twice.
+  // A repeated part is confirmed again.
   if (at >= 0 && at + part.length <= transfer.stored) return;
   if (at !== transfer.stored || at + part.length > transfer.size)
     throw new Error("not the next part");
@@ -244,8 +244,8 @@ const confirm = (port: PushPort, state: PushState, id: unknown): void => {
 };
 
 /**
- * Answers `system.push`. Throws an Error for what it refuses; then nothing has changed but that a
- * transfer may have to begin again.
+ * Answers `system.push`. Throws an Error for what it refuses; then nothing has changed, except that
+ * a transfer may have to restart.
  */
 export const answerPush = (port: PushPort, transfer: Transfer, params: unknown): object => {
   const asked = isObject(params) ? params : {};

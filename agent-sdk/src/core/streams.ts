@@ -23,7 +23,7 @@ import type {
 import { STREAM_CREDIT, STREAM_DATA, STREAM_END, StreamTable } from "@blindrelay/protocol/streams";
 import type { Agent, SessionWiring } from "./agent.ts";
 
-/** One notification's bytes: small enough for other messages to come between. */
+/** Bytes of one notification: few enough that other messages can be sent in between. */
 const MAX_CHUNK = 12288;
 /** A notification around its base64, with the longest stream number. */
 const NOTICE_OVERHEAD = 96;

@@ -10,14 +10,14 @@ import type { AgentCore } from "./agent-core.ts";
 
 const SESSION_FILE = "session";
 
-/** The form of a session token; nothing longer is kept, whatever a relay gives. */
+/** The form of a session token; nothing longer is stored, whatever a relay sends. */
 const isSessionToken = (text: string): boolean =>
   text.substring(0, 5) === "sess_" && text.length === 54;
 
 export interface WakeTiming {
   /** Milliseconds without a message after which the wake is over. */
   readonly idleMs: number;
-  /** Milliseconds after which it is over whatever happens. */
+  /** Milliseconds after which the wake is over in any case. */
   readonly awakeMs: number;
 }
 
@@ -37,12 +37,12 @@ export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   });
 };
 
-/** Milliseconds until it is worth another look; 0 or less: the wake is over. */
+/** Milliseconds until the next check; 0 or less: the wake is over. */
 const wakeLeft = (core: AgentCore, timing: WakeTiming, awakeMs: number): number => {
   const left = timing.awakeMs - awakeMs;
   const status = core.link.status;
   if (status.state === "refused") return 0;
-  // It would wait for longer than it is awake, so it sleeps at once.
+  // The wait would be longer than the wake, so it sleeps at once.
   if (status.waitMs !== null && status.waitMs >= left) return 0;
   const busy = status.state !== "online" || core.dispatcher.inFlight() > 0;
   return Math.min(left, busy ? timing.idleMs : timing.idleMs - core.link.quietMs());

@@ -100,7 +100,7 @@ export class XsWorker {
     return this.crank("w", Buffer.from(path));
   }
 
-  /** Ends the process. Harmless when repeated. */
+  /** Ends the process. May be repeated. */
   async close(): Promise<void> {
     if (!this.closed) {
       this.closed = true;

@@ -3,8 +3,8 @@
  * in its state folder; slot 0 is empty until a program is pushed, because the first program is the
  * caller's own.
  *
- * What a program does to its process (a loop without end, memory, an exit) only another process
- * survives: who takes pushes is supervised by one that calls `endTrial` and starts it again.
+ * A program can hang its process, exhaust its memory or exit, and only another process survives
+ * that. So an agent that accepts pushes needs a supervisor that calls `endTrial` and restarts it.
  */
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
@@ -27,12 +27,12 @@ import { StateError } from "./errors.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { flushFolder, folderStorage } from "./storage.ts";
 
-/** A module each, whatever the folder's package.json says. */
+/** The suffix makes each a module, whatever the folder's package.json says. */
 const PROGRAMS = ["program.0.mjs", "program.1.mjs"] as const;
 const MAX_BYTES = 4 * 1024 * 1024;
 /** The answer leaves before. */
 const RESTART_MS = 500;
-/** A kept program that has not started by then is not waited for. */
+/** How long to wait for the start of a kept program. */
 const START_LIMIT_MS = 60_000;
 
 export interface TakesPushes {
@@ -44,16 +44,16 @@ export interface TakesPushes {
 
 /** One start of an agent that takes pushes. */
 export interface PushedStart {
-  /** What runs in place of the caller's own program; null: nothing was pushed. */
+  /** What runs instead of the caller's program; null: nothing was pushed. */
   readonly program: ((agent: Agent) => Promise<void>) | null;
-  /** What the relay is told of that; null with it. */
+  /** The version of it that the relay gets; null without it. */
   readonly version: string | null;
   takePushes(core: AgentCore): void;
-  /** Harmless when repeated. */
+  /** May be repeated. */
   stop(): void;
 }
 
-/** Once for every start, under the folder's lock, before a program runs. */
+/** Call it once for every start, under the folder's lock, before a program runs. */
 export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): PushedStart => {
   const storage = folderStorage(stateDir);
   const transfer = newTransfer();
@@ -107,7 +107,7 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
         giveUp(reasonOf(thrown));
         throw thrown;
       }
-      // The agent goes on without it, and takes another.
+      // The agent continues without it, and accepts another.
       const reason = { reason: reasonOf(thrown) };
       log("error", "the program that was pushed and kept cannot be started", reason, thrown);
     }
@@ -159,7 +159,7 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
   }
 };
 
-/** On the medium when it returns. */
+/** Durable when it returns. */
 const writePart = (path: string, at: number, part: Uint8Array): void => {
   const file = openSync(path, at === 0 ? "w" : "r+", 0o600);
   try {

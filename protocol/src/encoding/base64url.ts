@@ -3,9 +3,9 @@
  * input (Espruino turns it into zero bytes), so the alphabet, the length and the unused low bits
  * are checked here. `p` that is not canonical is refused (section 2).
  *
- * ES2026's `toBase64` and `fromBase64` do the work where the engine has them, 4 to 40 times as fast
- * as the loops. They read leniently too (blanks, padding, spare bits), so what was read is written
- * again and compared.
+ * If the engine has ES2026's `toBase64` and `fromBase64`, they do the work, 4 to 40 times as fast
+ * as the loops. They are lenient too (blanks, padding, spare bits), so the result is encoded again
+ * and compared.
  *
  * [portable]
  */
@@ -26,7 +26,7 @@ const IN_URLS = { alphabet: "base64url", omitPadding: true } as const;
 /** 255 marks what is outside the alphabet. */
 const VALUES = /* @__PURE__ */ makeValues();
 
-/** Whether every character is of the alphabet; says nothing of length or low bits. */
+/** Whether every character is in the alphabet; ignores length and low bits. */
 export const isBase64urlText = (text: string): boolean => !/[^A-Za-z0-9_-]/.test(text);
 
 const encodeInLoop = (bytes: Uint8Array): string => {
@@ -68,7 +68,7 @@ const decodeInLoop = (text: string): Uint8Array | null => {
       }
     }
   }
-  // What is left over (2 or 4 bits) must be zero, or two texts would name the same bytes.
+  // The remaining 2 or 4 bits must be zero, or two texts would encode the same bytes.
   return (held & ((1 << bits) - 1)) === 0 ? bytes : null;
 };
 
@@ -86,6 +86,6 @@ export const fromBase64url = (text: string): Uint8Array | null => {
   }
 };
 
-/** The same of a part of a text; apart, because a board does it without a copy of that part. */
+/** The same for a part of a text. Separate, because a board does it without copying that part. */
 export const base64urlPart = (text: string, from: number, to: number): Uint8Array | null =>
   fromBase64url(text.substring(from, to));

@@ -96,7 +96,7 @@ export const fromHex = (text: string): Uint8Array | null => {
   return bytes;
 };
 
-/** One array out of two. */
+/** Joins two arrays. */
 export const concatBytes = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   const all = new Uint8Array(a.length + b.length);
   all.set(a, 0);
@@ -104,7 +104,7 @@ export const concatBytes = (a: Uint8Array, b: Uint8Array): Uint8Array => {
   return all;
 };
 
-/** Same length and content, in a time that depends on the lengths only. */
+/** Whether length and content are equal, in a time that depends only on the lengths. */
 export const equalBytes = (a: Uint8Array, b: Uint8Array): boolean => {
   if (a.length !== b.length) return false;
   let difference = 0;

@@ -1,12 +1,12 @@
 /**
- * JSON as the wire has it: written as ASCII (other characters as \uXXXX), read from UTF-8, and
- * looked at by own properties only, because some runtimes' JSON.parse lets `__proto__` through.
+ * JSON as on the wire: written as ASCII (other characters as \uXXXX), read from UTF-8, and accessed
+ * only by own properties, because some runtimes' JSON.parse lets `__proto__` through.
  *
  * [portable]
  */
 import { asciiBytes, asciiText, PIECE_LENGTH } from "./bytes.ts";
 
-/** Printable ASCII throughout, as nearly all that travels: seen without our own loop. */
+/** Only printable ASCII, as nearly all messages are: tested without a loop of ours. */
 const isPlain = (text: string): boolean => !/[^ -~]/.test(text);
 
 const hex4 = (code: number): string => {
@@ -23,7 +23,10 @@ export const jsonEscape = (code: number): string =>
     ? `\\u${hex4(code)}`
     : `\\u${hex4(0xd800 + ((code - 0x10000) >> 10))}\\u${hex4(0xdc00 + (code & 1023))}`;
 
-/** ASCII JSON text of a value; undefined for what JSON cannot say (a function, undefined). */
+/**
+ * ASCII JSON text of a value; undefined for values that JSON cannot express (a function,
+ * undefined).
+ */
 export const encodeJson = (value: unknown): string | undefined => {
   const text = JSON.stringify(value);
   if (text === undefined || isPlain(text)) return text;
@@ -86,7 +89,9 @@ export const decodeJson = (text: string): unknown => {
   }
 };
 
-/** A value as the bytes of its ASCII JSON; throws a TypeError for what JSON cannot say. */
+/**
+ * A value as the bytes of its ASCII JSON; throws a TypeError for values that JSON cannot express.
+ */
 export const jsonBytes = (value: unknown): Uint8Array => {
   const text = encodeJson(value);
   if (text === undefined) throw new TypeError("not a JSON value");

@@ -1,4 +1,4 @@
-/** Every message of a link, with who sends it (section 3): one table, so that none is forgotten. */
+/** Every message of a link and its senders (section 3), in one table, so that none is forgotten. */
 import type { TSchema } from "typebox";
 import { Auth, AuthFailure, AuthSuccess } from "./auth.ts";
 import { PacketMessage } from "./packet.ts";

@@ -1,4 +1,7 @@
-/** The bare packet (section 2): all that peers say to each other. The relay reads `sid` only. */
+/**
+ * The bare packet (section 2), which carries everything that peers send each other. The relay reads
+ * only `sid`.
+ */
 import { type Static, Type } from "typebox";
 import { MAX_SEQ } from "../spec.ts";
 import { FIELD_P, FIELD_SEQ, FIELD_SID, FIELD_V } from "../wire/names.ts";

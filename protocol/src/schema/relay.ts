@@ -55,7 +55,7 @@ export const RelayEnvelope = Type.Object(
 );
 export type RelayEnvelope = Static<typeof RelayEnvelope>;
 
-/** Relay to client: the relay's unproven word that an agent came or went. */
+/** Relay to client: the relay's unproven claim that an agent connected or disconnected. */
 export const AgentStatus = Type.Object(
   {
     [FIELD_TYPE]: Type.Literal(TYPE_AGENT_STATUS),

@@ -1,5 +1,5 @@
 /**
- * The suite where there is no node:crypto and memory enough (browsers): the audited @noble
+ * The suite for runtimes without node:crypto but with enough memory (browsers): the audited @noble
  * libraries. Loading it makes AES tables of 1 MB; microcontrollers take noble-chacha.ts.
  */
 import { cbc, ecb } from "@noble/ciphers/aes.js";

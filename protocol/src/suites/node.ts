@@ -29,7 +29,7 @@ const asAead = (cipher: string): CipherGCMTypes => cipher as CipherGCMTypes;
 const scratchNonce = Buffer.alloc(NONCE_BYTES);
 const scratchAad = Buffer.alloc(128);
 
-/** `bytes` in the scratch buffer; itself where it does not fit. */
+/** `bytes` in the scratch buffer, or `bytes` itself if it does not fit. */
 const inScratch = (scratch: Buffer, bytes: Uint8Array): Uint8Array => {
   if (bytes.length > scratch.length) return bytes;
   scratch.set(bytes, 0);

@@ -1,5 +1,6 @@
 /**
- * `agent_status` (section 3): relay to client, its unproven word that an agent came or went.
+ * `agent_status` (section 3): relay to client, its unproven claim that an agent connected or
+ * disconnected.
  *
  * [portable]
  */
@@ -16,14 +17,14 @@ export interface AgentStatus {
   readonly kind: "agentStatus";
   readonly agentId: string;
   readonly online: boolean;
-  /** ISO 8601 in UTC; empty if the relay did not say. */
+  /** ISO 8601 in UTC; empty if the relay gave none. */
   readonly timestamp: string;
 }
 
 export const encodeAgentStatus = (agentId: string, online: boolean, timestamp: string): string =>
   `{"${FIELD_TYPE}":"${TYPE_AGENT_STATUS}","${FIELD_AGENT_ID}":${encodeJson(agentId)},"${FIELD_ONLINE}":${online},"${FIELD_TIMESTAMP}":${encodeJson(timestamp)}}`;
 
-/** Reads the fields of an `agent_status`; null if it says neither who nor what. */
+/** Reads the fields of an `agent_status`; null if the agent or the status is missing. */
 export const decodeAgentStatus = (fields: object): AgentStatus | null => {
   const agentId = ownString(fields, FIELD_AGENT_ID);
   const online = own(fields, FIELD_ONLINE);

@@ -22,7 +22,7 @@ import { ownSeconds } from "./seconds.ts";
 export interface Authenticated {
   readonly kind: "authenticated";
   readonly sessionToken: string | null;
-  /** Seconds; null if the relay did not say. */
+  /** Seconds; null if the relay gave none. */
   readonly expiresIn: number | null;
 }
 
@@ -31,7 +31,7 @@ export interface AuthFailed {
   readonly code: string | null;
   /** For people. */
   readonly error: string;
-  /** Seconds; null if the relay did not say. */
+  /** Seconds; null if the relay gave none. */
   readonly retryAfter: number | null;
 }
 
@@ -47,7 +47,7 @@ export const encodeAuthenticated = (
 export const encodeAuthFailed = (error: string, code: string, retryAfter: number): string =>
   `{"${FIELD_TYPE}":"${TYPE_AUTH_RESPONSE}","${FIELD_STATUS}":"${STATUS_FAILED}","${FIELD_ERROR}":${encodeJson(error)},"${FIELD_CODE}":"${code}","${FIELD_RETRY_AFTER}":${retryAfter}}`;
 
-/** Reads the fields of an `auth_response`: whatever does not say that it went well has failed. */
+/** Reads the fields of an `auth_response`: any status but success counts as a failure. */
 export const decodeAuthResponse = (fields: object): Authenticated | AuthFailed => {
   if (own(fields, FIELD_STATUS) === STATUS_AUTHENTICATED) {
     const token = ownString(fields, FIELD_SESSION_TOKEN);

@@ -17,7 +17,7 @@ import {
   TYPE_AUTH,
 } from "./names.ts";
 
-/** `firmware` is another word for `agent`: both authenticate with an agent's relay token. */
+/** `firmware` is a synonym of `agent`: both authenticate with an agent's relay token. */
 export type ClientType = "client" | "agent" | "firmware";
 
 /** What an agent reports of itself in clear text; null if it reported nothing. */
@@ -26,12 +26,12 @@ export interface AgentReport {
   readonly firmwareVersion: string | null;
 }
 
-/** Exactly one of the two tokens is there. */
+/** Exactly one of the two tokens is present. */
 export interface Credentials {
   apiToken?: string;
   sessionToken?: string;
   clientType: ClientType;
-  /** Agents say it always; with clients it means nothing. */
+  /** Agents always send it; from clients it has no meaning. */
   agentId?: string;
   presence: boolean;
   report: AgentReport;
@@ -39,7 +39,7 @@ export interface Credentials {
 
 export interface AuthMessage {
   readonly kind: "auth";
-  /** Null when it has not the form of an `auth`; `fault` then says why. */
+  /** Null if it does not have the form of an `auth`; `fault` then gives the reason. */
   readonly credentials: Credentials | null;
   readonly fault: string;
 }
@@ -63,7 +63,7 @@ export const encodeAgentAuth = (
   return `{"${FIELD_TYPE}":"${TYPE_AUTH}","${isSession ? FIELD_SESSION_TOKEN : FIELD_API_TOKEN}":${encodeJson(token)},"${FIELD_CLIENT_TYPE}":"agent","${FIELD_AGENT_ID}":"${agentId}","${FIELD_RUNTIME}":${encodeJson(runtime)}${firmware}}`;
 };
 
-/** Whether an agent may say this of itself: 1 to 64 printable ASCII characters. */
+/** Whether an agent may report this text: 1 to 64 printable ASCII characters. */
 export const isReport = (value: unknown): value is string =>
   typeof value === "string" && value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value);
 

@@ -1,5 +1,5 @@
 /**
- * `error` (section 3): relay to peer, about a message of the peer's or about the link.
+ * `error` (section 3): relay to peer, about one of the peer's messages or about the link.
  *
  * [portable]
  */
@@ -20,13 +20,13 @@ export interface RelayError {
   readonly code: string;
   /** For people. */
   readonly error: string;
-  /** The full sid of the packet it is about; null: it is about none. */
+  /** The full sid of the packet that it concerns, or null. */
   readonly sid: string | null;
-  /** Seconds, with RESTARTING; null if the relay did not say. */
+  /** Seconds, with RESTARTING; null if the relay gave none. */
   readonly reconnectIn: number | null;
 }
 
-/** What an error is about, so that its reader can find the call it belongs to. */
+/** What an error concerns, so that its reader can find the call. */
 export interface Subject {
   readonly sid: string | null;
   readonly requestId: string | null;

@@ -1,7 +1,7 @@
 /**
- * What the relay reads on a link (section 3): `JSON.parse` with own-property checks, so of a name
- * that occurs twice the last value counts, and `__proto__` is a name like any other. Of a packet it
- * reads the `sid` only; what it forwards are the bytes as received.
+ * What the relay reads on a link (section 3): `JSON.parse` with own-property checks, so the last
+ * value of a repeated name counts, and `__proto__` is a name like any other. Of a packet it reads
+ * only the `sid`; it forwards the bytes as received.
  *
  * [portable]
  */
@@ -16,7 +16,7 @@ import { PING_TEXT, PONG_TEXT } from "./ping.ts";
 import type { Unknown, Unreadable } from "./unreadable.ts";
 import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
 
-/** Where a bare packet says it belongs. */
+/** The destination that a bare packet names. */
 export interface PacketHead {
   readonly kind: "packet";
   readonly sid: string;
@@ -38,8 +38,8 @@ const PING: MessageForRelay = { kind: "ping" };
 const PONG: MessageForRelay = { kind: "pong" };
 
 /**
- * Reads one text message: typed when it has an own string `type`, else a packet, else unreadable.
- * Never throws.
+ * Reads one text message: a typed one if it has its own string `type`, else a packet, else
+ * unreadable. Never throws.
  */
 export const decodeForRelay = (text: string): MessageForRelay => {
   if (text === PONG_TEXT) return PONG;

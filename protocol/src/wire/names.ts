@@ -1,7 +1,6 @@
 /**
- * Every word of a link's messages (section 3), once: the codecs beside this file and the schemas
- * take them from here, so that a name on the wire is changed in this one place. A constant each,
- * because the build for boards writes constants out where they are used.
+ * Every name in a link's messages (section 3), once: the codecs in this folder and the schemas take
+ * them from here. Each is a constant, because the build for boards inlines constants.
  *
  * [portable]
  */

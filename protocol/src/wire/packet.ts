@@ -1,6 +1,6 @@
 /**
- * The packet (section 2) as a text: bare on a link, or the payload of an envelope. Whether one is
- * good is for the peers to check (crypto/packet.ts); the relay looks at its `sid` only.
+ * The packet (section 2) as a text: bare on a link, or the payload of an envelope. The peers check
+ * whether it is valid (crypto/packet.ts); the relay reads only its `sid`.
  *
  * [portable]
  */
@@ -8,7 +8,7 @@ import { own, ownString } from "../encoding/json.ts";
 import { MAX_SID_PART_LENGTH } from "../spec.ts";
 import { FIELD_P, FIELD_SEQ, FIELD_SID, FIELD_TYPE, FIELD_V } from "./names.ts";
 
-/** What a packet says of itself; nothing of it is checked but that it is there. */
+/** The fields of a packet; checked only for presence. */
 export interface PacketFields {
   readonly v: string;
   readonly sid: string;
@@ -26,7 +26,7 @@ export const encodePacket = (v: string, sid: string, seq: number, p: string): st
   `{"${FIELD_V}":"${v}","${FIELD_SID}":"${sid}","${FIELD_SEQ}":${seq},"${FIELD_P}":"${p}"}`;
 
 /**
- * The four fields of a packet; null if one is missing or of another type, or where it has a `type`.
+ * The four fields of a packet; null if one is missing or of another type, or if it has a `type`.
  */
 export const decodePacket = (fields: object): PacketFields | null => {
   const v = ownString(fields, FIELD_V);
@@ -47,7 +47,7 @@ export const firstPart = (sid: string): string => {
   return dot < 0 ? sid : sid.substring(0, dot);
 };
 
-/** The first part of a sid where the relay binds to it: 1 to 64 characters; else null. */
+/** The first part of a sid if the relay can bind to it (1 to 64 characters), else null. */
 export const bindablePart = (sid: string): string | null => {
   const first = firstPart(sid);
   return first.length >= 1 && first.length <= MAX_SID_PART_LENGTH ? first : null;

@@ -1,6 +1,6 @@
 /**
- * What every reader says of a message that is no JSON object, or lacks what its type wants; and of
- * one whose type means nothing to it: a type of the future, or one that is meant for another side.
+ * The result of every reader for a message that is not a JSON object or lacks a field of its type,
+ * and for one of an unknown type: a future one, or one for the other side.
  *
  * [portable]
  */
