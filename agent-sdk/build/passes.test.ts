@@ -35,7 +35,7 @@ describe("constants", () => {
     );
   });
 
-  it("stay where they are long texts, objects, or made by a call", () => {
+  it("stay if they are long texts, objects, or made by a call", () => {
     const code =
       "const A = 'a text of some length'; const B = [1]; const C = f(1); const g = () => A;";
     expect(inlined(code)).toBe(code);
@@ -155,7 +155,7 @@ describe("small functions", () => {
 });
 
 describe("members", () => {
-  it("go where nobody names them, and what only they named goes too", () => {
+  it("go if nobody names them, and what only they named goes too", () => {
     const code = dropUnusedMethods(
       "class A { constructor() {} used() {} kept() {} loop() { this.loop(); } only() {} gone() { this.only(); } } new A().used();",
       new Set(["kept"]),
@@ -166,7 +166,7 @@ describe("members", () => {
   const shortened = (code: string, source = "", keep: string[] = []): string =>
     shortenNames(code, [source], new Set(keep));
 
-  it("become short where TypeScript says private, and by this only", () => {
+  it("become short if TypeScript says private, and by this only", () => {
     const source =
       "class A { private secret = 1; private other = 2; declare readonly shared: number; private shared2 = 1 }";
     expect(shortened("class A { secret = 1; f() { return this.secret; } }", source)).toBe(
@@ -176,7 +176,7 @@ describe("members", () => {
     expect(shortened(outside, source)).toBe(outside);
   });
 
-  it("become short where they are camelCase and ours", () => {
+  it("become short if they are camelCase and ours", () => {
     expect(shortened("const f = (o) => ({ maxSize: o.maxSize });")).toBe(
       "const f = (o) => ({ a: o.a });",
     );
@@ -198,11 +198,11 @@ describe("members", () => {
       "on the wire, in snake_case",
       "const f = (o) => ({ agent_id: o.agent_id, payload: o.payload });",
     ],
-  ])("keep their name where it is %s", (_what, code) => {
+  ])("keep their name if it is %s", (_what, code) => {
     expect(shortened(code)).toBe(code);
   });
 
-  it("keep their name where a device program reads it", () => {
+  it("keep their name if a device program reads it", () => {
     const code = "const f = () => ({ waitMs: 1 });";
     expect(shortened(code, "", ["waitMs"])).toBe(code);
   });
@@ -245,7 +245,7 @@ describe("tokens", () => {
     expect(tokens(code)).toBe(code);
   });
 
-  it("leave a blank where two signs would run together, and a line where it ends a statement", () => {
+  it("leave a blank if two signs would run together, and a line if it ends a statement", () => {
     expect(tokens("a=b+ +c")).toBe("a=b+ +c");
     expect(tokens("a()\nb()")).toBe("a()\nb()");
   });

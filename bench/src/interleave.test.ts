@@ -65,7 +65,7 @@ describe("interleaving", () => {
     }
   });
 
-  test("voids a run whose generator was the bottleneck, where that matters", async () => {
+  test("voids a run whose generator was the bottleneck, if that matters", async () => {
     const bound = (shares: number[]) => interleave(slowingDown([10, 10, 5, 5], [], shares), PACE);
     expect((await bound([0.5, 0.5, 0.95, 0.5])).voids.join()).toContain("95 % of its processor");
     expect((await bound([0.5, 0.5, 0.5, 0.95])).voids).toEqual([]);

@@ -90,7 +90,7 @@ describe("a call", () => {
     });
   });
 
-  it("rejects with BAD_ANSWER where the verified answer is no response", async () => {
+  it("rejects with BAD_ANSWER if the verified answer is no response", async () => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("odd", () => {
@@ -290,7 +290,7 @@ describe("local mistakes", () => {
     expect(packetsOf(world)).toEqual([]);
   });
 
-  it("names both kinds where a secret of the wrong kind is given", () => {
+  it("names both kinds if a secret of the wrong kind is given", () => {
     const client = new World().client();
     const wrong = () => client.agent("pump-7", testToken("account", 1));
     expect(wrong).toThrow(CallError);

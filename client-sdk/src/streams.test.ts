@@ -36,7 +36,7 @@ describe("a reader", () => {
     expect(state.ended).toEqual(["the reader left"]);
   });
 
-  it("fails, with what it got, where a packet is lost", async () => {
+  it("fails, with what it got, if a packet is lost", async () => {
     const { world, pump, relay } = await house();
     let packets = 0;
     relay.toClient = () => (++packets === 9 ? null : 5);
@@ -46,7 +46,7 @@ describe("a reader", () => {
     expect((failure as CallError).message).toMatch(/broke after \d+ bytes: packets were lost/);
   });
 
-  it("fails where only the last packet is lost, once a ping tells", async () => {
+  it("fails if only the last packet is lost, once a ping tells", async () => {
     const { world, pump, relay } = await house(seqBytes(10));
     let packets = 0;
     // Answer to the opening, to the ping, to the call, then data and end.
@@ -150,7 +150,7 @@ describe("streams that live longer than the session token", () => {
     expect(auths(relay)).toBeGreaterThan(2);
   });
 
-  it("end with an error where the agent does not pause and a packet is lost", async () => {
+  it("end with an error if the agent does not pause and a packet is lost", async () => {
     const { world, pump, state } = await house(undefined, 610);
     state.everyMs = 400;
     const reader = (await settle(world, pump.readStream("log.read"), 1_000)) as ReadStream;
@@ -163,7 +163,7 @@ describe("streams that live longer than the session token", () => {
   });
 });
 
-it("an unavailable device is an error that can be retried where that is safe", async () => {
+it("an unavailable device is an error that can be retried if that is safe", async () => {
   const { world, pump, agent } = await house();
   const away = (sent: boolean) => ({ retryable: true, sent });
   agent.handlers.set("ask", ({ fail }) => fail(-32002, "the port is gone", away(false)));

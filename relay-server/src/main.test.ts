@@ -78,7 +78,7 @@ describe("init", () => {
     }
   });
 
-  test("refuses to make a store where there is one", async () => {
+  test("refuses to make a store if there is one", async () => {
     await make();
     const again = await run(INIT(), PASSWORD);
     expect([again.code, again.out]).toEqual([5, ""]);

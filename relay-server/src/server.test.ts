@@ -117,7 +117,7 @@ test("a clock that has just jumped deletes no audit entries", async () => {
   expect(await audit()).toEqual(before);
 });
 
-test("a folder takes one relay, and commands beside it", async () => {
+test("a folder takes one relay, and commands while it runs", async () => {
   const second = start();
   await expect(second).rejects.toMatchObject({ exitCode: 4 });
   await expect(second).rejects.toThrow("another relay runs on");

@@ -51,7 +51,7 @@ it("nobody", async () => {
   }
 });
 
-it("a web server that is no relay", async () => {
+it("a web server that is not a relay", async () => {
   const port = await listen(createHttpServer((_request, response) => response.end("hello")));
   const [link] = await failuresAt(`http://127.0.0.1:${port}`);
   expect(link).toContain("fix: is this a relay's address?");

@@ -61,7 +61,7 @@ describe("back-off", () => {
     expect(Math.max(...waits)).toBeGreaterThan(950);
   });
 
-  it("stays patient where two devices replace each other every stable minute", () => {
+  it("stays patient if two devices replace each other every stable minute", () => {
     const backoff = new Backoff(seededRandom(1), 0);
     const replaced = linkFailure("REPLACED") as Failure;
     expect(backoff.next(replaced, null, 70000)).toBeLessThan(120000);

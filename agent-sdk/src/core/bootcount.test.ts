@@ -44,14 +44,14 @@ describe("boot count", () => {
     ["garbage", "garbage"],
     ["nothing", ""],
     ["a count of 0", "blindrelay-boot 1 0 "],
-  ])("is refused where both slots hold %s", (_what, text) => {
+  ])("is refused if both slots hold %s", (_what, text) => {
     const storage = new MemoryStorage();
     storage.write("boot.0", text);
     storage.write("boot.1", text);
     expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
   });
 
-  it("is refused where one slot is garbage and the other gone", () => {
+  it("is refused if one slot is garbage and the other gone", () => {
     const storage = new MemoryStorage();
     storage.write("boot.1", "garbage");
     expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
@@ -72,7 +72,7 @@ describe("boot count", () => {
     }
   });
 
-  it("skips one count where a slot was lost, whichever it was", () => {
+  it("skips one count if a slot was lost, whichever it was", () => {
     for (const name of ["boot.0", "boot.1"]) {
       const storage = new MemoryStorage();
       provisionBootCount(storage, suite, TOKEN);
@@ -96,7 +96,7 @@ describe("boot count", () => {
     }
   });
 
-  it("is refused where it belongs to another token, also in one slot only", () => {
+  it("is refused if it belongs to another token, also in one slot only", () => {
     const storage = provisioned();
     expect(problemOf(raiseBootCount(storage, suite, OTHER))).toBe("otherToken");
     for (const name of ["boot.0", "boot.1"]) {

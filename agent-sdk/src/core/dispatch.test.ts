@@ -55,7 +55,7 @@ describe("what is no JSON-RPC", () => {
     expect(bench.dispatcher.counters).toMatchObject({ notRequests: 1, calls: 0 });
   });
 
-  it("is also what inherits its fields, where JSON.parse lets __proto__ through", () => {
+  it("is also what inherits its fields, if JSON.parse lets __proto__ through", () => {
     const bench = new Bench({ m: () => 1 });
     lenientJsonParse();
     bench.text('{"__proto__":{"jsonrpc":"2.0"},"id":1,"method":"m"}');
@@ -177,7 +177,7 @@ describe("a request", () => {
   });
 
   it.each([-32768, -32000, -32600, 1.5, Number.NaN, 1e300, Infinity, "7", null])(
-    "gets -32000 where the code that was thrown is %s",
+    "gets -32000 if the code that was thrown is %s",
     (code) => {
       const bench = new Bench({
         now: () => {
@@ -189,7 +189,7 @@ describe("a request", () => {
     },
   );
 
-  it("that is longer than the device has room for is refused unread, where its id can be found", () => {
+  it("that is longer than the device has room for is refused unread, if its id can be found", () => {
     let ran = 0;
     const bench = new Bench({ m: () => ran++ }, 200);
     const params = ["x".repeat(200)];
@@ -206,7 +206,7 @@ describe("a request", () => {
     expect([bench.answers.length, ran]).toEqual([1, 0]);
   });
 
-  it("gets the code without its data, then without its message, where they do not fit", () => {
+  it("gets the code without its data, then without its message, if they do not fit", () => {
     const bench = new Bench(
       {
         data: () => {
@@ -226,7 +226,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("gets -32000 where the result is too large or no JSON, the largest one through", () => {
+  it("gets -32000 if the result is too large or no JSON, the largest one through", () => {
     const circle: { self?: object } = {};
     circle.self = circle;
     const results = [circle, () => {}, 1n, Symbol("s"), "x".repeat(200)];
@@ -240,7 +240,7 @@ describe("a request", () => {
     expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id: 0, result: results[0] });
   });
 
-  it("gets a short error where the long one does not fit, and none where its id does not", () => {
+  it("gets a short error if the long one does not fit, and none if its id does not", () => {
     const bench = new Bench(
       {
         fail: () => {

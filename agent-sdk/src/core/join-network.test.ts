@@ -170,7 +170,7 @@ describe("an agent over a network", () => {
     expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
   });
 
-  it("joins anew where five links in a row did not open, though nothing says it was lost", () => {
+  it("joins again if five links in a row did not open, though nothing says it was lost", () => {
     const world = hall(null);
     world.core.start();
     world.untilConnected();

@@ -206,14 +206,14 @@ describe("a trial", () => {
     },
   );
 
-  it("is not run where its record finds no room", () => {
+  it("is not run if its record finds no room", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
     flash.bytes = 0;
     expect(running(flash)).toBe(OLD);
   });
 
-  it("is not started where its record is not kept", () => {
+  it("is not started if its record is not kept", () => {
     const flash = freshFlash();
     const { write } = flash;
     flash.write = (name, ...rest) => name.startsWith("push.") || write.call(flash, name, ...rest);
@@ -279,13 +279,13 @@ describe("what is sent", () => {
     [{ version: "ü".repeat(11) }, "not a push"],
     [{ seconds: 3601 }, "not a push"],
     [{ seconds: "60" }, "not a push"],
-  ])("is refused where its head is wrong: %j", (more, reason) => {
+  ])("is refused if its head is wrong: %j", (more, reason) => {
     const flash = freshFlash();
     expect(() => new Life(flash).begin(programOf(1), more)).toThrow(reason);
     expect(running(flash)).toBe(OLD);
   });
 
-  it.each(["", "A", "AA==", "!!!!", 5, null])("is refused where a part is %j", (data) => {
+  it.each(["", "A", "AA==", "!!!!", 5, null])("is refused if a part is %j", (data) => {
     const life = new Life(freshFlash());
     life.begin(programOf(1));
     expect(() => life.ask({ at: 0, data })).toThrow("not a part");

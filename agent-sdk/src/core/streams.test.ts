@@ -106,13 +106,13 @@ describe("a stream of an agent", () => {
     expect([taken, ended, confirmed]).toEqual([[7, 8, 9], null, null]);
   });
 
-  it("is refused with a number that is none", () => {
+  it("is refused with an invalid number", () => {
     const opened = open();
     outgoing(opened);
     expect(opened.client.call("log.read", { stream: "x" }).error.code).toBe(-32000);
   });
 
-  it("ends with an error where a packet of its session is missing", () => {
+  it("ends with an error if a packet of its session is missing", () => {
     const opened = open();
     const { seen } = outgoing(opened);
     opened.client.call("log.read", { stream: 1 });

@@ -36,7 +36,7 @@ describe("the session token of a wake", () => {
   });
 
   it.each(["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN"])(
-    "is replaced on the same link where the relay says %s",
+    "is replaced on the same link if the relay says %s",
     (code) => {
       const storage = new CountedStorage();
       storage.write("session", SESSION);
@@ -52,7 +52,7 @@ describe("the session token of a wake", () => {
     },
   );
 
-  it("is not kept where it is none, and not used", () => {
+  it("is not kept if it is invalid, and not used", () => {
     const storage = new CountedStorage();
     storage.write("session", "sess_torn");
     const world = new World();
@@ -109,7 +109,7 @@ describe("a wake", () => {
   it.each([
     ["the relay is not there", (world: World) => (world.relayIsUp = false)],
     ["the relay never answers the login", () => undefined],
-  ])("is over in time where %s", (_what, prepare) => {
+  ])("is over in time if %s", (_what, prepare) => {
     const world = new World();
     const seen = watched(world);
     prepare(world);
@@ -119,7 +119,7 @@ describe("a wake", () => {
     expect(seen.overAt).toBeGreaterThan(TIMING.awakeMs / 2);
   });
 
-  it("is over soon where the relay wants the agent to wait for longer", () => {
+  it("is over soon if the relay wants the agent to wait for longer", () => {
     const world = new World();
     const seen = watched(world);
     world.core.start();

@@ -75,7 +75,7 @@ describe("the edge for embedded engines", () => {
     expect(late).not.toThrow();
   });
 
-  it("reports the end of a link once, also where a host says it twice", () => {
+  it("reports the end of a link once, even if a host says it twice", () => {
     const { ports, events } = memoryHost(new ManualTimer(), DEAF);
     const ends: number[] = [];
     ports.link.connect("wss://relay.example/wss", {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { seededRandom } from "./random.ts";
 import { ManualTimer } from "./timer.ts";
 
-test("of thousands of timers, each fires at its time, in the order of setting where times are equal; cleared ones never", () => {
+test("of thousands of timers, each fires at its time, in the order of setting if times are equal; cleared ones never", () => {
   const timer = new ManualTimer();
   const random = seededRandom(1);
   const fired: { n: number; at: number }[] = [];

@@ -21,7 +21,7 @@ class Socket {
   }
 }
 
-it("gives a byte where one is asked for, whatever was written before", () => {
+it("gives a byte if one is asked for, whatever was written before", () => {
   const socket = new (steadySocket(Socket))();
   expect(socket.read()).toBe(0x81);
   socket.write("pong");

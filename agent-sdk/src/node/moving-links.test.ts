@@ -150,7 +150,7 @@ test("a session token that is refused gives way to the relay token on the same c
   expect(core).toEqual(["closed 1012"]);
 });
 
-test("what was held for the second link goes over the first one where there is no second", () => {
+test("what was held for the second link goes over the first one if there is no second", () => {
   const { node, link, pass } = world();
   node(0).end.send(RESTARTING);
   pass(2100);
@@ -160,7 +160,7 @@ test("what was held for the second link goes over the first one where there is n
   expect(node(0).heard).toEqual(['{"n":1}']);
 });
 
-test("where both links end the core is told once, and by then nothing is left open", () => {
+test("if both links end the core is told once, and by then nothing is left open", () => {
   const { node, nodes, core, pass } = world();
   node(0).end.send(RESTARTING);
   pass(2100);

@@ -103,7 +103,7 @@ it("never writes to the program that runs", async () => {
   expect(readFileSync(join(folder, "program.1.mjs"), "utf8")).toBe(FIRST);
 });
 
-it("asks to be started anew once it has stored one, after its answer", () => {
+it("asks to be restarted once it has stored one, after its answer", () => {
   vi.useFakeTimers();
   const life = new Life();
   life.send(FIRST);

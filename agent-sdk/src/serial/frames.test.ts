@@ -147,7 +147,7 @@ describe("whatever garbage, whatever pieces, whatever loss", () => {
     );
   });
 
-  it("what is too long is garbage, also where it never ends", () => {
+  it("what is too long is garbage, even if it never ends", () => {
     const { found, reader: made } = reader(10);
     made.receive(encode(1, new Array(40).fill(5)));
     made.receive(new Uint8Array(100_000).fill(1));

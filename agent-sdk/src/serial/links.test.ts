@@ -184,7 +184,7 @@ describe("a device behind a serial line", () => {
     ["the device's greeting", "toBridge", FRAME_HELLO, 2],
     ["the request", "toBridge", 2, 1],
     ["its answer", "toDevice", FRAME_OPENED, 1],
-  ] as const)("connects also where %s gets lost", (_, way, type, count) => {
+  ] as const)("connects even if %s gets lost", (_, way, type, count) => {
     const line = new Line();
     line[way] = losing(type, count);
     const { log } = line.connect();

@@ -72,7 +72,7 @@ describe.each(["the engine's methods", "loops"])("base64url by %s", (way) => {
     expect(Buffer.from(bytes).equals(fromBase64url(text) ?? new Uint8Array(1))).toBe(true);
   });
 
-  it("knows every character of its alphabet and none below 256 beside", () => {
+  it("knows every character of its alphabet and no others below 256", () => {
     for (let code = 0; code < 256; code++) {
       const char = String.fromCharCode(code);
       expect(isBase64urlText(char), `U+${code.toString(16)}`).toBe(ALPHABET.includes(char));

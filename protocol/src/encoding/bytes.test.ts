@@ -36,7 +36,7 @@ describe("bytes and texts", () => {
     expect(asciiBytes(all)).toEqual(new Uint8Array(Buffer.from(all, "latin1")));
   });
 
-  it("writes hex as Buffer does, reads either case, and refuses what is none", () => {
+  it("writes hex as Buffer does, reads either case, and refuses anything else", () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = Buffer.from(bytes).toString("hex");
@@ -92,7 +92,7 @@ describe("crc32", () => {
     );
   });
 
-  it("is unsigned, also where the top bit is set", () => {
+  it("is unsigned, even if the top bit is set", () => {
     const high = Array.from({ length: 50 }, (_, i) => createHash("sha256").update(`${i}`).digest());
     for (const bytes of high) expect(crc32(bytes)).toBeGreaterThanOrEqual(0);
   });

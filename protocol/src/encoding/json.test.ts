@@ -42,7 +42,7 @@ const nearlyJson = fc
   });
 
 describe("reading a plaintext", () => {
-  it("gives what TextDecoder and JSON.parse give, or nothing where they refuse", () => {
+  it("gives what TextDecoder and JSON.parse give, or nothing if they refuse", () => {
     fc.assert(
       fc.property(fc.oneof(nearlyJson, fc.uint8Array()), (bytes) => {
         expect(readJson(bytes)).toEqual(oracle(bytes));

@@ -174,7 +174,7 @@ describe("the agent's sessions", () => {
     expect(agent.held()).toEqual([second]);
   });
 
-  it("make room where memory is short, one for each opening, and never the last place", () => {
+  it("make room if memory is short, one for each opening, and never the last place", () => {
     let short = false;
     const agent = newAgent({ hasRoom: () => !short });
     const first = hold(agent, 1, 0);

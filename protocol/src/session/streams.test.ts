@@ -93,7 +93,7 @@ describe("a stream", () => {
     expect(pair.wire).toEqual([]);
   });
 
-  it("is an error at both ends where a packet is missing, whichever it was", () => {
+  it("is an error at both ends if a packet is missing, whichever it was", () => {
     for (let lost = 0; lost < 4; lost++) {
       const pair = new Pair().open();
       pair.in.grant(100);
@@ -109,7 +109,7 @@ describe("a stream", () => {
     }
   });
 
-  it("ends with an error where the sender goes over its credit", () => {
+  it("ends with an error if the sender goes over its credit", () => {
     const pair = new Pair().open();
     pair.in.grant(2);
     pair.run();
@@ -148,7 +148,7 @@ describe("a stream", () => {
     expect(other.arrival).toBe("changed my mind");
   });
 
-  it("ends where the session does not carry it, once", () => {
+  it("ends if the session does not carry it, once", () => {
     const pair = new Pair().open();
     pair.in.grant(100);
     pair.run();
@@ -173,7 +173,7 @@ describe("a stream", () => {
     expect(() => new Pair().sender.outgoing(id, { writable() {}, ended() {} })).toThrow("number");
   });
 
-  it("has a number of its own", () => {
+  it("has its own number", () => {
     const pair = new Pair().open(7);
     expect(() => pair.sender.incoming(7, { data() {}, ended() {} })).toThrow("in use");
   });

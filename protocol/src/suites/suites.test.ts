@@ -109,7 +109,7 @@ describe.each(suites)("the %s suite", (_name, suite) => {
     );
   });
 
-  it("keeps a key of its own, whatever becomes of the caller's array", () => {
+  it("keeps its own key, whatever becomes of the caller's array", () => {
     const key = freshKey();
     const expected = sealWith("1", key, new Uint8Array(12), Uint8Array.of(1), Uint8Array.of(2));
     const mac = createHmac("sha256", key).update("x").digest();

@@ -235,7 +235,7 @@ describe("what the relay reads", () => {
     );
   });
 
-  it("takes as auth what the schema takes, where one token and an agent's id are given", () => {
+  it("takes as auth what the schema takes, if one token and an agent's id are given", () => {
     const candidate = fc.record(
       {
         type: fc.constant("auth"),

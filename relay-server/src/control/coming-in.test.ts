@@ -85,7 +85,7 @@ for (const [engine, driver] of [
       }
     };
 
-    test("a login compiles no SQL, also where room must be made for its session", async () => {
+    test("a login compiles no SQL, even if room must be made for its session", async () => {
       for (let i = 0; i < 33; i++) await comeIn(fleet.slice(0, 1));
       const compile = vi.spyOn(DefaultQueryCompiler.prototype, "compileQuery");
       await comeIn(fleet);

@@ -91,7 +91,7 @@ test("a person has 200 logins at a time; those before end, and then are forgotte
   expect(await logins.execute()).toHaveLength(400);
 });
 
-test("what a login made outlives it where it only expired", async () => {
+test("what a login made outlives it if it only expired", async () => {
   const login = await logIn();
   const [session = ""] = await issue(await credential(login), 1);
   rest.clock.nowMs += 3_600_000;

@@ -82,7 +82,7 @@ test("every account and agent gets another token, and the old ones end", async (
   expect(acts).toMatchObject([{ action: "relay.rekey", actor: null }]);
 });
 
-test("with a grace the old tokens are good beside the new ones, until it ends or somebody rotates", async () => {
+test("with a grace the old tokens are valid with the new ones, until it ends or somebody rotates", async () => {
   const { oldTokensUntilMs } = await rotate(14);
   expect(oldTokensUntilMs).toBe(rest.clock.nowMs + 14 * 86_400_000);
   for (const token of [account, agent, session, (await current("x")) as string]) {
@@ -115,7 +115,7 @@ test("second factors stay as they are; recovery codes and kept answers end", asy
   });
 });
 
-test("the key file is the new one, 0600, and the old one is kept beside it", async () => {
+test("the key file is the new one, 0600, and the old one is kept in its folder", async () => {
   const path = masterKeyPath(rest.dataDir);
   const before = readFileSync(path);
   const { oldKey } = await rotate();

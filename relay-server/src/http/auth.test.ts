@@ -308,7 +308,7 @@ describe("sessions", () => {
     expect(user.api_token).toMatch(/^acct_/);
   });
 
-  test("an account token is no login: logging out and enrolling want one", async () => {
+  test("an account token is not a login: logging out and enrolling want one", async () => {
     rest = await startRest();
     const token = (await rest.login()).user.api_token;
     for (const path of ["/auth/logout", "/auth/totp/enroll"]) {
@@ -440,7 +440,7 @@ describe("/account", () => {
     expect(again.statusCode).toBe(200);
   });
 
-  test("TOTP may be ended where the relay does not require it", async () => {
+  test("TOTP may be ended if the relay does not require it", async () => {
     rest = await startRest();
     const token = (await rest.login()).access_token;
     const { secret } = (await rest.call("POST", "/auth/totp/enroll", { token })).json();

@@ -346,7 +346,7 @@ describe("the artifact", () => {
     expect((await get({ range: "bytes=0-0", "if-range": '"other"' })).statusCode).toBe(200);
   });
 
-  test("a ticket is good for its release and an hour; a forged one is none", async () => {
+  test("a ticket is good for its release and an hour; a forged one is not", async () => {
     const other = await publish({ ...DRAFT, version: "1.5.0" });
     const [path, ticket] = url.replace("http://relay.example", "").split("?ticket=");
     const status = async (target: string, text: string) =>

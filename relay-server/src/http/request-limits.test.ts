@@ -132,7 +132,7 @@ test("documents and bundles are sent once to who keeps them", async () => {
   }
 });
 
-test("a Host that is none is 400, not a fault", async () => {
+test("an invalid Host is 400, not a fault", async () => {
   await start({});
   for (const host of ["x:99999", "a b", "x/y", "[::1"]) {
     const answer = await rest.app.inject({ url: "/api/asyncapi.json", headers: { host } });

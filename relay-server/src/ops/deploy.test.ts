@@ -172,7 +172,7 @@ const expressions: [string, string][] = [
   ),
 ];
 
-test("each panel has a place of its own, and each alert says what to do", () => {
+test("each panel has its own place, and each alert says what to do", () => {
   const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
   expect(new Set(places).size).toBe(panels.length);
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);

@@ -295,7 +295,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(false);
     });
 
-    test("a transaction that fails leaves nothing, and those beside it wait for it", async () => {
+    test("a transaction that fails leaves nothing, and concurrent ones wait for it", async () => {
       const ada = await user();
       const failing = store.write(async (tx) => {
         await addAgent(tx, {

@@ -89,7 +89,7 @@ describe("a fake device", () => {
     }
   });
 
-  test("fails to start with what its program threw, or where its id is taken", async () => {
+  test("fails to start with what its program threw, or if its id is taken", async () => {
     const broken = () => {
       throw new Error("no such pin");
     };

@@ -3,7 +3,7 @@ import { machine, openFileLimit, openFileWarning } from "../report/machine.ts";
 import { HELP, parseFlags, USAGE } from "./flags.ts";
 
 describe("flags", () => {
-  test("have the promised defaults and a seed of their own", () => {
+  test("have the promised defaults and their own seed", () => {
     const result = parseFlags([]);
     expect(result).toMatchObject({
       kind: "flags",

@@ -79,7 +79,7 @@ test("a long run keeps at most a thousand samples, evenly, and the last one", ()
   expect(Math.max(...gaps)).toBeLessThan(2 * usual);
 });
 
-test("a phase is timed also where it fails", async () => {
+test("a phase is timed even if it fails", async () => {
   const timeline = new Timeline(() => ({ connected: 0, ok: 0, failed: 0 }));
   await expect(timeline.phase("calling", () => Promise.reject(new Error("no")))).rejects.toThrow(
     "no",

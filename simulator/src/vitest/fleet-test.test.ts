@@ -53,7 +53,7 @@ describe("a fleet in a test", () => {
     expect(await client.call(tank as never, "tank.state")).toMatchObject({ litres: 25 });
   });
 
-  test("gives events of a device to whoever waits for them", async ({ devices, client, clock }) => {
+  test("gives events of a device to anyone who waits for them", async ({ devices, client, clock }) => {
     const [tank] = devices as [(typeof devices)[0]];
     const heard = new Promise((resolve) => client.agent(tank).on("event", resolve));
     await client.call(tank, "tank.fill", { litres: 3 });
@@ -82,7 +82,7 @@ describe("a fleet in a test", () => {
     expect([relay.online, devices.every(({ online }) => online)]).toEqual([true, true]);
   });
 
-  test("refuses a fault that is none", ({ faults }) => {
+  test("refuses an unknown fault", ({ faults }) => {
     expect(() => faults.inject({ kind: "net.cut", devices: "pumps", for: "1s" })).toThrow(
       /unknown group/,
     );
@@ -106,7 +106,7 @@ describe("a fleet with something wrong", () => {
     );
   });
 
-  test("fails at its end where an oracle objects", async () => {
+  test("fails at its end if an oracle objects", async () => {
     const fleet = new VirtualFleet({ devices }, ".");
     await fleet.start();
     const world = Reflect.get(fleet, "world") as World;

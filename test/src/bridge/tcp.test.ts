@@ -76,7 +76,7 @@ it("reconnects when the other side hung up, and reports it", async () => {
   expect(((await failure) as CallError).remote?.message).toContain("use rfc2217://");
 });
 
-it("ends with 0 when it is stopped, and 5 where the relay refuses its agent", async () => {
+it("ends with 0 when it is stopped, and 5 if the relay refuses its agent", async () => {
   expect((await running.stop()).code).toBe(0);
   sockets = [];
   const other = await world.add("other");

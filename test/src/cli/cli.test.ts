@@ -86,7 +86,7 @@ describe("call", () => {
     );
   });
 
-  it("needs no profile where the environment says everything", async () => {
+  it("needs no profile if the environment says everything", async () => {
     const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
     const { code, stdout } = await house.cli(["call", "pump-7", "echo", "[]"], {
       BLINDRELAY_CONFIG_DIR: house.path("nobody"),
@@ -97,7 +97,7 @@ describe("call", () => {
     expect([code, stdout]).toEqual([0, "[]\n"]);
   });
 
-  it("ends with 3 where the agent answered with an error, and tells it as JSON", async () => {
+  it("ends with 3 if the agent answered with an error, and tells it as JSON", async () => {
     const failed = await house.cli(["call", "pump-7", "fail"]);
     expect([failed.code, failed.stdout]).toEqual([3, ""]);
     expect(JSON.parse(failed.stderr)).toMatchObject({ code: -32000, message: expect.any(String) });
@@ -105,7 +105,7 @@ describe("call", () => {
     expect([unknown.code, JSON.parse(unknown.stderr).code]).toEqual([3, -32601]);
   });
 
-  it("ends with 4 where the agent is offline or the relay away", async () => {
+  it("ends with 4 if the agent is offline or the relay away", async () => {
     await add("offline-1");
     const offline = await house.cli(["call", "offline-1", "echo"]);
     expect([offline.code, offline.stdout]).toEqual([4, ""]);
@@ -130,7 +130,7 @@ describe("call", () => {
     expect(misplaced.stderr).not.toContain(pump.agent_token);
   });
 
-  it("ends with 6 where no verified answer came in time", async () => {
+  it("ends with 6 if no verified answer came in time", async () => {
     const [wrong, never] = await Promise.all([
       house.cli(["call", "pump-7", "echo", "--timeout", "2"], {
         BLINDRELAY_AGENT_TOKEN: makeToken("e2e", randomBytes(32)),
@@ -141,7 +141,7 @@ describe("call", () => {
     expect(wrong.stderr).toContain("agent_token");
   });
 
-  it("ends with 2 where it is used wrongly", async () => {
+  it("ends with 2 if it is used wrongly", async () => {
     const uses = [
       ["call", "pump-7", "echo", "{"],
       ["call", "unknown-secret", "echo"],
@@ -262,7 +262,7 @@ describe("agents", () => {
     }
   });
 
-  it("are not added where nothing could keep the secret", async () => {
+  it("are not added if nothing could keep the secret", async () => {
     const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
     const env = {
       BLINDRELAY_CONFIG_DIR: house.path("nobody"),
@@ -284,7 +284,7 @@ describe("agents", () => {
     expect(Object.keys(after.keyring).filter((id) => ids.includes(id))).toEqual([]);
   });
 
-  it("are kept with their secrets where nobody else reads them", () => {
+  it("are kept with their secrets if nobody else reads them", () => {
     expect(statSync(house.path("config/default.json")).mode & 0o777).toBe(0o600);
     expect(statSync(house.path("config")).mode & 0o777).toBe(0o700);
   });
@@ -299,7 +299,7 @@ describe("login", () => {
     expect(() => statSync(house.path("config/other.json"))).toThrow();
   });
 
-  it("says what to type where nobody can be asked", async () => {
+  it("says what to type if nobody can be asked", async () => {
     const login = ["--profile", "other", "login", "--url", house.url];
     const asked = await Promise.all([
       house.cli(login),
@@ -314,7 +314,7 @@ describe("login", () => {
   });
 });
 
-it("ends with 0 where its reader left, and with 70 where its answer could not be written", async () => {
+it("ends with 0 if its reader left, and with 70 if its answer could not be written", async () => {
   const cli = `'${process.execPath}' '${CLI}'`;
   const shell = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8" });
   const left = shell(`${cli} bridge --schema config | true; echo "\${PIPESTATUS[0]}"`);
@@ -341,7 +341,7 @@ describe("what answers, but is not a relay", () => {
 });
 
 describe("agent run", () => {
-  it("takes everything from the profile, and its state folder from beside it", async () => {
+  it("takes everything from the profile, and its state folder from next to it", async () => {
     await house.cli(["agent", "add", "Home", "--id", "home-1"]);
     const agent = house.start(["agent", "run", program, "--agent", "home-1", "--json"]);
     expect(await agent.json()).toEqual({ event: "online", agent_id: "home-1" });
@@ -378,7 +378,7 @@ describe("agent run", () => {
     expect((await moved.stop("SIGINT")).code).toBe(0);
   });
 
-  it("ends with 5 where the relay refuses its credentials", async () => {
+  it("ends with 5 if the relay refuses its credentials", async () => {
     const agent = await add("refused-1");
     const unknown = await house.cli(["agent", "run", program], {
       ...environmentOf(agent),
@@ -392,7 +392,7 @@ describe("agent run", () => {
     expect(unknown.stdout + misplaced.stdout).toBe("");
   });
 
-  it("ends with 2 where the program or a variable is missing", async () => {
+  it("ends with 2 if the program or a variable is missing", async () => {
     const agent = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: house.path("unused") };
     const { BLINDRELAY_AGENT_ID: _, ...nameless } = agent;
     const ends = await Promise.all([

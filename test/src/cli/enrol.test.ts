@@ -22,7 +22,7 @@ const codeOf = (secret: string, timeMs: number): string => {
   return String((mac.readUInt32BE(at) & 0x7fffffff) % 1_000_000).padStart(6, "0");
 };
 
-describe.skipIf(!HAS_SOCAT)("a first login where two factors are required", () => {
+describe.skipIf(!HAS_SOCAT)("a first login if two factors are required", () => {
   const house = new House();
   beforeAll(() => house.openForTwoFactors("grace"));
   afterAll(() => house.close());

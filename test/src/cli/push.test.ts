@@ -72,7 +72,7 @@ describe("agent run --allow-push", () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("wrong.mjs:1:")]);
   });
 
-  it("starts a kept program anew that hangs later", async () => {
+  it("restarts a kept program that hangs later", async () => {
     const hangs = 'agent.handle("hang", () => { for (;;); });';
     expect((await push("pump", house.write("hangs.mjs", which(3, hangs)))).code).toBe(0);
     expect((await house.cli(["call", "pump", "hang", "--timeout", "5"])).code).toBe(6);
@@ -100,7 +100,7 @@ describe("agent run --allow-push", () => {
     expect([foreign.code, foreign.stderr]).toEqual([7, expect.stringContaining("boot count")]);
   });
 
-  it("is not asked where no agent is online: 4", async () => {
+  it("is not asked if no agent is online: 4", async () => {
     const { code, stderr } = await house.cli(["push", OWN, "--all"]);
     expect([code, stderr]).toEqual([4, expect.stringContaining("no agent to push to is online")]);
   });
@@ -151,7 +151,7 @@ describe("a fleet of twenty", () => {
     return ids.map(version);
   };
 
-  it("is left alone where trials of a stage fail; those that take no programs are named", async () => {
+  it("is left alone if trials of a stage fail; those that take no programs are named", async () => {
     // Of the first stage two take none; of the second two fail.
     for (const [i, id] of ids.entries()) await boot(id, i !== 1 && i !== 3);
     const bad = which(1, 'if (/-0[68]$/.test(agent.id)) throw new Error("no valve here");');

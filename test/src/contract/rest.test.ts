@@ -102,7 +102,7 @@ describe("a client's session token", () => {
     for (const call of calls) expect([call, (await send(call, token)).status]).toEqual([call, 200]);
   });
 
-  test("is 403 where something is written, a persistent token is answered, or under /admin", async () => {
+  test("is 403 if something is written, a persistent token is answered, or under /admin", async () => {
     const token = await relay.sessionToken(admin.accountToken);
     const own = await relay.device(admin);
     const calls: Call[] = [
@@ -180,7 +180,7 @@ describe("people", () => {
     }
   });
 
-  test("where codes are required, a login without enrolment can enrol and confirm, and no more", async () => {
+  test("if codes are required, a login without enrolment can enrol and confirm, and no more", async () => {
     const strict = await new Relay().start({ totp: true });
     try {
       const login = { username: "ada", password: PASSWORD, totp_code: strict.totpCode() };

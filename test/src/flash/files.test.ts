@@ -22,7 +22,7 @@ describe("monitor and devices", () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining("is back")]);
   });
 
-  it("hands what is typed to the board, and ends with 7 where it may not wait", async () => {
+  it("hands what is typed to the board, and ends with 7 if it may not wait", async () => {
     const { double, cable, port } = await plugIn();
     const typed = house.start(
       ["monitor", port, "--no-reconnect", "--json", ...FAST],
@@ -96,7 +96,7 @@ describe("files in place of a board", () => {
     expect(inProject("manifest.json")).toEqual({ firmware_version: "1.4.0" });
   });
 
-  it("are built by mcconfig where it is there: the boot count first, once for each secret", async () => {
+  it("are built by mcconfig if it is there: the boot count first, once for each secret", async () => {
     const out = house.path("xs-files-2");
     await house.cli(["provision", "--out", out, "--id", "xs-2"]);
     const bin = house.path("bin");
@@ -133,7 +133,7 @@ describe("files in place of a board", () => {
     expect([failed.code, failed.stderr]).toEqual([7, expect.stringContaining("ended with 3")]);
   });
 
-  it("say that a boot count is written once it was read back, from a folder of its own", async () => {
+  it("say that a boot count is written once it was read back, from its own folder", async () => {
     const out = house.path("xs-files-3");
     await house.cli(["provision", "--out", out, "--id", "xs-3"]);
     const bin = house.path("bin-3");

@@ -44,7 +44,7 @@ describe("a board's double", () => {
     ]);
   });
 
-  it("changes to another Wi-Fi, and nothing else of it, where that is all it is told", async () => {
+  it("changes to another Wi-Fi, and nothing else of it, if that is all it is told", async () => {
     const { double, port } = await plugIn({ air: AIR });
     const named = ["--id", "wifi-8", "--name", "Hall"];
     const first = ["provision", port, ...named, "--wifi", "hall 7", ...FAST];
@@ -63,7 +63,7 @@ describe("a board's double", () => {
     expect((await house.cli(["agent", "show", "board"])).code).toBe(5);
   });
 
-  it("is refused another Wi-Fi where a bridge carries its messages", async () => {
+  it("is refused another Wi-Fi if a bridge carries its messages", async () => {
     const { port } = await plugIn({ uart: true });
     const made = ["provision", port, "--id", "wifi-9", "--serial", "Serial1", ...FAST];
     expect((await house.cli(made)).code).toBe(0);

@@ -41,7 +41,7 @@ export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions)
     stand(attackHistory(name));
   });
 
-  it("stand every message that is none", () => {
+  it("survive every invalid message", () => {
     begin(9);
     stand(muddledHistory());
   });

@@ -217,7 +217,7 @@ describe("a relay that lies", () => {
     );
   };
 
-  it("is trusted only where it is correct", async () => {
+  it("is trusted only if it is correct", async () => {
     expect(await told({})).toBe("taken");
     expect(await told({ version: "9.9.9" })).toBe("untrusted");
     expect(await told({ size: truth.size + 1 })).toBe("untrusted");

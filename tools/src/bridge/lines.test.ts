@@ -227,7 +227,7 @@ describe("lines that nobody asked for", () => {
     ]);
   });
 
-  it("are dropped where they are too long or no text, and the next one is read", () => {
+  it("are dropped if they are too long or no text, and the next one is read", () => {
     const lines: string[] = [];
     const reader = new LineReader({ maxLine: 16, encoding: "utf8", checksum: "none" }, (line) =>
       lines.push(line),

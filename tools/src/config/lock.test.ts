@@ -53,7 +53,7 @@ it("loses no change of several processes, also when one of them is killed at its
   expect(readFileSync(path, "utf8")).toBe(String(PROCESSES * INCREMENTS));
 });
 
-it("gives up with a reason where another process does not finish", async () => {
+it("gives up with a reason if another process does not finish", async () => {
   const path = join(folder, "stuck");
   const holder = start(path, `withLock(path, () => { console.log("held"); pause(60_000); });`);
   await once(holder.stdout as NodeJS.ReadableStream, "data");
@@ -75,7 +75,7 @@ it("is released after a change that throws, and keeps its file private", () => {
   expect([isChanged, statSync(`${path}.lock`).mode & 0o777]).toEqual([true, 0o600]);
 });
 
-it("says why where the folder cannot be written", () => {
+it("says why if the folder cannot be written", () => {
   const path = join(folder, "thrown.lock", "below", "a", "file");
   expect(() => withLock(path, () => undefined)).toThrow(/cannot write .*ENOTDIR/);
 });

@@ -46,7 +46,7 @@ it("refuses another passphrase, and a file whose relay was changed", () => {
   expect(() => settings("eight or more").profile).toThrow(/wrong passphrase/);
 });
 
-it("asks nobody where it is not needed", async () => {
+it("asks nobody if it is not needed", async () => {
   writeProfile(path, PROFILE);
   expect(settings().isLocked).toBe(false);
   expect(readProfile(path, () => expect.unreachable())?.username).toBe("ada");
@@ -68,7 +68,7 @@ it("changes the file's current content, not what was read before", () => {
   expect(readdirSync(folder)).toEqual(["default.json", "default.json.lock"]);
 });
 
-it("changes it beside the lock file that an earlier version left behind", () => {
+it("changes it despite the lock file that an earlier version left behind", () => {
   writeProfile(path, PROFILE);
   writeFileSync(`${path}.lock`, "");
   keepKey(settings(), "pump-7", null);

@@ -152,7 +152,7 @@ describe("an agent that stays away", () => {
     }
   });
 
-  it("is not waited for where each call takes its whole time", async () => {
+  it("is not waited for if each call takes its whole time", async () => {
     let calls = 0;
     const { pushed } = agentThat(() => {
       calls++;

@@ -221,7 +221,7 @@ describe("a port over RFC 2217", () => {
     server.close();
   });
 
-  it("is refused where the server has it not, or has not this rate", async () => {
+  it("is refused if the server has it not, or has not this rate", async () => {
     const refusing = await portServer([], { refuses: true });
     await expect(
       rfc2217Opener("127.0.0.1", refusing.port)(DEFAULT_SETTINGS, listening().events),

@@ -53,7 +53,7 @@ describe("/api/openapi.json", () => {
     expect((await new Validator().validate(broken)).valid).toBe(false);
   });
 
-  test("every operation has a name of its own, a summary, a group and its credentials", () => {
+  test("every operation has its own name, a summary, a group and its credentials", () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     const groups = TAGS.map(({ name }) => name);
@@ -108,7 +108,7 @@ describe("/api/openapi.json", () => {
     expect(checked).toBeGreaterThan(100);
   });
 
-  test("nothing that may be left out is filled in where somebody tries it", () => {
+  test("nothing that may be left out is filled in if somebody tries it", () => {
     let optional = 0;
     for (const { name, operation } of operations) {
       for (const parameter of (operation.parameters ?? []) as Json[]) {

@@ -126,7 +126,7 @@ describe.skipIf(!HAS_CHROMIUM)(
     test.each([
       ["/api/docs", ".swagger-ui"],
       ["/api/redoc", "body"],
-    ])("%s is dark where the browser prefers dark", async (path, selector) => {
+    ])("%s is dark if the browser prefers dark", async (path, selector) => {
       const { page, complaints } = await open(path);
       await page.waitForSelector(".opblock, [data-section-id]");
       const background = () =>
