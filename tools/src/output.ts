@@ -30,6 +30,17 @@ export const answerJson = (value: unknown): void => {
   process.stdout.write(`${jsonText(value)}\n`);
 };
 
+/** The flag of every command that can answer in JSON. */
+export interface JsonFlag {
+  readonly json?: boolean;
+}
+
+/** A result: as JSON with `--json`, else as text. */
+export const answer = ({ json }: JsonFlag, value: unknown, text: string): void => {
+  if (json === true) answerJson(value);
+  else printResult(text);
+};
+
 /** Lines for the person who watches. */
 export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);

@@ -53,7 +53,11 @@ describe("a fleet in a test", () => {
     expect(await client.call(tank as never, "tank.state")).toMatchObject({ litres: 25 });
   });
 
-  test("gives events of a device to anyone who waits for them", async ({ devices, client, clock }) => {
+  test("gives events of a device to anyone who waits for them", async ({
+    devices,
+    client,
+    clock,
+  }) => {
     const [tank] = devices as [(typeof devices)[0]];
     const heard = new Promise((resolve) => client.agent(tank).on("event", resolve));
     await client.call(tank, "tank.fill", { litres: 3 });

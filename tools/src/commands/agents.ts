@@ -14,13 +14,17 @@ import { accountRest, agentPath, keepKey, listAgents, makeKey } from "../account
 import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, oneLine, printResult, printStatus, table } from "../output.ts";
+import {
+  answer,
+  answerJson,
+  type JsonFlag,
+  oneLine,
+  printResult,
+  printStatus,
+  table,
+} from "../output.ts";
 import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
-
-interface JsonFlag {
-  readonly json?: boolean;
-}
 
 interface AddFlags extends JsonFlag {
   readonly id?: string;
@@ -119,8 +123,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
     .action(async (agentId: string, flags: JsonFlag) => {
       const shown = await accountRest(context.settings()).ask<Agent>("GET", agentPath(agentId));
-      if (flags.json === true) answerJson(shown);
-      else printResult(listFields(shown));
+      answer(flags, shown, listFields(shown));
     });
 
   agent
@@ -136,8 +139,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
       await accountRest(settings).ask("DELETE", path);
       keepKey(settings, agentId, null);
-      if (flags.json === true) answerJson({ agent_id: agentId, deleted: true });
-      else printResult(`deleted ${agentId}`);
+      answer(flags, { agent_id: agentId, deleted: true }, `deleted ${agentId}`);
     });
 
   agent
@@ -173,8 +175,7 @@ the device then needs with: blindrelay agent export pump-7 --env`,
         keepKey(settings, agentId, makeKey(settings.keptSecretOf(agentId)?.version ?? "1"));
         printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);
       }
-      if (flags.json === true) answerJson(rotated);
-      else printResult(`BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
+      answer(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
     });
 
   agent

@@ -15,7 +15,7 @@ import { httpBase, type Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { answer, answerJson, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
 export interface BridgeFlags {
@@ -151,8 +151,11 @@ export const bridge = async (
   const url =
     relay === null ? settings().socketUrl() : `${httpBase(relay)}/wss`.replace(/^http/, "ws");
   if (flags.check === true) {
-    if (flags.json === true) answerJson({ ok: true, ports: plans.map(({ name }) => name) });
-    else printResult(`${plans.length} port${plans.length === 1 ? "" : "s"}: good`);
+    answer(
+      flags,
+      { ok: true, ports: plans.map(({ name }) => name) },
+      `${plans.length} port${plans.length === 1 ? "" : "s"}: good`,
+    );
     return;
   }
   await run(plans, url, flags.json === true);

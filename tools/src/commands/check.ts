@@ -3,7 +3,7 @@ import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { answerJson, type JsonFlag, printResult, printStatus } from "../output.ts";
 
 export const addCheck = (program: Command): void => {
   program
@@ -21,7 +21,7 @@ Each line is file:line:column, the reason and what to write instead. Exit codes:
 1 they cannot, 2 there is no such file. Names that only a board knows, such as analogRead, are asked
 of the board by \`blindrelay flash\`.`,
     )
-    .action(async (file: string, flags: { json?: boolean }) => {
+    .action(async (file: string, flags: JsonFlag) => {
       const { checkProgram } = await loadDialect();
       const { refused, asked } = checkProgram(readSource(file));
       const ok = refused.length === 0;

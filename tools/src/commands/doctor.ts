@@ -12,7 +12,7 @@ import { accountRest, agentPath } from "../account.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult } from "../output.ts";
+import { answerJson, type JsonFlag, printResult } from "../output.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { listPorts } from "./devices.ts";
@@ -283,7 +283,7 @@ export const addDoctor = (program: Command, context: Context): void => {
       "after",
       "\nExample:\n  blindrelay doctor pump-7\n\nExits with 1 if something is wrong.",
     )
-    .action(async (agent: string | undefined, flags: { json?: boolean }) => {
+    .action(async (agent: string | undefined, flags: JsonFlag) => {
       if (agent !== undefined) checkAgentId(agent);
       const checks = await diagnose(context.settings(), agent);
       const wrong = checks.filter(({ ok }) => ok === false).length;

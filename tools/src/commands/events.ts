@@ -5,7 +5,7 @@ import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { connectClient, interrupted } from "../connect.ts";
-import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
+import { answer, jsonText, oneLine, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
@@ -87,8 +87,7 @@ relay's claim), {"kind":"gap","agent_id","packets"} (so many packets of the agen
           let left = flags.count ?? Number.POSITIVE_INFINITY;
           const print = (line: Line): void => {
             if (left <= 0) return;
-            if (flags.json === true) answerJson(line);
-            else printResult(asText(line));
+            answer(flags, line, asText(line));
             if (line.kind === "event") left--;
             if (left <= 0) resolve();
           };

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { checkAgentId } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, jsonText, printResult, printStatus } from "../output.ts";
+import { answer, jsonText, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
 
@@ -82,8 +82,7 @@ open, or if there is none.`,
           );
           packets++;
           if (report.problem !== null) wrong++;
-          if (flags.json === true) answerJson({ line, ...report });
-          else printResult(`${packets > 1 ? "\n" : ""}${asText(report, line)}`);
+          answer(flags, { line, ...report }, `${packets > 1 ? "\n" : ""}${asText(report, line)}`);
         }
       }
       if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);

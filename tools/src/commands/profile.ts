@@ -7,7 +7,7 @@ import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed } from "../config/profile.ts";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult } from "../output.ts";
+import { answer, answerJson, type JsonFlag, printResult } from "../output.ts";
 import type { Context } from "./context.ts";
 
 interface PassphraseFlags {
@@ -53,7 +53,7 @@ export const addProfile = (program: Command, context: Context): void => {
     .description("names of all profiles; --profile chooses one")
     .option("--json", "one JSON document")
     .addHelpText("after", "\nExample:\n  blindrelay profile list")
-    .action((flags: { json?: boolean }) => {
+    .action((flags: JsonFlag) => {
       const items = listNames(context.settings());
       if (flags.json === true) answerJson({ items });
       else if (items.length > 0) printResult(items.join("\n"));
@@ -64,7 +64,7 @@ export const addProfile = (program: Command, context: Context): void => {
     .description("relay, account and agents of a profile, without secrets")
     .option("--json", "one JSON document")
     .addHelpText("after", "\nExample:\n  blindrelay --profile work profile show")
-    .action((flags: { json?: boolean }) => {
+    .action((flags: JsonFlag) => {
       const settings = context.settings();
       const shown = settings.profile;
       if (shown === null) throw new Failure("usage", `there is no profile ${settings.profilePath}`);
@@ -105,7 +105,10 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
       }
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
-      if (flags.json === true) answerJson({ passphrase: under !== null });
-      else printResult(under === null ? "the passphrase is gone" : "the secrets are under it now");
+      answer(
+        flags,
+        { passphrase: under !== null },
+        under === null ? "the passphrase is gone" : "the secrets are under it now",
+      );
     });
 };

@@ -19,14 +19,10 @@ import type {
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult, printStatus, table } from "../output.ts";
+import { answer, answerJson, type JsonFlag, printResult, printStatus, table } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
 import { type Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
-
-interface JsonFlag {
-  readonly json?: boolean;
-}
 
 interface NameFlags extends JsonFlag {
   readonly runtime: string;
@@ -66,8 +62,7 @@ export const addRelease = (program: Command, context: Context): void => {
     .addHelpText("after", "\nExample:\n  blindrelay release keygen release.pem")
     .action((file: string, flags: JsonFlag) => {
       const made = makeKey(file);
-      if (flags.json === true) answerJson(made);
-      else printResult(made.public_key);
+      answer(flags, made, made.public_key);
       printStatus(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
     });
 
@@ -100,8 +95,7 @@ for another runtime over REST. Needs the admin role.`,
     .action(async (file: string, flags: PublishFlags) => {
       const rest = accountRest(context.settings());
       const published = await publish(rest, file, flags);
-      if (flags.json === true) answerJson(published);
-      else printResult(`${published.id} ${describe(published)}`);
+      answer(flags, published, `${published.id} ${describe(published)}`);
     });
 
   release
@@ -125,8 +119,7 @@ for another runtime over REST. Needs the admin role.`,
       });
       const rest = accountRest(context.settings());
       const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
-      if (flags.json === true) answerJson(checked);
-      else printResult(checked.latest === null ? "nothing newer" : checked.latest.version);
+      answer(flags, checked, checked.latest === null ? "nothing newer" : checked.latest.version);
     });
 
   release
@@ -161,8 +154,7 @@ Works offline. Exits with 1 if something does not match.`,
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
       const items = await listReleases(accountRest(context.settings()), query);
-      if (flags.json === true) answerJson({ items });
-      else printResult(table(HEADER, items.map(row)));
+      answer(flags, { items }, table(HEADER, items.map(row)));
     });
 
   release
@@ -183,8 +175,7 @@ Works offline. Exits with 1 if something does not match.`,
         path,
         patchOf(flags),
       );
-      if (flags.json === true) answerJson(changed);
-      else printResult(`${changed.id} ${describe(changed)}`);
+      answer(flags, changed, `${changed.id} ${describe(changed)}`);
     });
 };
 

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult } from "../output.ts";
+import { answerJson, type JsonFlag, printResult } from "../output.ts";
 import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
 
@@ -69,7 +69,7 @@ Example:
 
 Reads it from standard input, because arguments show in process lists. Exits with 1 if the input is not a valid token.`,
     )
-    .action(async (flags: { json?: boolean }) => {
+    .action(async (flags: JsonFlag) => {
       const given = process.stdin.isTTY ? await ask() : await text(process.stdin);
       const report = describeToken(given.replace(/\r?\n$/, ""));
       if (flags.json === true) answerJson(report);
