@@ -1,5 +1,5 @@
 /** `blindrelay-server` as people type it: process, output and exit code (docs/commands.md). */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -111,6 +111,13 @@ describe("init", () => {
     expect(made.code).toBe(0);
     expect(made.out).toContain("the admin ada");
   });
+});
+
+test("a command ends with 70 where its answer could not be written", async () => {
+  await make();
+  const line = `'${process.execPath}' '${MAIN}' user list --data '${data}' > /dev/full`;
+  const { status, stderr } = spawnSync("bash", ["-c", line], { encoding: "utf8" });
+  expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 
 describe("start", () => {

@@ -22,9 +22,17 @@ const fail = (error: unknown): never => {
 };
 
 process.on("uncaughtException", fail);
+// A closed reader (`… | head`) ends the command, as usual; a full disk does not.
+const endUnwritten = (error: NodeJS.ErrnoException): never =>
+  error.code === "EPIPE" ? process.exit(0) : fail(error);
+process.stdout.on("error", endUnwritten);
 try {
   await makeProgram().parseAsync();
-  process.exit(); // with the code that a command set, whatever a dependency may have left open
+  process.stdout.write("", () => {
+    const { errored } = process.stdout;
+    if (errored !== null) endUnwritten(errored);
+    process.exit(); // with the code that a command set, whatever a dependency may have left open
+  });
 } catch (error) {
   if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : EXIT.usage);
   fail(error);

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,6 +71,14 @@ async function sim(...args: string[]): Promise<Ended> {
   }
   return ended;
 }
+
+test("a command ends with 0 where its reader left, and with 70 where its answer could not be written", () => {
+  const list = `'${process.execPath}' '${join(import.meta.dirname, "main.ts")}' list`;
+  const shell = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8" });
+  expect(shell(`${list} | true; echo "\${PIPESTATUS[0]}"`).stdout).toBe("0\n");
+  const { status, stderr } = shell(`${list} > /dev/full`);
+  expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
+});
 
 describe("blindrelay-sim", () => {
   test("runs a scenario, keeps its report, and replays it from the report alone", async () => {

@@ -10,10 +10,10 @@ enableCompileCache();
 process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./commands.ts");
-// A closed reader (`… | head`) ends the command, as usual.
-process.stdout.on("error", (error: NodeJS.ErrnoException) =>
-  process.exit(error.code === "EPIPE" ? 0 : 70),
-);
+// A closed reader (`… | head`) ends the command, as usual; a full disk does not.
+const endUnwritten = (error: NodeJS.ErrnoException): never =>
+  process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
+process.stdout.on("error", endUnwritten);
 let exitCode: number;
 try {
   exitCode = await makeProgram();
@@ -21,4 +21,8 @@ try {
   exitCode = exitCodeOf(error);
 }
 // What was written goes out first; whatever a scenario's file left running does not keep us.
-process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));
+process.stdout.write("", () => {
+  const { errored } = process.stdout;
+  if (errored !== null) endUnwritten(errored);
+  process.stderr.write("", () => process.exit(exitCode));
+});
