@@ -24,7 +24,9 @@ const fail = (error: unknown): never => {
 process.on("uncaughtException", fail);
 // A closed reader (`… | head`) ends the command, as usual; a full disk does not.
 const endUnwritten = (error: NodeJS.ErrnoException): never =>
-  error.code === "EPIPE" ? process.exit(0) : fail(error);
+  error.code === "EPIPE"
+    ? process.exit(0)
+    : fail(new Failure("fault", `the answer could not be written: ${error.message}`));
 process.stdout.on("error", endUnwritten);
 try {
   await makeProgram().parseAsync();

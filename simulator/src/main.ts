@@ -10,9 +10,13 @@ enableCompileCache();
 process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./commands.ts");
+const { EXIT, Failure } = await import("./failure.ts");
 // A closed reader (`… | head`) ends the command, as usual; a full disk does not.
-const endUnwritten = (error: NodeJS.ErrnoException): never =>
-  process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
+const endUnwritten = (error: NodeJS.ErrnoException): never => {
+  if (error.code === "EPIPE") process.exit(0);
+  const why = `the answer could not be written: ${error.message}`;
+  process.exit(exitCodeOf(new Failure(EXIT.fault, why)));
+};
 process.stdout.on("error", endUnwritten);
 let exitCode: number;
 try {

@@ -10,12 +10,15 @@ enableCompileCache();
 // Node's remarks on its own features (erasing types is one) are nothing to who flashes a board.
 process.removeAllListeners("warning");
 
+const { Failure } = await import("./failure.ts");
 const { exitCodeOf, makeProgram } = await import("./program.ts");
 const { isClaimed } = await import("./uncaught.ts");
-// A closed reader (`… | head`) ends the command, as usual; a full disk does
-// not.
-const endUnwritten = (error: NodeJS.ErrnoException): never =>
-  process.exit(error.code === "EPIPE" ? 0 : exitCodeOf(error));
+// A closed reader (`… | head`) ends the command, as usual; a full disk does not.
+const endUnwritten = (error: NodeJS.ErrnoException): never => {
+  if (error.code === "EPIPE") process.exit(0);
+  const why = `the answer could not be written: ${error.message}`;
+  process.exit(exitCodeOf(new Failure("fault", why)));
+};
 process.stdout.on("error", endUnwritten);
 // What throws outside of every command's own code; a device program's timers and promises are
 // claimed.
