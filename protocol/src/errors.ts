@@ -63,7 +63,7 @@ export type ErrorCode =
 export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
   // On a link
   LIMIT_EXCEEDED: {
-    meaning: "The session token has used up its requests; get a new one with the account token.",
+    meaning: "Session request limit reached; get a new session token with the account token.",
     close: 1008,
     http: 401,
     retry: "now",

@@ -209,7 +209,8 @@ describe("requests", () => {
     for (let i = 0; i < 3; i++) client.say(toLamp());
     expect(client.take()).toEqual([]);
     client.say(toLamp({ request_id: "last" }));
-    expect(client.take()).toMatchObject([{ code: "LIMIT_EXCEEDED", request_id: "last" }]);
+    const error = expect.stringContaining("Session request limit"); // the specification's words
+    expect(client.take()).toMatchObject([{ code: "LIMIT_EXCEEDED", error, request_id: "last" }]);
     expect(client.closed?.code).toBe(1008);
     expect(agent.take()).toHaveLength(3);
     expect(w.dropped()).toEqual({ LIMIT_EXCEEDED: 1 });
