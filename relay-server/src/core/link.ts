@@ -6,7 +6,10 @@ export type Frame = Uint8Array | string;
 
 /** One live WebSocket, as the hub sees it. None of these calls the hub back before it returns. */
 export interface HubLink {
-  /** Queues one text message. The hub asked `queued` before; the link never refuses. */
+  /**
+   * Queues one text message. The hub asked `queued` before; the link never refuses. Bytes are the
+   * link's from then on, which frees them once they are written.
+   */
   send(frame: Frame): void;
   /** Bytes handed to `send` that the operating system has not taken yet. */
   queued(): number;

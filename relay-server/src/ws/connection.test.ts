@@ -26,6 +26,9 @@ class Wire extends Duplex {
   readonly writes: Buffer[][] = [];
   stalled = false;
   ended = false;
+  /** Copied when they are taken, as an operating system does. */
+  readonly #bytes: Buffer[] = [];
+  #waiting: Buffer[] = [];
   #taken: (() => void) | null = null;
 
   override _read(): void {}
@@ -48,18 +51,25 @@ class Wire extends Duplex {
 
   #take(chunks: Buffer[], done: () => void): void {
     this.writes.push(chunks);
-    if (this.stalled) this.#taken = done;
-    else done();
+    this.#waiting = chunks;
+    this.#taken = () => {
+      this.#bytes.push(...chunks.map((chunk) => Buffer.from(chunk)));
+      this.#waiting = [];
+      done();
+    };
+    if (!this.stalled) this.goOn();
   }
 
   goOn(): void {
     this.stalled = false;
-    this.#taken?.();
+    const taken = this.#taken;
+    this.#taken = null;
+    taken?.();
   }
 
   /** All that was written, as one. */
   get written(): Buffer {
-    return Buffer.concat(this.writes.flat());
+    return Buffer.concat([...this.#bytes, ...this.#waiting]);
   }
 
   /** What of node's sockets the link uses beside. */
@@ -282,6 +292,76 @@ describe("writing", () => {
     const memory = new Set(waited.map(({ buffer }) => buffer));
     const kept = [...memory].reduce((sum, { byteLength }) => sum + byteLength, 0);
     expect(kept).toBeLessThanOrEqual(2 * queued);
+  });
+});
+
+describe("freeing", () => {
+  /** In memory of its own, as node reads. */
+  const chunkOf = (...frames: Buffer[]): Buffer =>
+    Buffer.from(Uint8Array.from(Buffer.concat(frames)).buffer);
+  const echoing = () => {
+    const connection = connected();
+    connection.hub.receive = (_, __, payload) => {
+      connection.link.send(payload);
+      return 0;
+    };
+    return connection;
+  };
+  const isFreed = ({ buffer }: Buffer): boolean => (buffer as ArrayBuffer).detached;
+
+  it("leaves nothing of a large message that was read at once, when it is written", async () => {
+    const { wire } = echoing();
+    const chunks = Array.from({ length: 20 }, (_, i) => chunkOf(text("x".repeat(16_000 + i))));
+    for (const chunk of chunks) {
+      wire.emit("data", chunk);
+      await turn();
+    }
+    expect(chunks.filter((chunk) => !isFreed(chunk))).toEqual([]);
+  });
+
+  it("keeps what is not written, and memory that has more in it or is small", async () => {
+    const { wire } = echoing();
+    const two = chunkOf(text("y".repeat(30_000)), text("z".repeat(3000)));
+    const begun = chunkOf(text("x".repeat(16_000)), text("rest").subarray(0, 4));
+    const rest = chunkOf(text("rest").subarray(4));
+    const small = chunkOf(text("s".repeat(300)));
+    for (const chunk of [two, begun, rest, small]) {
+      wire.emit("data", chunk);
+      await turn();
+    }
+    wire.stalled = true;
+    const waits = chunkOf(text("w".repeat(16_000)));
+    wire.emit("data", waits);
+    await turn();
+    expect([two, begun, rest, small, waits].filter(isFreed)).toEqual([]);
+  });
+
+  it("never takes a byte from what is sent on, however it comes and stalls", async () => {
+    const LENGTHS = fc.array(fc.oneof(fc.nat(300), fc.integer({ min: 4000, max: 20_000 })), {
+      maxLength: 8,
+    });
+    const STALLS = fc.array(fc.boolean(), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(LENGTHS, CUTS, STALLS, async (lengths, cuts, stalls) => {
+        const { wire } = echoing();
+        const texts = lengths.map((length, i) => String.fromCharCode(97 + i).repeat(length));
+        const stream = Buffer.concat(texts.map(text));
+        let at = 0;
+        for (const [i, size] of [...cuts, stream.length].entries()) {
+          if (stalls[i] ?? false) wire.stalled = true;
+          else wire.goOn();
+          wire.emit("data", chunkOf(stream.subarray(at, at + size)));
+          if (i % 2 === 0) await turn();
+          at += size;
+        }
+        await turn();
+        wire.goOn();
+        await turn();
+        expect(wire.written.equals(Buffer.concat(texts.map(textFrame)))).toBe(true);
+        wire.destroy();
+      }),
+      { numRuns: RUNS },
+    );
   });
 });
 

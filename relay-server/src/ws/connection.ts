@@ -129,6 +129,10 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     this.#edge.running.hub.queues(this.connection);
   }
 
+  protected override freed(bytes: number): void {
+    this.#edge.young.add(-bytes);
+  }
+
   // ---- what the readers ask and find
 
   get maxMessageBytes(): number {
