@@ -1,12 +1,13 @@
 /**
- * The files of `deploy/` against what they deploy: each flag, port, probe, metric and label in them
- * is one of a relay that runs here.
+ * The files of `deploy/` and docs/operations.md against what they deploy: each flag, port, probe,
+ * metric and label in them is one of a relay that runs here.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { CONFIG_KEYS, flagOf, variableOf } from "../config.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { POSTGRES, postgres } from "../store/testing/engines.ts";
 import { type FlakyNetwork, flakyNetwork } from "../store/testing/flaky-network.ts";
@@ -18,6 +19,7 @@ const MAIN = join(import.meta.dirname, "../main.ts");
 const DRAIN_S = 30;
 
 const read = (name: string): string => readFileSync(join(DEPLOY, name), "utf8");
+const readDocs = (name: string): string => read(`../../docs/${name}`);
 
 // biome-ignore lint/suspicious/noExplicitAny: documents of other people's formats
 type Document = any;
@@ -48,6 +50,22 @@ test("the manifests set nothing that the relay does not know", () => {
     (file) => [...read(file).matchAll(/(?<=[ `])--[a-z][a-z-]+/g)].map(([flag]) => flag),
   );
   expect(flags.filter((flag) => !help.includes(`  ${flag} <`))).toEqual([]);
+});
+
+test("docs/operations.md names only settings and flags that exist", () => {
+  const text = readDocs("operations.md");
+  const commands = readDocs("commands.md"); // which another test holds against each --help
+  const settings = [...text.matchAll(/BLINDRELAY_[A-Z_]+/g)].map(([name]) => name);
+  // Not of `start`: where its file is, and what two commands take.
+  const others = ["BLINDRELAY_CONFIG", "BLINDRELAY_URL", "BLINDRELAY_NEW_MASTER_KEY"];
+  const known = [...CONFIG_KEYS.map(variableOf), MASTER_KEY_VARIABLE, ...others];
+  expect(settings).toContain("BLINDRELAY_STORE");
+  expect(settings.filter((name) => !known.includes(name))).toEqual([]);
+  // In back quotes with what they are given; those of other programs follow their names.
+  const flags = [...text.matchAll(/`(--[a-z][a-z-]+)/g)].map(([, flag]) => flag as string);
+  const flagsKnown = [...CONFIG_KEYS.map(flagOf), ...(commands.match(/--[a-z][a-z-]+/g) ?? [])];
+  expect(flags).toContain("--drain-delay");
+  expect(flags.filter((flag) => !flagsKnown.includes(flag))).toEqual([]);
 });
 
 test("the manifests agree with the image's entry, user, ports and data folder", () => {
@@ -226,6 +244,14 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
       const known = [...(scraped.get(metric)?.get(label) ?? [])];
       expect([label, values.filter((value) => !known.includes(value))]).toEqual([label, []]);
     }
+  });
+
+  test.each(["operations.md", "scaling.md"])("has each metric of docs/%s", (name) => {
+    const named = [...readDocs(name).matchAll(/blindrelay_[a-z_]+[a-z]\b/g)].map(([each]) => each);
+    const scrapedNames = [...scraped.keys()];
+    const isThere = (each: string) =>
+      scrapedNames.some((one) => one === each || one === `${each}_bucket`);
+    expect(named.filter((each) => !isThere(each))).toEqual([]);
   });
 
   test("is not killed while its database is unavailable: it is alive, and not ready", async () => {
