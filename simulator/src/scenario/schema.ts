@@ -272,6 +272,14 @@ export const FAULTS = {
       node,
     }),
   },
+  "relay.skew": {
+    live: false,
+    schema: fault("relay.skew", "The wall clock of a node jumps.", {
+      by: duration("How far."),
+      back: Type.Optional(Type.Boolean({ description: "Into the past." })),
+      node,
+    }),
+  },
   "bus.away": {
     live: false,
     schema: fault("bus.away", "The bus between the nodes is gone, and they notice.", {
@@ -300,6 +308,13 @@ export const FAULTS = {
       messages: share("Of the messages."),
     }),
   },
+  "bus.repeat": {
+    live: false,
+    schema: fault("bus.repeat", "The bus delivers messages twice.", {
+      for: during,
+      messages: share("Of the messages."),
+    }),
+  },
   "relay.hostile": {
     live: false,
     schema: fault("relay.hostile", "The relay attacks the packets that it carries.", {
@@ -318,6 +333,13 @@ export const FAULTS = {
   "store.away": {
     live: false,
     schema: fault("store.away", "The relay's store fails every request.", { for: during }),
+  },
+  "store.unsure": {
+    live: false,
+    schema: fault("store.unsure", "The store does what it is asked, and its answer is lost.", {
+      for: during,
+      share: share("Of the requests."),
+    }),
   },
   "operator.rotate": {
     live: true,

@@ -39,6 +39,8 @@ export class VirtualBus {
   jitterUs = JITTER_US;
   /** Of the deliveries, in parts of 2^32. */
   loss = 0;
+  /** The same of those that come twice. */
+  repeats = 0;
   private away = 0;
   private readonly draws: Stream;
   private readonly links = new Set<BusLink>();
@@ -110,7 +112,11 @@ export class VirtualBus {
         this.watcher.trace("bus lost", subscription.link.name, subject);
         continue;
       }
-      subscription.link.down(subscription, { subject, payload, replyTo, nobody: false });
+      const delivery = { subject, payload, replyTo, nobody: false };
+      subscription.link.down(subscription, delivery);
+      if (this.repeats > 0 && this.draws.next() < this.repeats) {
+        subscription.link.down(subscription, delivery);
+      }
     }
     if (found.length === 0 && replyTo !== null) {
       const heard = `${replyTo.slice(0, replyTo.lastIndexOf("."))}.*`;

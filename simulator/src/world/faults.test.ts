@@ -2,7 +2,11 @@ import { expect, test } from "vitest";
 import { makePlan } from "../plan.ts";
 import { loadPrograms } from "../run/programs.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
+import { Stream } from "../random-streams.ts";
+import { VirtualBus } from "./bus.ts";
+import { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
+import { ModelStore } from "./store.ts";
 import { World } from "./world.ts";
 
 /** What a fault changes, as far as one number says. */
@@ -39,6 +43,20 @@ const OVERLAPS: [Fault["kind"], Partial<Fault>, Partial<Fault>, Reading, unknown
     { latency: "60ms" },
     (world) => world.relay.bus?.latencyUs,
     [300, 30_000, 60_000],
+  ],
+  [
+    "bus.repeat",
+    { messages: "50%" },
+    { messages: "100%" },
+    (world) => world.relay.bus?.repeats,
+    [0, 2 ** 31, 2 ** 32],
+  ],
+  [
+    "store.unsure",
+    { share: "50%" },
+    { share: "100%" },
+    (world) => world.store.unsure,
+    [0, 2 ** 31, 2 ** 32],
   ],
   ["device.reboot", {}, {}, (world) => device(world).core === null, [false, true, true]],
   ["relay.freeze", {}, {}, (world) => world.relay.node(1).isFrozen, [false, true, true]],
@@ -95,3 +113,49 @@ test.each(OVERLAPS)(
     ]);
   },
 );
+
+test("a node's wall clock jumps, and no other's", async () => {
+  const faults: Fault[] = [
+    { at: "10s", kind: "relay.skew", node: 2, by: "5s" },
+    { at: "20s", kind: "relay.skew", node: 2, by: "7s", back: true },
+  ];
+  const skews = (world: World) => world.relay.nodes.map(({ skewMs }) => skewMs);
+  expect(await readAt(faults, [9, 12, 22], skews)).toEqual([
+    [0, 0],
+    [0, 5000],
+    [0, -2000],
+  ]);
+});
+
+test("what an unsure store is asked to do is done, although its answer is lost", async () => {
+  const clock = new Clock();
+  const watcher = { stored: () => {}, requestsSaved: () => {}, stir: () => {} };
+  const store = new ModelStore(clock, new Stream("store"), watcher, { latencyMs: 1 });
+  const ask = async <T>(answer: Promise<T>): Promise<T | "lost"> => {
+    const heard = answer.catch(() => "lost" as const);
+    while (clock.nextUs() !== null) clock.step();
+    return heard;
+  };
+  const request = { apiToken: store.accountToken("sim"), clientType: "client" as const };
+  const login = await ask(store.authenticate({ ...request, address: "", nowMs: 0 }));
+  const { sessionHash } = login as { sessionHash: string };
+  store.unsure = 2 ** 32;
+  expect(await ask(store.addRequests(new Map([[sessionHash, 10_000]])))).toBe("lost");
+  store.unsure = 0;
+  expect(await ask(store.reserve(sessionHash))).toBe(0);
+});
+
+test("a bus that repeats itself delivers a message twice, behind each other", () => {
+  const clock = new Clock();
+  const watcher = { trace: () => {}, carried: () => {}, stir: () => {} };
+  const bus = new VirtualBus(clock, new Stream("bus"), watcher);
+  const run = (fn: () => void) => fn();
+  const heard: string[] = [];
+  bus.open("a", run).subscribe("s", ({ payload }) => heard.push(Buffer.from(payload).toString()));
+  while (clock.nextUs() !== null) clock.step();
+  bus.repeats = 2 ** 32;
+  const from = bus.open("b", run);
+  for (const text of ["one", "two"]) from.publish("s", Buffer.from(text));
+  while (clock.nextUs() !== null) clock.step();
+  expect(heard).toEqual(["one", "one", "two", "two"]);
+});

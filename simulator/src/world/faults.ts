@@ -124,11 +124,9 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       };
     case "device.update":
       return update(world, devices, spec.program as string);
-    case "clock.skew": {
-      const ms = durationMs(spec.by as string) * (spec.back === true ? -1 : 1);
-      for (const device of devices) device.skewMs += ms;
+    case "clock.skew":
+      for (const device of devices) device.skewMs += skewOf(spec);
       return nothing;
-    }
     case "relay.restart":
       world.relay.node(spec.node ?? 1).restart(durationMs(spec.for ?? "1s"));
       return nothing;
@@ -138,6 +136,9 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return nothing;
     case "relay.freeze":
       return world.relay.node(spec.node ?? 1).freeze();
+    case "relay.skew":
+      world.relay.node(spec.node ?? 1).skewMs += skewOf(spec);
+      return nothing;
     case "bus.away":
       world.relay.bus?.goAway();
       return () => world.relay.bus?.comeBack();
@@ -153,6 +154,8 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       });
     case "bus.loss":
       return overlay(world.relay.bus, { loss: part(spec.messages as string) });
+    case "bus.repeat":
+      return overlay(world.relay.bus, { repeats: part(spec.messages as string) });
     case "relay.hostile": {
       const drawsOf = (peerId: string): Stream =>
         new Stream(`${world.seed}/${peerId}/hostile/${fault.atUs}`);
@@ -166,10 +169,15 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return () => {
         world.store.away -= 1;
       };
+    case "store.unsure":
+      return overlay(world.store, { unsure: part(spec.share as string) });
     case "operator.rotate":
       return rotate(world, devices);
   }
 };
+
+const skewOf = ({ by, back }: PlannedFault["spec"]): number =>
+  durationMs(by as string) * (back === true ? -1 : 1);
 
 const part = (share: string): number => shareOf(share) * 2 ** 32;
 

@@ -63,6 +63,20 @@ const BUS_FAULTS: Fault[] = [
   { at: "124s", kind: "bus.loss", messages: "2%", for: "5s" },
 ];
 
+const ODD_FAULTS: Fault[] = [
+  { at: "1s", kind: "relay.skew", node: 1, by: "5s" },
+  { at: "2s", kind: "relay.skew", node: 2, by: "5s", back: true },
+  { at: "15s", kind: "bus.repeat", messages: "30%", for: "40s" },
+  { at: "16s", kind: "net.cut", share: "50%", for: "1s" },
+  { at: "20s", kind: "store.unsure", share: "40%", for: "20s" },
+  { at: "22s", kind: "operator.rotate", share: "20%" },
+  { at: "25s", kind: "relay.restart", node: 1 },
+  { at: "60s", kind: "relay.freeze", node: 2, for: "60s" },
+  { at: "62s", kind: "net.cut", share: "70%", for: "1s" },
+  { at: "65s", kind: "operator.rotate", share: "20%" },
+  { at: "100s", kind: "bus.repeat", messages: "100%", for: "25s" },
+];
+
 describe("several nodes", () => {
   test("serve every call to an own agent, on whatever node it is, and none to a stranger's", async () => {
     const { report, codes } = await play(1, []);
@@ -92,6 +106,14 @@ describe("several nodes", () => {
     expect(one.report.stopped).toBeNull();
     expect(one.report.agents.connected).toBe(13);
     expect(again.report.trace).toBe(one.report.trace);
+  });
+
+  test("recover from clocks that differ, messages that come twice, answers of the store that are lost, and a minute's standstill", async () => {
+    for (const seed of [1, 2]) {
+      const { report } = await play(seed, ODD_FAULTS);
+      expect([seed, report.stopped]).toEqual([seed, null]);
+      expect(report.agents.connected).toBe(13);
+    }
   });
 });
 

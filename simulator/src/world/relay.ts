@@ -57,6 +57,8 @@ export class VirtualRelay {
   isUp = false;
   /** What a load balancer sees of it. */
   isReady = false;
+  /** How far its wall clock is ahead. */
+  skewMs = 0;
   /** Connections by their wire, of the running hub. */
   private running: RunningHub | null = null;
   private readonly clock: Clock;
@@ -100,7 +102,7 @@ export class VirtualRelay {
       writeBehind: seat?.store ?? store,
       lockout: this.lockout,
       limits: this.limits,
-      clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() },
+      clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() + this.skewMs },
       log: this.log as never,
       timer: this.timer(),
       ...(seat === null

@@ -48,6 +48,8 @@ const hash = (token: string): string => digest("sha256", token);
 export class ModelStore implements HubLookups, WriteBehind {
   latencyMs: number;
   away = 0;
+  /** Of the requests that are carried out, those whose answer is lost, in parts of 2^32. */
+  unsure = 0;
   private readonly accountTokens = new Map<string, string>();
   private readonly userByToken = new Map<string, string>();
   private readonly owners = new Map<string, string>();
@@ -192,7 +194,11 @@ export class ModelStore implements HubLookups, WriteBehind {
     return new Promise((resolve, reject) => {
       this.clock.after(ms, () => {
         if (this.away > 0) reject(new Error("the store is unavailable"));
-        else resolve(decide());
+        else {
+          const answer = decide();
+          if (this.unsure > 0 && this.draws.next() < this.unsure) reject(new Error("answer lost"));
+          else resolve(answer);
+        }
         this.watcher.stir();
       });
     });
