@@ -1,6 +1,6 @@
 /** `/metrics`: both kinds of lockout are counted, and what cannot be collected ends no relay. */
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { UsernameLockout } from "./control/username-lockout.ts";
@@ -49,6 +49,27 @@ test("a scrape visits no connection, however many there are, but those with a qu
   expect(visits).toBeLessThanOrEqual(1);
   expect(text).not.toContain("nodejs_active_"); // which list all sockets
   if (process.platform === "linux") expect(text).toMatch(/process_open_fds [1-9]/);
+});
+
+test("a connection that asks many times at once is ended, and costs a few answers", async () => {
+  const registry = new Registry();
+  let asked = 0;
+  new Gauge({
+    name: "x",
+    help: "x",
+    registers: [registry],
+    collect() {
+      asked += 1;
+    },
+  });
+  const server = metricsServer(registry, { error: () => undefined });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  socket.on("error", () => undefined).resume();
+  socket.write("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1000));
+  await once(socket, "close");
+  expect(asked).toBeLessThanOrEqual(8);
+  server.close();
 });
 
 test("what cannot be collected is a 500 and a line in the log, and the next try is free", async () => {

@@ -15,6 +15,7 @@ import {
 import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
+import { limitPipelining } from "./http/pipelining.ts";
 import { registerDurations, type Timings } from "./ops/duration-histogram.ts";
 import type { Store } from "./store/open.ts";
 
@@ -219,8 +220,8 @@ export const relayMetrics = (
 };
 
 /** A server for the registry, not listening yet. What cannot be collected is a 500, and logged. */
-export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): Server =>
-  createServer(async (request, response) => {
+export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): Server => {
+  const server = createServer(async (request, response) => {
     if (request.url?.split("?")[0] !== PATH) {
       response.writeHead(404, { "content-type": "text/plain" }).end("try /metrics\n");
       return;
@@ -233,3 +234,6 @@ export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): S
       response.writeHead(500, { "content-type": "text/plain" }).end("the relay's log says why\n");
     }
   });
+  limitPipelining(server);
+  return server;
+};

@@ -7,7 +7,7 @@ import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import type { ControlContext } from "./context.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
-import { holdAgents, holdMetadata } from "./quota-check.ts";
+import { holdQuotas } from "./quota-check.ts";
 
 const MAX_SLUG_LENGTH = 40;
 const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not collide
@@ -29,8 +29,8 @@ export const createAgent = (
   const nowMs = context.nowMs();
   const agentId = agent.agentId ?? makeAgentId(agent.name);
   return context.store.write(async (tx) => {
-    await holdAgents(tx, userId, context.quotas);
-    await holdMetadata(tx, userId, agentId, Buffer.byteLength(agent.metadata), context.quotas);
+    const bytes = Buffer.byteLength(agent.metadata);
+    await holdQuotas(tx, userId, context.quotas, { agents: 1, bytes, insteadOf: 0 });
     const added = await addAgent(tx, {
       agent_id: agentId,
       user_id: userId,

@@ -67,6 +67,20 @@ test("an account has 1,000 at a time; what was used outlives what was not", asyn
   expect(await rowsOf(account)).toBe(1001);
 });
 
+test("an account with all of its sessions loses 64 together, so that most new ones look for none", async () => {
+  const tokens = await issue(account, 1000);
+  const live = async () =>
+    (await Promise.all(tokens.map(async (token) => (await find(token)).state === "live"))).filter(
+      Boolean,
+    ).length;
+  await issue(account, 1);
+  expect(await live()).toBe(936);
+  await issue(account, 63);
+  expect(await live()).toBe(936);
+  await issue(account, 1);
+  expect(await live()).toBe(872);
+});
+
 const logIn = async (): Promise<string> => {
   const { context, clock } = rest;
   const issued = context.store.write((tx) => issueLogin(tx, account.userId, false, ++clock.nowMs));

@@ -73,6 +73,8 @@ export interface Issued {
  */
 const MAX_CLIENT_SESSIONS = 1000;
 const MAX_AGENT_SESSIONS = 16;
+/** Who has that many client sessions and makes more loses so many at a time. */
+const CLIENT_SESSIONS_TOGETHER = 64;
 /**
  * The same for a person's logins: more than one-time codes allow within the hour that a login
  * lives.
@@ -91,7 +93,10 @@ export const issueSession = async (
   const token = drawToken("session");
   const hash = hashToken(token);
   const expiresAtMs = nowMs + SESSION_TTL_S * 1000;
-  const max = parent.agentId === null ? MAX_CLIENT_SESSIONS : MAX_AGENT_SESSIONS;
+  const [max, together] =
+    parent.agentId === null
+      ? [MAX_CLIENT_SESSIONS, CLIENT_SESSIONS_TOGETHER]
+      : [MAX_AGENT_SESSIONS, 1];
   const session = {
     hash,
     kind: parent.agentId === null ? ("client" as const) : ("agent" as const),
@@ -103,7 +108,9 @@ export const issueSession = async (
     expires_at: expiresAtMs,
   };
   await store.write((tx) =>
-    whenKnown(makeRoom(tx, { madeWith: parent.hash }, max, nowMs), () => addSession(tx, session)),
+    whenKnown(makeRoom(tx, { madeWith: parent.hash }, max, nowMs, together), () =>
+      addSession(tx, session),
+    ),
   );
   return { token, hash, expiresAtMs };
 };

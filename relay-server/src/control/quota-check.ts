@@ -1,29 +1,28 @@
 /** The quotas that look into the store; the numbers are in quotas.ts, which `--help` loads too. */
 
-import { agentBytes, agentCount } from "../store/agents.ts";
+import { heldBy } from "../store/agents.ts";
 import type { Db } from "../store/open.ts";
 import { QuotaExceeded, type Quotas } from "./quotas.ts";
 
-/** Throws if one more agent would be too many. Call it inside the transaction that adds it. */
-export const holdAgents = async (db: Db, userId: string, { agentsPerUser }: Quotas) => {
-  if ((await agentCount(db, userId, agentsPerUser)) >= agentsPerUser) {
-    throw new QuotaExceeded(`An account has at most ${agentsPerUser} agents on this relay.`);
-  }
-};
-
-/** `{}`, which most agents have: not worth a look. */
+/** `{}`, which most agents have, is always allowed. */
 const EMPTY_METADATA_BYTES = 2;
 
-/** Throws if metadata of so many bytes, instead of an agent's own, would be too many. */
-export const holdMetadata = async (
+/**
+ * Throws if one more agent, or an agent's metadata of so many bytes instead of so many, would be
+ * too much. Call it inside the transaction that makes the change.
+ */
+export const holdQuotas = async (
   db: Db,
   userId: string,
-  agentId: string,
-  bytes: number,
-  { metadataBytesPerUser }: Quotas,
-) => {
-  if (bytes <= EMPTY_METADATA_BYTES) return;
-  if ((await agentBytes(db, userId, agentId)) + bytes > metadataBytesPerUser) {
+  { agentsPerUser, metadataBytesPerUser }: Quotas,
+  add: { readonly agents: number; readonly bytes: number; readonly insteadOf: number },
+): Promise<void> => {
+  const held = await heldBy(db, userId);
+  if (add.agents > 0 && held.agents_held + add.agents > agentsPerUser) {
+    throw new QuotaExceeded(`An account has at most ${agentsPerUser} agents on this relay.`);
+  }
+  const bytes = held.metadata_bytes + add.bytes - add.insteadOf;
+  if (add.bytes > EMPTY_METADATA_BYTES && bytes > metadataBytesPerUser) {
     throw new QuotaExceeded(
       `The metadata of an account's agents have at most ${metadataBytesPerUser} bytes on this relay.`,
     );

@@ -4,11 +4,13 @@
  * connection of the same session token takes over. A binding is independent of whether its agent is
  * connected, so it outlives the agent's reconnect.
  *
- * A connection that has too many loses the least recently used. A message counts as a use in either
- * direction, so the answer to a call finds its binding, however old that is.
+ * A connection that has too many loses the least recently used, as does one with more than a few
+ * while its user has too many. A message counts as a use in either direction, so the answer to a
+ * call finds its binding, however old that is.
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 import type { Gauges } from "./gauges.ts";
+import { FREE_PER_CONNECTION, MAX_BINDINGS_PER_USER } from "./limits.ts";
 
 /** One connection of a client, as far as bindings care. */
 export interface Binder {
@@ -125,7 +127,11 @@ export class Bindings<B extends Binder> {
   #own(client: B, first: string): void {
     client.bound.add(first);
     client.latest = first;
-    if (client.bound.size > MAX_BINDINGS_PER_CONNECTION) {
+    const max =
+      this.#byFirst.size > MAX_BINDINGS_PER_USER
+        ? FREE_PER_CONNECTION
+        : MAX_BINDINGS_PER_CONNECTION;
+    if (client.bound.size > max) {
       const [leastUsed] = client.bound;
       client.bound.delete(leastUsed as string);
       this.#forget(leastUsed as string);

@@ -231,6 +231,24 @@ describe("presence", () => {
     expect(told.map((message) => message.online)).toEqual([false, true]);
   });
 
+  it("is sent to four clients of a user at a time, and says each agent once", () => {
+    const w = world();
+    for (let i = 0; i < 100; i++) {
+      w.user("ann", `a${i}`);
+      w.agent(`a${i}`);
+    }
+    const clients = Array.from({ length: 6 }, () => w.client("ann", true));
+    const told = clients.map((client) => client.take().length);
+    expect(told.map((count) => count > 0)).toEqual([true, true, true, true, false, false]);
+    w.advance(1);
+    w.user("ann", "new");
+    w.agent("new"); // told at once, and so in nobody's snapshot
+    w.advance(10_000);
+    for (const [i, client] of clients.entries()) {
+      expect(client.take()).toHaveLength(101 - (told[i] as number));
+    }
+  });
+
   it("stops when the client leaves", () => {
     const w = world();
     for (let i = 0; i < 100; i++) {

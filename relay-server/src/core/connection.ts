@@ -172,6 +172,8 @@ export class User {
   readonly guests = new Set<Guest>();
   readonly agents = new Map<string, AgentPeer>();
   readonly bindings: Bindings<ClientPeer>;
+  /** Kept by `RequestIds`. */
+  requestIds = 0;
   readonly share = new UserShare<Connection>();
   /** Agents of other nodes, while the user has clients here (remote-agents.ts). */
   readonly abroad = new Map<string, RemotePresence>();

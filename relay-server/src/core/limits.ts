@@ -100,6 +100,14 @@ export const LOOK_UP_COST = 4;
 /** Request ids remembered per connection; 68 a second for the whole 60 s. */
 export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 
+/**
+ * Bindings of all connections of a user, of which there may be a thousand, and the same of request
+ * ids: 40 MB each. A connection may still have so many when others of its user have all of these.
+ */
+export const MAX_BINDINGS_PER_USER = 131_072;
+export const MAX_REQUEST_IDS_PER_USER = 131_072;
+export const FREE_PER_CONNECTION = 64;
+
 /** Owners of agents remembered; 10,000 agents offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
@@ -107,6 +115,8 @@ export const MAX_KNOWN_OWNERS = 65_536;
  * `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute.
  */
 export const SNAPSHOT_BATCH = 32;
+/** Of one user at a time: each lists all agents online, and is written to another socket. */
+export const SNAPSHOTS_AT_ONCE = 4;
 
 /** Counts of requests reach the store this often; a crash loses at most that. */
 export const SAVE_REQUESTS_MS = 5000;

@@ -2,21 +2,29 @@
  * `agent_status` (section 3): every client of a user is notified at once when one of the user's
  * agents connects or disconnects. A newly connected client gets nothing unasked; one that sent
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full
- * queue.
+ * queue; a few clients of a user at a time, because each snapshot is a list of all agents.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
-import { SNAPSHOT_BATCH } from "./limits.ts";
+import { SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
+
+/** What a client that wants one still has to get. */
+interface Snapshot {
+  /** Of agents that came later it was told at once. */
+  readonly sinceMs: number;
+  /** Null until it is this client's turn. */
+  left: Set<string> | null;
+}
 
 export class Presence {
   readonly #outbox: Outbox;
   readonly #controlMessages: ControlMessages;
   readonly #wallAt: (nowMs: number) => number;
-  /** What each unfinished snapshot still has to send. */
-  readonly #snapshots = new Map<LocalClient, Set<string>>();
+  /** By user, in the order in which clients came. */
+  readonly #snapshots = new Map<User, Map<LocalClient, Snapshot>>();
 
   constructor(
     outbox: Outbox,
@@ -34,52 +42,65 @@ export class Presence {
       return;
     }
     const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    const snapshots = this.#snapshots.get(user);
     for (const client of user.clients) {
       // The news overtakes the snapshot, which then has nothing to add.
-      this.#snapshots.get(client)?.delete(agentId);
+      snapshots?.get(client)?.left?.delete(agentId);
       this.#controlMessages.send(client.connection, text, now);
     }
   }
 
   startSnapshot(client: LocalClient, now: number): void {
-    const { agents, abroad } = client.user;
-    this.#snapshots.set(client, new Set([...agents.keys(), ...abroad.keys()]));
-    this.#continue(client, now);
+    const snapshots = this.#add(client, { sinceMs: now, left: null });
+    if (snapshots.size <= SNAPSHOTS_AT_ONCE) this.#continue(client, snapshots, now);
   }
 
   /** An agent turns out to have been online: notifies clients that asked for a snapshot. */
   addToSnapshots(user: User, agentId: string): void {
     for (const client of user.clients) {
       if (!client.connection.wantsPresence) continue;
-      const snapshot = this.#snapshots.get(client);
-      if (snapshot === undefined) this.#snapshots.set(client, new Set([agentId]));
-      else snapshot.add(agentId);
+      const snapshot = this.#snapshots.get(user)?.get(client);
+      if (snapshot === undefined) this.#add(client, { sinceMs: 0, left: new Set([agentId]) });
+      else snapshot.left?.add(agentId); // one that has not begun will find it
     }
   }
 
   tick(now: number): void {
-    for (const client of this.#snapshots.keys()) {
-      this.#continue(client, now);
+    for (const snapshots of this.#snapshots.values()) {
+      for (const client of [...snapshots.keys()].slice(0, SNAPSHOTS_AT_ONCE)) {
+        this.#continue(client, snapshots, now);
+      }
     }
   }
 
   forget(client: LocalClient): void {
-    this.#snapshots.delete(client);
+    const snapshots = this.#snapshots.get(client.user);
+    if (snapshots?.delete(client) && snapshots.size === 0) this.#snapshots.delete(client.user);
   }
 
   get snapshotCount(): number {
-    return this.#snapshots.size;
+    return [...this.#snapshots.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  #continue(client: LocalClient, now: number): void {
-    const left = this.#snapshots.get(client) as Set<string>;
+  #add(client: LocalClient, snapshot: Snapshot): Map<LocalClient, Snapshot> {
+    let snapshots = this.#snapshots.get(client.user);
+    if (snapshots === undefined) {
+      snapshots = new Map();
+      this.#snapshots.set(client.user, snapshots);
+    }
+    return snapshots.set(client, snapshot);
+  }
+
+  #continue(client: LocalClient, snapshots: Map<LocalClient, Snapshot>, now: number): void {
+    const snapshot = snapshots.get(client) as Snapshot;
+    snapshot.left ??= onlineSince(client.user, snapshot.sinceMs);
     let room = this.#outbox.isRoomy(client.connection) ? SNAPSHOT_BATCH : 0;
-    for (const agentId of left) {
+    for (const agentId of snapshot.left) {
       if (room === 0) {
         return;
       }
       room -= 1;
-      left.delete(agentId);
+      snapshot.left.delete(agentId);
       const agent = client.user.agents.get(agentId) ?? client.user.abroad.get(agentId);
       if (agent !== undefined) {
         this.#controlMessages.send(
@@ -89,8 +110,15 @@ export class Presence {
         );
       }
     }
-    this.#snapshots.delete(client);
+    this.forget(client);
   }
 }
+
+/** Agents that were online then; of other nodes' it is not known as exactly, so all of them. */
+const onlineSince = ({ agents, abroad }: User, sinceMs: number): Set<string> => {
+  const found = new Set(abroad.keys());
+  for (const agent of agents.values()) if (agent.onlineSince <= sinceMs) found.add(agent.agentId);
+  return found;
+};
 
 const timestamp = (atMs: number): string => new Date(atMs).toISOString();

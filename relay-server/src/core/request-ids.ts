@@ -4,13 +4,19 @@
  * except by another connection of the same session token.
  */
 import { REQUEST_ID_TTL_MS } from "@blindrelay/protocol";
-import { MAX_REQUEST_IDS_PER_CONNECTION } from "./limits.ts";
+import {
+  FREE_PER_CONNECTION,
+  MAX_REQUEST_IDS_PER_CONNECTION,
+  MAX_REQUEST_IDS_PER_USER,
+} from "./limits.ts";
 
 /** One connection of a client, as far as request ids care. */
 export interface Requester {
   readonly sessionHash: string;
   /** Keys of this connection's live ids, oldest first; kept by `RequestIds` alone. */
   readonly requests: Set<string>;
+  /** `requestIds`: live ones of all the user's connections; kept by `RequestIds` alone. */
+  readonly user: { requestIds: number };
 }
 
 interface Entry<R> {
@@ -33,7 +39,12 @@ export class RequestIds<R extends Requester> {
     this.#forget(key);
     this.#entries.set(key, { client, expiresAt: now + REQUEST_ID_TTL_MS });
     client.requests.add(key);
-    if (client.requests.size > MAX_REQUEST_IDS_PER_CONNECTION) {
+    client.user.requestIds += 1;
+    const max =
+      client.user.requestIds > MAX_REQUEST_IDS_PER_USER
+        ? FREE_PER_CONNECTION
+        : MAX_REQUEST_IDS_PER_CONNECTION;
+    if (client.requests.size > max) {
       const [oldest] = client.requests;
       this.#forget(oldest as string);
     }
@@ -47,9 +58,8 @@ export class RequestIds<R extends Requester> {
 
   drop(client: R): void {
     for (const key of client.requests) {
-      this.#entries.delete(key);
+      this.#forget(key);
     }
-    client.requests.clear();
   }
 
   /** Forgets what is over. Late or extra calls are harmless. */
@@ -72,7 +82,10 @@ export class RequestIds<R extends Requester> {
   }
 
   #forget(key: string): void {
-    this.#entries.get(key)?.client.requests.delete(key);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    entry.client.requests.delete(key);
+    entry.client.user.requestIds -= 1;
     this.#entries.delete(key);
   }
 }

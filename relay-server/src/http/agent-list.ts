@@ -14,8 +14,8 @@ const MAX_LOOKED_AT = 2000;
 const LOOK_AT_ONCE = 64;
 /** Agents read at a time, each with its metadata. */
 const READ_AT_ONCE = 8;
-/** Metadata of one page: reading and writing a megabyte of JSON would delay all other requests. */
-const MAX_PAGE_BYTES = 131_072;
+/** Metadata of one page, which is written in one go: JSON of 128 KiB takes milliseconds. */
+const MAX_PAGE_BYTES = 32_768;
 
 export interface AgentPageRows {
   readonly rows: AgentRow[];

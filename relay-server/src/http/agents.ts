@@ -25,7 +25,7 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { createAgent, deleteAgent, exportAgentToken, rotateAgentToken } from "../control/agents.ts";
-import { holdMetadata } from "../control/quota-check.ts";
+import { holdQuotas } from "../control/quota-check.ts";
 import { hashToken } from "../control/secrets.ts";
 import { changeAgent, findAgent } from "../store/agents.ts";
 import type { AgentRow } from "../store/tables.ts";
@@ -128,9 +128,11 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       const row = await ownAgent(context, request);
       if (Object.keys(change).length === 0) return answer(row);
       const bytes = Buffer.byteLength(change.metadata ?? "");
-      const { db } = context.store;
-      await holdMetadata(db, row.user_id, row.agent_id, bytes, context.quotas);
-      const changed = await changeAgent(db, row.user_id, row.agent_id, change);
+      const added = { agents: 0, bytes, insteadOf: Buffer.byteLength(row.metadata) };
+      const changed = await context.store.write(async (tx) => {
+        await holdQuotas(tx, row.user_id, context.quotas, added);
+        return changeAgent(tx, row.user_id, row.agent_id, change);
+      });
       if (changed === undefined) throw notFound("agent");
       return answer(changed);
     },

@@ -29,26 +29,16 @@ export const findAgent = (db: Db, userId: string, agentId: string): Promise<Agen
     .where("user_id", "=", userId)
     .executeTakeFirst();
 
-/** How many agents a user has, as far as `enough`. */
-export const agentCount = async (db: Db, userId: string, enough: number): Promise<number> => {
-  const counted = db.selectFrom("agents").select("agent_id").where("user_id", "=", userId);
-  const { count } = await db
-    .selectFrom(counted.limit(enough).as("agents_of_user"))
-    .select((by) => by.fn.countAll<number | string>().as("count"))
+/** How many agents a user has, and how many bytes of metadata these. */
+export const heldBy = (
+  db: Db,
+  userId: string,
+): Promise<{ agents_held: number; metadata_bytes: number }> =>
+  db
+    .selectFrom("users")
+    .select(["agents_held", "metadata_bytes"])
+    .where("id", "=", userId)
     .executeTakeFirstOrThrow();
-  return Number(count);
-};
-
-/** Bytes of the metadata of all agents of a user but one. */
-export const agentBytes = async (db: Db, userId: string, exceptId: string): Promise<number> => {
-  const { bytes } = await db
-    .selectFrom("agents")
-    .select(sql<number | string>`coalesce(sum(octet_length(metadata)), 0)`.as("bytes"))
-    .where("user_id", "=", userId)
-    .where("agent_id", "!=", exceptId)
-    .executeTakeFirstOrThrow();
-  return Number(bytes);
-};
 
 /** The user that an agent belongs to, or null if the agent does not exist. */
 export const ownerOf = (db: Db, agentId: string): Answer<string | null> =>

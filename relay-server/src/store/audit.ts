@@ -4,6 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
+import { sql } from "kysely";
+import { forgetRows } from "./forget.ts";
 import type { Db } from "./open.ts";
 import type { Position } from "./position.ts";
 import type { AuditRow } from "./tables.ts";
@@ -69,7 +71,7 @@ export const listActs = (
  * `kept`.
  */
 export const forgetActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
-  await db.deleteFrom("audit").where("at", "<", beforeMs).execute();
+  await forgetRows(db, "audit", "id", sql`at < ${beforeMs}`);
   const busy = await db
     .selectFrom("audit")
     .select("actor_id")
@@ -86,6 +88,7 @@ export const forgetActs = async (db: Db, beforeMs: number, kept: number): Promis
       .offset(kept - 1)
       .limit(1)
       .executeTakeFirstOrThrow();
-    await db.deleteFrom("audit").where("actor_id", is, actor_id).where("at", "<", at).execute();
+    const of = actor_id === null ? sql`actor_id is null` : sql`actor_id = ${actor_id}`;
+    await forgetRows(db, "audit", "id", sql`${of} and at < ${at}`);
   }
 };

@@ -1,7 +1,7 @@
 /** Releases, uploads, people, audit and kept answers, on both engines. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { addAgent, listAgents, writeSighting } from "./agents.ts";
+import { addAgent, changeAgent, heldBy, listAgents, removeAgent, writeSighting } from "./agents.ts";
 import { forgetActs, listActs, noteAct } from "./audit.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";
 import { currentTokens, grantGrace } from "./key-rotation.ts";
@@ -145,6 +145,40 @@ for (const engine of [sqlite(), postgres()]) {
       expect(left.filter(([actor]) => actor !== eve)).toHaveLength(2);
       expect(left).toContainEqual([ada, NOW]);
       expect(left).toContainEqual([null, NOW]);
+    });
+
+    test("what is forgotten goes a few rows at a time, with a turn for others between", async () => {
+      const busy = await user();
+      const subject = randomUUID();
+      await store.write(async (tx) => {
+        for (let i = 0; i < 350; i += 1) {
+          await noteAct(tx, NOW + i, { actorId: busy, action: "agent.export", subject });
+        }
+      });
+      let turns = 0;
+      let goesOn = true;
+      const count = (): void => {
+        turns += 1;
+        if (goesOn) setTimeout(count);
+      };
+      setTimeout(count);
+      await forgetActs(db, NOW, 50);
+      goesOn = false;
+      expect(await listActs(db, { subject }, null, 400)).toHaveLength(50);
+      expect(turns).toBeGreaterThanOrEqual(3);
+    });
+
+    test("what a user's agents count for follows every change", async () => {
+      const ada = await user();
+      expect(await heldBy(db, ada)).toEqual({ agents_held: 0, metadata_bytes: 0 });
+      const [a] = [await agent(ada), await agent(ada)];
+      await changeAgent(db, ada, a, { metadata: '{"ü":1}' });
+      await changeAgent(db, ada, a, { name: "other" });
+      await writeSighting(db, a, NOW, null);
+      expect(await heldBy(db, ada)).toEqual({ agents_held: 2, metadata_bytes: 8 + 2 });
+      await removeAgent(db, ada, a);
+      expect(await heldBy(db, ada)).toEqual({ agents_held: 1, metadata_bytes: 2 });
+      expect(await removeUser(db, ada)).toBe(true);
     });
 
     test("two admins who demote each other at once: one of the transactions sees it", async () => {

@@ -4,6 +4,8 @@
  * in the transaction that makes it true; each relay reads them every second
  * (control/notice-reader.ts).
  */
+import { sql } from "kysely";
+import { forgetRows } from "./forget.ts";
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";
 
@@ -66,5 +68,5 @@ export const lastNotice = async (db: Db): Promise<number> => {
 
 /** Deletes notices from before `beforeMs`; running nodes have read them long since. */
 export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => {
-  await db.deleteFrom("notices").where("at", "<", beforeMs).execute();
+  await forgetRows(db, "notices", "seq", sql`at < ${beforeMs}`);
 };

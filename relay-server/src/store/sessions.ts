@@ -5,6 +5,7 @@ import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
 import { type Answer, whenKnown } from "../answer.ts";
 import { hold } from "./advisory-lock.ts";
+import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -83,6 +84,14 @@ const beyond = (crowd: typeof madeWith) =>
   prepared((db, { owner, offset }: CrowdQuery) =>
     crowd(db, owner).select("hash").limit(1).offset(offset),
   );
+const liveBeyond = prepared((db, { owner, offset, nowMs }: CrowdQuery & { nowMs: number }) =>
+  madeWith(db, owner)
+    .select("expires_at")
+    .where("ended_at", "is", null)
+    .where("expires_at", ">", nowMs)
+    .limit(1)
+    .offset(offset),
+);
 const everybody = (crowd: typeof madeWith) =>
   prepared((db, { owner }: CrowdQuery) =>
     crowd(db, owner)
@@ -109,20 +118,32 @@ const forgetMadeWith = prepared((db, { parent }: { parent: string }) =>
 /**
  * Makes room for one more session, so that at most `max` of its token or login are live and `max`
  * more are remembered as ended. Unused ones are removed first, then the oldest; their links stay
- * open.
+ * open. Of many made with one token it makes room for `together`, because it reads them all.
  */
-export const makeRoom = (db: Db, crowd: Crowd, max: number, nowMs: number): Answer<void> => {
+export const makeRoom = (
+  db: Db,
+  crowd: Crowd,
+  max: number,
+  nowMs: number,
+  together = 1,
+): Answer<void> => {
   const isMadeWith = "madeWith" in crowd;
   const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
   const query = { owner, offset: max - 1 };
   const ask = isMadeWith ? CROWDS.madeWith : CROWDS.loginsOf;
   // Two who make room in one crowd at once would end the same rows, in another order.
   const held = hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
-  const tooMany = whenKnown(held, () => ask.beyond(db, query));
-  return whenKnown(tooMany, ({ length }) =>
+  const tooMany = whenKnown(held, () =>
+    together === 1
+      ? ask.beyond(db, query)
+      : whenKnown(liveBeyond(db, { ...query, nowMs }), (live) =>
+          live.length > 0 ? live : ask.beyond(db, { owner, offset: 2 * max - 1 }),
+        ),
+  );
+  return whenKnown<unknown[], void>(tooMany, ({ length }) =>
     length === 0
       ? undefined
-      : whenKnown(ask.everybody(db, query), (rows) => removeExcess(db, rows, max, nowMs)),
+      : whenKnown(ask.everybody(db, query), (rows) => removeExcess(db, rows, max, nowMs, together)),
   );
 };
 
@@ -133,6 +154,7 @@ const removeExcess = async (
   rows: readonly Made[],
   max: number,
   nowMs: number,
+  together: number,
 ): Promise<void> => {
   const isLive = (row: Made) => row.ended_at === null && row.expires_at > nowMs;
   const live = rows.filter(isLive);
@@ -140,9 +162,9 @@ const removeExcess = async (
     ...live.filter((row) => row.requests_used === 0),
     ...live.filter((row) => row.requests_used > 0),
   ];
-  const ended = first(unusedFirst, live.length + 1 - max);
+  const ended = live.length < max ? [] : first(unusedFirst, live.length - max + together);
   const retired = rows.filter((row) => !isLive(row));
-  const forgotten = first(retired, retired.length + ended.length - max);
+  const forgotten = first(retired, retired.length + ended.length - max + together - 1);
   for (const { hash } of ended) await endSession(db, { hash, nowMs });
   for (const { hash, ended_at } of forgotten) {
     // What a login made ends by the login's row, and goes with it. One that just expired ended
@@ -214,5 +236,5 @@ const addUsed = prepared((db, { hash, requests }: { hash: string; requests: numb
 
 /** Forgets sessions that expired before `beforeMs`. */
 export const forgetSessions = async (db: Db, beforeMs: number): Promise<void> => {
-  await db.deleteFrom("sessions").where("expires_at", "<", beforeMs).execute();
+  await forgetRows(db, "sessions", "hash", sql`expires_at < ${beforeMs}`);
 };

@@ -50,6 +50,9 @@ interface UsersTable {
   totp_rests_until: Generated<number>;
   /** While it is set, the user and their agents are locked out. */
   disabled_at: Generated<number | null>;
+  /** Of the user's agents: how many, and bytes of their metadata. Kept by triggers. */
+  agents_held: Generated<number>;
+  metadata_bytes: Generated<number>;
   created_at: number;
 }
 

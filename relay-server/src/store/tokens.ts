@@ -1,5 +1,7 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
+import { sql } from "kysely";
 import { type Answer, whenKnown } from "../answer.ts";
+import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -75,9 +77,6 @@ export const retireAllTokens = async (db: Db, userId: string, nowMs: number): Pr
 
 /** Forgets hashes that were retired before `beforeMs`. */
 export const forgetTokens = async (db: Db, beforeMs: number): Promise<void> => {
-  await db
-    .deleteFrom("tokens")
-    .where("retired_at", "<", beforeMs)
-    .where((is) => is.or([is("good_until", "is", null), is("good_until", "<", beforeMs)]))
-    .execute();
+  const isOver = sql`retired_at < ${beforeMs} and (good_until is null or good_until < ${beforeMs})`;
+  await forgetRows(db, "tokens", "hash", isOver);
 };

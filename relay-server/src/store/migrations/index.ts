@@ -15,6 +15,8 @@ import { up as agentEpochs } from "./0009-agent-epochs.ts";
 import { up as noticeNumbers } from "./0010-notice-numbers.ts";
 import { up as agentNodes } from "./0011-agent-nodes.ts";
 import { up as agentListsWithNode } from "./0012-agent-lists-with-node.ts";
+import { up as heldByUsers } from "./0013-held-by-users.ts";
+import { up as liveSessions } from "./0014-live-sessions.ts";
 
 export interface Migration {
   readonly name: string;
@@ -34,4 +36,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0010-notice-numbers", up: noticeNumbers },
   { name: "0011-agent-nodes", up: agentNodes },
   { name: "0012-agent-lists-with-node", up: agentListsWithNode },
+  { name: "0013-held-by-users", up: heldByUsers },
+  { name: "0014-live-sessions", up: liveSessions },
 ];
