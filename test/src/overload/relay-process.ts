@@ -35,6 +35,8 @@ export interface RelayProcess {
   readonly url: string;
   readonly port: number;
   readonly child: ChildProcess;
+  /** Its data folder. */
+  readonly data: string;
   /** The admin's account token. */
   readonly account: string;
   readonly userId: string;
@@ -43,6 +45,8 @@ export interface RelayProcess {
   /** Whether the process runs. */
   isAlive(): boolean;
   rssBytes(): number;
+  /** What it has had of a core since its start. */
+  cpuMs(): number;
   /** The most that it ever had. */
   peakRssBytes(): number;
   /** What is left after a collection of all garbage. */
@@ -100,10 +104,15 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     url,
     port: Number(new URL(url).port),
     child,
+    data,
     account: login.body.user.api_token,
     userId: login.body.user.id,
     log,
     isAlive: () => child.exitCode === null && child.signalCode === null,
+    cpuMs: () => {
+      const stat = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+      return 10 * (Number(stat[11]) + Number(stat[12])); // user and system, in ticks of 10 ms
+    },
     rssBytes: () => statusOf("VmRSS"),
     peakRssBytes: () => statusOf("VmHWM"),
     leftBytes: async () => {

@@ -1,49 +1,65 @@
 /**
- * One user who does the worst that the limits allow, and strangers who guess passwords, in their
- * own process with less priority than the relay: what they cost the relay is measured, and not that
- * they share its machine. Each of them waits for its answers and goes on at once, so they go as
- * fast as the relay lets them; what they reached is in the report.
+ * One user who does the worst that the limits allow, and strangers who guess passwords, in a
+ * process of their own. Each of them waits for its answers and goes on at once, so they go as fast
+ * as the relay lets them; what they reached is in the report.
+ *
+ * The process runs when nothing else of the machine does (SCHED_IDLE): measured is what the
+ * attackers cost the relay, and not that they share its machine, which real ones do not.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { constants, getPriority, setPriority } from "node:os";
+import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { RawLink } from "../raw-link.ts";
+import { frame, upgraded } from "../raw-socket.ts";
 import { logInFrom } from "./log-in-from.ts";
 
 /** Each reads the dearest lists one after another, a 429 again at once. */
-const READERS = 16;
+const READERS = 12;
+/** Each changes an agent's metadata, which all of the user's are counted for. */
+const WRITERS = 4;
 /** Each has a link, and sends on it twice what it may, to agents that do not exist. */
 const FLOODERS = 4;
 const FLOOD_MESSAGES = 200;
 const FLOOD_PAUSE_MS = 100;
-/** A flooder whose link is not read any more waits, as anybody's socket would make it. */
-const FLOOD_QUEUE_BYTES = 1_048_576;
+/** Each has a link to an agent, and sends to it the largest messages that the relay takes. */
+const SENDERS = 4;
+const BIG_MESSAGE = 65_000;
+/** Who sends more than the relay reads waits, as anybody's socket would make it. */
+const QUEUE_BYTES = 1_048_576;
+/** Each connects, logs in and goes. */
+const COMERS = 8;
+/** Clients that are told of each agent that comes or goes; some agents do nothing else. */
+const WATCHERS = 300;
+const FLAPPERS = 4;
 /** Each guesses five times from one address, then moves to the next. */
 const GUESSERS = 64;
 const GUESSES_PER_ADDRESS = 5;
-const LOWER_PRIORITY = 10;
+
+export interface OwnAgent {
+  readonly agent_id: string;
+  readonly api_token: string;
+}
 
 export interface Attack {
   readonly url: string;
-  /** The greedy user's account token. */
+  /** The greedy user's account token, and agents. */
   readonly account: string;
+  readonly agents: readonly OwnAgent[];
   readonly seconds: number;
+  readonly kinds: readonly Kind[];
 }
 
-/** What the attackers were answered, by status; messages by how many were sent. */
-export interface AttackReport {
-  readonly reads: Record<string, number>;
-  readonly guesses: Record<string, number>;
-  readonly messages: number;
-  readonly links: number;
-}
+/** How often each thing was done, such as `lists 200` or `guesses 401`. */
+export type AttackReport = Readonly<Record<string, number>>;
 
 /** Attacks from a separate process, until it is stopped. */
 export const attackFromAside = async (attack: Attack): Promise<AttackReport> => {
-  const child = fork(import.meta.filename, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  const priority = Math.min(constants.priority.PRIORITY_LOW, getPriority() + LOWER_PRIORITY);
-  setPriority(child.pid as number, priority);
+  const child = fork(import.meta.filename, {
+    execPath: "chrt",
+    execArgv: ["--idle", "0", process.execPath],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
   child.send(attack);
   const [report] = await Promise.race([
     once(child, "message"),
@@ -55,75 +71,158 @@ export const attackFromAside = async (attack: Attack): Promise<AttackReport> => 
   return report as AttackReport;
 };
 
-const run = async ({ url, account, seconds }: Attack): Promise<AttackReport> => {
-  const end = performance.now() + seconds * 1000;
-  const goesOn = () => performance.now() < end;
-  const reads: Record<string, number> = {};
-  const guesses: Record<string, number> = {};
-  const sent = { messages: 0, links: 0 };
-  await Promise.all([
-    ...Array.from({ length: READERS }, (_, i) => read(url, account, i, goesOn, reads)),
-    ...Array.from({ length: FLOODERS }, (_, i) => flood(url, account, i, goesOn, sent)),
-    ...Array.from({ length: GUESSERS }, (_, i) => guess(url, i, goesOn, guesses)),
-  ]);
-  return { reads, guesses, ...sent };
+/** What each kind of attacker needs, `index` of them. */
+interface Front extends Attack {
+  readonly index: number;
+  readonly port: number;
+  goesOn(): boolean;
+  /** Counts what was done. */
+  note(what: string, times?: number): void;
+}
+
+const rest = async (
+  { url, account, note }: Front,
+  what: string,
+  path: string,
+  init: RequestInit = {},
+) => {
+  const headers = { authorization: `Bearer ${account}`, "content-type": "application/json" };
+  const answer = await fetch(`${url}/api/v1${path}`, { ...init, headers });
+  await answer.arrayBuffer();
+  note(`${what} ${answer.status}`);
 };
 
-const PATHS = ["?online=true&limit=1", "?name=nomatch", "?limit=100"];
+const LISTS = ["?online=true&limit=1", "?name=nomatch", "?limit=100"];
 
-const read = async (
-  url: string,
-  account: string,
-  i: number,
-  goesOn: () => boolean,
-  statuses: Record<string, number>,
-): Promise<void> => {
-  const headers = { authorization: `Bearer ${account}` };
-  for (let turn = i; goesOn(); turn++) {
-    const answer = await fetch(`${url}/api/v1/agents${PATHS[turn % PATHS.length]}`, { headers });
-    await answer.text();
-    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+const read = async (front: Front): Promise<void> => {
+  for (let turn = front.index; front.goesOn(); turn++) {
+    await rest(front, "lists", `/agents${LISTS[turn % LISTS.length]}`);
   }
 };
 
-const flood = async (
-  url: string,
-  account: string,
-  i: number,
-  goesOn: () => boolean,
-  sent: { messages: number; links: number },
+const write = async (front: Front): Promise<void> => {
+  const { agent_id } = front.agents[front.index] as OwnAgent;
+  for (let turn = 0; front.goesOn(); turn++) {
+    const body = JSON.stringify({ metadata: { turn, x: "x".repeat(3000) } });
+    await rest(front, "writes", `/agents/${agent_id}`, { method: "PATCH", body });
+  }
+};
+
+const authOf = ({ account }: Front, agent?: OwnAgent): object =>
+  agent === undefined
+    ? { client_type: "client", api_token: account, presence: true }
+    : { client_type: "agent", ...agent };
+
+const open = (front: Front, agent?: OwnAgent): Promise<RawLink | null> =>
+  RawLink.open({ port: front.port, auth: authOf(front, agent) }).catch(() => null);
+
+/** A link that reads, and cares for nothing of it. */
+const openSilent = async (front: Front, agent?: OwnAgent): Promise<Socket> => {
+  const socket = await upgraded(front.port);
+  socket.write(frame(1, JSON.stringify({ type: "auth", ...authOf(front, agent) })));
+  return socket;
+};
+
+/** Sends until the link is closed, then on another one. */
+const sendForever = async (
+  front: Front,
+  what: string,
+  send: (link: RawLink) => number,
 ): Promise<void> => {
-  const port = Number(new URL(url).port);
-  const auth = { client_type: "client", api_token: account };
-  const payload = "x".repeat(500);
-  while (goesOn()) {
-    const link = await RawLink.open({ port, auth });
-    sent.links += 1;
-    while (goesOn() && link.socket.writable) {
-      for (let n = 0; n < FLOOD_MESSAGES; n++) {
-        if (link.socket.writableLength > FLOOD_QUEUE_BYTES) break;
-        link.send({ type: "relay", agent_id: `nobody-${i}-${sent.messages}`, payload });
-        sent.messages += 1;
-      }
+  while (front.goesOn()) {
+    const link = await open(front);
+    if (link === null) continue;
+    front.note(`${what} links`);
+    while (front.goesOn() && link.socket.writable) {
+      front.note(what, send(link));
       await wait(FLOOD_PAUSE_MS);
     }
     link.close();
   }
 };
 
-const guess = async (
-  url: string,
-  i: number,
-  goesOn: () => boolean,
-  statuses: Record<string, number>,
-): Promise<void> => {
+const flood = (front: Front): Promise<void> => {
+  const payload = "x".repeat(500);
+  let count = 0;
+  return sendForever(front, "floods", (link) => {
+    let sent = 0;
+    for (; sent < FLOOD_MESSAGES && link.socket.writableLength < QUEUE_BYTES; sent++) {
+      link.send({ type: "relay", agent_id: `nobody-${front.index}-${count++}`, payload });
+    }
+    return sent;
+  });
+};
+
+const sendBig = async (front: Front): Promise<void> => {
+  const agent = front.agents[front.index] as OwnAgent;
+  const payload = "x".repeat(BIG_MESSAGE);
+  const bytes = frame(1, JSON.stringify({ type: "relay", agent_id: agent.agent_id, payload }));
+  const other = await openSilent(front, agent);
+  await sendForever(front, "big messages", ({ socket }) => {
+    let sent = 0;
+    for (; socket.writableLength < QUEUE_BYTES; sent++) socket.write(bytes);
+    return sent;
+  });
+  other.destroy();
+};
+
+const comeAndGo = async (front: Front, agent?: OwnAgent): Promise<void> => {
+  while (front.goesOn()) {
+    const link = await open(front, agent);
+    front.note(link === null ? "refused" : "logins");
+    link?.close();
+  }
+};
+
+const watch = async (front: Front): Promise<void> => {
+  const sockets: Socket[] = [];
+  while (sockets.length < WATCHERS && front.goesOn()) sockets.push(await openSilent(front));
+  const flappers = front.agents.slice(-FLAPPERS);
+  await Promise.all(flappers.map((agent) => comeAndGo(front, agent)));
+  for (const socket of sockets) socket.destroy();
+};
+
+const guess = async ({ url, index, goesOn, note }: Front): Promise<void> => {
   for (let turn = 0; goesOn(); turn++) {
     const host = Math.floor(turn / GUESSES_PER_ADDRESS);
-    const address = `127.${1 + i}.${Math.floor(host / 250) % 250}.${1 + (host % 250)}`;
-    const body = { username: `user-${i}-${turn}`, password: "wrong" };
-    const status = await logInFrom(url, address, body);
-    statuses[status] = (statuses[status] ?? 0) + 1;
+    const address = `127.${1 + index}.${Math.floor(host / 250) % 250}.${1 + (host % 250)}`;
+    const body = { username: `user-${index}-${turn}`, password: "wrong" };
+    note(`guesses ${await logInFrom(url, address, body)}`);
   }
+};
+
+const ATTACKERS = {
+  lists: { count: READERS, run: read },
+  writes: { count: WRITERS, run: write },
+  floods: { count: FLOODERS, run: flood },
+  big: { count: SENDERS, run: sendBig },
+  logins: { count: COMERS, run: (front: Front) => comeAndGo(front) },
+  presence: { count: 1, run: watch },
+  guesses: { count: GUESSERS, run: guess },
+};
+
+export type Kind = keyof typeof ATTACKERS;
+export const KINDS = Object.keys(ATTACKERS) as Kind[];
+/** So many agents of the user's own do they need. */
+export const AGENTS_NEEDED = SENDERS + FLAPPERS;
+
+const run = async (attack: Attack): Promise<AttackReport> => {
+  const end = performance.now() + attack.seconds * 1000;
+  const done: Record<string, number> = {};
+  const common = {
+    ...attack,
+    port: Number(new URL(attack.url).port),
+    goesOn: () => performance.now() < end,
+    note: (what: string, times = 1) => {
+      done[what] = (done[what] ?? 0) + times;
+    },
+  };
+  const jobs = attack.kinds.flatMap((kind) => {
+    const { count, run } = ATTACKERS[kind];
+    return Array.from({ length: count }, (_, index) => run({ ...common, index }));
+  });
+  await Promise.all(jobs);
+  return done;
 };
 
 if (import.meta.main && process.send !== undefined) {

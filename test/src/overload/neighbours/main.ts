@@ -1,31 +1,35 @@
 /**
- * `npm run neighbours -- [--seconds N]`: prints what a user feels of others, and fails where a
+ * `npm run neighbours -- [--rounds N]`: prints what a user feels of others, and fails where a
  * round trip takes more than 5 times the idle p99, or a right login more than 2 s. By hand, on a
  * machine that does nothing else.
  */
 import { endWithUsage, readFlags } from "../../flags.ts";
 import { endWithRelays } from "../relay-process.ts";
+import { KINDS } from "./attack.ts";
 import { neighbours } from "./neighbours.ts";
 
 endWithRelays();
 const LINE = {
-  help: `usage: npm run neighbours -- [--seconds N]
+  help: `usage: npm run neighbours -- [--rounds N] [--kinds KIND,...]
 
 What a user of a relay feels of another who does the worst that the limits allow, and of strangers
-who guess passwords. On a machine that does nothing else.
+who guess passwords. On a machine that does nothing else, with two cores at least.
 
-  --seconds N  how long each part takes (20)
+  --rounds N        of 5 s without attackers and 13 s with them (4)
+  --kinds KIND,...  only attackers of these kinds: ${KINDS.join(", ")}
 
 Example:
-  npm run neighbours -- --seconds 60
+  npm run neighbours -- --rounds 2 --kinds lists,guesses
 
 Exit codes: 0 done, 1 a round trip took more than 5 times the idle p99 or a login more than 2 s, 2 usage.`,
-  flags: { seconds: "20" },
+  flags: { rounds: "4", kinds: KINDS.join(",") },
 };
 
-const seconds = Number(readFlags(LINE).seconds);
-if (!(seconds > 0)) endWithUsage(LINE, "--seconds takes a number above 0");
-const { faults, ...report } = await neighbours(seconds);
+const { rounds = "", kinds = "" } = readFlags(LINE);
+if (!(Number(rounds) > 0)) endWithUsage(LINE, "--rounds takes a number above 0");
+const chosen = KINDS.filter((kind) => kinds.split(",").includes(kind));
+if (chosen.join() !== kinds) endWithUsage(LINE, `--kinds takes ${KINDS.join(", ")}, in this order`);
+const { faults, ...report } = await neighbours(Number(rounds), chosen);
 console.log(JSON.stringify(report));
 for (const fault of faults) console.error(`- ${fault}`);
 process.exitCode = faults.length > 0 ? 1 : 0;

@@ -1,26 +1,40 @@
 /**
  * What a user feels while another does the worst that the limits allow and strangers guess
  * passwords as fast as they can: round trips, and right logins from an address that the name has
- * used and from new ones, against round trips of the same run while the relay was idle. Times
- * depend on the machine, their ratio less. Round trips through a process that only passes them on
- * (control.ts) are taken in turn with those through the relay, and tell what the machine's being
- * busy costs by itself.
+ * used and from new ones. Round trips while the relay is idle and under attack are taken in turn,
+ * for a few seconds each, so that whatever else slows the machine slows both.
+ *
+ * Attackers, relay and the user are on one machine, and in truth on three. So the relay has one
+ * core to itself, with its hashing; the user has the other, and the attackers what the user leaves
+ * of it (attack.ts). Round trips through a process that only passes them on (control.ts), on the
+ * user's core, tell whether that holds: they must not get slower. And the attackers must get as far
+ * as the limits let them, or nothing was measured.
  */
+import { execFileSync } from "node:child_process";
+import { availableParallelism as cores } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
 import { PASSWORD, type RelayProcess, startRelayProcess } from "../relay-process.ts";
 import { percentile, RoundTrips } from "../round-trips.ts";
-import { type AttackReport, attackFromAside } from "./attack.ts";
+import {
+  AGENTS_NEEDED,
+  type AttackReport,
+  attackFromAside,
+  type Kind,
+  type OwnAgent,
+} from "./attack.ts";
 import { Control } from "./control.ts";
 import { logInFrom } from "./log-in-from.ts";
 
-/** With metadata of 4 KB each; so many take half of a minute's requests. */
-const AGENTS = 1500;
-const METADATA = { x: "x".repeat(4000) };
-const TRIP_PAUSE_MS = 10;
-/** After which a user may make all requests again. */
-const MINUTE_MS = 60_000;
-/** The attackers' links and queues are there by then. */
-const RAMP_MS = 2000;
+/** As many agents, and nearly as much metadata, as a user may have. */
+const AGENTS = 10_000;
+const METADATA = JSON.stringify({ x: "x".repeat(3200) });
+const TRIP_PAUSE_MS = 3;
+const IDLE_MS = 5000;
+const ATTACK_MS = 10_000;
+/** The attackers' links and queues are there by then, or gone again. */
+const RAMP_MS = 3000;
 const LOGIN_PAUSE_MS = 1000;
 const MAX_RATIO = 5;
 const MAX_LOGIN_MS = 2000;
@@ -34,7 +48,8 @@ interface Logins {
 }
 
 export interface NeighbourReport {
-  readonly seconds: number;
+  readonly kinds: readonly Kind[];
+  readonly rounds: number;
   readonly idleP50Ms: number;
   readonly idleP99Ms: number;
   readonly busyP50Ms: number;
@@ -48,20 +63,31 @@ export interface NeighbourReport {
   readonly logins: Logins;
   /** From addresses that the name has not used. */
   readonly newLogins: Logins;
+  /** Of its core under attack: 1 is all of it. */
+  readonly relayCpu: number;
   readonly attack: AttackReport;
   readonly faults: readonly string[];
 }
 
-export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
+/** Each round is five seconds without, and ten with, attackers of these kinds. */
+export const neighbours = async (
+  rounds: number,
+  kinds: readonly Kind[],
+): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
+  pin(relay.child.pid as number, "0");
+  pin(process.pid, `1-${cores() - 1}`);
   const control = await Control.start();
   try {
     const greedy = await makeUser(relay, "greedy");
     const account = await makeUser(relay, "neighbour");
-    const startedMs = performance.now();
-    await fill(relay, greedy);
-    const trips = await RoundTrips.open(relay, account);
-    const measure = async (ms: number): Promise<{ relay: number[]; control: number[] }> => {
+    fill(relay, greedy.id);
+    const agents: OwnAgent[] = [];
+    for (let i = 0; i < AGENTS_NEEDED; i++) {
+      agents.push((await relay.api("POST", "/agents", { name: "own" }, greedy.account)).body);
+    }
+    const trips = await RoundTrips.open(relay, account.account);
+    const measure = async (ms: number): Promise<Times> => {
       trips.takeTimes();
       control.takeTimes();
       for (const end = performance.now() + ms; performance.now() < end; ) {
@@ -73,20 +99,29 @@ export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
       return { relay: trips.takeTimes(), control: control.takeTimes() };
     };
     await measure(RAMP_MS); // code that runs for the first time is slow
-    const idle = await measure(seconds * 1000);
-    await wait(Math.max(0, startedMs + MINUTE_MS - performance.now()));
-    const attacking = attackFromAside({
-      url: relay.url,
-      account: greedy,
-      seconds: seconds + (2 * RAMP_MS) / 1000,
-    });
-    await wait(RAMP_MS);
-    const [busy, logins, newLogins] = await Promise.all([
-      measure(seconds * 1000),
-      logInFor(seconds * 1000, () => logInFrom(relay.url, "127.0.0.1", RIGHT)),
-      logInFor(seconds * 1000, (i) => logInFrom(relay.url, `127.200.0.${1 + (i % 250)}`, RIGHT)),
-    ]);
-    const attack = await attacking;
+    const idle: Times = { relay: [], control: [] };
+    const busy: Times = { relay: [], control: [] };
+    const [logins, newLogins] = [new RightLogins(), new RightLogins()];
+    const attack: Record<string, number> = {};
+    let relayCpuMs = 0;
+    for (let round = 0; round < rounds; round++) {
+      add(idle, await measure(IDLE_MS));
+      const seconds = (ATTACK_MS + RAMP_MS) / 1000;
+      const attacking = attackFromAside({ url: relay.url, ...greedy, agents, seconds, kinds });
+      await wait(RAMP_MS);
+      const cpuMs = relay.cpuMs();
+      const [times] = await Promise.all([
+        measure(ATTACK_MS),
+        logins.make(() => logInFrom(relay.url, "127.0.0.1", RIGHT)),
+        newLogins.make((i) => logInFrom(relay.url, `127.200.0.${1 + (i % 250)}`, RIGHT)),
+      ]);
+      relayCpuMs += relay.cpuMs() - cpuMs;
+      add(busy, times);
+      for (const [what, count] of Object.entries(await attacking)) {
+        attack[what] = (attack[what] ?? 0) + count;
+      }
+      await wait(RAMP_MS);
+    }
     trips.close();
     const idleP99Ms = percentile(idle.relay, 99);
     const busyP99Ms = percentile(busy.relay, 99);
@@ -102,7 +137,8 @@ export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
     }
     if (trips.lost + trips.wrong > 0) faults.push(`${trips.lost} lost, ${trips.wrong} wrong`);
     return {
-      seconds,
+      kinds,
+      rounds,
       idleP50Ms: round(percentile(idle.relay, 50)),
       idleP99Ms: round(idleP99Ms),
       busyP50Ms: round(percentile(busy.relay, 50)),
@@ -113,6 +149,7 @@ export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
       trips: busy.relay.length,
       logins,
       newLogins,
+      relayCpu: round(relayCpuMs / (rounds * ATTACK_MS)),
       attack,
       faults,
     };
@@ -122,36 +159,61 @@ export const neighbours = async (seconds: number): Promise<NeighbourReport> => {
   }
 };
 
+interface Times {
+  readonly relay: number[];
+  readonly control: number[];
+}
+
+const add = (all: Times, more: Times): void => {
+  all.relay.push(...more.relay);
+  all.control.push(...more.control);
+};
+
 const RIGHT = { username: "neighbour", password: PASSWORD };
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
-const makeUser = async (relay: RelayProcess, username: string): Promise<string> => {
+/** Keeps all threads of a process on some of the machine's cores. */
+const pin = (pid: number, cores: string): void => {
+  execFileSync("taskset", ["-acp", cores, String(pid)], { stdio: "ignore" });
+};
+
+const makeUser = async (
+  relay: RelayProcess,
+  username: string,
+): Promise<{ id: string; account: string }> => {
   const password = PASSWORD;
   const body = { username, password, role: "user" };
   await relay.api("POST", "/admin/users", body, relay.account);
-  const login = await relay.api("POST", "/auth/login", { username, password });
-  return login.body.user.api_token;
+  const { user } = (await relay.api("POST", "/auth/login", { username, password })).body;
+  return { id: user.id, account: user.api_token };
 };
 
-const fill = async (relay: RelayProcess, account: string): Promise<void> => {
-  let next = 0;
-  const make = async (): Promise<void> => {
-    while (next++ < AGENTS) {
-      await relay.api("POST", "/agents", { name: "full", metadata: METADATA }, account);
+/** Not by requests, of which a user has too few for it. */
+const fill = (relay: RelayProcess, userId: string): void => {
+  const db = new DatabaseSync(join(relay.data, "store/relay.sqlite"));
+  const add = db.prepare(
+    "insert into agents (agent_id, user_id, name, metadata, created_at) values (?, ?, 'full', ?, ?)",
+  );
+  db.exec("pragma busy_timeout = 5000; begin immediate");
+  for (let i = 0; i < AGENTS - AGENTS_NEEDED; i++) add.run(`full-${i}`, userId, METADATA, i);
+  db.exec("commit");
+  db.close();
+};
+
+class RightLogins implements Logins {
+  count = 0;
+  slowestMs = 0;
+  refused = 0;
+
+  /** While an attack lasts, one after another. */
+  async make(logIn: (i: number) => Promise<number>): Promise<void> {
+    for (const end = performance.now() + ATTACK_MS; performance.now() < end; ) {
+      const startedMs = performance.now();
+      if ((await logIn(this.count)) !== 200) this.refused += 1;
+      this.count += 1;
+      this.slowestMs = Math.max(this.slowestMs, Math.round(performance.now() - startedMs));
+      await wait(LOGIN_PAUSE_MS);
     }
-  };
-  await Promise.all(Array.from({ length: 8 }, make));
-};
-
-const logInFor = async (ms: number, logIn: (i: number) => Promise<number>): Promise<Logins> => {
-  const times: number[] = [];
-  let refused = 0;
-  for (const end = performance.now() + ms; performance.now() < end; ) {
-    const startedMs = performance.now();
-    if ((await logIn(times.length)) !== 200) refused += 1;
-    times.push(performance.now() - startedMs);
-    await wait(LOGIN_PAUSE_MS);
   }
-  return { count: times.length, slowestMs: Math.round(Math.max(...times)), refused };
-};
+}
