@@ -28,6 +28,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
   let data: string;
   let network: FlakyNetwork;
   let server: RunningServer;
+  let log: string[];
   /** Past the network. */
   let direct: Store;
   let token: string;
@@ -47,7 +48,9 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     const store = new URL(location.url);
     store.host = `127.0.0.1:${network.port}`;
     const settings = { data, store: String(store), port: 0, metricsPort: 0 };
-    server = await startServer(settings, { log: createLog("silent") });
+    log = [];
+    const write = (line: string) => void log.push(line);
+    server = await startServer(settings, { log: createLog("warn", { write }) });
     direct = await openStore(location, false);
     const login = await api("POST", "/auth/login", { username: "ada", password: PASSWORD });
     token = (await login.json()).user.api_token;
@@ -180,6 +183,23 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     const { port: closed } = unused.address() as AddressInfo;
     unused.close();
     expect(await check(String(closed))).toEqual([1, null]);
+  });
+
+  test("the log has an outage's first error, its end, and none of what meets it meanwhile", async () => {
+    await vi.waitUntil(() => log.length === 0 || log.at(-1)?.includes("available again"), 120_000);
+    log.length = 0;
+    network.refuse();
+    const statuses = await Promise.all(
+      Array.from({ length: 30 }, async () => (await addAgent()).status),
+    );
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    await sleep(2500); // in which three timers meet it twice
+    expect(log).toHaveLength(1);
+    expect(JSON.parse(log[0] as string)).toHaveProperty("err.stack");
+    network.heal();
+    await vi.waitUntil(() => log.at(-1)?.includes("available again"), 120_000);
+    expect(log).toHaveLength(3);
+    expect(JSON.parse(log[1] as string).errors).toBeGreaterThan(30);
   });
 
   test("requests that a session makes during a database outage are counted after it", async () => {

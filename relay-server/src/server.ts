@@ -29,6 +29,7 @@ import { createLog } from "./log.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
+import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
 import type { Notice } from "./store/notices.ts";
 import { applyRetention } from "./store/retention.ts";
@@ -130,6 +131,7 @@ const assemble = async (ground: Ground) => {
   const { config, log, clocks, addressOf, tls, data, bus } = ground;
   const { store } = data;
   const { steadyMs } = clocks;
+  const outages = new OutageLog(log, steadyMs);
   const writeBehind = storeWriteBehind(store, bus?.node ?? null);
   const lockout = new Lockout();
   const limits = {
@@ -146,7 +148,7 @@ const assemble = async (ground: Ground) => {
     lockout,
     limits,
     clocks,
-    log,
+    log: outages,
     ...(bus === null
       ? {}
       : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
@@ -181,7 +183,9 @@ const assemble = async (ground: Ground) => {
   loopDelay.enable();
   const life = { draining: false };
   const settle = () =>
-    writeBehind.flush().catch(complaint(log, "cannot write request counts and last-seen times"));
+    writeBehind
+      .flush()
+      .catch(complaint(outages, "cannot write request counts and last-seen times"));
   const app = buildApp(
     {
       ...context,
@@ -191,6 +195,7 @@ const assemble = async (ground: Ground) => {
       version: pkg.version,
       releaseKeys: ground.keys,
       maxReleaseBytes: config.maxReleaseBytes,
+      outages,
       figures: () => figures(hub, bus, startedAtMs, loopDelay),
       writeLinks,
       settle,
@@ -226,9 +231,10 @@ const assemble = async (ground: Ground) => {
     bus?.cluster.leaveAll();
     await bus?.close();
     await settle(); // or the log says what was lost
+    outages.flush();
     await store.close();
   };
-  return { ...ground, running, hub, board, context, app, metrics, life, settle, end };
+  return { ...ground, outages, running, hub, board, context, app, metrics, life, settle, end };
 };
 
 /** Starts the timers of a relay that listens. */
@@ -269,16 +275,17 @@ const run = async (parts: Parts): Promise<RunningServer> => {
 
 /** What is looked after while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
-  const { log, clocks, data, bus, board, settle } = parts;
+  const { log, outages, clocks, data, bus, board, settle } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
   const every = (ms: number, what: string, work: () => Promise<unknown>) =>
-    setInterval(() => work().catch(complaint(log, what)), ms);
+    setInterval(() => work().catch(complaint(outages, what)), ms);
   return [
     every(FLUSH_MS, "cannot look for notices", () => board.look()),
     ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
     every(FLUSH_MS, "cannot look at the key's check", watchKey),
     setInterval(settle, FLUSH_MS),
+    setInterval(() => outages.look(data.store.isReady), FLUSH_MS),
     setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
     every(FORGET_MS, "cannot tidy the store", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
@@ -286,7 +293,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
   ];
 };
 
-const complaint = (log: Logger, what: string) => (error: unknown) =>
+const complaint = (log: ErrorLog, what: string) => (error: unknown) =>
   log.error({ err: error }, what);
 
 const certificate = ({ tlsCert, tlsKey }: Config, log: Logger): Tls | null =>

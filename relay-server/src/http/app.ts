@@ -72,7 +72,7 @@ export const buildApp = (
     }),
     frameworkErrors: (error, request, reply) => {
       stampHeaders(request, reply as never);
-      answerProblems(error, request, reply as never);
+      answerProblems(context.outages, error, request, reply as never);
     },
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
@@ -89,7 +89,9 @@ export const buildApp = (
   limitConnections(app.server);
   limitPipelining(app.server);
   app.setValidatorCompiler(validatorCompiler);
-  app.setErrorHandler(answerProblems);
+  app.setErrorHandler((error, request, reply) =>
+    answerProblems(context.outages, error, request, reply),
+  );
   jsonBodies(app);
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));

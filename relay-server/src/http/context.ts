@@ -5,6 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { NodeFigures } from "../bus/cluster.ts";
 import type { ControlContext } from "../control/context.ts";
 import type { HubStats } from "../core/hub.ts";
+import type { ErrorLog } from "../outage-log.ts";
 import type { ReleaseKeys } from "../releases/keys.ts";
 import type { AddressReader } from "./client-address.ts";
 
@@ -29,6 +30,8 @@ export interface HttpContext extends ControlContext {
   /** Of one artifact. */
   readonly maxReleaseBytes: number;
   readonly figures: () => Figures;
+  /** For errors of the store. */
+  readonly outages: ErrorLog;
   /** Hands the operating system the messages that wait for the end of this turn. */
   readonly writeLinks: () => void;
   /** Resolves when the store has what the hub left behind, as far as it can be written. */

@@ -7,6 +7,7 @@ import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/re
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { Overloaded } from "../control/hash-queue.ts";
 import { QuotaExceeded } from "../control/quotas.ts";
+import type { ErrorLog } from "../outage-log.ts";
 import { unavailability } from "../store/unavailable.ts";
 import { InvalidRequest } from "./validation.ts";
 
@@ -51,13 +52,17 @@ const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
 
 /** fastify's error handler: answers, and logs what is our own fault. */
 export const answerProblems = (
+  outages: ErrorLog,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void => {
   const problem = asProblem(error);
-  if (problem.code === "INTERNAL") request.log.error({ err: error }, "request failed");
-  else if (unavailability(error) !== null) request.log.error({ err: error }, "store unavailable");
+  if (problem.code === "INTERNAL") {
+    request.log.error({ err: error }, "request failed");
+  } else if (unavailability(error) !== null) {
+    outages.error({ err: error, request_id: request.id }, "store unavailable");
+  }
   const body = problemBody(problem, request.id);
   if (body.status === 401) reply.header("www-authenticate", "Bearer");
   reply.headers(problem.headers).header("content-type", PROBLEM_MEDIA_TYPE).code(body.status);

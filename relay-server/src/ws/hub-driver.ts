@@ -3,7 +3,6 @@
  * answers back, one for each question, in bounded time. Decides nothing.
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
-import type { Logger } from "pino";
 import { type Answer, whenKnown } from "../answer.ts";
 import type { Clocks } from "../clock.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
@@ -13,6 +12,7 @@ import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
 import { newTimings, type Timings } from "../ops/duration-histogram.ts";
+import type { ErrorLog } from "../outage-log.ts";
 
 export interface HubParts {
   lookups: HubLookups;
@@ -21,7 +21,7 @@ export interface HubParts {
   lockout: Lockout;
   limits?: Partial<HubLimits>;
   clocks: Clocks;
-  log: Pick<Logger, "error">;
+  log: ErrorLog;
   /** The process's own timers where absent; a simulator brings a virtual clock. */
   timer?: DriverTimer;
   /** To the other nodes; absent: there are none. */
@@ -47,7 +47,7 @@ export interface RunningHub {
   readonly hub: Hub;
   /** The hub's clock: the steady one. */
   readonly nowMs: () => number;
-  readonly log: Pick<Logger, "error">;
+  readonly log: ErrorLog;
   /**
    * Closes all links and resolves when the last socket is gone, or after `timeoutMs`; true
    * if none was left.

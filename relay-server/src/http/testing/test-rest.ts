@@ -96,6 +96,7 @@ export const startRest = async (
     version: "test",
     releaseKeys: releaseKeys(options.releaseKeys ?? []),
     maxReleaseBytes: 1_000_000,
+    outages: createLog("silent"),
     figures: () => ({
       hub: new Hub(NO_PORT, {}, clock.nowMs).stats(),
       others: [],

@@ -1,0 +1,53 @@
+/** An outage of the store is a few lines of the log, however many requests meet it. */
+import { expect, test } from "vitest";
+import { OutageLog } from "./outage-log.ts";
+import { StoreUnavailable } from "./store/unavailable.ts";
+
+const start = () => {
+  const lines: unknown[][] = [];
+  const clock = { nowMs: 0 };
+  const note = (...line: unknown[]) => void lines.push(line);
+  const log = new OutageLog({ error: note, warn: note } as never, () => clock.nowMs);
+  return { lines, clock, log, take: () => lines.splice(0) };
+};
+const err = new StoreUnavailable(new Error("SQLITE_FULL"));
+const no = async () => false;
+const yes = async () => true;
+
+test("the first error is whole, later ones are counted, and its end is a line", async () => {
+  const { clock, log, take } = start();
+  log.error({ err }, "a request");
+  expect(take()).toEqual([[{ err }, "a request"]]);
+  for (let i = 0; i < 99; i += 1) {
+    clock.nowMs += 100;
+    log.error({ err }, "a request");
+    await log.look(no);
+  }
+  expect(take()).toEqual([]);
+  clock.nowMs += 100;
+  log.error({ err: new Error("around it", { cause: err }) }, "a timer");
+  const last = `a timer: ${err.message}`;
+  expect(take()).toEqual([[{ errors: 100, last }, "the store is still unavailable"]]);
+  clock.nowMs += 2000;
+  log.error({ err }, "a timer");
+  await log.look(yes);
+  expect(take()).toEqual([
+    [{ errors: 1, last }, "the store is still unavailable"],
+    [{ seconds: 12 }, "the store is available again"],
+  ]);
+  await log.look(yes);
+  expect(take()).toEqual([]);
+  log.error({ err }, "a request");
+  expect(take()).toEqual([[{ err }, "a request"]]);
+});
+
+test("other errors are logged as they are, also during an outage", () => {
+  const { log, take } = start();
+  log.error({ err }, "a request");
+  const other = new Error("a bug");
+  log.error({ err: other }, "a request");
+  log.error({ err: other }, "a request");
+  expect(take()).toHaveLength(3);
+  log.flush();
+  expect(take()).toEqual([]);
+});

@@ -1,0 +1,65 @@
+/**
+ * What the log says while the store is unavailable, which every request, login and timer meets: the
+ * first error whole, then a line with their number every few seconds, and one when it is back.
+ */
+import type { Logger } from "pino";
+import { unavailability } from "./store/unavailable.ts";
+
+const EVERY_MS = 10_000;
+
+/** The part of a log that errors go to. */
+export interface ErrorLog {
+  error(fields: { readonly err: unknown; readonly request_id?: string }, what: string): void;
+}
+
+export class OutageLog implements ErrorLog {
+  readonly #log: Pick<Logger, "error" | "warn">;
+  readonly #nowMs: () => number;
+  /** Null while the store is available, as far as is known. */
+  #sinceMs: number | null = null;
+  #saidAtMs = 0;
+  /** Since the last line, and what the last one was. */
+  #errors = 0;
+  #last = "";
+  #asking = false;
+
+  constructor(log: Pick<Logger, "error" | "warn">, nowMs: () => number) {
+    this.#log = log;
+    this.#nowMs = nowMs;
+  }
+
+  error(fields: Parameters<ErrorLog["error"]>[0], what: string): void {
+    const cause = unavailability(fields.err);
+    if (cause !== null && this.#sinceMs !== null) {
+      this.#errors += 1;
+      this.#last = `${what}: ${cause.message}`;
+      if (this.#nowMs() - this.#saidAtMs >= EVERY_MS) this.flush();
+      return;
+    }
+    this.#log.error(fields, what);
+    if (cause === null) return;
+    this.#sinceMs = this.#nowMs();
+    this.#saidAtMs = this.#sinceMs;
+  }
+
+  /** Call it every second: asks only during an outage. */
+  async look(isReady: () => Promise<boolean>): Promise<void> {
+    if (this.#sinceMs === null || this.#asking) return;
+    this.#asking = true;
+    const isBack = await isReady();
+    this.#asking = false;
+    if (!isBack) return;
+    this.flush();
+    const seconds = Math.round((this.#nowMs() - this.#sinceMs) / 1000);
+    this.#log.warn({ seconds }, "the store is available again");
+    this.#sinceMs = null;
+  }
+
+  /** Says what has not been said. */
+  flush(): void {
+    if (this.#errors === 0) return;
+    this.#log.error({ errors: this.#errors, last: this.#last }, "the store is still unavailable");
+    this.#saidAtMs = this.#nowMs();
+    this.#errors = 0;
+  }
+}
