@@ -27,6 +27,7 @@ import {
 } from "./wires.ts";
 
 const FORWARDER = fileURLToPath(new URL("./forwarder.ts", import.meta.url));
+const LIVE_HEAP = new URL("./live-heap.ts", import.meta.url).href;
 const AEDES = fileURLToPath(new URL("./aedes.ts", import.meta.url));
 const STOP_GRACE_MS = 1_000;
 const START_MS = 30_000;
@@ -52,6 +53,8 @@ export interface Contender {
   release(): void;
   /** Where it tells its metrics; null for others than the relay. */
   readonly metricsUrl: string | null;
+  /** Bytes of JavaScript objects that are alive; null for others than the relay. */
+  readonly liveHeap: (() => Promise<number>) | null;
   stop(): Promise<void>;
 }
 
@@ -70,7 +73,7 @@ export async function bareWs(name: string): Promise<Contender> {
 /** Our relay, with a store in `folder`. */
 export async function ourRelay(folder: string, onMade: (made: number) => void): Promise<Contender> {
   const { signal } = new AbortController();
-  const relay = await startRelay(folder, signal, { flags: UNLIMITED });
+  const relay = await startRelay(folder, signal, { flags: UNLIMITED, preload: LIVE_HEAP });
   const { accessToken, accountToken } = await logIn(relay, signal);
   const port = Number(new URL(relay.url).port);
   const agents: Identity[] = [];
@@ -89,6 +92,12 @@ export async function ourRelay(folder: string, onMade: (made: number) => void): 
     version: "this checkout",
     pid: relay.pid,
     metricsUrl: relay.metricsUrl,
+    liveHeap: async () => {
+      const answered = once(relay.process, "message");
+      relay.process.send("live heap");
+      const [bytes] = await answered;
+      return bytes as number;
+    },
     pairs: async (count, bytes) =>
       (await take(count)).map((agent) => relayPair(port, accountToken, agent, bytes)),
     idle: async (count) => (await take(count)).map((agent) => relayAgent(port, agent)),
@@ -225,6 +234,7 @@ function simple(name: string, version: string, child: ChildProcess, plans: Plans
     version,
     pid: child.pid as number,
     metricsUrl: null,
+    liveHeap: null,
     pairs: async (count, bytes) => times(count, () => plans.pair(bytes)),
     idle: async (count) => times(count, plans.idle),
     release: () => {},

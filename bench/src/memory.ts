@@ -9,6 +9,8 @@ import { anonymousBytes } from "./usage.ts";
 
 const SETTLE_TIMES = 12;
 const SETTLED = 0.01;
+/** Until the server has forgotten who has gone, and the relay has written when. */
+const GONE_SETTLES = 6;
 /** Below this share of explained variance the points lie on no line. */
 export const FIT_LEAST = 0.95;
 
@@ -26,6 +28,8 @@ export interface MemoryResult {
   /** Bytes a connection, by least squares. */
   readonly slope: number;
   readonly fit: number;
+  /** Bytes of JavaScript objects that a connection keeps alive; null where nobody can tell. */
+  readonly liveHeap: number | null;
 }
 
 /** Holds `idle` connections, made in waves, and lets them go. */
@@ -36,19 +40,26 @@ export async function measureMemory(
 ): Promise<MemoryResult> {
   const group = `waves of ${contender.name}`;
   const points: { connections: number; bytes: number }[] = [];
+  const count = Math.round(idle / waves);
+  // All before the first wave: the relay is told of its agents over REST, which costs memory too.
+  const peers = await contender.idle(waves * count);
+  let liveHeap: number | null = null;
   try {
-    const count = Math.round(idle / waves);
-    // All before the first wave: the relay is told of its agents over REST, which costs memory too.
-    const peers = await contender.idle(waves * count);
     for (let connections = count; connections <= peers.length; connections += count) {
       await generator.connectIdle(group, peers.slice(connections - count, connections));
       points.push({ connections, bytes: await settled(contender.pid, settleMs) });
+    }
+    if (contender.liveHeap !== null) {
+      const full = await contender.liveHeap();
+      await generator.close(group);
+      await delay(GONE_SETTLES * settleMs);
+      liveHeap = (full - (await contender.liveHeap())) / peers.length;
     }
   } finally {
     await generator.close(group);
     contender.release();
   }
-  return { name: contender.name, points, ...line(points) };
+  return { name: contender.name, points, ...line(points), liveHeap };
 }
 
 /** Whether the points lie on a line, so that its slope means something. */

@@ -248,11 +248,13 @@ function memory(results: readonly MemoryResult[]): Section {
     id: "memory",
     title: "Memory of an idle connection",
     what: "Slope of the server's anonymous resident memory over waves of connections.",
-    bars: results.map(({ name, slope, fit, points }) => ({
+    bars: results.map(({ name, slope, fit, points, liveHeap }) => ({
       label: name,
       value: Math.max(0, slope),
       figure: `${(slope / 1024).toFixed(1)} KiB`,
-      note: `up to ${points.at(-1)?.connections}, R2 ${fit.toFixed(3)}${fit < FIT_LEAST ? " (no line)" : ""}`,
+      note:
+        `up to ${points.at(-1)?.connections}, R2 ${fit.toFixed(3)}${fit < FIT_LEAST ? " (no line)" : ""}` +
+        (liveHeap === null ? "" : `, live heap ${(liveHeap / 1024).toFixed(1)} KiB`),
       ours: OURS.includes(name),
     })),
     // The yardstick and the relay; of the others the table says it.
