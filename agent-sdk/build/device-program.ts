@@ -47,7 +47,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
     /captured loop variable/,
     "the board gives every closure the last value: use forEach or a function",
   ],
-  [/class that extends Error/, "throw an Error with a member of its own"],
+  [/class that extends Error/, "throw an Error with an added member"],
   [/class field without a value/, "assign it in the constructor"],
   [/class field that all objects/, "assign it in the constructor"],
   [/assignment to length/, "use splice, or a new array"],

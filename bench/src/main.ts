@@ -21,7 +21,7 @@ reason: give it a quiet machine. Linux only; bench/README.md tells more.
   --json FILE   all figures as one JSON document; - is standard output, in place of the table
   --html FILE   one page with bars
 
---sizes: bytes, memory and time of the builds for Espruino and Moddable, each beside its limit
+--sizes: bytes, memory and time of the builds for Espruino and Moddable, each with its limit
 (agent-sdk/build/budgets.json). ESPRUINO_BIN and ESPRUINO_BIN_2630 name an Espruino's Linux build with
 memory to spare and one with 2,630 variables; the XS engine is built once, with cc and make. What an
 absent engine would measure is said to be skipped.

@@ -38,7 +38,7 @@ export function renderPage(sections: readonly Section[], facts: Facts): string {
 <main>
 <header>
 <div>
-<h1>What the relay costs, beside others</h1>
+<h1>What the relay costs, compared with others</h1>
 <p>${when}. Short bars are good.</p>
 </div>
 <span class="verdict ${isVoid ? "bad" : "ok"}">${isVoid ? "Partly void" : "Valid"}</span>

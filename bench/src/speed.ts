@@ -234,7 +234,7 @@ function growth(levels: readonly GrowthLevel[]): Section {
   return {
     id: "growth",
     title: "c1 with many agents connected",
-    what: "As c1, beside a yardstick that holds nothing else, and the relay's CPU for a scrape of its metrics.",
+    what: "As c1, against a yardstick that holds nothing else, and the relay's CPU for a scrape of its metrics.",
     bars,
     voids: levels.flatMap(({ connected, comparison }) =>
       comparison.voids.map((reason) => `at ${connected}: ${reason}`),

@@ -8,7 +8,7 @@ const FIXES: Readonly<Record<string, string>> = {
   REVOKED: "Log in again; if that is refused too, ask an admin of this relay.",
   LOCKED_OUT: "Wait ten minutes; every further failure restarts the wait.",
   FORBIDDEN: "Ask an admin of this relay.",
-  TOTP_ENROLMENT_REQUIRED: "Log in anew without a code: the page sets up the second factor.",
+  TOTP_ENROLMENT_REQUIRED: "Log in again without a code: the page sets up the second factor.",
   RATE_LIMITED: "Wait a moment, then try again.",
   UNAVAILABLE: "Try again in a minute; the relay's log names the cause.",
   RESTARTING: "Nothing to do: the page connects again by itself.",

@@ -78,7 +78,7 @@ export const AuthSuccess = Type.Object(
     }),
     [FIELD_MAX_REQUESTS]: Type.Integer({
       minimum: 1,
-      description: "Requests that a client's session token is good for; agents are not counted.",
+      description: "Requests per client session token; those of agents are not counted.",
     }),
   },
   {
@@ -93,7 +93,7 @@ export const AuthFailure = Type.Object(
     [FIELD_TYPE]: Type.Literal(TYPE_AUTH_RESPONSE),
     [FIELD_STATUS]: Type.Literal(STATUS_FAILED),
     [FIELD_ERROR]: Type.String({
-      description: "For people. Exactly `Invalid token` for a mere wrong one.",
+      description: "For people. Exactly `Invalid token` for an invalid token.",
     }),
     [FIELD_CODE]: Type.Union([
       Type.Literal("INVALID_TOKEN"),

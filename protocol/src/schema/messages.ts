@@ -12,12 +12,12 @@ export interface MessageEntry {
 }
 
 export const MESSAGES = {
-  auth: { schema: Auth, from: "peer", summary: "Says who this is; the first message of a link." },
+  auth: { schema: Auth, from: "peer", summary: "Identifies the peer; the first message of a link." },
   authSuccess: { schema: AuthSuccess, from: "relay", summary: "The link is authenticated." },
   authFailure: {
     schema: AuthFailure,
     from: "relay",
-    summary: "It is not; another try is welcome within the 30 seconds.",
+    summary: "Authentication failed; the peer may try again within the 30 seconds.",
   },
   relay: {
     schema: RelayEnvelope,
@@ -32,7 +32,7 @@ export const MESSAGES = {
   agentStatus: {
     schema: AgentStatus,
     from: "relay",
-    summary: "An agent of the client's account came or went; the relay's unproven word.",
+    summary: "An agent of the client's account connected or disconnected; the relay's unproven claim.",
   },
   ping: { schema: Ping, from: "both", summary: "Are you there? The relay asks every 30 seconds." },
   pong: { schema: Pong, from: "both", summary: "The answer to a ping." },

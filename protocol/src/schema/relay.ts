@@ -61,7 +61,7 @@ export const AgentStatus = Type.Object(
     [FIELD_TYPE]: Type.Literal(TYPE_AGENT_STATUS),
     [FIELD_AGENT_ID]: Type.String({ pattern: AGENT_ID_PATTERN }),
     [FIELD_ONLINE]: Type.Boolean(),
-    [FIELD_TIMESTAMP]: Type.String({ format: "date-time", description: "When it came or went." }),
+    [FIELD_TIMESTAMP]: Type.String({ format: "date-time", description: "When it connected or disconnected." }),
   },
   {
     $id: "AgentStatus",
@@ -90,7 +90,7 @@ export const ErrorMessage = Type.Object(
     [FIELD_CODE]: Type.Union(Object.keys(ERRORS).map((code) => Type.Literal(code))),
     [FIELD_REQUEST_ID]: Type.Optional(RequestId),
     [FIELD_SID]: Type.Optional(
-      Type.String({ description: "The full sid, where a packet is at fault." }),
+      Type.String({ description: "The full sid, if a packet is at fault." }),
     ),
     [FIELD_RECONNECT_IN]: Type.Optional(
       Type.Number({ minimum: 0, description: "With RESTARTING: seconds to wait." }),

@@ -31,7 +31,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
     {
       onRequest,
       schema: {
-        summary: "Everybody, oldest first",
+        summary: "All users, oldest first",
         querystring: PageQuery,
         response: { 200: AdminUserPage },
       },
@@ -51,7 +51,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
       config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
       schema: {
         summary: "Make a user",
-        description: "Where the relay requires TOTP, the first login is good for enrolling only.",
+        description: "If the relay requires TOTP, the first login only permits enrolling.",
         headers: IdempotencyHeaders,
         body: UserCreate,
         response: { 201: AdminUser },
@@ -85,9 +85,9 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
       onRequest,
       config: { problems: ["CONFLICT"] },
       schema: {
-        summary: "Change a user's role, disable, or help after a loss",
+        summary: "Change a user's role, disable a user, or reset password or TOTP",
         description:
-          "Disabling ends all logins, tokens and links of the user and of the user's agents at once; enabling makes the tokens good again. A new password ends what a change by its owner ends.",
+          "Disabling ends all logins, tokens and links of the user and of the user's agents at once; enabling makes the tokens valid again. A new password ends what a change by its owner ends.",
         params: UserParams,
         body: UserPatch,
         response: { 200: AdminUser },
@@ -115,7 +115,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
       config: { problems: ["CONFLICT"] },
       schema: {
         summary: "Remove a user",
-        description: "With all agents, tokens and links, at once and for good.",
+        description: "With all agents, tokens and links, immediately and permanently.",
         params: UserParams,
         response: { 204: NoContent },
       },

@@ -39,7 +39,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Upload the artifact of a draft",
         description:
-          "Taken only with a signature by one of the relay's release keys, over what really arrived. Uploading again replaces it, until it is published.",
+          "Accepted only with a signature by one of the relay's release keys over the bytes that arrived. Uploading again replaces it, until it is published.",
         consumes: [ARTIFACT_MEDIA_TYPE],
         params: ReleaseParams,
         headers: ArtifactHeaders,
@@ -93,7 +93,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "The artifact of a release",
         description:
-          "Whole, or one range of it. `releases/check` gives a `url` with a ticket, which needs no token. What is a draft or yanked is for admins only.",
+          "Whole, or one range of it. `releases/check` gives a `url` with a ticket, which needs no token. Drafts and yanked releases are for admins only.",
         params: ReleaseParams,
         querystring: ArtifactQuery,
         response: {

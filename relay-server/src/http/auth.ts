@@ -49,7 +49,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
   };
   app.get(
     "/auth/config",
-    { schema: { summary: "What this relay asks for", response: { 200: AuthConfig } } },
+    { schema: { summary: "What this relay requires", response: { 200: AuthConfig } } },
     async () => config,
   );
 
@@ -60,7 +60,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Log in",
         description:
-          "Where TOTP is required and not enrolled, the access token is good for enrolling only.",
+          "If TOTP is required and not enrolled, the access token only permits enrolling.",
         body: LoginBody,
         response: { 200: LoginAnswer },
       },

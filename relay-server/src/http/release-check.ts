@@ -24,7 +24,7 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Whether there is a release above the one that runs",
         description:
-          "With an agent's token the answer follows the rollout, and `runtime` is the one that the agent reported unless it says another. People see what is published, however far it is rolled out. `latest` is null where nothing is above `version`.",
+          "With an agent's token the answer follows the rollout, and `runtime` is the one that the agent reported unless the query names another. Users see every published release, regardless of its rollout. `latest` is null if no release is above `version`.",
         querystring: CheckQuery,
         response: { 200: CheckAnswer },
       },

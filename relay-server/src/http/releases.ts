@@ -48,7 +48,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
       schema: {
         summary: "Make a draft of a release",
-        description: "Its artifact is uploaded next, and then it is published.",
+        description: "Upload its artifact next, then publish it.",
         headers: IdempotencyHeaders,
         body: ReleaseCreate,
         response: { 201: ReleaseSchema },
@@ -125,7 +125,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Publish, yank, or roll out",
         description:
-          "A draft with an artifact can be published, what is published can be yanked, and what is yanked stays so. Saying the state that it has changes nothing.",
+          "A draft with an artifact can be published, a published release can be yanked, and a yanked one stays yanked. Setting the current state changes nothing.",
         params: ReleaseParams,
         body: ReleasePatch,
         response: { 200: ReleaseSchema },
@@ -159,7 +159,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       config: { problems: ["CONFLICT"] },
       schema: {
         summary: "Delete a draft",
-        description: "With its artifact. What was published stays: yank it instead.",
+        description: "With its artifact. A published release cannot be deleted: yank it instead.",
         params: ReleaseParams,
         response: { 204: NoContent },
       },

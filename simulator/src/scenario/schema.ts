@@ -65,7 +65,7 @@ export const DeviceGroup = Type.Object(
     network: Type.Optional(Network),
     address: Type.Optional(
       Type.String({
-        description: "All connect from this address. Default: each has one of its own.",
+        description: "All connect from this address. Default: each device has its own.",
         minLength: 1,
       }),
     ),
@@ -122,7 +122,7 @@ export const ClientGroup = Type.Object(
       ),
     ),
     rate: Type.Optional(
-      text(RATE, "Open loop: so many calls over all devices, whatever becomes of them.", "20/s"),
+      text(RATE, "Open loop: a fixed rate of calls over all devices, regardless of their outcome.", "20/s"),
     ),
     from: Type.Optional(
       duration("When calls begin. Default: 10 s after the group's last device was switched on."),

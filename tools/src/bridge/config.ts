@@ -47,7 +47,7 @@ export const BridgeConfig = Type.Object(
   {
     $schema: Type.Optional(Type.String()),
     relay: Type.Optional(
-      Type.String({ description: "BLINDRELAY_URL and the profile where absent." }),
+      Type.String({ description: "Default: BLINDRELAY_URL, else the profile." }),
     ),
     ports: Type.Array(Port, { minItems: 1, maxItems: 256 }),
   },

@@ -114,7 +114,7 @@ export const Mapping = Type.Object(
     unmatched: Type.Optional(
       Type.String({
         minLength: 1,
-        description: "The event, with {line}, for lines that nothing else takes.",
+        description: "The event, with {line}, for lines that nothing else matches.",
       }),
     ),
   },

@@ -17,7 +17,7 @@ export const AccountPatch = Type.Object({
   totp_code: Type.Optional(GivenCode),
   password: Type.Optional(NewPassword),
   totp_enabled: Type.Optional(
-    Type.Literal(false, { description: "Ends TOTP, where the relay does not require it." }),
+    Type.Literal(false, { description: "Disables TOTP, if the relay does not require it." }),
   ),
 });
 export type AccountPatch = Static<typeof AccountPatch>;

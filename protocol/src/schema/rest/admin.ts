@@ -29,7 +29,7 @@ export const UserPatch = Type.Object({
   disabled: Type.Optional(Type.Boolean()),
   password: Type.Optional(NewPassword),
   totp_enabled: Type.Optional(
-    Type.Literal(false, { description: "Ends a second factor that its owner has lost." }),
+    Type.Literal(false, { description: "Removes a second factor that its owner has lost." }),
   ),
 });
 export type UserPatch = Static<typeof UserPatch>;
@@ -47,7 +47,7 @@ export const AdminStats = Type.Object({
   agents: Type.Object({ total: Count, online: Count }),
   connections: Type.Object(
     { client: Count, agent: Count, firmware: Count, waiting: Count, closing: Count },
-    { description: "By what they said they are; `waiting` have not authenticated yet." },
+    { description: "By their client_type; `waiting` have not authenticated yet." },
   ),
   messages: Type.Object({
     forwarded: Count,
@@ -65,7 +65,7 @@ export const AdminStats = Type.Object({
   queue_bytes: Type.Integer({ minimum: 0, description: "Waiting for receivers.", examples: [0] }),
   event_loop_delay: Type.Object(
     { mean_ms: Milliseconds, p99_ms: Milliseconds, max_ms: Milliseconds },
-    { description: "Since the last time that somebody asked." },
+    { description: "Since the last request for it." },
   ),
 });
 export type AdminStats = Static<typeof AdminStats>;

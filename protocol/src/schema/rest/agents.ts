@@ -27,13 +27,13 @@ export const Agent = Type.Object({
   last_seen: Nullable(Timestamp),
   runtime: Nullable(
     Type.String({
-      description: "As the agent said at its last login.",
+      description: "As the agent reported at its last login.",
       examples: ["espruino 2v25 ESP32"],
     }),
   ),
   firmware_version: Nullable(
     Type.String({
-      description: "Of the firmware that has booted, as the agent said at its last login.",
+      description: "Of the firmware that has booted, as the agent reported at its last login.",
       examples: ["1.4.0"],
     }),
   ),

@@ -5,7 +5,7 @@ import { AccountToken, GivenCode, GivenPassword, Timestamp, TokenText } from "./
 
 export const AuthConfig = Type.Object({
   totp: Type.Union([Type.Literal("required"), Type.Literal("optional")]),
-  registration: Type.Boolean({ description: "Whether people may make accounts themselves." }),
+  registration: Type.Boolean({ description: "Whether users may create accounts themselves." }),
   session: Type.Object({
     ttl: Type.Integer({ description: "Seconds.", examples: [86400] }),
     max_requests: Type.Integer({ examples: [10000] }),
@@ -34,7 +34,7 @@ export const LoginAnswer = Type.Object({
   user: Type.Object({
     ...User.properties,
     api_token: Type.Union([AccountToken, Type.Null()], {
-      description: "The account token; null while the relay still wants TOTP enrolled.",
+      description: "The account token; null until TOTP is enrolled, if the relay requires it.",
     }),
   }),
 });

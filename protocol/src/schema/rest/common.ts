@@ -17,7 +17,7 @@ export const AccountToken = TokenText("acct_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcw
 export const AgentToken = TokenText("agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3c6lNx");
 
 /** An answer without a body. */
-export const NoContent = Type.Null({ description: "Done; there is nothing to say." });
+export const NoContent = Type.Null({ description: "Done; no content." });
 
 export const Role = Type.Union([Type.Literal("admin"), Type.Literal("user")]);
 export type Role = Static<typeof Role>;
@@ -115,7 +115,7 @@ export const IdempotencyHeaders = Type.Object({
       maxLength: 255,
       pattern: "^[!-~]*$",
       description:
-        "Drawn by the caller for one request. Sent again within a day, the same request is answered as before, with `Idempotency-Replayed: true`, and does nothing. Of one account the newest 1,000 are known.",
+        "Drawn by the caller for one request. If it is repeated within a day, the same request gets the first answer, with `Idempotency-Replayed: true`, and does nothing. The newest 1,000 of an account are remembered.",
       examples: ["3f1c2b9e-0d53-4a53-8a51-8d9e4c5b7a10"],
     }),
   ),

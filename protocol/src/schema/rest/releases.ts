@@ -48,10 +48,10 @@ const Notes = Type.String({
 const Percent = Type.Integer({
   minimum: 0,
   maximum: 100,
-  description: "Of the devices. A device that is in at 10 is in at 20 too.",
+  description: "Percent of the devices. A device that is included at 10 is also included at 20.",
   examples: [10],
 });
-const Paused = Type.Boolean({ description: "While true nobody is offered it." });
+const Paused = Type.Boolean({ description: "While true, no device is offered the release." });
 
 const Sha256 = Type.String({
   pattern: "^[0-9a-f]{64}$",

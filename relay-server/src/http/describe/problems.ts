@@ -101,7 +101,7 @@ export const PROBLEM_HEADERS = {
     example: "Bearer",
   },
   RetryAfter: {
-    description: "Seconds. With 401 only when that failure shut the address out.",
+    description: "Seconds. With 401 only if that failure locked the address out.",
     schema: { type: "integer", minimum: 1 },
     example: 600,
   },

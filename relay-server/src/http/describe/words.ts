@@ -13,7 +13,7 @@ export const TAGS = [
   { name: "admin", description: "Users, figures and the audit log; for the admin role." },
   { name: "link", description: "The WebSocket that agents and clients hold." },
   { name: "health", description: "For load balancers and supervisors." },
-  { name: "documentation", description: "What the service says about itself." },
+  { name: "documentation", description: "The service's description of itself." },
 ];
 
 /** A group by the first segment after `/api/v1`. */
