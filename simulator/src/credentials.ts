@@ -1,6 +1,6 @@
 /**
- * Who may come in, as the relay decides it (section 3, "Authentication"): for the model of its
- * store, and for the relay in memory. The test plays one table of cases on both.
+ * Decides who may log in, as the relay does (section 3, "Authentication"): for the model of its
+ * store, and for the relay in memory. The test runs one table of cases on both.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { AuthRequest, AuthResult } from "@blindrelay/relay-server/core";

@@ -1,7 +1,4 @@
-/**
- * How a command of ours ends where it does not end well: the exit codes of every blindrelay command
- * (docs/commands.md).
- */
+/** How a command fails: the exit codes of all blindrelay commands (docs/commands.md). */
 export const EXIT = {
   ok: 0,
   failed: 1,

@@ -1,4 +1,4 @@
-/** Values that faults change for a while, in both worlds. */
+/** Values that faults change for a limited time, in both worlds. */
 
 /** What faults that are on have changed of an object, latest last; first what was there before. */
 const overlays = new WeakMap<object, object[]>();

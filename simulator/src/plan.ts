@@ -1,7 +1,7 @@
 /**
- * What will happen when: every device's start, every client's calls and every fault with its
- * targets, drawn from the seed before anything runs. Both worlds play the same plan. Times are
- * whole microseconds from the start of the run.
+ * The plan of a run: every device's start, every client's calls and every fault with its targets,
+ * drawn from the seed before anything runs. Both worlds play the same plan. Times are whole
+ * microseconds from the start of the run.
  */
 import { createHash } from "node:crypto";
 import { Stream } from "./random-streams.ts";

@@ -1,6 +1,6 @@
 /**
- * Device programs as files, for both worlds: read, types erased, parsed. Mistakes are found here,
- * with their place, before anything is started.
+ * Device programs as files, for both worlds: read, types erased, parsed. Mistakes are reported with
+ * their place, before anything is started.
  */
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";

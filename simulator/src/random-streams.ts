@@ -1,7 +1,7 @@
 /**
- * Randomness from a seed, one stream for each purpose: what one device draws never depends on what
- * another one did, so taking a device out of a world leaves the others as they were. Whole numbers
- * only; the same on every machine.
+ * Randomness from a seed, one stream for each purpose: what one device draws never depends on
+ * another, so removing a device does not change the others. Only whole numbers; the same on every
+ * machine.
  */
 
 /** Bob Jenkins' small generator (public domain), seeded with a text such as "7/pump-00001/net". */

@@ -1,6 +1,6 @@
 /**
- * A device that gives back what it was asked with: the shortest device program there is, and the
- * probe for "does the whole way change a byte". One file, the same on a board as here.
+ * A device that returns what it was sent: the shortest device program, which shows that no byte
+ * changes on the whole path. One file, the same as on a board.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

@@ -1,7 +1,7 @@
 /**
- * The device programs that a live run uses, each with the questions a client asks it and what makes
- * an answer right. What is right is decided from the seed and from earlier answers alone, never
- * from what the device's process says of itself.
+ * The device programs of a live run, each with the questions that a client asks and what makes an
+ * answer right. That is decided only from the seed and from earlier answers, never from what the
+ * device's process reports.
  */
 import type { Program } from "@blindrelay/agent-sdk";
 import { type Draw, seeded } from "../seeded.ts";

@@ -1,7 +1,7 @@
 /**
- * A thermometer. `sensor.read` answers `{celsius, reading}`: readings count from 1, and what it
- * measures is a pure function of the agent's name and the reading's number, so the caller can
- * tell a right answer from a made-up or a mixed-up one.
+ * A thermometer. `sensor.read` answers `{celsius, reading}`: readings count from 1, and the
+ * temperature is a pure function of the agent's name and the reading's number, so the caller can
+ * tell a right answer from an invented or misrouted one.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

@@ -1,7 +1,7 @@
 /**
  * A valve with a memory. `valve.open {percent}` moves it and returns its position, `valve.state`
- * returns its position and how often it was moved. An impossible position is refused
- * and moves nothing.
+ * returns its position and the number of moves. An impossible position is refused and moves
+ * nothing.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

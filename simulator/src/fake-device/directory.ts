@@ -1,6 +1,6 @@
 /**
- * Who may come in to a relay in memory: one account, its agents, and the tokens of both. What the
- * hub asks of a store, and what REST reads and writes.
+ * Who may log in to a relay in memory: one account, its agents, and the tokens of both. It is the
+ * store of the hub, and what REST reads and writes.
  */
 import { AGENT_ID_PATTERN, makeToken, SESSION_TTL_S, type TokenKind } from "@blindrelay/protocol";
 import type {

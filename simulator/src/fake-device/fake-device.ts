@@ -1,6 +1,6 @@
 /**
- * One device of a relay in memory: the agent core with its device program, on storage that outlives
- * a loss of power.
+ * One device of a relay in memory: the agent core with its device program, on storage that survives
+ * a power cut.
  */
 import {
   type Agent,

@@ -1,7 +1,7 @@
 /**
- * The relay's real hub without sockets: its links are callbacks, its store is a Directory, its time
- * the runtime's own. Messages are delivered as microtasks, in order and never from inside `send`,
- * so that a test with fake timers need not move them.
+ * The relay's real hub without sockets: its links are callbacks, its store is a Directory, its
+ * clock is the runtime's. Messages are delivered as microtasks, in order and never from inside
+ * `send`, so that a test with fake timers need not advance them.
  */
 import type { AgentPorts } from "@blindrelay/agent-sdk";
 import type { Link, LinkEvents, TimerPort } from "@blindrelay/agent-sdk/ports";

@@ -1,4 +1,4 @@
-/** What a relay in memory answers over REST: who may ask, and what for. */
+/** The answers of a relay in memory over REST, and who may ask. */
 import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
 import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";

@@ -1,7 +1,7 @@
 /**
- * What a person may rely on: a call ends once; its result is the answer to this call, from this
- * agent; it is executed at most once unless idempotent, and exactly once where it was answered; and
- * an error that calls itself retryable really cannot lead to a second execution.
+ * What a client may rely on: a call ends once; its result is the answer to this call, from this
+ * agent; it is executed at most once unless idempotent, and exactly once if it was answered; and
+ * after an error that is marked retryable, a retry cannot lead to a second execution.
  */
 
 export interface CallRecord {

@@ -1,6 +1,6 @@
 /**
- * What must hold over all nodes of a cluster: an agent has one link, a session token sends at most
- * 10,000 requests, and no packet reaches another user's peers.
+ * What must hold across all nodes of a cluster: an agent has one link, a session token sends at
+ * most 10,000 requests, and no packet reaches another user's peers.
  */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 

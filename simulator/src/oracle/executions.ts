@@ -1,8 +1,7 @@
 /**
- * What can be said of calls and executions where neither knows of the other: each device's handler
- * runs are counted there, its calls here. A call that was answered ran once; one that ended as
- * retryable did not run; of any other nobody knows. A call that may be executed again bounds
- * nothing from above.
+ * Compares calls and executions that were counted separately: the device counts its handlers' runs,
+ * the client its calls. An answered call ran once; one that ended as retryable did not run; about
+ * any other, nothing is known. A call that may be executed again sets no upper bound.
  */
 
 /** How a call ended; `unknown`: it may have run. */

@@ -1,7 +1,6 @@
 /**
- * What must come about by itself. The world is calm when no fault is on and the last one has been
- * over for 100 s, or there was none: then no call fails, all peers are online, and none reconnects
- * in circles.
+ * What must happen eventually. The world is calm if no fault is on and the last one ended 100 s
+ * ago, or there was none: then no call fails, all peers are online, and none reconnects in a loop.
  */
 
 /** Longer than any back-off after lost links. */

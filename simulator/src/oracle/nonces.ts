@@ -1,5 +1,6 @@
 /**
- * No key and nonce may seal two contents (contract, section 2): notified of every seal of a world.
+ * No key and nonce may seal two contents (contract, section 2). This oracle is notified of every
+ * seal in a world.
  */
 import { hash as digest } from "node:crypto";
 import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";

@@ -1,7 +1,7 @@
 /**
- * What an agent may do with a packet, seen from outside: accept each at most once and in order,
- * over all its starts; and accept what its client sealed for a session that it holds, whatever else
- * somebody sends in between.
+ * What an agent must do with packets, seen from outside: accept each at most once and in order,
+ * over all its starts; and accept what its client sealed for an open session, whatever else is sent
+ * in between.
  */
 import type { AgentVerdict } from "@blindrelay/protocol/session";
 import { Recent } from "./recent.ts";

@@ -1,7 +1,7 @@
 /**
- * A map that remembers what was set lately: at least the last `count` keys, at most twice as many.
- * Two maps, of which the older one is dropped whole: to find the oldest key of one map, an engine
- * passes by all that were deleted in front of it.
+ * A map of recent entries: at least the last `count` keys, at most twice as many. It consists of
+ * two maps, of which the older one is dropped as a whole: to find the oldest key of a single map,
+ * an engine would skip all keys deleted before it.
  */
 export class Recent<Value> {
   private readonly count: number;

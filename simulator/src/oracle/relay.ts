@@ -1,6 +1,6 @@
 /**
- * What must hold at the relay: it holds nothing readable, tells presence truly, bounds what it
- * keeps, and obeys revocations.
+ * What must hold at the relay: it holds nothing readable, reports presence correctly, bounds what
+ * it keeps, and obeys revocations.
  */
 import { tokenProblem } from "@blindrelay/protocol";
 

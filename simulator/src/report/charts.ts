@@ -1,6 +1,6 @@
 /**
- * The pictures of the report as SVG text. Colours come from the page's style, so they follow light
- * and dark.
+ * The charts of the report as SVG text. Colours come from the page's style, so they follow light
+ * and dark mode.
  */
 import type { Histogram, Latency, Report } from "./report.ts";
 import {

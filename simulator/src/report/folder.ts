@@ -1,4 +1,4 @@
-/** Where reports go. */
+/** Creates the folder for reports. */
 import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 

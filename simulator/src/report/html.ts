@@ -1,6 +1,6 @@
 /**
- * report.html: one page that loads nothing, readable offline and in mail. All text that came from a
- * run is escaped; the page's own content policy forbids every load and script besides.
+ * report.html: one page that loads nothing, readable offline and in mail. All text from a run is
+ * escaped; the page's content policy also forbids every load and script.
  */
 import { heatChart, latencyChart, timeChart } from "./charts.ts";
 import { comparison } from "./comparison.ts";

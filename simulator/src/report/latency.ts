@@ -1,6 +1,6 @@
 /**
- * Latencies as they come in: percentiles from an HDR histogram, and even buckets on a logarithmic
- * scale for the picture.
+ * Collects latencies: percentiles from an HDR histogram, and even buckets on a logarithmic scale
+ * for the chart.
  */
 import { build } from "hdr-histogram-js";
 import type { Histogram, Latency } from "./report.ts";

@@ -1,4 +1,4 @@
-/** What a report says of the machine, and what the machine allows. */
+/** Describes the machine for a report, and its limits. */
 import { execFileSync } from "node:child_process";
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import type { Machine } from "./report.ts";

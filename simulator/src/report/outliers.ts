@@ -1,4 +1,4 @@
-/** The devices whose calls went worst. */
+/** The devices with the slowest or most failed calls. */
 import type { Outlier } from "./report.ts";
 
 const SHOWN = 10;

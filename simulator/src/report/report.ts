@@ -1,8 +1,7 @@
 import type { Scenario } from "../scenario/schema.ts";
 
 /**
- * The shape of report.json. Fields may be added, never renamed (they are
- * promises to scripts).
+ * The shape of report.json. Fields may be added but never renamed, because scripts depend on them.
  */
 
 export interface Report {

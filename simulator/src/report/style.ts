@@ -1,6 +1,6 @@
 /**
- * The report's style sheet, put into the page itself: the page loads nothing, and follows the
- * reader's light or dark.
+ * The report's style sheet, embedded in the page: the page loads nothing, and follows the reader's
+ * light or dark mode.
  */
 
 export const STYLE = `

@@ -1,4 +1,4 @@
-/** What came of the calls of a run: counts, latencies and failures by code. */
+/** The results of a run's calls: counts, latencies and failures by code. */
 import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import { Outliers } from "./outliers.ts";

@@ -1,4 +1,4 @@
-/** When what happened: phases with their lengths, and samples of how far the run was. */
+/** The course of a run: phases with their lengths, and samples of its progress. */
 import type { Report, Sample } from "./report.ts";
 
 const SAMPLE_MS = 100;

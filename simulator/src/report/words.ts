@@ -1,6 +1,4 @@
-/**
- * Numbers for people: one way of writing each unit, in the terminal's table and in the page alike.
- */
+/** Numbers for people: one format for each unit, in the terminal's table and in the page. */
 
 /** "12,345". */
 export function count(value: number): string {

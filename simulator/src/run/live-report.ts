@@ -1,4 +1,4 @@
-/** From what a live run has measured to its report. */
+/** Makes the report of a live run from its measurements. */
 import type { Missing } from "../live/fleet.ts";
 import { type Plan, planHash, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";

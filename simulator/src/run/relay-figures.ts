@@ -1,6 +1,6 @@
 /**
- * What our own relay's metrics add to a run: gauges and totals over all its lives, and what must
- * hold of them. Another's relay has no metrics that we could read; its figures stay unknown.
+ * What the bundled relay's metrics add to a run: gauges and totals over all its restarts, and what
+ * must hold for them. An external relay's metrics cannot be read; its figures stay unknown.
  */
 import { MAX_BINDINGS_PER_CONNECTION, OUTBOX_BYTES } from "@blindrelay/protocol";
 import { QUEUED_BYTES_PER_USER } from "@blindrelay/relay-server/core";

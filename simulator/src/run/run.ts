@@ -1,6 +1,6 @@
 /**
- * A scenario in its world, from start to report; after a violation, the search for the smallest
- * scenario that shows it again.
+ * Runs a scenario in its world, from start to report; after a violation, searches for the smallest
+ * scenario that reproduces it.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * What makes a value a scenario: its shape by the schema, then the references and rules that a
- * schema cannot say.
+ * Checks that a value is a scenario: its shape by the schema, then the references and rules that a
+ * schema cannot express.
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";

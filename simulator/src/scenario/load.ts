@@ -1,7 +1,7 @@
 /**
  * Reads a scenario from YAML, TypeScript or JavaScript, or by its name in the library, and checks
- * it: first its shape against the schema, then what a schema cannot say. Every mistake is reported
- * with file, line and column.
+ * it: first its shape against the schema, then what a schema cannot express. Every mistake is
+ * reported with file, line and column.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";

@@ -1,7 +1,7 @@
 /**
  * A scenario: which devices, which clients, what goes wrong when, and what must hold. The one
  * definition of its shape: the type, the validator and the JSON Schema for editors (`blindrelay-sim
- * schema`) come from here.
+ * schema`) are derived from it.
  */
 import { type Static, type TProperties, Type } from "typebox";
 import { BYTE_RATE, BYTES, DURATION, RATE, SHARE } from "./units.ts";

@@ -1,6 +1,6 @@
 /**
- * The places of a scenario's parts in a TypeScript or JavaScript file, as far as it writes them
- * as literals.
+ * The places of a scenario's parts in a TypeScript or JavaScript file, if it writes them as
+ * literals.
  */
 import { stripTypeScriptTypes } from "node:module";
 import { type Node, parse } from "acorn";

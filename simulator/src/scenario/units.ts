@@ -1,4 +1,4 @@
-/** Quantities as a scenario writes them: `10m`, `20/s`, `10%`, `1MB`. */
+/** Quantities as written in a scenario: `10m`, `20/s`, `10%`, `1MB`. */
 
 export const DURATION = "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$";
 export const RATE = "^[0-9]+(\\.[0-9]+)?/(s|m|h)$";

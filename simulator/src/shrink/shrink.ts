@@ -1,7 +1,7 @@
 /**
- * From a scenario that breaks an oracle to the smallest one found that still breaks the same:
- * shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and streams
- * are drawn for each device by its name, so the rest behaves as before.
+ * Shrinks a scenario that breaks an oracle to the smallest one found that still breaks the same
+ * oracle: shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and
+ * random streams belong to each device by name, so the rest behaves as before.
  */
 import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";

@@ -1,4 +1,4 @@
-/** From what a run has gathered to its report: counting, rounding, judging. */
+/** Makes the report of `npm start` from the results of its run: counts, rounds, judges. */
 import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
 import type { FleetReport } from "../live/fleet-child.ts";

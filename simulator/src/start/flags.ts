@@ -1,4 +1,4 @@
-/** What `npm start` takes on its command line. */
+/** The command line of `npm start`. */
 import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";

@@ -1,6 +1,6 @@
 /**
- * `npm start`: the whole path, once. The usage text describes it; exit codes: 0 all
- * right, 1 not, 2 a wrong flag, 130 Ctrl-C.
+ * `npm start`: the whole path, once. The usage text describes it. Exit codes: 0 if all went well, 1
+ * if not, 2 for a wrong flag, 130 for Ctrl-C.
  */
 import { access, constants, rmdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** What a relay's `/metrics` say of it. */
+/** Reads a relay's `/metrics`. */
 
 /** What the relay's process has used and done so far, and what it holds now. */
 export interface RelayUsage {

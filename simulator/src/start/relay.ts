@@ -1,6 +1,6 @@
 /**
- * A relay of our own in its own process, on a fresh store: made and started by the same commands
- * that an operator types (`blindrelay-server init`, `start`), and talked to over the same HTTP.
+ * Our own relay in its own process, on a fresh store: created and started by the commands that an
+ * operator types (`blindrelay-server init`, `start`), and used over the same HTTP.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";

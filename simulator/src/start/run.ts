@@ -1,7 +1,7 @@
 /**
- * The whole way, once: a fresh relay, a fleet of agents, clients that call every one of them, a
- * report. After any failure, the run ends in bounded time with a report that names it,
- * and every process and folder it made is gone.
+ * The whole path, once: a fresh relay, a fleet of agents, clients that call every one of them, a
+ * report. After any failure, the run ends in bounded time with a report that names the failure, and
+ * removes every process and folder that it made.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
  * Vitest's `test` with a virtual fleet: `relay`, `devices`, `client`, `clock` and `faults` as
- * fixtures, made anew for each test. A violation of an oracle fails the test.
+ * fixtures, new for each test. A violation of an oracle fails the test.
  */
 import { dirname } from "node:path";
 import { type TestAPI, test } from "vitest";

@@ -1,7 +1,7 @@
 /**
- * A virtual world that a test drives: relay, devices and one client, whose time moves only while
- * the test waits for something of the fleet's. Everything else is as in a scenario: the same seed,
- * faults and oracles.
+ * A virtual world that a test drives: relay, devices and one client. Its time moves only while the
+ * test waits for something in the fleet. Everything else is as in a scenario: the same seed, faults
+ * and oracles.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 import { makePlan, type PlannedLoad, planFault } from "../plan.ts";
