@@ -107,7 +107,11 @@ const MARKS: { readonly [verdict in Figure["verdict"]]: string } = {
 
 export function report(figures: readonly Figure[], skipped: readonly Skipped[]): Report {
   const ok = figures.every(({ verdict }) => verdict === "ok" || verdict === "slack");
-  const lines = ["What the boards' builds cost, with the limits of agent-sdk/build/budgets.json", "", HEAD];
+  const lines = [
+    "What the boards' builds cost, with the limits of agent-sdk/build/budgets.json",
+    "",
+    HEAD,
+  ];
   lines.push(...figures.map(line), "");
   lines.push(...skipped.map(({ what, fix }) => `SKIPPED  ${what}: ${fix}`));
   lines.push(ok ? "within all limits that were looked at" : "beyond a limit", "");

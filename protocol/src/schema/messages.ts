@@ -12,7 +12,11 @@ export interface MessageEntry {
 }
 
 export const MESSAGES = {
-  auth: { schema: Auth, from: "peer", summary: "Identifies the peer; the first message of a link." },
+  auth: {
+    schema: Auth,
+    from: "peer",
+    summary: "Identifies the peer; the first message of a link.",
+  },
   authSuccess: { schema: AuthSuccess, from: "relay", summary: "The link is authenticated." },
   authFailure: {
     schema: AuthFailure,
@@ -32,7 +36,8 @@ export const MESSAGES = {
   agentStatus: {
     schema: AgentStatus,
     from: "relay",
-    summary: "An agent of the client's account connected or disconnected; the relay's unproven claim.",
+    summary:
+      "An agent of the client's account connected or disconnected; the relay's unproven claim.",
   },
   ping: { schema: Ping, from: "both", summary: "Are you there? The relay asks every 30 seconds." },
   pong: { schema: Pong, from: "both", summary: "The answer to a ping." },

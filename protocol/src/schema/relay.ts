@@ -61,7 +61,10 @@ export const AgentStatus = Type.Object(
     [FIELD_TYPE]: Type.Literal(TYPE_AGENT_STATUS),
     [FIELD_AGENT_ID]: Type.String({ pattern: AGENT_ID_PATTERN }),
     [FIELD_ONLINE]: Type.Boolean(),
-    [FIELD_TIMESTAMP]: Type.String({ format: "date-time", description: "When it connected or disconnected." }),
+    [FIELD_TIMESTAMP]: Type.String({
+      format: "date-time",
+      description: "When it connected or disconnected.",
+    }),
   },
   {
     $id: "AgentStatus",

@@ -24,7 +24,8 @@ export const totpRoutes = (app: App, context: HttpContext): void => {
       config: { problems: ["INVALID_CREDENTIALS"] },
       schema: {
         summary: "Draw a TOTP secret",
-        description: "It takes effect once a code confirms it. No body is needed for a first enrolment.",
+        description:
+          "It takes effect once a code confirms it. No body is needed for a first enrolment.",
         body: Type.Union([TotpEnrollBody, Type.Null(), Type.Undefined()]),
         response: { 200: TotpEnrollAnswer },
       },

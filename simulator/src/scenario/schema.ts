@@ -122,7 +122,11 @@ export const ClientGroup = Type.Object(
       ),
     ),
     rate: Type.Optional(
-      text(RATE, "Open loop: a fixed rate of calls over all devices, regardless of their outcome.", "20/s"),
+      text(
+        RATE,
+        "Open loop: a fixed rate of calls over all devices, regardless of their outcome.",
+        "20/s",
+      ),
     ),
     from: Type.Optional(
       duration("When calls begin. Default: 10 s after the group's last device was switched on."),

@@ -191,7 +191,7 @@ for (const [path, variable, small] of [
   );
 }
 
-/** Looks where the stack is deepest, as build/espruino-sizes.ts does. */
+/** Looks where the stack is deepest, as testing/espruino-sizes.ts does. */
 const SAMPLES = `
   var peak = 0, usage = () => process.memory().usage;
   var sample = () => { peak = Math.max(peak, usage()); };

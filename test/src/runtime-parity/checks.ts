@@ -1,5 +1,5 @@
 /**
- * What a client sees of oddities.ts, as one table: the same question, and the same answer from
+ * What a client sees of edge-cases.ts, as one table: the same question, and the same answer from
  * every runtime. `expected` knows nothing of runtimes but how much one plaintext of theirs may
  * hold.
  */
