@@ -29,7 +29,6 @@ import {
 import type { StoragePort } from "../ports.ts";
 
 export const PUSH_METHOD = "system.push";
-export const PUSH_RECORDS = ["push.0", "push.1"];
 
 /** Of a program's hash: what it goes by. */
 const ID_LENGTH = 16;
