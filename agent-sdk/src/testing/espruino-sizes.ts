@@ -19,9 +19,9 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
 import { WebSocketServer } from "ws";
 import { LOAD } from "../../build/boot.ts";
-import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildEspruino } from "../../build/espruino.ts";
 import { Engine, type EngineProcess } from "../engines/espruino-process.ts";
+import { cpuMs } from "./cpu-ms.ts";
 
 export interface EspruinoSizes {
   /** Of the interpreter alone, with this measurement in it. */

@@ -19,7 +19,6 @@ import {
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
-import { cpuMs } from "../../build/cpu-ms.ts";
 import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
 import { deviceScript } from "../../build/xs-script.ts";
 import { linkWire } from "../engines/link-wire.ts";
@@ -27,6 +26,7 @@ import { MemoryPreference } from "../engines/preference.ts";
 import { XsDevice } from "../engines/xs-device.ts";
 import { XsWorker } from "../engines/xs-worker.ts";
 import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
+import { cpuMs } from "./cpu-ms.ts";
 
 export interface XsSizes {
   /** Of each module, in bytes. */

@@ -6,8 +6,8 @@ import { once } from "node:events";
 import { createServer, connect as dial, type Server, type Socket } from "node:net";
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
-import { cpuMs } from "@blindrelay/agent-sdk/testing/build/cpu-ms";
 import { buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";
+import { cpuMs } from "@blindrelay/agent-sdk/testing/cpu-ms";
 import { WIFI_MODULE } from "@blindrelay/tools/testing/repl/wifi";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
