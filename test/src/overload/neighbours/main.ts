@@ -21,7 +21,8 @@ who guess passwords. On a machine that does nothing else, with two cores at leas
 Example:
   npm run neighbours -- --rounds 2 --kinds lists,guesses
 
-Exit codes: 0 done, 1 a round trip took more than 5 times the idle p99 or a login more than 2 s, 2 usage.`,
+Exit codes: 0 done, 1 a round trip took more than 5 times the idle p99, a login more than
+2 s, or nothing was measured, 2 usage.`,
   flags: { rounds: "4", kinds: KINDS.join(",") },
 };
 

@@ -6,9 +6,9 @@
  *
  * Attackers, relay and the user are on one machine, and in truth on three. So the relay has one
  * core to itself, with its hashing; the user has the other, and the attackers what the user leaves
- * of it (attack.ts). Round trips through a process that only passes them on (control.ts), on the
- * user's core, tell whether that holds: they must not get slower. And the attackers must get as far
- * as the limits let them, or nothing was measured.
+ * of it (attack.ts). A run is worth nothing, and fails, if round trips through a process that only
+ * passes them on (control.ts), on the user's core, get slower, or if password guesses do not keep
+ * all of the relay's core busy: then others used the machine, or the attackers were too slow.
  */
 import { execFileSync } from "node:child_process";
 import { availableParallelism as cores } from "node:os";
@@ -37,6 +37,8 @@ const ATTACK_MS = 10_000;
 const RAMP_MS = 3000;
 const LOGIN_PAUSE_MS = 1000;
 const MAX_RATIO = 5;
+const MAX_CONTROL_RATIO = 2;
+const MIN_CPU = 0.8;
 const MAX_LOGIN_MS = 2000;
 
 /** Right logins, one after another. */
@@ -126,7 +128,16 @@ export const neighbours = async (
     const idleP99Ms = percentile(idle.relay, 99);
     const busyP99Ms = percentile(busy.relay, 99);
     const ratio = busyP99Ms / idleP99Ms;
+    const controlIdleP99Ms = percentile(idle.control, 99);
+    const controlBusyP99Ms = percentile(busy.control, 99);
+    const relayCpu = relayCpuMs / (rounds * ATTACK_MS);
     const faults: string[] = [];
+    if (controlBusyP99Ms > MAX_CONTROL_RATIO * controlIdleP99Ms) {
+      faults.push("nothing was measured: the user did not have a core either");
+    }
+    if (relayCpu < MIN_CPU && kinds.includes("guesses")) {
+      faults.push(`nothing was measured: the relay used only ${round(relayCpu)} of its core`);
+    }
     if (ratio > MAX_RATIO) faults.push(`p99 is ${ratio.toFixed(1)} times that of the idle relay`);
     for (const [from, { slowestMs, refused }] of [
       ["a known address", logins],
@@ -144,12 +155,12 @@ export const neighbours = async (
       busyP50Ms: round(percentile(busy.relay, 50)),
       busyP99Ms: round(busyP99Ms),
       ratio: round(ratio),
-      controlIdleP99Ms: round(percentile(idle.control, 99)),
-      controlBusyP99Ms: round(percentile(busy.control, 99)),
+      controlIdleP99Ms: round(controlIdleP99Ms),
+      controlBusyP99Ms: round(controlBusyP99Ms),
       trips: busy.relay.length,
       logins,
       newLogins,
-      relayCpu: round(relayCpuMs / (rounds * ATTACK_MS)),
+      relayCpu: round(relayCpu),
       attack,
       faults,
     };
