@@ -558,30 +558,36 @@ class LiveRun {
     this.fleet?.take({ do: "power on", agents, agentTokens });
   }
 
-  private readonly rotated = new Map<PlannedFault, Promise<string[]>>();
+  /** The newest relay tokens of devices whose tokens were rotated. */
+  private readonly relayTokens = new Map<number, string>();
+  private rotations: Promise<void> = Promise.resolve();
 
-  /** Its beginning revokes the tokens; its end gives the devices their new ones. */
-  private async rotate(fault: PlannedFault, on: boolean): Promise<void> {
-    const { devices: agents } = fault;
-    const { signal } = this.stopping;
+  /**
+   * Its beginning revokes the tokens, its end gives the devices their newest ones: another rotation
+   * may have begun since. So they take their turns.
+   */
+  private async rotate({ devices: agents }: PlannedFault, on: boolean): Promise<void> {
     if (on) {
-      const tokens: string[] = [];
-      const all = eachAtOnce(agents.length, async (i) => {
-        const { id } = this.devices[agents[i] as number] as Called;
-        tokens[i] = await rotateAgent(this.at(), this.accountToken, id, signal);
-        this.revoked.set(agents[i] as number, performance.now());
-      }).then(() => tokens);
-      this.rotated.set(fault, all);
-      await all;
-      return;
+      this.rotations = this.rotations.then(() =>
+        eachAtOnce(agents.length, async (i) => {
+          const n = agents[i] as number;
+          const { id } = this.devices[n] as Called;
+          const { signal } = this.stopping;
+          const token = await rotateAgent(this.at(), this.accountToken, id, signal);
+          this.relayTokens.set(n, token);
+          this.revoked.set(n, performance.now());
+        }),
+      );
+      return this.rotations;
     }
-    const relayTokens = await this.rotated.get(fault);
+    await this.rotations;
     for (const n of agents) {
       this.revoked.delete(n);
       (this.devices[n] as Called).restarts += 1;
     }
+    const relayTokens = agents.map((n) => this.relayTokens.get(n) as string);
     this.fleet?.take({ do: "power off", agents });
-    this.fleet?.take({ do: "power on", agents, ...(relayTokens && { relayTokens }) });
+    this.fleet?.take({ do: "power on", agents, relayTokens });
   }
 
   private async restartRelay({ spec, atUs, endUs }: PlannedFault): Promise<void> {

@@ -51,6 +51,8 @@ export class Device implements Peer, Running {
   readonly netDraws: Stream;
   readonly pingSalt: number;
   relayToken: string;
+  /** The newest one: another than the device's own while a rotation is under way. */
+  issuedToken: string;
   agentToken: string;
   program: LoadedProgram;
   /** null while it is off. */
@@ -84,6 +86,7 @@ export class Device implements Peer, Running {
     this.number = number;
     this.plan = plan;
     this.relayToken = relayToken;
+    this.issuedToken = relayToken;
     this.program = program;
     this.skewMs = plan.skewMs;
     this.drift = 1 + plan.driftPpm / 1e6;

@@ -91,12 +91,13 @@ const readAt = async (faults: Fault[], seconds: number[], reading: Reading): Pro
   return read;
 };
 
+const during = (kind: Fault["kind"], at: number, seconds: number, more: Partial<Fault>): Fault =>
+  ({ kind, at: `${at}s`, for: `${seconds}s`, ...more }) as Fault;
+
 test.each(OVERLAPS)(
   "of two faults %s that overlap, the end of one leaves the other on",
   async (kind, one, other, reading, [none, first, second]) => {
-    const during = (at: number, seconds: number, more: Partial<Fault>): Fault =>
-      ({ kind, at: `${at}s`, for: `${seconds}s`, ...more }) as Fault;
-    const within = [during(10, 20, one), during(15, 5, other)];
+    const within = [during(kind, 10, 20, one), during(kind, 15, 5, other)];
     expect(await readAt(within, [9, 12, 17, 22, 31], reading)).toEqual([
       none,
       first,
@@ -104,7 +105,7 @@ test.each(OVERLAPS)(
       first,
       none,
     ]);
-    const crossing = [during(10, 10, one), during(15, 10, other)];
+    const crossing = [during(kind, 10, 10, one), during(kind, 15, 10, other)];
     expect(await readAt(crossing, [12, 17, 22, 26], reading)).toEqual([
       first,
       second,
@@ -158,4 +159,16 @@ test("a bus that repeats itself delivers a message twice, behind each other", ()
   for (const text of ["one", "two"]) from.publish("s", Buffer.from(text));
   while (clock.nextUs() !== null) clock.step();
   expect(heard).toEqual(["one", "one", "two", "two"]);
+});
+
+test.each([
+  ["within the other", 20, 5],
+  ["crossing it", 10, 10],
+])("of two rotations, one %s, each ends with the newest token", async (_, first, second) => {
+  const faults = [
+    during("operator.rotate", 10, first, {}),
+    during("operator.rotate", 15, second, {}),
+  ];
+  const online = await readAt(faults, [9, 12, 17, 22, 31], (world) => device(world).online);
+  expect(online).toEqual([true, false, false, true, true]);
 });

@@ -217,20 +217,22 @@ const update = (world: Faulty, devices: readonly Device[], path: string): (() =>
   };
 };
 
-/** The operator is answered at once; the devices get their new tokens at the fault's end. */
+/**
+ * The operator is answered at once; the devices get their new tokens at the fault's end, or those
+ * of another rotation that began since.
+ */
 const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
-  const tokens = devices.map((device) => {
-    const old = device.relayToken;
-    const token = world.store.issueAgent(device.id);
+  for (const device of devices) {
+    const old = device.issuedToken;
+    device.issuedToken = world.store.issueAgent(device.id);
     world.relay.revokeAgent(device.id);
     if (world.relay.bus === null) world.relayOracle.revokedNow(old, device.conditions.wires);
     else revokedSoon(world, old, [...device.conditions.wires]);
-    return token;
-  });
+  }
   return () => {
-    for (const [i, device] of devices.entries()) {
+    for (const device of devices) {
       device.powerOff();
-      device.relayToken = tokens[i] as string;
+      device.relayToken = device.issuedToken;
       device.boot();
     }
   };
