@@ -87,6 +87,16 @@ test("agents of a user, and their metadata, have a quota; what is removed makes 
   expect((await rest.call("POST", "/agents", theirs)).statusCode).toBe(201);
 });
 
+test("the quota of agents holds for those that are made side by side", async () => {
+  await start({ agentsPerUser: 2 });
+  const { user } = await rest.login();
+  const made = ["a", "a", "b", "c", "d"].map((agent_id) =>
+    rest.call("POST", "/agents", { token: user.api_token, body: { name: "n", agent_id } }),
+  );
+  const codes = (await Promise.all(made)).map(({ statusCode }) => statusCode);
+  expect(codes).toEqual([201, 409, 201, 403, 403]);
+});
+
 test("a page of agents with much metadata ends early and continues with its cursor", async () => {
   await start({});
   const { user } = await rest.login();

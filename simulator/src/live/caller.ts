@@ -8,9 +8,11 @@
  * deadline, and when `signal` aborts, no further call is made and those under way get a moment to
  * end by themselves.
  */
-import { type Agent, CallError, type Client, connect } from "@blindrelay/client-sdk/node";
+import { type Agent, CallError, Client, relayUrl } from "@blindrelay/client-sdk/node";
 import type { Interview, Role } from "../devices/kinds.ts";
 import type { KindTally, Tally } from "../report/tally.ts";
+import { clientPorts } from "./client-ports.ts";
+import { liveLinkPort } from "./link.ts";
 
 export interface CallerOptions {
   /** The relay's http base. */
@@ -28,10 +30,9 @@ export interface CallerOptions {
 
 /**
  * Far below what the relay allows a connection: 1,024 bindings (one per agent) and 10,000 requests
- * a session. Few agents a client also spread the calls over more connections, each of which may
- * send only some 1,000 messages a second.
+ * a session. The fewer clients, the more messages each of them sends and reads at a time.
  */
-const AGENTS_PER_CLIENT = 250;
+const AGENTS_PER_CLIENT = 500;
 /** For calls in flight when a run is stopped. */
 const SETTLE_MS = 500;
 
@@ -48,73 +49,90 @@ interface Task {
  * Makes all calls, counting into `tally`. Rejects with a CallError where a client cannot connect.
  */
 export async function callAll(options: CallerOptions, tally: Tally): Promise<void> {
-  const { agents, callsPerAgent, signal } = options;
-  const planned = agents.length * callsPerAgent;
-  const clients: Client[] = [];
-  const hurry = new AbortController();
-  const stop = (): void => void setTimeout(() => hurry.abort(signal.reason), SETTLE_MS).unref();
-  signal.addEventListener("abort", stop, { once: true });
-  let next = 0;
-  async function work(tasks: Task[]): Promise<void> {
-    while (next < planned && !signal.aborted) {
-      const task = tasks[next % tasks.length] as Task;
-      next += 1;
-      task.last = task.last.then(() => ask(task, options, tally, hurry.signal));
-      await task.last;
-    }
-  }
-  try {
-    await connectClients(options, clients);
-    const tasks = makeTasks(options, clients, tally);
-    const workers = Math.min(options.concurrency, agents.length);
-    await Promise.all(Array.from({ length: workers }, () => work(tasks)));
-  } finally {
-    signal.removeEventListener("abort", stop);
+  const { agents, signal, concurrency } = options;
+  const clients = makeClients(options);
+  const close = (): void => {
     for (const client of clients) client.close();
-  }
-}
-
-async function connectClients(options: CallerOptions, clients: Client[]): Promise<void> {
-  const { url, accountToken, signal } = options;
-  const count = Math.ceil(options.agents.length / AGENTS_PER_CLIENT);
-  const connecting = Array.from({ length: count }, async () => {
-    const client = await connect({ url, accountToken });
-    if (signal.aborted) client.close();
-    else clients.push(client);
-  });
+  };
   const stopped = Promise.withResolvers<never>();
-  const stop = (): void => stopped.reject(signal.reason);
+  const stop = (): void => {
+    stopped.reject(signal.reason);
+    setTimeout(close, SETTLE_MS).unref();
+  };
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   try {
-    await Promise.race([Promise.all(connecting), stopped.promise]);
+    await Promise.race([Promise.all(clients.map((client) => client.start())), stopped.promise]);
+    const tasks = agents.map((agent, i) =>
+      makeTask(agent, clients[i % clients.length] as Client, options, tally),
+    );
+    const each = Math.ceil(concurrency / clients.length);
+    await Promise.all(
+      clients.map((_, c) =>
+        askInTurn(
+          tasks.filter((_, i) => i % clients.length === c),
+          each,
+          options,
+          tally,
+        ),
+      ),
+    );
   } finally {
     signal.removeEventListener("abort", stop);
+    close();
   }
 }
 
-/** Neighbours go to different clients, so that all clients are busy all the time. */
-function makeTasks(options: CallerOptions, clients: Client[], tally: Tally): Task[] {
-  return options.agents.map(({ id, name, agentToken, kind }, i) => {
-    const client = clients[i % clients.length] as Client;
-    const { name: kindName, interview } = options.roles[kind] as Role;
-    const kindTally = tally.kind(kindName);
-    kindTally.agents += 1;
-    return {
-      agent: client.agent(id, agentToken),
-      kind: kindTally,
-      interview: interview(name),
-      last: Promise.resolve(),
-      isFirst: true,
-    };
-  });
+function makeClients({ url, accountToken, agents }: CallerOptions): Client[] {
+  const link = liveLinkPort({ gathers: true });
+  return Array.from(
+    { length: Math.ceil(agents.length / AGENTS_PER_CLIENT) },
+    () => new Client({ url: relayUrl(url), accountToken }, { ...clientPorts(), link }),
+  );
+}
+
+/** All calls to the agents of one client, `atOnce` of them. */
+async function askInTurn(
+  tasks: readonly Task[],
+  atOnce: number,
+  options: CallerOptions,
+  tally: Tally,
+): Promise<void> {
+  const planned = tasks.length * options.callsPerAgent;
+  let next = 0;
+  async function work(): Promise<void> {
+    while (next < planned && !options.signal.aborted) {
+      const task = tasks[next % tasks.length] as Task;
+      next += 1;
+      task.last = task.last.then(() => ask(task, options, tally));
+      await task.last;
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, tasks.length) }, work));
+}
+
+function makeTask(
+  { id, name, agentToken, kind }: CallerOptions["agents"][number],
+  client: Client,
+  { roles }: CallerOptions,
+  tally: Tally,
+): Task {
+  const { name: kindName, interview } = roles[kind] as Role;
+  const kindTally = tally.kind(kindName);
+  kindTally.agents += 1;
+  return {
+    agent: client.agent(id, agentToken),
+    kind: kindTally,
+    interview: interview(name),
+    last: Promise.resolve(),
+    isFirst: true,
+  };
 }
 
 async function ask(
   task: Task,
   { callTimeoutMs, signal }: CallerOptions,
   tally: Tally,
-  hurry: AbortSignal,
 ): Promise<void> {
   if (signal.aborted) return;
   const question = task.interview.ask();
@@ -126,7 +144,6 @@ async function ask(
   try {
     const result = await task.agent.call(question.method, question.params, {
       timeoutMs: callTimeoutMs,
-      signal: hurry,
     });
     const us = (performance.now() - startedAt) * 1000;
     if (question.right(result)) tally.succeed(task.agent.id, task.kind, us, isFirst);

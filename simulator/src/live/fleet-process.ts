@@ -6,7 +6,6 @@ import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
-import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { kindNamed } from "../devices/kinds.ts";
 import { Stream } from "../random-streams.ts";
@@ -18,6 +17,7 @@ import { liveLinkPort } from "./link.ts";
 import { Outages } from "./outages.ts";
 import { Shaper } from "./shaped-link.ts";
 import { fleetSuite } from "./suite.ts";
+import { fleetTimer } from "./timer.ts";
 
 const PROGRESS_MS = 100;
 /** For close frames to leave. The parent does not wait for more. */
@@ -47,7 +47,7 @@ async function start(order: FleetOrder): Promise<void> {
   const link = liveLinkPort();
   const ports = {
     link,
-    timer: systemTimer(),
+    timer: fleetTimer(),
     random: (length: number) => randomBytes(length),
     suite: fleetSuite(),
     log: () => {},

@@ -87,6 +87,19 @@ async function rawServer(
 }
 
 describe("a link with a ws server", () => {
+  test("gathers what is sent in one turn, where that is asked for", async () => {
+    const port = await wsServer((socket) => {
+      socket.on("message", (data) => socket.send(String(data)));
+    });
+    const opened = openLink(port, { gathers: true });
+    await opened.until("opened");
+    for (const text of ["a", "b", "c"]) opened.link.send(text);
+    expect(opened.link.queuedBytes?.()).toBe(3 * 7); // a header, a mask and the letter
+    await opened.until("received c");
+    expect(opened.told).toEqual(["opened", "received a", "received b", "received c"]);
+    expect(opened.link.queuedBytes?.()).toBe(0);
+  });
+
   test("carries texts of any size both ways, in order", async () => {
     const port = await wsServer((socket) =>
       socket.on("message", (data) => socket.send(String(data))),

@@ -27,6 +27,8 @@ export interface LiveLinkOptions {
   closeTimeoutMs?: number;
   /** Messages over it close the link with 1009. */
   maxMessageBytes?: number;
+  /** What is sent in one turn goes out together: for links that carry many messages at a time. */
+  gathers?: boolean;
 }
 
 /** A link whose socket can be treated as a bad network or a slow peer would. */
@@ -52,6 +54,7 @@ export function liveLinkPort(options: LiveLinkOptions = {}): RawLinkPort {
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
     closeTimeoutMs: options.closeTimeoutMs ?? 2_000,
     maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
+    gathers: options.gathers ?? false,
   };
   return {
     connect(address: string, events: LinkEvents): RawLink {
@@ -82,6 +85,7 @@ interface Settings {
   connectTimeoutMs: number;
   closeTimeoutMs: number;
   maxMessageBytes: number;
+  gathers: boolean;
 }
 
 type LinkSocket = Socket & { link: LiveLink };
@@ -233,6 +237,10 @@ class LiveLink implements RawLink, FrameSink {
   }
 
   private write(frame: Buffer): void {
+    if (this.settings.gathers && this.socket.writableCorked === 0) {
+      this.socket.cork();
+      process.nextTick(uncork, this.socket);
+    }
     if (this.socket.write(frame)) return;
     if (this.socket.writableLength > MAX_QUEUED_BYTES)
       this.abort(1008, "the relay takes nothing more");
@@ -264,6 +272,10 @@ function onData(this: LinkSocket, chunk: Buffer): void {
 
 function onDrain(this: LinkSocket): void {
   this.link.drained();
+}
+
+function uncork(socket: LinkSocket): void {
+  socket.uncork();
 }
 
 function onTimeout(link: LiveLink, reason: string): void {

@@ -2,13 +2,11 @@
  * The callers of a live scenario: the public client over real sockets, and the loads of the plan.
  * A closed loop waits for each device's answer before it asks again; an open one does not.
  */
-import { randomBytes } from "node:crypto";
-import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { CallError, Client } from "@blindrelay/client-sdk/node";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type Interview, kindNamed, type Question } from "../devices/kinds.ts";
 import type { PlannedLoad } from "../plan.ts";
+import { clientPorts } from "./client-ports.ts";
 
 /** A client that could not connect at all tries again after this long. */
 const RETRY_MS = 1_000;
@@ -67,12 +65,7 @@ export class People {
 
   /** Connects the clients of all loads, and makes their calls when the plan has them. */
   start(loads: readonly PlannedLoad[]): void {
-    const ports = {
-      timer: systemTimer(),
-      random: (length: number) => randomBytes(length),
-      suite: nodeSuite(),
-      log: () => undefined,
-    };
+    const ports = clientPorts();
     for (const load of loads) {
       const owners = new Map<number, Person>();
       for (const members of load.clients) {

@@ -361,7 +361,7 @@ class LiveRun {
     const { spec } = loads[client] as (typeof loads)[0];
     const needed = this.plan.faults.some(({ clients }) => clients.includes(client));
     const shape = shapeFor({ ...this.scenario.network, ...spec.network }, needed);
-    const port = liveLinkPort();
+    const port = liveLinkPort({ gathers: true });
     if (shape === null) return port;
     const draws = new Stream(`${this.options.seed}/client ${client}/net`);
     const shaper = new Shaper(port, shape, draws);

@@ -28,7 +28,7 @@ export interface RelayAt {
   readonly url: string;
 }
 
-const AGENTS_AT_ONCE = 16;
+const AGENTS_AT_ONCE = 32;
 /** A relay that asks for patience is asked again, this often. */
 const PATIENCE = 20;
 const MAX_WAIT_S = 60;
