@@ -181,6 +181,8 @@ describe("blindrelay-sim", () => {
     [["run", "rooms.yaml", "--seeds", "8..1"], "--seeds"],
     [["run", "rooms.yaml", "--world", "moon"], "one of virtual, live"],
     [["run", "rooms.yaml", "--wrold", "live"], "unknown option"],
+    [["run", "rooms.yaml", "--live", "relay.example"], "an address such as https://"],
+    [["run", "rooms.yaml", "--live", "http://[::1]:1", "--world", "virtual"], "either --live or"],
     [["replay", "pump.js"], "report.json"],
     [["validate", "bad.yaml"], "bad.yaml:2:11: "],
   ])("refuses %j with exit code 2 and the reason", async (args, reason) => {

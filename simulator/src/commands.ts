@@ -82,6 +82,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .option(
       "--live <url>",
       "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
+      httpAddress,
     )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
@@ -220,6 +221,9 @@ function usableCall(text: string) {
 async function run(what: string | undefined, flags: RunFlags): Promise<number> {
   if (flags.seed !== undefined && flags.seeds !== undefined) {
     throw new Failure(EXIT.usage, "give either --seed or --seeds");
+  }
+  if (flags.live !== undefined && flags.world === "virtual") {
+    throw new Failure(EXIT.usage, "give either --live or --world virtual");
   }
   if (flags.compare !== undefined && flags.report === undefined) {
     throw new Failure(EXIT.usage, "--compare is for report.html: give --report DIR too");
@@ -399,6 +403,11 @@ function oneOf(...names: string[]) {
     if (!names.includes(text)) throw new InvalidArgumentError(`one of ${names.join(", ")}`);
     return text;
   };
+}
+
+function httpAddress(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
+  throw new InvalidArgumentError("an address such as https://relay.example");
 }
 
 function seedRange(text: string): [number, number] {

@@ -16,7 +16,7 @@ import { bytes, count, milliseconds, orUnknown, seconds, timestamp } from "./wor
 export function renderHtml(report: Report, command: string, earlier?: Report): string {
   const { agents, calls } = report;
   const connectedWell = agents.connected === agents.requested;
-  const calledWell = calls.ok === calls.planned;
+  const calledWell = report.ok || calls.ok === calls.planned;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -50,7 +50,7 @@ ${latencyChart(report.histogram, report.latency_ms)}
 </section>
 <section>
 <h2>Over time</h2>
-<p>${faultKey(report)}Dotted lines end a phase: ${report.phases.map((phase) => `${escapeText(phase.name)} ${seconds(phase.seconds)}`).join(", ")}.</p>
+<p>${faultKey(report)}${phaseKey(report)}</p>
 ${timeChart(report)}
 </section>
 <section>
@@ -74,7 +74,7 @@ ${outliers(report)}
 <h2>Thresholds</h2>
 <div class="wide"><table>
 <tr><th>expression</th><th>value</th><th></th></tr>
-${report.thresholds.map((one) => row([`<code>${escapeText(one.expression)}</code>`, orUnknown(one.value, (value) => String(Number(value.toPrecision(6)))), verdict(one.ok)])).join("\n")}
+${report.thresholds.map((one) => row([`<code class="wraps">${escapeText(one.expression)}</code>`, orUnknown(one.value, (value) => String(Number(value.toPrecision(6)))), verdict(one.ok)])).join("\n")}
 </table></div>
 </section>
 ${oracles(report)}
@@ -146,6 +146,12 @@ ${rows.join("\n")}
 
 function faultKey({ faults }: Report): string {
   return faults.length === 0 ? "" : `<i class="key fault"></i>faults. `;
+}
+
+function phaseKey({ phases }: Report): string {
+  if (phases.length < 2) return "";
+  const named = phases.map(({ name, seconds: s }) => `${escapeText(name)} ${seconds(s)}`);
+  return `Dotted lines end a phase: ${named.join(", ")}.`;
 }
 
 function outliers(report: Report): string {

@@ -72,6 +72,14 @@ describe("the page", () => {
     expect(page).not.toContain("Failures by code");
   });
 
+  test("marks no figure as bad that is within the thresholds, and one phase needs no name", () => {
+    const good = sampleReport(false);
+    const calls = { ...good.calls, ok: 4_990, failed: 10 };
+    const page = renderHtml({ ...good, calls, phases: [{ name: "run", seconds: 9 }] }, COMMAND);
+    expect(page).toContain("4,990 of 5,000 sealed calls answered right, within the thresholds");
+    expect(page).not.toMatch(/class="tile bad"|end a phase/);
+  });
+
   test("says what failed, by code", () => {
     const page = renderHtml(sampleReport(true), COMMAND);
     expect(page).toContain("Stopped: the relay ended (SIGKILL)");

@@ -43,7 +43,7 @@ h2 { font-size: 15px; margin: 0 0 2px; font-weight: 620; }
 .tile.bad b { color: var(--bad); }
 section { padding: 18px 20px 16px; margin-bottom: 14px; min-width: 0; }
 section > p { margin: 0 0 10px; color: var(--soft); font-size: 13.5px; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; align-items: start; }
+.pair { columns: 2; column-gap: 14px; } .pair > section { break-inside: avoid; }
 .key { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin: 0 5px 0 12px; }
 .key:first-child { margin-left: 0; }
 .key.later { background: var(--blue); } .key.first { background: var(--violet); }
@@ -75,10 +75,10 @@ dl { display: grid; grid-template-columns: auto 1fr; gap: 5px 18px; margin: 6px 
 dt { color: var(--soft); } dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: 13.5px; margin-top: 20px; }
 @media (max-width: 760px) {
-  .tiles { grid-template-columns: 1fr 1fr; } .pair { grid-template-columns: 1fr; } main { padding: 22px 14px; }
+  .tiles { grid-template-columns: 1fr 1fr; } .pair { columns: 1; } main { padding: 22px 14px; }
   .tile { padding: 12px 13px; } .tile b { font-size: 20px; white-space: nowrap; } .tile b small { font-size: 12px; }
   section { padding: 15px 14px 13px; overflow-x: auto; } section > svg { min-width: 640px; }
-  table { font-size: 13px; } th, td { padding-left: 9px; }
+  table { font-size: 13px; } th, td { padding-left: 9px; } code.wraps { white-space: normal; overflow-wrap: anywhere; }
 }
 @media print { body { background: none; } section, .tile { break-inside: avoid; } }
 `;
