@@ -24,12 +24,9 @@ const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 /**
  * The least from the end of one transaction to the next, in milliseconds. node:sqlite never lets
  * the loop turn, so without it what comes a turn later has its own flush: of a fleet's logins two
- * thirds had. Who writes one thing after another waits as long each time; after a crowd's, of which
- * more will come, it is up to `MAX_RESTS` times as long.
+ * thirds had. Who writes one thing after another waits as long each time.
  */
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
-
-const MAX_RESTS = 4;
 
 interface Job {
   readonly work: (tx: Kysely<Tables>) => Answer<unknown>;
@@ -58,7 +55,7 @@ export const groupCommit = (db: Kysely<Tables>, engine: keyof typeof MAX_TOGETHE
         const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
         for (const job of refused) job.reject(error);
       }
-      restsUntil = performance.now() + REST_MS[engine] * Math.min(jobs.length, MAX_RESTS);
+      restsUntil = performance.now() + REST_MS[engine];
     }
     running = false;
   };
