@@ -4,6 +4,7 @@ import { CallError } from "@blindrelay/client-sdk";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Command, InvalidArgumentError } from "commander";
 import { callFailure } from "../call-failure.ts";
+import { checkCallLength } from "../call-length.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
@@ -68,14 +69,14 @@ answer in time (also if the secret is wrong).`,
       checkToken(secret.agentToken, "e2e", "agent token");
       const client = await connectClient(settings, flags.timeout * 1000);
       try {
-        const result = await client
-          .agent(agent, secret.agentToken, { version: secret.version })
-          .call(method, params, {
-            timeoutMs: Math.max(1, deadline - performance.now()),
-            idempotent: flags.idempotent ?? false,
-            waitForAgent: flags.wait ?? false,
-          });
-        answerJson(result);
+        const handle = client.agent(agent, secret.agentToken, { version: secret.version });
+        const options = () => ({
+          timeoutMs: Math.max(1, deadline - performance.now()),
+          idempotent: flags.idempotent ?? false,
+          waitForAgent: flags.wait ?? false,
+        });
+        await checkCallLength(handle, method, params, options());
+        answerJson(await handle.call(method, params, options()));
       } catch (error) {
         if (error instanceof CallError) throw callFailure(error);
         throw error;

@@ -1,0 +1,40 @@
+/**
+ * A call that is too long for its agent is refused here, as the agent refuses it: a board cannot
+ * answer a message that it has no memory to read.
+ */
+import { type Agent, CallError, type CallOptions } from "@blindrelay/client-sdk";
+import { encodeJson } from "@blindrelay/protocol/crypto";
+
+/** Every agent takes as much. */
+const SHORTEST_MAX = 384;
+const HANDLER_FAILED = -32000;
+
+/** Asks the agent of a long call what it takes; rejects with a CallError if that is less. */
+export const checkCallLength = async (
+  agent: Pick<Agent, "call">,
+  method: string,
+  params: object | undefined,
+  options: CallOptions,
+): Promise<void> => {
+  const { length } = encodeJson({ jsonrpc: "2.0", id: 1, method, params }) ?? "";
+  if (length <= SHORTEST_MAX) return;
+  const max = await maxPlaintextOf(agent, options);
+  if (max === null || length <= max) return;
+  const message = `the call has ${length} bytes, at most ${max} fit`;
+  throw new CallError("REMOTE", message, { remote: { code: HANDLER_FAILED, message } });
+};
+
+/** Null where it says none, or more of itself than fits its own answer. */
+const maxPlaintextOf = async (
+  agent: Pick<Agent, "call">,
+  options: CallOptions,
+): Promise<number | null> => {
+  try {
+    const info = await agent.call("system.info", undefined, { ...options, idempotent: true });
+    const { max_plaintext: max } = (info ?? {}) as { max_plaintext?: unknown };
+    return typeof max === "number" ? max : null;
+  } catch (error) {
+    if (error instanceof CallError && error.remote !== undefined) return null;
+    throw error;
+  }
+};
