@@ -18,7 +18,8 @@ export interface EspruinoStorage {
 /** What `require("crypto")` has on an Espruino build; some boards lack SHA-256, AES or both. */
 export interface EspruinoCrypto {
   SHA1(text: string): ArrayBuffer;
-  SHA256?(data: Uint8Array): ArrayBuffer;
+  /** Undefined where there is no stretch of memory for the result. */
+  SHA256?(data: Uint8Array): ArrayBuffer | undefined;
   AES?: {
     encrypt(
       data: Uint8Array,

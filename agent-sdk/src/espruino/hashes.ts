@@ -12,8 +12,9 @@ export class NativeHashes {
   declare makeRoom: () => void;
 
   /**
-   * `makeRoom`: called before a packet is sealed or opened. Natives want their results in one
-   * stretch of memory, and end the program's turn where there is none.
+   * `makeRoom`: called before a packet is sealed or opened, and where a hash finds no room. Natives
+   * want their results in one stretch of memory, and end the program's turn where there is none; of
+   * each such end Espruino keeps 40 variables for good.
    */
   constructor(crypto: EspruinoCrypto, makeRoom: () => void) {
     this.crypto = crypto;
@@ -23,7 +24,12 @@ export class NativeHashes {
   hash(data: Uint8Array): Uint8Array {
     const native = this.crypto.SHA256;
     if (!native) throw new Error("this Espruino has no SHA-256");
-    return new Uint8Array(native(data));
+    let digest = native(data);
+    if (digest === undefined) {
+      this.makeRoom();
+      digest = native(data);
+    }
+    return new Uint8Array(digest as ArrayBuffer);
   }
 
   hmacKey(key: Uint8Array): HmacKey {

@@ -15,8 +15,7 @@ import { sha256 } from "./sha256.ts";
 /** The suite over a board's `crypto` module. */
 export class EspruinoSuite extends NativeHashes implements Suite {
   override hash(data: Uint8Array): Uint8Array {
-    const crypto = this.crypto;
-    return crypto.SHA256 ? new Uint8Array(crypto.SHA256(data)) : sha256(data);
+    return this.crypto.SHA256 ? super.hash(data) : sha256(data);
   }
 
   aeadKey(v: Version, key: Uint8Array): AeadKey {
