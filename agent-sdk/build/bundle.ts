@@ -8,6 +8,7 @@
 import { transformSync } from "esbuild";
 import { braceArrows } from "./arrows.ts";
 import { inlineConstants } from "./constants.ts";
+import { joinDeclarations } from "./declarations.ts";
 import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
@@ -49,9 +50,14 @@ export interface BundleOptions {
   readonly global: boolean;
   /** Names of methods and properties that a device program may use. */
   readonly keep: readonly string[];
+  /** Names of properties that stay within the file: on no wire, in no file, of no built-in. */
+  readonly ours: readonly string[];
 }
 
-const WITHOUT: BundleOptions = { natives: [], lazy: [], inline: false, global: false, keep: [] };
+const WITHOUT: BundleOptions = {
+  ...{ natives: [], lazy: [], inline: false, global: false },
+  ...{ keep: [], ours: [] },
+};
 
 /** Follows each piece until all passes are done, so that its part of the file is known. */
 const MARK = "endOfPiece";
@@ -146,8 +152,9 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
     code,
     modules.map(({ source }) => source),
     keep,
+    new Set(options.ours),
   );
-  const squeezed = braceArrows(toExports(squeeze(code)));
+  const squeezed = joinDeclarations(braceArrows(toExports(squeeze(code))));
   const whole = `${options.global ? prefixGlobals(squeezed) : squeezed}\n`;
   const stretches = whole.split(MARKS);
   const stored = stretches.map(tokenise);

@@ -4,7 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { espruinoFile, espruinoParts, espruinoPush, espruinoWifi } from "../src/testing/budgets.ts";
+import {
+  espruinoFile,
+  espruinoParts,
+  espruinoPush,
+  espruinoWhole,
+  espruinoWifi,
+} from "../src/testing/budgets.ts";
 import { unexecutedArrows } from "./arrows.ts";
 import { checkDialect } from "./built-file-dialect.ts";
 import {
@@ -84,6 +90,11 @@ describe.each([false, true])("joining a Wi-Fi, with push: %s", (push) => {
       lean.modules.filter((path) => /\/(network|wifi|wifi-problem|wake|sleep)\.ts$/.test(path)),
     ).toEqual([]);
   });
+});
+
+it("takes 40 KB at most with pushes and a Wi-Fi", () => {
+  const { stored } = buildEspruinoWifi("2", true);
+  expect(espruinoWhole(stored.length)).toMatchObject({ verdict: "ok" });
 });
 
 describe.each(FILES)("the file for $variant over $over", ({ variant, over, build }) => {

@@ -48,13 +48,24 @@ const KEEP = [
   ...["sleepMs", "idleMs", "awakeMs"],
 ];
 
+/** Properties that are in no message, no file, no built-in, and seen by no program. */
+const OURS = [
+  ...["options", "ports", "timer", "suite", "link", "network", "links", "events", "storage"],
+  ...["sessions", "answered", "limits", "received", "farewell", "unstored", "lapsed", "plaintext"],
+  ...["first", "second", "kind", "text", "count", "counters", "dispatcher", "calls", "enveloped"],
+  ...["fail", "finish", "move", "turn", "arm", "drop", "forget", "receive", "advance"],
+  ...["queue", "blocked", "ready", "fragments", "socket", "key", "drained", "handled"],
+  ...["course", "outgoing", "incoming", "queued", "window", "life", "lose", "checksum"],
+  ...["place", "took", "into", "blanks", "digits", "put", "written", "hash", "hmac", "told"],
+];
+
 /**
  * Built-ins that accept broken input there; natives.ts, the only module to name them, checks it.
  */
 export const GUARDED = ["atob"];
 
 const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
-const BOARD = { natives: NATIVES, lazy: LAZY, inline: true, global: true, keep: KEEP };
+const BOARD = { natives: NATIVES, lazy: LAZY, inline: true, global: true, keep: KEEP, ours: OURS };
 
 /**
  * Which packet version a file is for: one of them, on a board with native SHA-256; or any, with
@@ -86,9 +97,10 @@ export const buildEspruinoSerial = (variant: Variant, push = false): Bundle =>
   bundle(at(`../src/espruino/serial${push ? "-push" : ""}.ts`), boardOf(variant));
 
 /**
- * Another portable module, made in the same way with a board's natives: tests on the engine use it.
+ * Another portable module, made in the same way with a board's natives: tests on the engine use it,
+ * with names of their own.
  */
-export const buildForBoard = (path: string): Bundle => bundle(path, BOARD);
+export const buildForBoard = (path: string): Bundle => bundle(path, { ...BOARD, ours: [] });
 
 /**
  * A device program (one file with `export default (agent) => { … }`, and the portable modules it

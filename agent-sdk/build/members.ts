@@ -78,15 +78,16 @@ function* shortNames(used: ReadonlySet<string>): Generator<string, never> {
 }
 
 /**
- * Shortens two kinds of names: what TypeScript's `private` says is nobody else's (private in one of
- * the `sources`, public in none, behind `this` or in a class only), and camelCase names of
- * properties that our code makes, because nothing on the wire or in a configuration is written so.
- * `keep`: names that a device program may read.
+ * Shortens three kinds of names: what TypeScript's `private` says is nobody else's (private in
+ * one of the `sources`, public in none, behind `this` or in a class only); camelCase names of
+ * properties that our code makes, because nothing on the wire or in a configuration is written so;
+ * and `ours`, which the build lists. `keep`: names that a device program may read.
  */
 export const shortenNames = (
   code: string,
   sources: readonly string[],
   keep: ReadonlySet<string>,
+  ours: ReadonlySet<string>,
 ): string => {
   const open = new Set(sources.flatMap((source) => matches(source, DECLARED_PUBLIC)));
   const privates = new Set(sources.flatMap((source) => matches(source, PRIVATE)));
@@ -94,7 +95,9 @@ export const shortenNames = (
   const places = placesOf(code);
   const free = shortNames(new Set([...places.keys(), ...TAKEN]));
   const isLong = ([name, place]: [string, Places]): boolean => {
-    if (place.said || keep.has(name) || name.length <= 4) return false;
+    if (place.said || keep.has(name)) return false;
+    if (ours.has(name)) return place.made;
+    if (name.length <= 4) return false;
     const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
     return isPrivate || (/[a-z][A-Z]/.test(name) && place.made);
   };

@@ -1,6 +1,7 @@
 /** What each pass over the built file does, and where it keeps its hands off. */
 import { describe, expect, it } from "vitest";
 import { inlineConstants } from "./constants.ts";
+import { joinDeclarations } from "./declarations.ts";
 import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
@@ -163,8 +164,8 @@ describe("members", () => {
     expect(tidy(code)).toBe("class A { constructor() {} used() {} kept() {} } new A().used();");
   });
 
-  const shortened = (code: string, source = "", keep: string[] = []): string =>
-    shortenNames(code, [source], new Set(keep));
+  const shortened = (code: string, source = "", keep: string[] = [], ours: string[] = []): string =>
+    shortenNames(code, [source], new Set(keep), new Set(ours));
 
   it("become short if TypeScript says private, and by this only", () => {
     const source =
@@ -180,6 +181,14 @@ describe("members", () => {
     expect(shortened("const f = (o) => ({ maxSize: o.maxSize });")).toBe(
       "const f = (o) => ({ a: o.a });",
     );
+  });
+
+  it("become short where the build lists them, but for built-ins and what a text names", () => {
+    const code = "class A { put(b) { this.length = b.put; } } const f = (a) => a.put(a.key);";
+    expect(shortened(code, "", [], ["put", "key"])).toBe(
+      "class A { a(b) { this.length = b.a; } } const f = (a) => a.a(a.key);",
+    );
+    expect(shortened(`${code} own(a, "put");`, "", [], ["put"])).toBe(`${code} own(a, "put");`);
   });
 
   it("get names that nothing else has, the commonest the shortest", () => {
@@ -205,6 +214,15 @@ describe("members", () => {
   it("keep their name if a device program reads it", () => {
     const code = "const f = () => ({ waitMs: 1 });";
     expect(shortened(code, "", ["waitMs"])).toBe(code);
+  });
+});
+
+describe("declarations", () => {
+  it("that follow one another are one, of the same kind and in the same block", () => {
+    const code = "const a=1;const b=()=>{let c;let d=a;return c};let e;e=b;let f;for(let g=0;;);";
+    expect(joinDeclarations(code)).toBe(
+      "const a=1,b=()=>{let c,d=a;return c};let e;e=b;let f;for(let g=0;;);",
+    );
   });
 });
 

@@ -79,7 +79,8 @@ export class EngineProcess {
 
   /** As a power cut. */
   async kill(): Promise<void> {
-    if (this.child.pid !== undefined && !this.ended) process.kill(this.child.pid, "SIGKILL");
+    // Not by its pid: it may have ended meanwhile.
+    this.child.kill("SIGKILL");
     await this.gone;
   }
 

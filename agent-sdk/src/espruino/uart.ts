@@ -3,6 +3,7 @@
  *
  * [portable]
  */
+import { own } from "@blindrelay/protocol/crypto";
 import type { EspruinoSerial } from "../serial/espruino.ts";
 import { serialLinksOf } from "../serial/espruino.ts";
 import type { BoardLinks } from "./agent.ts";
@@ -27,10 +28,12 @@ const consoleFor = (line: string): string | null => {
 export const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
   const serial = config.serial;
   if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
+  // By name: what else is called so stays within the file, and is short in it.
+  const options = own(serial, "options") as object | undefined;
   const port = global[serial.port];
   if (port === undefined) throw new Error(`this board has no ${serial.port}`);
   // Forced: otherwise Espruino moves it to a UART when USB or Bluetooth disconnects.
   E.setConsole(consoleFor(serial.port), { force: true });
-  port.setup(serial.baud, serial.options === undefined ? {} : serial.options);
+  port.setup(serial.baud, options === undefined ? {} : options);
   return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);
 };

@@ -32,6 +32,8 @@ interface Budgets {
     readonly bytes: { readonly [variant in Variant]: number };
     readonly push: number;
     readonly wifi: number;
+    /** Of the file for "2" with both. */
+    readonly whole: number;
     /** By folder, of the file for "2" over WebSockets that takes programs over the relay. */
     readonly parts: { readonly [folder: string]: number };
     readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
@@ -68,6 +70,10 @@ export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets
 /** What joining a Wi-Fi adds to such a file. */
 export const espruinoWifi = (variant: Variant, bytes: number): Figure =>
   size(`Espruino file, "${variant}": Wi-Fi adds`, "bytes", bytes, espruino.wifi);
+
+/** The file for "2" that takes programs over the relay and joins a Wi-Fi. */
+export const espruinoWhole = (bytes: number): Figure =>
+  size('Espruino file, "2" with push and Wi-Fi', "bytes", bytes, espruino.whole);
 
 /** What each folder takes of the file for "2" over WebSockets, push included. */
 export const espruinoParts = (parts: readonly Part[]): Figure[] => {
