@@ -3,7 +3,7 @@
  *
  * [portable]
  */
-import { asciiBytes, concatBytes } from "../encoding/bytes.ts";
+import { asciiBytes } from "../encoding/bytes.ts";
 import type { HmacKey, Suite } from "./suite.ts";
 
 const HASH_BYTES = 32;
@@ -23,16 +23,14 @@ export const hkdfExpand = (
 ): Uint8Array => {
   if (!(length > 0) || length > 255 * HASH_BYTES) throw new Error("HKDF: length 1 to 8160");
   const okm = new Uint8Array(Math.ceil(length / HASH_BYTES) * HASH_BYTES);
-  let previous = new Uint8Array(0);
+  // T(i) = HMAC(PRK, T(i-1) || info || i), where T(0) is empty
+  const input = new Uint8Array(HASH_BYTES + info.length + 1);
+  input.set(info, HASH_BYTES);
   for (let i = 0; i * HASH_BYTES < length; i++) {
-    const counter = new Uint8Array(1);
-    counter[0] = i + 1;
-    // T(i) = HMAC(PRK, T(i-1) || info || i)
-    previous = suite.hmac(
-      prk,
-      concatBytes(concatBytes(previous, info), counter),
-    ) as Uint8Array<ArrayBuffer>;
-    okm.set(previous, i * HASH_BYTES);
+    input[input.length - 1] = i + 1;
+    const block = suite.hmac(prk, i === 0 ? input.subarray(HASH_BYTES) : input);
+    okm.set(block, i * HASH_BYTES);
+    input.set(block, 0);
   }
   return okm.subarray(0, length);
 };

@@ -18,6 +18,8 @@ import type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
 const SESSION_LABEL = "session|"; // || v || "|" || sid
 const SID_LABEL = "sid|"; // || v || "|" || C
 const NEXT_EPOCH_LABEL = "next";
+/** A key and an IV. */
+const DIRECTION_BYTES = 44;
 
 /** One direction of a session: its AEAD key and the IV that the nonce is made from. */
 export interface DirectionKeys {
@@ -33,19 +35,40 @@ export interface SessionKeys {
   readonly a2c: DirectionKeys;
 }
 
+const makeDirection = (suite: Suite, v: Version, okm: Uint8Array): DirectionKeys => ({
+  key: suite.aeadKey(v, okm.subarray(0, 32)),
+  iv: okm.subarray(32, DIRECTION_BYTES),
+});
+
 /** OKM = HKDF-Expand(PRK, "session|" v "|" sid, 88) = c2a key 32, iv 12, a2c key 32, iv 12. */
+const expandSession = (
+  suite: Suite,
+  prk: HmacKey,
+  v: Version,
+  sid: string,
+  length: number,
+): Uint8Array => hkdfExpandLabel(suite, prk, `${SESSION_LABEL + v}|${sid}`, length);
+
 export const deriveSessionKeys = (
   suite: Suite,
   prk: HmacKey,
   v: Version,
   sid: string,
 ): SessionKeys => {
-  const okm = hkdfExpandLabel(suite, prk, `${SESSION_LABEL + v}|${sid}`, 88);
+  const okm = expandSession(suite, prk, v, sid, 2 * DIRECTION_BYTES);
   return {
-    c2a: { key: suite.aeadKey(v, okm.subarray(0, 32)), iv: okm.subarray(32, 44) },
-    a2c: { key: suite.aeadKey(v, okm.subarray(44, 76)), iv: okm.subarray(76, 88) },
+    c2a: makeDirection(suite, v, okm),
+    a2c: makeDirection(suite, v, okm.subarray(DIRECTION_BYTES)),
   };
 };
+
+/** `c2a` of the same: all that an opening is sealed and verified with. */
+export const deriveClientKeys = (
+  suite: Suite,
+  prk: HmacKey,
+  v: Version,
+  sid: string,
+): DirectionKeys => makeDirection(suite, v, expandSession(suite, prk, v, sid, DIRECTION_BYTES));
 
 /** The agent's part of a sid made from the client's part `c`: 22 characters. */
 export const deriveAgentPart = (

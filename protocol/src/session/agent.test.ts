@@ -60,11 +60,11 @@ describe("the agent's sessions", () => {
       return [agent.receive(text, 0).kind, made.mock.calls.length];
     };
     const opening = sealAsClient(partOf(1), 0);
-    expect(spent(opening)).toEqual(["answer", 4]); // two keys of C, two of C.A
-    expect(spent(opening)).toEqual(["answer", 2]);
+    expect(spent(opening)).toEqual(["answer", 3]); // the client's key of C, both of C.A
+    expect(spent(opening)).toEqual(["answer", 1]);
     const first = sealAsClient(agent.answered?.sid as string, 1, "ping");
     expect(spent(first)).toEqual(["message", 0]);
-    expect(spent(opening)).toEqual(["answer", 2]); // those of the held session
+    expect(spent(opening)).toEqual(["answer", 1]); // the held session's answer it
   });
 
   it("let go of what was answered before they look for room for another opening", () => {

@@ -15,7 +15,12 @@
  */
 
 import type { SessionKeys } from "../crypto/keys.ts";
-import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
+import {
+  deriveAgentPart,
+  deriveClientKeys,
+  deriveSessionKeys,
+  nextEpochSecret,
+} from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
@@ -228,8 +233,8 @@ export class AgentSessions {
 
   /** Apart, so that a board has freed these keys when it derives those of the answer. */
   verifies(packet: Packet): boolean {
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
-    return openPacket(this.suite, keys.c2a, packet) !== null;
+    const keys = deriveClientKeys(this.suite, this.prk, this.version, packet.sid);
+    return openPacket(this.suite, keys, packet) !== null;
   }
 
   receiveHeld(packet: Packet, held: HeldSession, now: number): AgentVerdict {

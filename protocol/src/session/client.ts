@@ -13,7 +13,7 @@
  * [portable]
  */
 import type { SessionKeys } from "../crypto/keys.ts";
-import { deriveSessionKeys } from "../crypto/keys.ts";
+import { deriveClientKeys, deriveSessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
@@ -215,9 +215,9 @@ export class ClientSession {
 
   sendOpening(now: number): ClientEffect[] {
     const c = toBase64url(this.random(16));
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, c);
+    const keys = deriveClientKeys(this.suite, this.prk, this.version, c);
     this.c = c;
-    return this.awaitAnswer(sealPacket(this.suite, keys.c2a, this.version, c, 0, NO_BYTES), now);
+    return this.awaitAnswer(sealPacket(this.suite, keys, this.version, c, 0, NO_BYTES), now);
   }
 
   receiveAnswer(packet: Packet, now: number): ClientEffect[] {

@@ -415,8 +415,8 @@ const KEY_RULES: readonly Mutant[] = [
     patches: [
       patch(
         KEYS,
-        "a2c: { key: suite.aeadKey(v, okm.subarray(44, 76)), iv: okm.subarray(76, 88) },",
-        "a2c: { key: suite.aeadKey(v, okm.subarray(0, 32)), iv: okm.subarray(32, 44) },",
+        "a2c: makeDirection(suite, v, okm.subarray(DIRECTION_BYTES)),",
+        "a2c: makeDirection(suite, v, okm),",
       ),
     ],
     rather: ["call"],
