@@ -6,7 +6,7 @@
 import { isUtf8 } from "node:buffer";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { type Static, type TSchema, Type } from "typebox";
-import { Value } from "typebox/value";
+import { Check } from "typebox/schema";
 import type { Origin } from "../core/bus.ts";
 import { COMPARED_TOGETHER } from "./anti-entropy.ts";
 
@@ -86,7 +86,7 @@ export const readBody = <S extends TSchema>(schema: S, body: Uint8Array): Static
   } catch {
     throw new Malformed("a body is not JSON");
   }
-  if (!Value.Check(schema, value)) throw new Malformed("a body has another form");
+  if (!Check(schema, value)) throw new Malformed("a body has another form");
   return value;
 };
 

@@ -1,13 +1,11 @@
 /**
  * Runs a scenario in its world, from start to report; after a violation, searches for the smallest
- * scenario that reproduces it.
+ * scenario that reproduces it. What only live runs use is loaded with the first of them.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
-import { findEspruino, findXs } from "@blindrelay/agent-sdk/engines";
 import { EXIT, Failure } from "../failure.ts";
-import { espruinoProgram, programFile, xsProgram } from "../live/board-programs.ts";
 import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
@@ -17,7 +15,7 @@ import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { Progress } from "../start/progress.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { type LiveOptions, runLive } from "./live.ts";
+import type { LiveOptions } from "./live.ts";
 import { loadPrograms, programPaths } from "./programs.ts";
 import { runVirtual } from "./virtual.ts";
 
@@ -98,6 +96,7 @@ async function runInLive(
     if (warning !== null) progress.say(warning);
     programs[path] = readProgramFile(program, shown(program));
   }
+  const { runLive } = await import("./live.ts");
   const report = await runLive(scenario, folder, {
     seed,
     progress,
@@ -118,6 +117,9 @@ async function findEngines(
   folder: string,
 ): Promise<NonNullable<LiveOptions["engines"]>> {
   const found: { xs?: string; espruino?: string } = {};
+  if (devices.every(({ engine = "node" }) => engine === "node")) return found;
+  const { findEspruino, findXs } = await import("@blindrelay/agent-sdk/engines");
+  const { espruinoProgram, programFile, xsProgram } = await import("../live/board-programs.ts");
   for (const { group, engine = "node", kind, program } of devices) {
     if (engine === "node") continue;
     const file = programFile(program === undefined ? `kind:${kind}` : resolve(folder, program));

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { TSchema } from "typebox";
-import { Errors } from "typebox/value";
+import { Errors } from "typebox/schema";
 import { type Problem, ScenarioError } from "./problems.ts";
 import {
   FAULTS,
@@ -88,7 +88,8 @@ function checkFaultShape(fault: unknown, at: Path, report: Report): void {
 /** `base`: the path of `value`. */
 function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Report): void {
   const told = new Set<string>();
-  for (const error of Errors(schema, value)) {
+  const [, errors] = Errors(schema, value);
+  for (const error of errors) {
     const path = [...base, ...pointer(error.instancePath)];
     const params = error.params as Record<string, unknown>;
     if (error.keyword === "boolean") continue; // said again by additionalProperties
