@@ -231,21 +231,43 @@ describe("presence", () => {
     expect(told.map((message) => message.online)).toEqual([false, true]);
   });
 
-  it("is sent to four clients of a user at a time, and says each agent once", () => {
+  it("is sent to sixteen clients of a user at a time, and says each agent once", () => {
     const w = world();
     for (let i = 0; i < 100; i++) {
       w.user("ann", `a${i}`);
       w.agent(`a${i}`);
     }
-    const clients = Array.from({ length: 6 }, () => w.client("ann", true));
+    const clients = Array.from({ length: 18 }, () => w.client("ann", true));
     const told = clients.map((client) => client.take().length);
-    expect(told.map((count) => count > 0)).toEqual([true, true, true, true, false, false]);
+    expect(told.map((count) => count > 0)).toEqual(clients.map((_, i) => i < 16));
     w.advance(1);
     w.user("ann", "new");
     w.agent("new"); // told at once, and so in nobody's snapshot
     w.advance(10_000);
     for (const [i, client] of clients.entries()) {
       expect(client.take()).toHaveLength(101 - (told[i] as number));
+    }
+  });
+
+  it("does not wait for clients that read slowly", () => {
+    const tight = new World({ outboxBytes: 4_000 });
+    tight.user("ann");
+    for (let i = 0; i < 100; i++) {
+      tight.user("ann", `a${i}`);
+      tight.agent(`a${i}`);
+    }
+    const slow = Array.from({ length: 16 }, () => tight.connect());
+    for (const client of slow) client.stalled = true;
+    const quick = tight.connect();
+    for (const client of [...slow, quick])
+      client.say({ type: "auth", api_token: "acct:ann", client_type: "client", presence: true });
+    tight.advance(5_000);
+    expect(quick.take().filter(({ type }) => type === "agent_status")).toHaveLength(100);
+    for (const client of slow) client.read();
+    tight.advance(20_000);
+    for (const client of slow) {
+      const told = client.take().filter(({ type }) => type === "agent_status");
+      expect(new Set(told.map((message) => message.agent_id)).size).toBe(100);
     }
   });
 

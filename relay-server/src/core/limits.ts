@@ -116,7 +116,7 @@ export const MAX_KNOWN_OWNERS = 65_536;
  */
 export const SNAPSHOT_BATCH = 32;
 /** Of one user at a time: each lists all agents online, and is written to another socket. */
-export const SNAPSHOTS_AT_ONCE = 4;
+export const SNAPSHOTS_AT_ONCE = 16;
 
 /** Counts of requests reach the store this often; a crash loses at most that. */
 export const SAVE_REQUESTS_MS = 5000;

@@ -94,7 +94,15 @@ export class Presence {
   #continue(client: LocalClient, snapshots: Map<LocalClient, Snapshot>, now: number): void {
     const snapshot = snapshots.get(client) as Snapshot;
     snapshot.left ??= onlineSince(client.user, snapshot.sinceMs);
-    let room = this.#outbox.isRoomy(client.connection) ? SNAPSHOT_BATCH : 0;
+    let room = SNAPSHOT_BATCH;
+    if (!this.#outbox.isRoomy(client.connection)) {
+      // One that reads slowly lets those that wait go first, and then begins anew.
+      if (snapshots.size > SNAPSHOTS_AT_ONCE) {
+        snapshots.delete(client);
+        snapshots.set(client, { ...snapshot, left: null });
+      }
+      return;
+    }
     for (const agentId of snapshot.left) {
       if (room === 0) {
         return;

@@ -81,6 +81,7 @@ const connected = () => {
   const wire = new Wire();
   const heard: { text: string | null; payload: Buffer; frame: Buffer }[] = [];
   const heldBytes = new HeldBytes();
+  const young = new YoungBuffers();
   let link: HubLink | null = null;
   const hub = {
     connect: (its: HubLink) => {
@@ -102,12 +103,12 @@ const connected = () => {
     maxMessageBytes: LIMIT,
     ...rate,
     heldBytes,
-    young: new YoungBuffers(),
+    young,
     chunks: 0,
     now: 0,
   };
   acceptSocket(edge, wire as unknown as Socket, Buffer.alloc(0), "192.0.2.1");
-  return { wire, hub, log, heard, heldBytes, link: link as unknown as HubLink };
+  return { wire, hub, log, heard, heldBytes, young, link: link as unknown as HubLink };
 };
 
 interface Sent {
@@ -334,6 +335,25 @@ describe("freeing", () => {
     wire.emit("data", waits);
     await turn();
     expect([two, begun, rest, small, waits].filter(isFreed)).toEqual([]);
+  });
+
+  it("counts for V8's collection exactly what it has not freed", async () => {
+    const { wire, hub, link, young } = echoing();
+    const count = vi.spyOn(young, "add");
+    const notFreed = () => count.mock.calls.reduce((sum, [bytes]) => sum + bytes, 0);
+    wire.emit("data", chunkOf(text("x".repeat(16_000))));
+    await turn();
+    expect(notFreed()).toBe(0);
+    const frame = text("y".repeat(16_000));
+    const pieces = [frame.subarray(0, 9000), frame.subarray(9000)].map((piece) => chunkOf(piece));
+    for (const piece of pieces) wire.emit("data", piece);
+    await turn();
+    expect(notFreed()).toBeGreaterThanOrEqual(frame.length);
+    count.mockClear();
+    hub.receive = () => 0;
+    link.send("z".repeat(40_000)); // made here, and never counted
+    await turn();
+    expect(notFreed()).toBe(0);
   });
 
   it("never takes a byte from what is sent on, however it comes and stalls", async () => {

@@ -93,7 +93,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   take(chunk: Buffer): void {
     const { running } = this.#edge;
     this.#edge.now = running.nowMs();
-    this.#edge.young.add(chunk.length);
+    this.allocated(chunk.length);
     const timed = this.#edge.chunks++ % TIMED_CHUNKS === 0;
     const startedMs = timed ? performance.now() : 0;
     const rest = this.#careful === null ? this.#reader.take(chunk, this) : chunk;
@@ -169,6 +169,10 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
 
   pong(): void {
     this.#countControl();
+  }
+
+  allocated(bytes: number): void {
+    this.#edge.young.add(bytes);
   }
 
   noRoom(): void {

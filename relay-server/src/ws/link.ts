@@ -163,9 +163,12 @@ const unpinned = (frame: Buffer): Buffer => {
   return own;
 };
 
-/** Whether nothing but this frame, masked as it came perhaps, lies in its memory. */
+/**
+ * Whether the frame was read from a peer, so that its mask lay before it, and nothing else lies in
+ * its memory. Frames of the relay's own or from another node are not counted as read (collect.ts).
+ */
 const hasAll = ({ buffer, byteOffset, length }: Buffer): boolean =>
-  byteOffset <= MASK_BYTES && byteOffset + length === buffer.byteLength;
+  byteOffset === MASK_BYTES && byteOffset + length === buffer.byteLength;
 
 const destroy = (socket: Socket): void => {
   socket.destroy();

@@ -39,6 +39,8 @@ export interface FrameSink {
   message(payload: Buffer, printable: boolean): void;
   ping(payload: Buffer): void;
   pong(): void;
+  /** A buffer of so many bytes was made for a frame that comes in pieces. */
+  allocated(bytes: number): void;
   /** There is no room for the frame that has begun. */
   noRoom(): void;
 }
@@ -111,6 +113,7 @@ export class FrameReader {
       sink.noRoom();
       return false;
     }
+    if (more > 0) sink.allocated(begun.bytes.length + more);
     begun.add(chunk, at, n, more);
     return true;
   }

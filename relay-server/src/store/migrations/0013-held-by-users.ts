@@ -13,12 +13,6 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     .alterTable("users")
     .addColumn("metadata_bytes", "bigint", (c) => c.notNull().defaultTo(0))
     .execute();
-  await sql`
-    update users set
-      agents_held = (select count(*) from agents where user_id = users.id),
-      metadata_bytes = (
-        select coalesce(sum(octet_length(metadata)), 0) from agents where user_id = users.id)
-    `.execute(db);
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
   for (const [event, agents, bytes] of CHANGES) {
     const owner = event === "delete" ? "old" : "new";
@@ -37,6 +31,13 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
       await sql.raw(`${trigger} begin ${update} end`).execute(db);
     }
   }
+  // After the triggers, whose locks wait for what other nodes are about to commit.
+  await sql`
+    update users set
+      agents_held = (select count(*) from agents where user_id = users.id),
+      metadata_bytes = (
+        select coalesce(sum(octet_length(metadata)), 0) from agents where user_id = users.id)
+    `.execute(db);
 };
 
 /** What an event on `agents` adds to both figures. */
