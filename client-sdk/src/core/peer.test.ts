@@ -337,7 +337,7 @@ describe("what the relay says of a packet", () => {
     expect(openings(world)).toBe(1);
   });
 
-  it("nothing of a packet that was lost: it goes before a ping, which would make it too late", async () => {
+  it("nothing of a packet that was lost: it is not repeated, as it may have ended the link", async () => {
     const { world, agent, pump } = await talking();
     world.relay.toAgent = () => null;
     const lost = world.follow(pump.call("echo", ["lost"]));
@@ -346,8 +346,7 @@ describe("what the relay says of a packet", () => {
     agent.goOffline();
     agent.goOnline();
     await world.run(100);
-    expect(lost.result).toEqual(["lost"]);
-    expect(agent.executed).toHaveLength(2);
+    expect([lost.times, agent.executed.length]).toEqual([0, 1]);
   });
 
   it("UNAVAILABLE: no ping overtakes what waits to be sent again", async () => {

@@ -212,12 +212,13 @@ export class PeerSession {
 
   /**
    * Asks the agent for a sign of life; a restarted one answers with another session. False where
-   * the session cannot. What has no answer goes first, byte for byte: if it was lost, the agent
-   * takes it now, and after a later packet it would not.
+   * the session cannot. What the relay refused goes first, byte for byte: the agent takes it now,
+   * and after a later packet it would not. Anything else is not repeated, as it may be what made
+   * the agent end its link.
    */
   ping(): boolean {
     const before = this.outstanding.size;
-    this.resend();
+    if (this.resends > 0) this.resend();
     // While the relay refuses packets it would refuse the ping too, or let it overtake them.
     if (this.holding && before > 0) return true;
     if (!this.pinging) this.pinging = this.request(PING_TAIL, null);
