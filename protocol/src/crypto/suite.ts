@@ -1,7 +1,7 @@
 /**
  * The crypto port: what the core needs of a runtime, synchronous, filled by src/suites on Node and
  * in browsers and by each board's edge. Keys are opaque handles, so that Node can hold KeyObjects
- * (a raw key costs more with every cipher there).
+ * (a raw key costs more with every call there).
  *
  * [portable]
  */

@@ -1,6 +1,6 @@
 /**
- * The suite on Node: node:crypto. Keys of ciphers are KeyObjects, because handing a raw key to
- * every call costs more. Nonces and AADs are handed over in scratch buffers: V8 moves a small array
+ * The suite on Node: node:crypto. Keys are KeyObjects, because handing a raw key to every call
+ * costs more. Nonces and AADs are handed over in scratch buffers: V8 moves a small array
  * out of its heap when C++ asks for it, and what that leaves to the garbage collector costs a tenth
  * of the packet.
  */
@@ -8,8 +8,8 @@ import {
   type CipherGCMTypes,
   createCipheriv,
   createDecipheriv,
+  createHmac,
   createSecretKey,
-  hash,
   type KeyObject,
 } from "node:crypto";
 import type { AeadKey, HmacKey, Suite, Version } from "../crypto/suite.ts";
@@ -36,48 +36,13 @@ const inScratch = (scratch: Buffer, bytes: Uint8Array): Uint8Array => {
   return scratch.subarray(0, bytes.length);
 };
 
-const HASH_BLOCK = 64;
-const INNER_PAD = 0x36;
-const OUTER_PAD = 0x5c;
-
-/** What sessions derive their keys from is this short. */
-const scratchInner = Buffer.alloc(HASH_BLOCK + 192);
-const scratchOuter = Buffer.alloc(HASH_BLOCK + 32);
-
-const sha256 = (bytes: Uint8Array): string => hash("sha256", bytes, "binary");
-
-/** In V8's own heap, where so short an array costs least. */
-const bytesOf = (digest: string): Uint8Array => {
-  const bytes = new Uint8Array(digest.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = digest.charCodeAt(i);
-  return bytes;
-};
-
-const putKey = (into: Uint8Array, key: Uint8Array, pad: number): void => {
-  into.fill(pad, 0, HASH_BLOCK);
-  for (let i = 0; i < key.length; i++) into[i] = (key[i] as number) ^ pad;
-};
-
-/**
- * RFC 2104 over two hashes, each one call: an Hmac object of node:crypto takes three times as long,
- * and more from the garbage collector.
- */
-const hmacSha256 = (key: Uint8Array, data: Uint8Array): Uint8Array => {
-  const length = HASH_BLOCK + data.length;
-  const inner = length > scratchInner.length ? Buffer.alloc(length) : scratchInner;
-  putKey(inner, key, INNER_PAD);
-  inner.set(data, HASH_BLOCK);
-  putKey(scratchOuter, key, OUTER_PAD);
-  scratchOuter.write(sha256(inner.subarray(0, length)), HASH_BLOCK, "latin1");
-  return bytesOf(sha256(scratchOuter));
-};
-
 /** A suite for Node 20 and newer; it holds no state and may be shared. */
 export const nodeSuite = (): Suite => ({
-  hmacKey: (key) => ({
-    hmacKey: key.length > HASH_BLOCK ? bytesOf(sha256(key)) : new Uint8Array(key),
-  }),
-  hmac: (key: HmacKey, data) => hmacSha256(key.hmacKey as Uint8Array, data),
+  hmacKey: (key) => ({ hmacKey: createSecretKey(key) }),
+  hmac: (key: HmacKey, data) =>
+    createHmac("sha256", key.hmacKey as KeyObject)
+      .update(data)
+      .digest(),
   aeadKey: (v: Version, key) => {
     if (key.length !== 32) throw new RangeError("an AEAD key is derived as 32 bytes");
     const handle: NodeAeadKey =

@@ -78,10 +78,6 @@ export class Presence {
     if (snapshots?.delete(client) && snapshots.size === 0) this.#snapshots.delete(client.user);
   }
 
-  get snapshotCount(): number {
-    return [...this.#snapshots.values()].reduce((sum, { size }) => sum + size, 0);
-  }
-
   #add(client: LocalClient, snapshot: Snapshot): Map<LocalClient, Snapshot> {
     let snapshots = this.#snapshots.get(client.user);
     if (snapshots === undefined) {
@@ -93,16 +89,17 @@ export class Presence {
 
   #continue(client: LocalClient, snapshots: Map<LocalClient, Snapshot>, now: number): void {
     const snapshot = snapshots.get(client) as Snapshot;
-    snapshot.left ??= onlineSince(client.user, snapshot.sinceMs);
-    let room = SNAPSHOT_BATCH;
     if (!this.#outbox.isRoomy(client.connection)) {
       // One that reads slowly lets those that wait go first, and then begins anew.
       if (snapshots.size > SNAPSHOTS_AT_ONCE) {
+        snapshot.left = null;
         snapshots.delete(client);
-        snapshots.set(client, { ...snapshot, left: null });
+        snapshots.set(client, snapshot);
       }
       return;
     }
+    snapshot.left ??= onlineSince(client.user, snapshot.sinceMs);
+    let room = SNAPSHOT_BATCH;
     for (const agentId of snapshot.left) {
       if (room === 0) {
         return;
