@@ -1,11 +1,12 @@
 /**
- * The project: who the agent is comes from agent.json, what it does from program.js, its version
- * from manifest.json.
+ * The project: agent.json says who the agent is, program.js what it does, network.js how it reaches
+ * its relay, and manifest.json its version.
  */
 import { provisionAgent, startAgent } from "blindrelay";
 import { BlockCipher, Digest, Mode } from "crypt";
 import HMAC from "hmac";
 import config from "mc/config";
+import network from "network";
 import program from "program";
 
 const crypt = { Digest, HMAC, BlockCipher, Mode };
@@ -22,7 +23,7 @@ if (config.provision) {
     packetVersion: config.packet_version,
     firmwareVersion: config.firmware_version,
     program,
-    network: { ws: device.network.ws },
+    network,
     crypt,
   });
 }

@@ -77,11 +77,22 @@ export interface EcmaSocket {
   write(data: unknown): unknown;
 }
 
+export interface EcmaSocketOptions {
+  /** `count` bytes can be read, or may be written. */
+  readonly onReadable?: (count: number) => void;
+  readonly onWritable?: (count: number) => void;
+  readonly onError?: () => void;
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for exactly this of a class to extend.
 export type EcmaSocketClass = new (...args: any[]) => EcmaSocket;
 
 /** How to reach the network: `device.network.ws` or `.wss` of ECMA-419, which has `dns` besides. */
 export interface EcmaNetwork {
   readonly io: new (options: EcmaWebSocketOptions) => EcmaWebSocket;
-  readonly socket?: { readonly io: EcmaSocketClass };
+  /** `TCP`: below a TLS socket. */
+  readonly socket?: {
+    readonly io: EcmaSocketClass;
+    readonly TCP?: { readonly io: EcmaSocketClass };
+  };
 }

@@ -1,7 +1,9 @@
 /**
- * The story: a head split over two segments, with a write in between, made the SDK's client deaf.
+ * The stories: a head split over two segments, with a write in between, made the SDK's client deaf;
+ * a certificate that the SDK's TLS refused ended the program.
  */
 import { expect, it } from "vitest";
+import type { EcmaSocketOptions } from "./sdk.ts";
 import { steadyNetwork, steadySocket } from "./socket.ts";
 
 /** A socket of the SDK: `read` gives a byte or all there is, as its format stands. */
@@ -40,4 +42,39 @@ it("puts steady sockets into a network, and leaves one without sockets alone", (
   expect(steady?.socket?.io.prototype).toBeInstanceOf(Socket);
   expect(steadyNetwork({ io })).toEqual({ io });
   expect(steadyNetwork(undefined)).toBe(null);
+});
+
+it("reports what TLS throws in a callback of its TCP socket as an error of the socket", () => {
+  class Tcp {
+    format = "buffer";
+    readonly options: EcmaSocketOptions;
+    constructor(options: EcmaSocketOptions) {
+      this.options = options;
+    }
+    read = (): undefined => undefined;
+    write = (): number => 0;
+  }
+  class Tls extends Tcp {
+    readonly tcp: Tcp;
+    constructor(options: EcmaSocketOptions & { readonly TCP: { readonly io: typeof Tcp } }) {
+      super(options);
+      this.tcp = new options.TCP.io({
+        onReadable: () => {
+          throw new Error("bad certificate");
+        },
+        onError: () => options.onError?.(),
+      });
+    }
+  }
+  const io = class {
+    read = (): undefined => undefined;
+    write = (): number => 0;
+    close = (): void => {};
+  };
+  const socket = steadyNetwork({ io, socket: { io: Tls, TCP: { io: Tcp } } })?.socket;
+  const errors: string[] = [];
+  const Socket = socket?.io as unknown as typeof Tls;
+  const tls = new Socket({ ...socket, onError: () => errors.push("error") } as never);
+  tls.tcp.options.onReadable?.(1);
+  expect(errors).toEqual(["error"]);
 });

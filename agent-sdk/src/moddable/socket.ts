@@ -5,7 +5,7 @@
  * Here a read without a count gives a byte, and one with a count gives a buffer, as that client
  * means them.
  */
-import type { EcmaNetwork, EcmaSocketClass } from "./sdk.ts";
+import type { EcmaNetwork, EcmaSocketClass, EcmaSocketOptions } from "./sdk.ts";
 
 export const steadySocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
   class extends Socket {
@@ -20,11 +20,36 @@ export const steadySocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
     }
   };
 
+/**
+ * A TCP socket below TLS. Moddable's TLS socket throws at a certificate that it refuses, in a
+ * callback of the TCP socket, where nobody catches it: XS then ends the whole program.
+ */
+const guardedSocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
+  class extends Socket {
+    constructor(options: EcmaSocketOptions) {
+      const guard =
+        (callback: ((count: number) => void) | undefined) =>
+        (count: number): void => {
+          try {
+            callback?.(count);
+          } catch {
+            options.onError?.();
+          }
+        };
+      super({
+        ...options,
+        onReadable: guard(options.onReadable),
+        onWritable: guard(options.onWritable),
+      });
+    }
+  };
+
 /** The same network over such sockets; null for none. */
 export const steadyNetwork = (network: EcmaNetwork | undefined): EcmaNetwork | null => {
   if (network === undefined) return null;
-  const socket = network.socket;
-  return socket === undefined
-    ? network
-    : { ...network, socket: { ...socket, io: steadySocket(socket.io) } };
+  const { socket } = network;
+  if (socket === undefined) return network;
+  const { io, TCP } = socket;
+  const below = TCP === undefined ? {} : { TCP: { ...TCP, io: guardedSocket(TCP.io) } };
+  return { ...network, socket: { ...socket, ...below, io: steadySocket(io) } };
 };

@@ -3,7 +3,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
 import { MemoryPreference } from "../engines/preference.ts";
 import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
-import { startOn } from "./start.ts";
+import { type StartOptions, startOn } from "./start.ts";
 
 it("traces why it cannot start before it throws, as a release build shows no error", () => {
   const traced: string[] = [];
@@ -15,15 +15,16 @@ it("traces why it cannot start before it throws, as a release build shows no err
       traced.push(text);
     },
   };
-  const start = () =>
+  const start = (network: StartOptions["network"]) =>
     startOn(sdk, {
       url: "ws://relay.test/wss",
       agentId: "pump-7",
       relayToken: makeToken("agent", new Uint8Array(32)),
       agentToken: makeToken("e2e", new Uint8Array(32)),
       program: () => {},
-      network: {},
+      network,
     });
-  expect(start).toThrow("boot count");
+  expect(() => start({})).toThrow("ws://relay.test/wss needs a ws network");
+  expect(() => start({ ws: { io: class {} as never } })).toThrow("boot count");
   expect(traced).toEqual([expect.stringMatching(/^blindrelay error: .*boot count.*\n$/)]);
 });

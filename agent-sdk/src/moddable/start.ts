@@ -67,11 +67,13 @@ const traceLog =
     trace(`blindrelay ${level}: ${message}${more}\n`);
   };
 
-const wsUrl = (url: string): string => {
+const wsUrl = (url: string, network: StartOptions["network"]): string => {
   const address = parseAddress(url);
   if (address === null)
     throw new Error("url: a relay's address begins with ws, wss, http or https");
-  return `${address.secure ? "wss" : "ws"}://${address.host}:${address.port}${address.path}`;
+  const scheme = address.secure ? "wss" : "ws";
+  if (network[scheme] === undefined) throw new Error(`network: ${url} needs a ${scheme} network`);
+  return `${scheme}://${address.host}:${address.port}${address.path}`;
 };
 
 /**
@@ -79,7 +81,7 @@ const wsUrl = (url: string): string => {
  * right.
  */
 export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
-  const url = wsUrl(options.url);
+  const url = wsUrl(options.url, options.network);
   const suite: Suite = moddableSuite(options.crypt ?? {});
   const storage = preferenceStorage(sdk.Preference);
   const count = raiseBootCount(storage, suite, options.agentToken);

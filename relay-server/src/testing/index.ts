@@ -14,6 +14,7 @@ export { addAgent } from "../store/agents.ts";
 export { addSession, endLogin } from "../store/sessions.ts";
 export { postgres } from "../store/testing/engines.ts";
 export { addUser, findUserByName } from "../store/users.ts";
+export { makeCertificates, noOpenssl } from "./certificates.ts";
 export { BROWSER_TIMEOUT_MS, CHROMIUM, CHROMIUM_FLAGS, HAS_CHROMIUM } from "./chromium.ts";
 export { NATS_URL, noCluster } from "./nodes.ts";
 export { noPostgresPrograms, type OwnPostgres, ownPostgres } from "./own-postgres.ts";

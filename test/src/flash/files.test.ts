@@ -1,6 +1,12 @@
 /** The commands around flashing: monitor, devices, and files in place of a board. */
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:tls";
+import { makeCertificates, noOpenssl } from "@blindrelay/relay-server/testing";
 import { describe, expect, it } from "vitest";
+import type { Environment } from "../cli/processes.ts";
 import { FAST, openWorkshop } from "./workshop.ts";
 
 const { house, lamp, plugIn, secretsOf } = openWorkshop();
@@ -95,6 +101,41 @@ describe("files in place of a board", () => {
     expect((await house.cli([...args, "--firmware-version", "1.4.0"])).code).toBe(0);
     expect(inProject("manifest.json")).toEqual({ firmware_version: "1.4.0" });
   });
+
+  it.skipIf(noOpenssl)(
+    "give Moddable the authority of the certificate of a relay at wss",
+    async () => {
+      const { ca, cert, key } = makeCertificates(house.path("."), "nobody");
+      const tls = createServer({ cert: readFileSync(cert), key: readFileSync(key) });
+      tls.on("tlsClientError", () => undefined);
+      tls.listen(0, "127.0.0.1");
+      await once(tls, "listening");
+      try {
+        const url = `wss://127.0.0.1:${(tls.address() as AddressInfo).port}/wss`;
+        const out = house.path("wss-files");
+        await house.cli(["provision", "--out", out, "--id", "wss-lamp", "--relay-url", url]);
+        const project = house.path("wss-project");
+        const args = ["flash", "--target", "moddable", "--program", lamp, "--config", out];
+        const flash = (env: Environment) => house.cli([...args, "--out", project], env);
+        const refused = await flash({});
+        expect([refused.code, refused.stderr]).toEqual([
+          4,
+          expect.stringMatching(/certificate authority cannot be found.*NODE_EXTRA_CA_CERTS=FILE/),
+        ]);
+        expect(await flash({ NODE_EXTRA_CA_CERTS: ca })).toMatchObject({ code: 0 });
+        const file = (name: string) => readFileSync(`${project}/${name}`, "utf8");
+        const authority = new X509Certificate(readFileSync(ca)).raw.toString("base64");
+        expect(JSON.parse(file("agent.json")).config).toMatchObject({
+          relay: url,
+          relay_ca: authority,
+        });
+        expect(file("manifest.json")).toContain("tlssocket/manifest.json");
+        expect(file("network.js")).toContain("config.relay_ca");
+      } finally {
+        tls.close();
+      }
+    },
+  );
 
   it("are built by mcconfig if it is there: the boot count first, once for each secret", async () => {
     const out = house.path("xs-files-2");

@@ -5,11 +5,22 @@
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createServer } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
+import { makeCertificates } from "@blindrelay/relay-server/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Credentials, openRelayFixture, type RelayFixture } from "./relay-fixture.ts";
 
@@ -45,9 +56,14 @@ describe.skipIf(skipped)(
     });
 
     /** Builds the project, and returns the path of what it was built to. */
-    const build = (name: string, who: Credentials, version: "1" | "2", args: string[]): string => {
+    const build = (
+      name: string,
+      who: Credentials & { readonly authority?: string },
+      version: "1" | "2",
+      args: string[],
+    ): string => {
       const project = join(folder, "examples/moddable");
-      const out = join(folder, "out");
+      const out = join(folder, "out", name);
       const root = join(folder, `flash-${name}/`);
       for (const made of [out, root]) mkdirSync(made, { recursive: true });
       const config = {
@@ -56,10 +72,13 @@ describe.skipIf(skipped)(
         relay_token: who.relayToken,
         agent_token: who.agentToken,
         packet_version: version,
+        relay_ca: who.authority,
         file: { root },
       };
       writeFileSync(join(project, "agent.json"), JSON.stringify({ config }));
-      execFileSync("mcconfig", ["-m", "-p", "lin", "-t", "build", "-o", out, ...args], {
+      const manifest = who.authority === undefined ? "manifest.json" : "manifest-tls.json";
+      const flags = ["-m", "-p", "lin", "-t", "build", "-o", out, `./${manifest}`];
+      execFileSync("mcconfig", [...flags, ...args], {
         cwd: project,
         stdio: ["ignore", "ignore", "ignore"],
       });
@@ -126,6 +145,44 @@ describe.skipIf(skipped)(
         powerOn(path);
         await online(agent);
         expect(await agent.call("echo", { n: 2 })).toEqual({ n: 2 });
+      },
+      BUILD_MS,
+    );
+
+    it(
+      "takes no relay whose certificate its authority did not issue, and the right one afterwards",
+      async () => {
+        const keys = (name: string) => {
+          const at = join(folder, name);
+          mkdirSync(at);
+          const { cert, key, ca } = makeCertificates(at, "nobody");
+          const [chain, authority] = [readFileSync(cert), readFileSync(ca, "utf8")];
+          return { cert: `${chain}${authority}`, key: readFileSync(key), authority };
+        };
+        const [right, other] = [keys("right"), keys("other")];
+        const who = await fixture.addAgent("tls");
+        const relay = Number(new URL(who.url).port);
+        const tls = createServer(other, (socket) => {
+          const link = connect(relay, "127.0.0.1");
+          socket.pipe(link).pipe(socket);
+          for (const one of [socket, link]) one.on("error", () => void socket.destroy());
+        });
+        let refused = 0;
+        tls.on("tlsClientError", () => refused++);
+        tls.listen(0, "127.0.0.1");
+        await once(tls, "listening");
+        const url = `wss://127.0.0.1:${(tls.address() as AddressInfo).port}`;
+        const authority = right.authority.replaceAll(/-----.*-----|\n/g, "");
+        const secure = { ...who, url, authority };
+        await provision("tls", secure, "1");
+        powerOn(build("tls", secure, "1", []));
+        await expect.poll(() => refused, { timeout: 60_000 }).toBeGreaterThan(1);
+        tls.setSecureContext(right);
+        const agent = fixture.client.agent(who.agentId, who.agentToken);
+        await online(agent);
+        const params = { long: "x".repeat(20_000) };
+        expect(await agent.call("echo", params)).toEqual(params);
+        tls.close();
       },
       BUILD_MS,
     );

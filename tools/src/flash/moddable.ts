@@ -13,6 +13,7 @@ import { parse } from "acorn";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
+import { authorityOf } from "./authority.ts";
 import type { BoardConfig } from "./provision.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
@@ -118,12 +119,17 @@ export const moddableProject = async (
   for (const [name, code] of Object.entries(await sdkModules())) {
     files.set(`${SDK_FOLDER}/${name}.js`, code);
   }
+  const secure = config !== null && /^(wss|https):/.test(config.url);
   const example = readManifest("examples/moddable/manifest.json");
-  const include = example.include.map((path) =>
-    path.endsWith("moddable/manifest.json") && !path.startsWith("$")
-      ? `./${SDK_FOLDER}/manifest.json`
-      : path,
-  );
+  const below = secure ? readManifest("examples/moddable/manifest-tls.json").include : [];
+  const include = [
+    ...example.include.map((path) =>
+      path.endsWith("moddable/manifest.json") && !path.startsWith("$")
+        ? `./${SDK_FOLDER}/manifest.json`
+        : path,
+    ),
+    ...below.filter((path) => path.startsWith("$")),
+  ];
   // It belongs to the program: agent.json keeps what was once in it.
   const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
   const ownFolder = preferences === null ? {} : { file: { root: preferences } };
@@ -131,23 +137,28 @@ export const moddableProject = async (
     "manifest.json",
     pretty({ ...example, include, config: { ...versions, ...ownFolder } }),
   );
-  files.set("main.js", readFileSync(inSdk("examples/moddable/main.js"), "utf8"));
+  const inExample = (name: string) => readFileSync(inSdk(`examples/moddable/${name}`), "utf8");
+  files.set("main.js", inExample("main.js"));
+  files.set("network.js", inExample(secure ? "network-tls.js" : "network.js"));
   files.set("program.js", readXsProgram(program));
-  const form = readFileSync(inSdk("examples/moddable/agent.example.json"), "utf8");
-  files.set("agent.json", config === null ? form : pretty(agentJson(config)));
+  const trusted = secure ? { relay_ca: await authorityOf(config.url) } : {};
+  files.set(
+    "agent.json",
+    config === null
+      ? inExample("agent.example.json")
+      : pretty({ config: { ...agentConfig(config), ...trusted } }),
+  );
   files.set(".gitignore", "agent.json\n");
   return files;
 };
 
-const agentJson = (config: BoardConfig) => ({
-  config: {
-    relay: config.url,
-    agent_id: config.agent_id,
-    relay_token: config.relay_token,
-    agent_token: config.agent_token,
-    packet_version: config.v,
-    ...config.wifi,
-  },
+const agentConfig = (config: BoardConfig) => ({
+  relay: config.url,
+  agent_id: config.agent_id,
+  relay_token: config.relay_token,
+  agent_token: config.agent_token,
+  packet_version: config.v,
+  ...config.wifi,
 });
 
 /** What a person added to agent.json, such as the Wi-Fi, stays. */
