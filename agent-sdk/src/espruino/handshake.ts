@@ -59,7 +59,8 @@ export const handshakeProblem = (
   key: string,
   crypto: EspruinoCrypto,
 ): string | null => {
-  const status = head.split("\r\n")[0] as string;
+  const end = head.indexOf("\r\n");
+  const status = end < 0 ? head : head.substring(0, end);
   if (status.indexOf(" 101") < 0) return `no upgrade: ${status.substring(0, 60)}`;
   const accept = base64(new Uint8Array(crypto.SHA1(key + ACCEPT_GUID)));
   return headerOf(head, "sec-websocket-accept") === accept ? null : "wrong accept";

@@ -11,8 +11,9 @@ export const wifiProblem = (name: string, password: string, said: string): strin
   const quoted = JSON.stringify(password);
   let problem = said;
   if (password !== "")
+    // Espruino 2v29 splits a text by a longer one into nothing at all.
     for (const form of [quoted.substring(1, quoted.length - 1), password])
-      problem = problem.split(form).join("...");
+      if (problem.indexOf(form) >= 0) problem = problem.split(form).join("...");
   if (/PASSW|HANDSHAKE|AUTH_FAIL|CWJAP:2/i.test(problem))
     return `${name} refuses the password (${problem}): provision this board with the right one`;
   if (/NO_AP|CWJAP:3/i.test(problem)) return `${name} is not in reach (${problem})`;

@@ -31,6 +31,8 @@ const IMITATE = `
   delete TypedArray.from; delete TypedArray.of;
   const toArray = Array.prototype.slice;
   TypedArray.prototype.slice = function (a, b) { return toArray.call(this, a, b); };
+  const split = String.prototype.split;
+  String.prototype.split = function (by) { return String(by).length > this.length ? [] : split.call(this, by); };
   const fromCharCode = String.fromCharCode;
   String.fromCharCode = function () {
     let text = "";
