@@ -29,16 +29,8 @@ const wholeWay = async (port: string, id: string): Promise<void> => {
   });
   const called = await house.cli(["call", id, "led.set", '{"on":true}']);
   expect(called).toEqual({ code: 0, stdout: '{"on":true}\n', stderr: "" });
-  const again = await flash(port);
-  expect(JSON.parse(again.stdout)).toMatchObject({
-    online: true,
-    files: [
-      { name: "blindrelay", unchanged: true },
-      { name: "program", unchanged: true },
-    ],
-  });
   for (const secret of await secretsOf(id)) {
-    expect(JSON.stringify([made, tried, flashed, again])).not.toContain(secret);
+    expect(JSON.stringify([made, tried, flashed])).not.toContain(secret);
   }
 };
 
@@ -46,6 +38,19 @@ describe("a board's double", () => {
   it("becomes an agent that answers, and stays one over a restart", async () => {
     const { double, port } = await plugIn();
     await wholeWay(port, "lamp-1");
+    // Not on a real Espruino's Linux build: while an agent runs there, the thread that reads the
+    // console and the main loop take turns without a lock, and most of what is typed is damaged.
+    const again = await flash(port);
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      online: true,
+      files: [
+        { name: "blindrelay", unchanged: true },
+        { name: "program", unchanged: true },
+      ],
+    });
+    for (const secret of await secretsOf("lamp-1")) {
+      expect(JSON.stringify(again)).not.toContain(secret);
+    }
     double.restart();
     const call = () => house.cli(["call", "lamp-1", "echo", "[1]", "--timeout", "20"]);
     let called = await call();

@@ -55,6 +55,9 @@ interface Asked {
 /** The board threw while it evaluated the input. */
 export class BoardError extends Error {}
 
+/** The board did not understand the input, or its answer arrived broken. */
+class Damage extends Error {}
+
 const COMPLAINT_GRACE_MS = 1_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
 const PROMPT = /^(\r|\x1b\[J|>)*/;
@@ -122,17 +125,18 @@ export class EspruinoRepl {
 
   /**
    * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects
-   * with a BoardError if it throws there, and with a Failure (device) where no answer comes.
+   * with a BoardError if it throws there, and with a Failure (device) where no whole answer comes.
    */
   async evaluate(expression: string, limitMs: number = this.limits.answerMs): Promise<unknown> {
     for (let tries = 1; ; tries++) {
       try {
         const text = await this.ask(`JSON.stringify(${expression})`, limitMs, false);
-        return text === "undefined" ? undefined : JSON.parse(text);
+        return text === "undefined" ? undefined : parseAnswer(text);
       } catch (error) {
-        // Also the complaint about a line that lost a character on its way, or an answer that did.
-        const mayBeBroken = error instanceof BoardError || error instanceof SyntaxError;
-        if (!mayBeBroken || tries === TRIES) throw error;
+        // A line that lost a character on its way may also have thrown.
+        const mayBeBroken = error instanceof BoardError || error instanceof Damage;
+        if (mayBeBroken && tries < TRIES) continue;
+        throw error instanceof Damage ? this.damaged(error.message) : error;
       }
     }
   }
@@ -248,7 +252,7 @@ export class EspruinoRepl {
     const { asked } = this;
     if (asked === null || asked.complaint !== null) return;
     asked.complaint = setTimeout(() => {
-      if (this.asked === asked) this.settle(new BoardError(line));
+      if (this.asked === asked) this.settle(new Damage(line));
     }, COMPLAINT_GRACE_MS);
   }
 
@@ -305,6 +309,14 @@ export class EspruinoRepl {
     );
   }
 
+  private damaged(complaint: string): Failure {
+    const said = complaint === "" ? "" : ` (${complaint})`;
+    return new Failure(
+      "device",
+      `${this.port.name}: an Espruino answers, but what is typed reaches it damaged${said}: take a lower --baud or a better cable, or repeat the command when this machine is less busy`,
+    );
+  }
+
   private unknown(): Failure {
     const { name } = this.port;
     const said = this.heard.trim();
@@ -314,15 +326,18 @@ export class EspruinoRepl {
         `nothing answers on ${name}: is it the board's port, is --baud right, is its console elsewhere (an agent of \`provision --serial\` takes it off its line: hold the board's button while you reset it)?`,
       );
     }
-    if (isEspruino(said)) {
-      return new Failure(
-        "device",
-        `${name}: an Espruino answers, but what is typed reaches it damaged: take a lower --baud or a better cable, or repeat the command when this machine is less busy`,
-      );
-    }
+    if (isEspruino(said)) return this.damaged("");
     return new Failure("device", `${name}: no Espruino answers here; ${runtimeOf(said)}`);
   }
 }
+
+const parseAnswer = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Damage(text.slice(0, 60));
+  }
+};
 
 /** Its banner, or its complaint about a line. */
 const isEspruino = (said: string): boolean =>
