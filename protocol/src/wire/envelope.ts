@@ -29,6 +29,7 @@ export const encodeEnvelope = (
 
 /** The packet whose text this is; null if it is none. */
 const packetIn = (payload: string): PacketFields | null => {
+  if (!/^[ \t\r\n]*\{/.test(payload)) return null;
   const fields = decodeJson(payload);
   return isObject(fields) ? decodePacket(fields) : null;
 };
