@@ -2,6 +2,7 @@
  * What happens to connections by time and by being full: pings, presence, slow receivers, shutdown.
  */
 import { describe, expect, it } from "vitest";
+import { NEWS_PER_TURN } from "./limits.ts";
 import { envelope, packet, World } from "./testing/test-hub.ts";
 
 const world = () => {
@@ -158,6 +159,23 @@ describe("presence", () => {
     expect(bob.take()).toEqual([]);
     expect(pump.take()).toEqual([]);
     expect(w.store.seen.map(({ agentId }) => agentId)).toEqual(["lamp", "pump", "lamp"]);
+  });
+
+  it("tells many clients some in each turn, and of what changed meanwhile only how it is", () => {
+    const w = world();
+    const clients = Array.from({ length: 100 }, () => w.client("ann"));
+    const turns: (() => void)[] = [];
+    w.turn = (happen) => turns.push(happen);
+    const lamp = w.agent("lamp");
+    expect(clients.flatMap((client) => client.take())).toEqual([]);
+    turns.shift()?.();
+    expect(clients.flatMap((client) => client.take())).toHaveLength(NEWS_PER_TURN);
+    lamp.hangUp();
+    w.agent("pump");
+    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
+    for (const client of clients) {
+      expect(client.take()).toEqual([status("lamp", false), status("pump", true)]);
+    }
   });
 
   it("says an agent is offline that the relay closed", () => {

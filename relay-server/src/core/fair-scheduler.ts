@@ -101,10 +101,11 @@ export class FairScheduler {
 
   #renew(share: UserShare<Connection>): void {
     this.#due.add(share);
-    this.#ask();
+    this.ask();
   }
 
-  #ask(): void {
+  /** Has the hub called back in the next turn, once. */
+  ask(): void {
     if (this.#asked) return;
     this.#asked = true;
     this.#port.nextTurn();

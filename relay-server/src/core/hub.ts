@@ -211,7 +211,7 @@ export class Hub {
 
   // ---- time
 
-  /** Users whose messages had to wait have their next turn. */
+  /** Users whose messages had to wait have their next turn, and so has news of agents. */
   turn(now: number, fail = rethrow): void {
     this.#state.scheduler.next((connection) =>
       guarded(connection, fail, () => {
@@ -220,6 +220,7 @@ export class Hub {
         else this.#inbound.resume(connection, now);
       }),
     );
+    this.#state.presence.turn(now);
   }
 
   tick(now: number): void {

@@ -111,6 +111,9 @@ export const FREE_PER_CONNECTION = 64;
 /** Owners of agents remembered; 10,000 agents offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
+/** `agent_status` of a user's agents that come and go: half a millisecond of writing to sockets. */
+export const NEWS_PER_TURN = 32;
+
 /**
  * `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute.
  */

@@ -1,6 +1,7 @@
 /**
- * `agent_status` (section 3): every client of a user is notified at once when one of the user's
- * agents connects or disconnects. A newly connected client gets nothing unasked; one that sent
+ * `agent_status` (section 3): every client of a user is notified when one of the user's agents
+ * connects or disconnects: at once where they are few, else some in each turn of the event loop,
+ * because a user may have a thousand and agents that come and go. A newly connected client gets nothing unasked; one that sent
  * `"presence": true` gets one message per agent online, a batch per tick and never into a full
  * queue; a few clients of a user at a time, because each snapshot is a list of all agents.
  */
@@ -8,7 +9,7 @@
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
-import { SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
+import { NEWS_PER_TURN, SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 
 /** What a client that wants one still has to get. */
@@ -19,21 +20,33 @@ interface Snapshot {
   left: Set<string> | null;
 }
 
+/** The newest of an agent, and the clients that have not been told. */
+interface News {
+  readonly text: string;
+  readonly left: Iterator<LocalClient>;
+}
+
 export class Presence {
   readonly #outbox: Outbox;
   readonly #controlMessages: ControlMessages;
   readonly #wallAt: (nowMs: number) => number;
+  readonly #askForTurn: () => void;
   /** By user, in the order in which clients came. */
   readonly #snapshots = new Map<User, Map<LocalClient, Snapshot>>();
+  /** By user and agent, of users with many clients. */
+  readonly #news = new Map<User, Map<string, News>>();
 
+  /** `askForTurn`: has `turn` called in the next turn of the event loop. */
   constructor(
     outbox: Outbox,
     controlMessages: ControlMessages,
+    askForTurn: () => void,
     wallAt: (nowMs: number) => number = (nowMs) => nowMs,
   ) {
     this.#wallAt = wallAt;
     this.#outbox = outbox;
     this.#controlMessages = controlMessages;
+    this.#askForTurn = askForTurn;
   }
 
   /** Tells the user's clients that an agent came or went. */
@@ -42,12 +55,44 @@ export class Presence {
       return;
     }
     const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
-    const snapshots = this.#snapshots.get(user);
-    for (const client of user.clients) {
-      // The news overtakes the snapshot, which then has nothing to add.
-      snapshots?.get(client)?.left?.delete(agentId);
-      this.#controlMessages.send(client.connection, text, now);
+    let news = this.#news.get(user);
+    if (news === undefined && user.clients.size <= NEWS_PER_TURN) {
+      for (const client of user.clients) this.#tell(client, agentId, text, now);
+      return;
     }
+    if (news === undefined) {
+      news = new Map();
+      this.#news.set(user, news);
+    }
+    news.delete(agentId); // clients that were not told that are told this instead
+    news.set(agentId, { text, left: user.clients.values() });
+    this.#askForTurn();
+  }
+
+  /** Tells more clients what they have not been told. */
+  turn(now: number): void {
+    for (const [user, news] of this.#news) {
+      let room = NEWS_PER_TURN;
+      for (const [agentId, { text, left }] of news) {
+        for (; room > 0; room -= 1) {
+          const next = left.next();
+          if (next.done === true) {
+            news.delete(agentId);
+            break;
+          }
+          this.#tell(next.value, agentId, text, now);
+        }
+        if (room === 0) break;
+      }
+      if (news.size === 0) this.#news.delete(user);
+    }
+    if (this.#news.size > 0) this.#askForTurn();
+  }
+
+  #tell(client: LocalClient, agentId: string, text: string, now: number): void {
+    // The news overtakes the snapshot, which then has nothing to add.
+    this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
+    this.#controlMessages.send(client.connection, text, now);
   }
 
   startSnapshot(client: LocalClient, now: number): void {

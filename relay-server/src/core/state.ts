@@ -80,7 +80,12 @@ export class HubState {
       this.counters,
       this.limits.maxMessageBytes,
     );
-    this.presence = new Presence(this.outbox, this.controlMessages, options.wallAt);
+    this.presence = new Presence(
+      this.outbox,
+      this.controlMessages,
+      () => this.scheduler.ask(),
+      options.wallAt,
+    );
     this.remoteRouting = new RemoteRouting(this);
     this.remoteAgents = new RemoteAgents(this);
   }
