@@ -111,15 +111,17 @@ const write = async (front: Front): Promise<void> => {
 const authOf = ({ account }: Front, agent?: OwnAgent): object =>
   agent === undefined
     ? { client_type: "client", api_token: account, presence: true }
-    : { client_type: "agent", ...agent };
+    : { client_type: "agent", agent_id: agent.agent_id, api_token: agent.api_token };
 
 const open = (front: Front, agent?: OwnAgent): Promise<RawLink | null> =>
   RawLink.open({ port: front.port, auth: authOf(front, agent) }).catch(() => null);
 
-/** A link that reads, and cares for nothing of it. */
+/** A link that reads, and cares for nothing of it. Throws where the relay does not take it. */
 const openSilent = async (front: Front, agent?: OwnAgent): Promise<Socket> => {
   const socket = await upgraded(front.port);
   socket.write(frame(1, JSON.stringify({ type: "auth", ...authOf(front, agent) })));
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  if (!answer.includes('"authenticated"')) throw new Error(`an attacker is not let in: ${answer}`);
   return socket;
 };
 
@@ -155,7 +157,7 @@ const flood = (front: Front): Promise<void> => {
 
 const sendBig = async (front: Front): Promise<void> => {
   const agent = front.agents[front.index] as OwnAgent;
-  const payload = "x".repeat(BIG_MESSAGE);
+  const payload = `{"v":"2","sid":"C${front.index}","seq":0,"p":"${"x".repeat(BIG_MESSAGE)}"}`;
   const bytes = frame(1, JSON.stringify({ type: "relay", agent_id: agent.agent_id, payload }));
   const other = await openSilent(front, agent);
   await sendForever(front, "big messages", ({ socket }) => {
