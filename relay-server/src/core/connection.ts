@@ -34,10 +34,11 @@ const NEXT: {
 };
 
 /**
- * What a message says: its text; the packet that was scanned in it (scan.ts); or null, when it is
- * no text (binary, or not UTF-8), and perhaps when it is over the limit.
+ * What a message says: its text, or how to read that in its frame once it has its turn (null: it is
+ * not UTF-8); the packet that was scanned in it (scan.ts); or null, when it is binary, and perhaps
+ * when it is over the limit.
  */
-export type Content = string | PacketHead | null;
+export type Content = string | ((frame: Uint8Array) => string | null) | PacketHead | null;
 
 /** A message that waits for a look-up for an earlier one of its connection, or for its turn. */
 export interface HeldMessage {

@@ -98,7 +98,7 @@ export class Inbound {
     const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
     const share = this.#state.scheduler.shareOf(connection);
     if (!hold(connection, share, content, frame, unpausedBytes)) {
-      this.#overRate(connection, decode(content), now);
+      this.#overRate(connection, decode(content, frame), now);
     }
   }
 
@@ -121,7 +121,7 @@ export class Inbound {
       this.#unreadable(connection, "TOO_LARGE", now);
       return;
     }
-    const message = decode(content);
+    const message = decode(content, frame);
     if (message.kind === "unreadable") {
       this.#unreadable(connection, "BAD_MESSAGE", now);
       return;
@@ -326,9 +326,10 @@ export class Inbound {
   }
 }
 
-const decode = (content: Content): MessageForRelay => {
-  if (content === null) return UNREADABLE;
-  return typeof content === "string" ? decodeForRelay(content) : content;
+const decode = (content: Content, frame: Uint8Array): MessageForRelay => {
+  const text = typeof content === "function" ? content(frame) : content;
+  if (text === null) return UNREADABLE;
+  return typeof text === "string" ? decodeForRelay(text) : text;
 };
 
 const clientFault = (envelope: Envelope): string | null =>

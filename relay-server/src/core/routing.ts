@@ -165,6 +165,7 @@ export class Routing {
   #forward(from: Peer, to: Peer, frame: Uint8Array, subject: Subject, now: number): boolean {
     if (!this.#state.outbox.offer(to.connection, frame, now)) {
       this.#state.controlMessages.refuse(from.connection, "SLOW_CONSUMER", subject, now);
+      from.connection.link.unused?.(frame);
       return false;
     }
     this.#state.counters.forwardedBytes += frame.length;

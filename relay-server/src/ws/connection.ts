@@ -98,6 +98,8 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     const startedMs = timed ? performance.now() : 0;
     const rest = this.#careful === null ? this.#reader.take(chunk, this) : chunk;
     if (rest !== null) this.#takeCarefully(rest);
+    else if (this.#careful === null && !this.#reader.usedInPlace && isAlone(chunk))
+      this.free(chunk);
     if (timed) running.timings.routed.observe(performance.now() - startedMs);
   }
 
@@ -154,11 +156,11 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   message(payload: Buffer, printable: boolean): void {
     const packet = printable ? scanPacket(payload, this.#scanned) : null;
     if (packet !== null) this.#scanned = packet;
-    this.#receive(packet ?? textOf(payload), payload);
+    this.#receive(packet ?? textOf, payload);
   }
 
   carefulMessage(data: Buffer, isBinary: boolean): void {
-    this.#receive(isBinary ? null : textOf(data), data);
+    this.#receive(isBinary ? null : textOf, data);
   }
 
   /** Answered while there is room: a peer that pings without reading needs no more pongs. */
@@ -242,9 +244,17 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   }
 }
 
+/** Whether nothing else lies in its memory. */
+const isAlone = ({ buffer, length }: Buffer): boolean => length === buffer.byteLength;
+
 /**
  * ASCII, as the contract wants, is the quick way; other UTF-8 is tolerated, anything else is no
- * text.
+ * text. Read when it is handled: a string that waits with its message outlives V8's collections of
+ * young objects, and many of those cause collections of the whole heap.
  */
-const textOf = (data: Buffer): string | null =>
-  isAscii(data) ? data.toString("latin1") : isUtf8(data) ? data.toString("utf8") : null;
+const textOf = (data: Uint8Array): string | null =>
+  isAscii(data) ? decoded(data, "latin1") : isUtf8(data) ? decoded(data, "utf8") : null;
+
+/** A message that the hub got from here is a Buffer. */
+const decoded = (data: Uint8Array, encoding: BufferEncoding): string =>
+  (data as Buffer).toString(encoding);

@@ -54,6 +54,11 @@ export class SocketLink implements HubLink {
     this.socket.resume();
   }
 
+  unused(message: Uint8Array): void {
+    const frame = textFrame(message);
+    if (hasAll(frame)) this.free(frame);
+  }
+
   protected sendFrame(frame: Buffer): void {
     this.#bytes += frame.length;
     if (this.#frames !== null) {
@@ -105,23 +110,33 @@ export class SocketLink implements HubLink {
     const stays = socket.writableLength > 0;
     if (frames.length === 1) {
       const [frame] = frames as [Buffer];
-      socket.write(stays ? unpinned(frame) : frame);
-      if (socket.writableLength === 0 && hasAll(frame)) this.#free(frame);
+      this.#writeAndFree(stays ? unpinned(frame) : frame);
     } else if (bytes < JOIN_BYTES) {
       socket.write(join(frames, bytes, stays));
     } else {
       socket.cork();
-      for (const frame of frames) socket.write(unpinned(frame));
+      for (const frame of frames) this.#writeAndFree(unpinned(frame));
       socket.uncork();
     }
     if (socket.writableLength > 0) this.queues();
   }
 
+  /** Frees a large frame as soon as the operating system has it. */
+  #writeAndFree(frame: Buffer): void {
+    if (frame.buffer.byteLength < FREED_FROM || !hasAll(frame)) {
+      this.socket.write(frame);
+      return;
+    }
+    this.socket.write(frame, (error) => {
+      if (error == null) this.free(frame);
+    });
+  }
+
   /**
-   * Frees a frame that is written, without waiting for a garbage collection: left to V8, these let
+   * Frees what nobody reads any more, without waiting for a garbage collection: left to V8, these let
    * it collect its whole heap, which costs several times what the messages do, and cool the caches.
    */
-  #free({ buffer }: Buffer): void {
+  protected free({ buffer }: Buffer): void {
     const bytes = buffer.byteLength;
     if (bytes < FREED_FROM) return;
     (buffer as ArrayBuffer).transfer(0);

@@ -49,6 +49,8 @@ export interface FrameSink {
 export class FrameReader {
   /** The frame of which only the beginning has come; nearly always there is none. */
   #begun: Begun | null = null;
+  /** Whether a frame was handed on that lies in the last chunk. */
+  usedInPlace = false;
 
   /**
    * Takes what arrived. Answers what it leaves to another reader, null for nothing; once it has
@@ -56,6 +58,7 @@ export class FrameReader {
    */
   take(chunk: Buffer, sink: FrameSink): Buffer | null {
     let at = 0;
+    this.usedInPlace = false;
     if (this.#begun !== null) {
       const unusual = this.#goOn(this.#begun, chunk, sink);
       if (typeof unusual !== "number") return unusual;
@@ -70,6 +73,7 @@ export class FrameReader {
         this.#begun = new Begun(size);
         return this.#add(this.#begun, chunk, at, there, sink) ? null : chunk.subarray(at);
       }
+      this.usedInPlace = true;
       deliver(chunk, at, size, sink);
       at += size;
     }
@@ -113,7 +117,7 @@ export class FrameReader {
       sink.noRoom();
       return false;
     }
-    if (more > 0) sink.allocated(begun.bytes.length + more);
+    if (more > 0) sink.allocated(more); // the smaller buffer is freed
     begun.add(chunk, at, n, more);
     return true;
   }
@@ -145,6 +149,7 @@ class Begun {
     if (more > 0) {
       const grown = Buffer.allocUnsafeSlow(this.bytes.length + more); // a pool would live with it
       this.bytes.copy(grown, 0, 0, this.filled);
+      (this.bytes.buffer as ArrayBuffer).transfer(0);
       this.bytes = grown;
     }
     chunk.copy(this.bytes, this.filled, at, at + n);
