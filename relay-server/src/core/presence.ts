@@ -1,9 +1,10 @@
 /**
  * `agent_status` (section 3): every client of a user is notified when one of the user's agents
  * connects or disconnects: at once where they are few, else some in each turn of the event loop,
- * because a user may have a thousand and agents that come and go. A newly connected client gets nothing unasked; one that sent
- * `"presence": true` gets one message per agent online, a batch per tick and never into a full
- * queue; a few clients of a user at a time, because each snapshot is a list of all agents.
+ * because a user may have a thousand and agents that come and go. A newly connected client gets
+ * nothing unasked; one that sent `"presence": true` gets one message per agent online, a batch per
+ * tick and never into a full queue; a few clients of a user at a time, because each snapshot is a
+ * list of all agents.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";

@@ -133,8 +133,9 @@ export class SocketLink implements HubLink {
   }
 
   /**
-   * Frees what nobody reads any more, without waiting for a garbage collection: left to V8, these let
-   * it collect its whole heap, which costs several times what the messages do, and cool the caches.
+   * Frees what nobody reads any more, without waiting for a garbage collection: left to V8, these
+   * let it collect its whole heap, which costs several times what the messages do, and cool the
+   * caches.
    */
   protected free({ buffer }: Buffer): void {
     const bytes = buffer.byteLength;

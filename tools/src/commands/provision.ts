@@ -219,7 +219,7 @@ export const addProvision = (program: Command, context: Context): void => {
     .option("--serial-baud <rate>", "of that UART", baudRate, DEFAULT_BAUD_RATE)
     .option("--serial-setup <json>", "as Espruino's Serial.setup takes it, such as pins", setup)
     .option("--slow-crypto", "take a board without native SHA-256")
-    .option("--no-push", "it takes no programs over the relay; saves it 3.3 KB of flash")
+    .option("--no-push", "it takes no programs over the relay; saves it 3.4 KB of flash")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
