@@ -11,7 +11,7 @@ export const wifiProblem = (name: string, password: string, said: string): strin
   const quoted = JSON.stringify(password);
   let problem = said;
   if (password !== "")
-    // Espruino 2v29 splits a text by a longer one into nothing at all.
+    // Espruino 2v29 splits a text into nothing by one that is longer by two characters.
     for (const form of [quoted.substring(1, quoted.length - 1), password])
       if (problem.indexOf(form) >= 0) problem = problem.split(form).join("...");
   if (/PASSW|HANDSHAKE|AUTH_FAIL|CWJAP:2/i.test(problem))

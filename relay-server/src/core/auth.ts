@@ -130,6 +130,7 @@ export class Authenticator {
       user: peers.user(userId),
       sessionHash,
       session: requestCounts.join(sessionHash, requestsUsed, expiresAtMs),
+      onlineSince: now,
       origin: null,
       bound: new Set(),
       latest: null,

@@ -2,7 +2,7 @@
  * What happens to connections by time and by being full: pings, presence, slow receivers, shutdown.
  */
 import { describe, expect, it } from "vitest";
-import { NEWS_PER_TURN } from "./limits.ts";
+import { NEWS_KEPT, NEWS_PER_TURN } from "./limits.ts";
 import { envelope, packet, World } from "./testing/test-hub.ts";
 
 const world = () => {
@@ -161,21 +161,83 @@ describe("presence", () => {
     expect(w.store.seen.map(({ agentId }) => agentId)).toEqual(["lamp", "pump", "lamp"]);
   });
 
-  it("tells many clients some in each turn, and of what changed meanwhile only how it is", () => {
-    const w = world();
-    const clients = Array.from({ length: 100 }, () => w.client("ann"));
+  const many = (w: World) => {
     const turns: (() => void)[] = [];
+    const clients = Array.from({ length: 100 }, () => w.client("ann"));
     w.turn = (happen) => turns.push(happen);
+    const allTurns = () => {
+      for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
+    };
+    return { clients, turns, allTurns };
+  };
+
+  it("tells many clients some in each turn, everything in order, and nothing to later ones", () => {
+    const w = world();
+    const { clients, turns, allTurns } = many(w);
     const lamp = w.agent("lamp");
-    expect(clients.flatMap((client) => client.take())).toEqual([]);
+    expect(clients.flatMap((client) => client.inbox)).toEqual([]);
     turns.shift()?.();
-    expect(clients.flatMap((client) => client.take())).toHaveLength(NEWS_PER_TURN);
+    expect(clients.flatMap((client) => client.inbox)).toHaveLength(NEWS_PER_TURN);
     lamp.hangUp();
     w.agent("pump");
-    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
+    w.advance(1);
+    const later = w.client("ann");
+    allTurns();
     for (const client of clients) {
-      expect(client.take()).toEqual([status("lamp", false), status("pump", true)]);
+      expect(client.take()).toEqual([
+        status("lamp", true),
+        status("lamp", false),
+        status("pump", true),
+      ]);
     }
+    expect(later.take()).toEqual([]);
+  });
+
+  it("tells many clients only how an agent is that comes and goes too often", () => {
+    const w = world();
+    const { clients, allTurns } = many(w);
+    const { remoteAgents } = w.hub;
+    for (let login = 1; login <= NEWS_KEPT; login++) {
+      const lamp = [{ agentId: "lamp", loginNumber: login, onlineForMs: 0 }];
+      remoteAgents.here("ann", "far", lamp, true, w.now);
+      remoteAgents.gone("ann", "lamp", login, false, w.now);
+    }
+    w.agent("lamp");
+    allTurns();
+    const [first, ...others] = clients.map((client) => client.take());
+    expect(first?.length).toBeLessThan(NEWS_KEPT + 3);
+    expect(first?.at(-1)).toEqual(status("lamp", true));
+    for (const told of others) expect(told).toEqual(first);
+  });
+
+  it("tells many clients last that an agent is online that another node was lost with", () => {
+    const w = world();
+    const { clients, allTurns } = many(w);
+    const asked = w.client("ann", true);
+    const { remoteAgents } = w.hub;
+    const pump = (loginNumber: number) => [{ agentId: "pump", loginNumber, onlineForMs: 0 }];
+    remoteAgents.here("ann", "far", pump(1), true, w.now);
+    allTurns();
+    for (const client of [...clients, asked]) client.take();
+    remoteAgents.gone("ann", "pump", 1, false, w.now);
+    remoteAgents.here("ann", "near", pump(2), false, w.now);
+    allTurns();
+    w.advance(1000);
+    allTurns();
+    for (const client of [...clients, asked]) {
+      expect(client.take().at(-1)).toEqual(status("pump", true));
+    }
+  });
+
+  it("forgets what many clients were not told once they are gone", () => {
+    const w = world();
+    const { clients, allTurns } = many(w);
+    const lamp = w.agent("lamp");
+    for (const client of clients) client.hangUp();
+    lamp.hangUp();
+    const later = w.client("ann");
+    allTurns();
+    expect(later.take()).toEqual([]);
   });
 
   it("says an agent is offline that the relay closed", () => {

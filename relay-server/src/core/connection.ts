@@ -34,9 +34,9 @@ const NEXT: {
 };
 
 /**
- * What a message says: its text, or how to read that in its frame once it has its turn (null: it is
- * not UTF-8); the packet that was scanned in it (scan.ts); or null, when it is binary, and perhaps
- * when it is over the limit.
+ * What a message says: its text; a function that reads it from the frame, called when the message
+ * has its turn (null: it is not UTF-8); the packet that was scanned in it (scan.ts); or null, when
+ * it is binary, and perhaps when it is over the limit.
  */
 export type Content = string | ((frame: Uint8Array) => string | null) | PacketHead | null;
 
@@ -134,6 +134,7 @@ interface AnyClient {
 /** A client of this node. */
 export interface LocalClient extends AnyClient {
   readonly session: SessionUse;
+  readonly onlineSince: number;
   readonly origin: null;
 }
 

@@ -86,6 +86,13 @@ export class FairScheduler {
     return this.shareOf(connection).waiting.delete(connection);
   }
 
+  /** Asks for the next turn, once. */
+  ask(): void {
+    if (this.#asked) return;
+    this.#asked = true;
+    this.#port.nextTurn();
+  }
+
   #isAlone(share: UserShare<Connection>): boolean {
     return share === this.#last && this.#turn >= this.#aloneFrom;
   }
@@ -102,13 +109,6 @@ export class FairScheduler {
   #renew(share: UserShare<Connection>): void {
     this.#due.add(share);
     this.ask();
-  }
-
-  /** Has the hub called back in the next turn, once. */
-  ask(): void {
-    if (this.#asked) return;
-    this.#asked = true;
-    this.#port.nextTurn();
   }
 
   /** Whose turns a connection has. */

@@ -113,6 +113,8 @@ export const MAX_KNOWN_OWNERS = 65_536;
 
 /** `agent_status` of a user's agents that come and go: half a millisecond of writing to sockets. */
 export const NEWS_PER_TURN = 32;
+/** Of these, how many of a user wait as they are; beyond it only the newest of each agent. */
+export const NEWS_KEPT = 256;
 
 /**
  * `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute.

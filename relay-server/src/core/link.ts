@@ -18,6 +18,6 @@ export interface HubLink {
   /** Reads nothing more until `resume`; messages already read may still be delivered. */
   pause(): void;
   resume(): void;
-  /** A message that came on this link is not sent on: nobody reads its bytes any more. */
+  /** A message that came on this link is not sent on. The link may free its bytes at once. */
   unused?(frame: Uint8Array): void;
 }

@@ -1,29 +1,33 @@
 /**
  * `agent_status` (section 3): every client of a user is notified when one of the user's agents
- * connects or disconnects: at once where they are few, else some in each turn of the event loop,
- * because a user may have a thousand and agents that come and go. A newly connected client gets
- * nothing unasked; one that sent `"presence": true` gets one message per agent online, a batch per
- * tick and never into a full queue; a few clients of a user at a time, because each snapshot is a
- * list of all agents.
+ * connects or disconnects. Few clients are told at once. Many are told some in each turn of the
+ * event loop: a user may have a thousand clients, and agents that come and go without end.
+ *
+ * A newly connected client gets nothing unasked; one that sent `"presence": true` gets one message
+ * per agent online, a batch per tick and never into a full queue; a few clients of a user at a
+ * time, because each snapshot is a list of all agents.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
-import { NEWS_PER_TURN, SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
+import { NEWS_KEPT, NEWS_PER_TURN, SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 
 /** What a client that wants one still has to get. */
 interface Snapshot {
-  /** Of agents that came later it was told at once. */
+  /** Agents that came later are told as news. */
   readonly sinceMs: number;
   /** Null until it is this client's turn. */
   left: Set<string> | null;
 }
 
-/** The newest of an agent, and the clients that have not been told. */
+/** An agent came or went, and not all clients have been told. */
 interface News {
+  readonly agentId: string;
   readonly text: string;
+  readonly since: number;
+  /** Clients that have not been told, and those that connected since. */
   readonly left: Iterator<LocalClient>;
 }
 
@@ -34,8 +38,9 @@ export class Presence {
   readonly #askForTurn: () => void;
   /** By user, in the order in which clients came. */
   readonly #snapshots = new Map<User, Map<LocalClient, Snapshot>>();
-  /** By user and agent, of users with many clients. */
-  readonly #news = new Map<User, Map<string, News>>();
+  /** Of users with many clients; in order, by agent or, where little waits, by number. */
+  readonly #news = new Map<User, Map<string | number, News>>();
+  #newsCount = 0;
 
   /** `askForTurn`: has `turn` called in the next turn of the event loop. */
   constructor(
@@ -53,6 +58,7 @@ export class Presence {
   /** Tells the user's clients that an agent came or went. */
   announce(user: User, agentId: string, online: boolean, now: number): void {
     if (user.clients.size === 0) {
+      this.#news.delete(user);
       return;
     }
     const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
@@ -65,8 +71,11 @@ export class Presence {
       news = new Map();
       this.#news.set(user, news);
     }
-    news.delete(agentId); // clients that were not told that are told this instead
-    news.set(agentId, { text, left: user.clients.values() });
+    // Where much waits, this replaces what waits of the same agent: who was not told that is told
+    // this instead.
+    const key = news.size < NEWS_KEPT ? this.#newsCount++ : agentId;
+    news.delete(key);
+    news.set(key, { agentId, text, since: now, left: user.clients.values() });
     this.#askForTurn();
   }
 
@@ -74,14 +83,14 @@ export class Presence {
   turn(now: number): void {
     for (const [user, news] of this.#news) {
       let room = NEWS_PER_TURN;
-      for (const [agentId, { text, left }] of news) {
+      for (const [key, { agentId, text, since, left }] of news) {
         for (; room > 0; room -= 1) {
           const next = left.next();
           if (next.done === true) {
-            news.delete(agentId);
+            news.delete(key);
             break;
           }
-          this.#tell(next.value, agentId, text, now);
+          if (next.value.onlineSince <= since) this.#tell(next.value, agentId, text, now);
         }
         if (room === 0) break;
       }
@@ -102,7 +111,11 @@ export class Presence {
   }
 
   /** An agent turns out to have been online: notifies clients that asked for a snapshot. */
-  addToSnapshots(user: User, agentId: string): void {
+  addToSnapshots(user: User, agentId: string, now: number): void {
+    // Or clients would be told after it that the agent is offline.
+    for (const news of this.#news.get(user)?.values() ?? []) {
+      if (news.agentId === agentId) return this.announce(user, agentId, true, now);
+    }
     for (const client of user.clients) {
       if (!client.connection.wantsPresence) continue;
       const snapshot = this.#snapshots.get(user)?.get(client);

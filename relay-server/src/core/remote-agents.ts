@@ -53,7 +53,7 @@ export class RemoteAgents {
       const onlineSince = now - onlineForMs;
       user.abroad.set(agentId, { node, loginNumber, onlineSince, moving: false });
       if (known === undefined && isNews) presence.announce(user, agentId, true, now);
-      else if (known === undefined) presence.addToSnapshots(user, agentId);
+      else if (known === undefined) presence.addToSnapshots(user, agentId, now);
       if (known === undefined || known.node !== node || known.moving) this.#bind(user, agentId);
     }
   }

@@ -17,9 +17,10 @@ let collect: Collect | null = null;
 export class YoungBuffers {
   #bytes = 0;
 
-  /** So many bytes were read into a new buffer. */
+  /** So many bytes were read into a new buffer, or, below 0, freed. */
   add(bytes: number): void {
-    this.#bytes += bytes;
+    // What is freed after a collection was counted before it.
+    this.#bytes = Math.max(0, this.#bytes + bytes);
     if (this.#bytes < BYTES_BETWEEN) return;
     this.#bytes = 0;
     setImmediate(collectYoung); // once what this turn has read is written

@@ -75,7 +75,7 @@ export const writeTextHeader = (bytes: Buffer, at: number, length: number): void
  * The frame around a payload whose header precedes it in memory; null where it does not.
  * Read instead of remembered: if these bytes are there, they are correct.
  */
-const inPlace = (payload: Uint8Array): Buffer | null => {
+export const inPlace = (payload: Uint8Array): Buffer | null => {
   const { buffer, byteOffset, length } = payload;
   const header = lengthBytes(length) + 2;
   if (byteOffset < header) return null;

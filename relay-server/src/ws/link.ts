@@ -7,7 +7,7 @@
  */
 import type { Socket } from "node:net";
 import type { Frame, HubLink } from "../core/link.ts";
-import { closeFrame, MASK_BYTES, textFrame } from "./frames.ts";
+import { closeFrame, inPlace, MASK_BYTES, textFrame } from "./frames.ts";
 
 /** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -55,8 +55,8 @@ export class SocketLink implements HubLink {
   }
 
   unused(message: Uint8Array): void {
-    const frame = textFrame(message);
-    if (hasAll(frame)) this.free(frame);
+    const frame = inPlace(message);
+    if (frame !== null && hasAll(frame)) this.free(frame);
   }
 
   protected sendFrame(frame: Buffer): void {
