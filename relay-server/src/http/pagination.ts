@@ -2,7 +2,7 @@
  * Pages of lists in order of time, and their cursors: opaque to callers, they contain the position
  * at which a page ended.
  */
-import type { Position } from "../store/position.ts";
+import type { Position } from "../store/keyset.ts";
 import { HttpProblem } from "./problem.ts";
 
 export const writePosition = ({ at, id }: Position): string =>

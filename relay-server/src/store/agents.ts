@@ -1,8 +1,8 @@
 /** Agents and who owns them. */
 import { sql } from "kysely";
 import { type Answer, whenKnown } from "../answer.ts";
+import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
-import type { Position } from "./position.ts";
 import { prepared } from "./prepared.ts";
 import type { AgentRow } from "./tables.ts";
 
@@ -86,15 +86,7 @@ export const listAgents = (
   if (filter.firmwareVersion !== undefined) {
     query = query.where("firmware_version", "=", filter.firmwareVersion);
   }
-  if (after !== null) {
-    query = query.where((is) =>
-      is.or([
-        is("created_at", ">", after.at),
-        is.and([is("created_at", "=", after.at), is("agent_id", ">", after.id)]),
-      ]),
-    );
-  }
-  return query.orderBy("created_at").orderBy("agent_id").limit(limit).execute();
+  return pageAfter(query, ["created_at", "asc"], "agent_id", after, limit);
 };
 
 /** These agents of a user, by identifier; agents removed meanwhile are missing. */

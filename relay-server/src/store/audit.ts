@@ -6,8 +6,8 @@ import { randomUUID } from "node:crypto";
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
 import { sql } from "kysely";
 import { forgetRows } from "./forget.ts";
+import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
-import type { Position } from "./position.ts";
 import type { AuditRow } from "./tables.ts";
 
 export interface Act {
@@ -58,12 +58,7 @@ export const listActs = (
   if (filter.action !== undefined) query = query.where("action", "=", filter.action);
   if (filter.actorId !== undefined) query = query.where("actor_id", "=", filter.actorId);
   if (filter.subject !== undefined) query = query.where("subject", "=", filter.subject);
-  if (after !== null) {
-    query = query.where((is) =>
-      is.or([is("at", "<", after.at), is.and([is("at", "=", after.at), is("id", ">", after.id)])]),
-    );
-  }
-  return query.orderBy("at", "desc").orderBy("id").limit(limit).execute();
+  return pageAfter(query, ["at", "desc"], "id", after, limit);
 };
 
 /**

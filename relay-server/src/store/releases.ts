@@ -1,6 +1,7 @@
 /** Releases, and which agents were offered and confirmed them. */
+
+import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
-import type { Position } from "./position.ts";
 import { prepared } from "./prepared.ts";
 import type { ReleaseRow } from "./tables.ts";
 import { dropUpload } from "./uploads.ts";
@@ -46,15 +47,7 @@ export const listReleases = (
     if (value !== undefined) query = query.where(column, "=", value);
   }
   if (!filter.drafts) query = query.where("status", "!=", "draft");
-  if (after !== null) {
-    query = query.where((is) =>
-      is.or([
-        is("created_at", "<", after.at),
-        is.and([is("created_at", "=", after.at), is("id", ">", after.id)]),
-      ]),
-    );
-  }
-  return query.orderBy("created_at", "desc").orderBy("id").limit(limit).execute();
+  return pageAfter(query, ["created_at", "desc"], "id", after, limit);
 };
 
 /** What a channel holds that devices may get; of one runtime, or of all (null). */

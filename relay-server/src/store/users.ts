@@ -1,6 +1,7 @@
 /** Users: their passwords' hashes, second factor and roles, and the list that admins read. */
+
+import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
-import type { Position } from "./position.ts";
 import type { UserRow } from "./tables.ts";
 
 /** Adds a user; false if the name is taken. */
@@ -176,18 +177,8 @@ export const takeRecoveryCode = async (db: Db, userId: string, hash: string): Pr
 };
 
 /** Up to `limit` users, oldest first, from after a position. */
-export const listUsers = (db: Db, after: Position | null, limit: number): Promise<UserRow[]> => {
-  let query = db.selectFrom("users").selectAll();
-  if (after !== null) {
-    query = query.where((is) =>
-      is.or([
-        is("created_at", ">", after.at),
-        is.and([is("created_at", "=", after.at), is("id", ">", after.id)]),
-      ]),
-    );
-  }
-  return query.orderBy("created_at").orderBy("id").limit(limit).execute();
-};
+export const listUsers = (db: Db, after: Position | null, limit: number): Promise<UserRow[]> =>
+  pageAfter(db.selectFrom("users").selectAll(), ["created_at", "asc"], "id", after, limit);
 
 /** Changes a user; the row as it then is, or undefined if there is none. */
 export const changeUser = (
