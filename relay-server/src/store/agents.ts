@@ -96,13 +96,13 @@ export const findAgents = async (
   agentIds: readonly string[],
 ): Promise<Map<string, AgentRow>> => {
   if (agentIds.length === 0) return new Map();
+  // Asked for the user too, SQLite would go through all agents of the user.
   const rows = await db
     .selectFrom("agents")
     .selectAll()
-    .where("user_id", "=", userId)
     .where("agent_id", "in", agentIds)
     .execute();
-  return new Map(rows.map((row) => [row.agent_id, row]));
+  return new Map(rows.filter((row) => row.user_id === userId).map((row) => [row.agent_id, row]));
 };
 
 /** Changes name or metadata; the row as it then is, or undefined if it is not this user's. */

@@ -20,15 +20,12 @@ export const pageAfter = <Table extends keyof Tables, Row>(
 ): Promise<Row[]> => {
   const time = sql.ref<number>(at);
   const key = sql.ref<string>(id);
-  const beyond = direction === "asc" ? ">" : "<";
+  const [beyond, notBefore] = direction === "asc" ? ([">", ">="] as const) : (["<", "<="] as const);
   const rest =
     after === null
       ? query
-      : query.where((is) =>
-          is.or([
-            is(time, beyond, after.at),
-            is.and([is(time, "=", after.at), is(key, ">", after.id)]),
-          ]),
-        );
+      : query
+          .where(time, notBefore, after.at) // by itself: SQLite seeks to it in the index
+          .where((is) => is.or([is(time, beyond, after.at), is(key, ">", after.id)]));
   return rest.orderBy(time, direction).orderBy(key).limit(limit).execute();
 };

@@ -11,6 +11,7 @@ import {
   addAgent,
   changeAgent,
   findAgent,
+  findAgents,
   listAgents,
   ownerOf,
   removeAgent,
@@ -359,16 +360,31 @@ test("a query of a login is rejected after the store was closed, and throws noth
   await engine.remove();
 });
 
-test("a search through a user's agents reads the index only, and so no metadata", async () => {
-  const engine = sqlite();
-  const { db, close } = await openStore(await engine.prepare(), true);
+/** How SQLite finds the rows of the query that `read` makes. */
+const planOf = async (db: Db, read: () => Promise<unknown>): Promise<unknown> => {
   const prepare = vi.spyOn(DatabaseSync.prototype, "prepare");
-  const filter = { name: "n", runtime: "node", firmwareVersion: "1.0.0" };
-  await listAgents(db, "ada", { at: NOW, id: "a" }, 64, filter);
+  await read();
   const [text] = prepare.mock.calls.at(-1) as [string];
   prepare.mockRestore();
-  const { rows } = await sql`explain query plan ${sql.raw(text)}`.execute(db);
-  expect(rows).toMatchObject([{ detail: expect.stringContaining("COVERING INDEX agent_lists") }]);
+  const { rows } = await sql<{ detail: string }>`explain query plan ${sql.raw(text)}`.execute(db);
+  return rows[0]?.detail;
+};
+
+test("a search through a user's agents begins where it should, and reads no metadata", async () => {
+  const engine = sqlite();
+  const { db, close } = await openStore(await engine.prepare(), true);
+  const filter = { name: "n", runtime: "node", firmwareVersion: "1.0.0" };
+  const plan = await planOf(db, () => listAgents(db, "ada", { at: NOW, id: "a" }, 64, filter));
+  expect(plan).toContain("COVERING INDEX agent_lists (user_id=? AND created_at>?)");
+  await close();
+  await engine.remove();
+});
+
+test("agents of a page are read by their identifiers, however many the user has", async () => {
+  const engine = sqlite();
+  const { db, close } = await openStore(await engine.prepare(), true);
+  const plan = await planOf(db, () => findAgents(db, "ada", [..."abcdefgh"]));
+  expect(plan).toContain("(agent_id=?)");
   await close();
   await engine.remove();
 });
