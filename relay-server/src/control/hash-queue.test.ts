@@ -7,7 +7,8 @@ afterEach(() => {
 });
 
 const world = (workers: number, maxWaiting: number) => {
-  const queue = new HashQueue(workers, maxWaiting);
+  const clock = { nowMs: 0 };
+  const queue = new HashQueue(workers, maxWaiting, () => clock.nowMs);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const run = (name: string, rank = 1): Promise<void> =>
@@ -19,7 +20,7 @@ const world = (workers: number, maxWaiting: number) => {
     ends.get(name)?.();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { queue, begun, run, end };
+  return { clock, queue, begun, run, end };
 };
 
 test("known callers go first, and the others in order of arrival", async () => {
@@ -82,4 +83,24 @@ test("strangers of a lower rank go first, and displace one of the highest", asyn
   for (const name of ["a", "new", "g1", "g2"]) await end(name);
   await Promise.all([working, newcomer, guessers[0], guessers[1]]);
   expect(begun).toEqual(["a", "new", "g1", "g2"]);
+});
+
+test("where hashes take long, only as many wait as get a turn within 1.5 s", async () => {
+  const { clock, queue, run, end } = world(1, 10);
+  for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
+    const working = run(name);
+    clock.nowMs += 700;
+    await end(name);
+    await working;
+  }
+  const working = run("i");
+  const waiting = ["j", "k", "l"].map((name) => run(name));
+  await expect(waiting[2]).rejects.toThrow(Overloaded);
+  expect(queue.waiting).toBe(2);
+  for (const name of ["i", "j", "k"]) await end(name); // they take no time at all
+  await Promise.all([working, waiting[0], waiting[1]]);
+  const others = [run("m"), ...["n", "o", "p", "q"].map((name) => run(name))];
+  expect(queue.waiting).toBe(4);
+  for (const name of ["m", "n", "o", "p", "q"]) await end(name);
+  await Promise.all(others);
 });

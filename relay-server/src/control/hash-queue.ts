@@ -6,8 +6,13 @@
  */
 import { availableParallelism } from "node:os";
 
-/** About a second and a half of work on one core. */
 const MAX_WAITING = 32;
+/** Fewer wait where hashes take long: who waits gets a turn within this. */
+const MAX_WAIT_MS = 1500;
+/** Node's pool has four threads; one is left to flush the store's changes to the disk. */
+const MAX_WORKERS = 3;
+/** The weight of the last hash in the average of how long they take. */
+const NEWEST_WEIGHT = 0.25;
 export const RETRY_AFTER_S = 5;
 /**
  * A refusal comes after this long: who tries again at once, on a new connection each time, would
@@ -35,14 +40,21 @@ interface Waiting {
 export class HashQueue {
   readonly #workers: number;
   readonly #maxWaiting: number;
+  readonly #nowMs: () => number;
+  #hashMs = 0;
   #working = 0;
   #refusalsDue = 0;
   /** In the order in which they go. */
   readonly #waiting: Waiting[] = [];
 
-  constructor(workers = Math.max(1, availableParallelism() - 1), maxWaiting = MAX_WAITING) {
+  constructor(
+    workers = Math.min(MAX_WORKERS, Math.max(1, availableParallelism() - 1)),
+    maxWaiting = MAX_WAITING,
+    nowMs: () => number = () => performance.now(),
+  ) {
     this.#workers = workers;
     this.#maxWaiting = maxWaiting;
+    this.#nowMs = nowMs;
   }
 
   get waiting(): number {
@@ -56,9 +68,11 @@ export class HashQueue {
   async run<T>(rank: number, work: () => Promise<T>): Promise<T> {
     if (this.#working >= this.#workers) await this.#turn(rank);
     else this.#working += 1;
+    const begunMs = this.#nowMs();
     try {
       return await work();
     } finally {
+      this.#hashMs += NEWEST_WEIGHT * (this.#nowMs() - begunMs - this.#hashMs);
       this.#next();
     }
   }
@@ -68,8 +82,13 @@ export class HashQueue {
       const refuse = () => reject(new Overloaded("too many logins wait"));
       const before = this.#waiting.findLastIndex((other) => other.rank <= rank);
       this.#waiting.splice(before + 1, 0, { rank, begin: resolve, refuse });
-      if (this.waiting > this.#maxWaiting) this.#waiting.pop()?.refuse();
+      if (this.waiting > this.#mayWait()) this.#waiting.pop()?.refuse();
     });
+  }
+
+  #mayWait(): number {
+    const inTime = Math.floor((MAX_WAIT_MS * this.#workers) / Math.max(1, this.#hashMs));
+    return Math.max(1, Math.min(this.#maxWaiting, inTime));
   }
 
   /** Resolves when somebody who was refused may be told so. */
