@@ -5,7 +5,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -121,7 +121,7 @@ test("a full disk is named, makes the relay not ready, and nothing acknowledged 
   await expectKept(acknowledged);
 });
 
-/** Below SQLite: fails or delays every sync and write of the store's files, as the file says. */
+/** Below the store: fails, delays or holds the syncs and writes of its files, as `fault` says. */
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -150,6 +150,12 @@ static int sync_as(const char *name, int fd) {
   char mode = fault(fd);
   if (mode == 'e') { errno = EIO; return -1; }
   if (mode == 's') usleep(100000);
+  if (mode == 'h') {
+    char held[4096];
+    snprintf(held, sizeof held, "%s.held", getenv("TEST_FAULT"));
+    close(open(held, O_CREAT | O_WRONLY, 0600));
+    while (fault(fd) == 'h') usleep(1000);
+  }
   return real(fd);
 }
 int fsync(int fd) { return sync_as("fsync", fd); }
@@ -161,20 +167,46 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
 }
 `;
 
-test("a disk that fails or is slow is named, waited for, and loses nothing acknowledged", async (context) => {
+type Disk = (mode: "well" | "eio on sync" | "write error" | "slow" | "held") => void;
+
+/** A relay whose disk can be changed, or null where the shim cannot be built. */
+const startOnShim = async (): Promise<Disk | null> => {
   const library = join(folder, "fault.so");
   writeFileSync(join(folder, "fault.c"), SHIM);
   try {
     const args = ["-shared", "-fPIC", "-o", library, join(folder, "fault.c"), "-ldl"];
     execFileSync("cc", args, { stdio: "ignore" });
   } catch {
-    context.skip("there is no C compiler here");
+    return null;
   }
-  const file = join(folder, "fault");
-  const disk = (mode: "well" | "eio on sync" | "write error" | "slow") =>
-    writeFileSync(file, mode === "well" ? "" : mode);
+  const fault = join(folder, "fault");
+  const disk: Disk = (mode) => writeFileSync(fault, mode === "well" ? "" : mode);
   disk("well");
-  await start({ LD_PRELOAD: library, TEST_FAULT: file });
+  await start({ LD_PRELOAD: library, TEST_FAULT: fault });
+  return disk;
+};
+
+test("while the disk takes its time everything else goes on, and only the write waits", async (context) => {
+  const disk = await startOnShim();
+  if (disk === null) return context.skip("there is no C compiler here");
+  disk("held");
+  let isAcknowledged = false;
+  const adding = addAgents(1).finally(() => {
+    isAcknowledged = true;
+  });
+  await vi.waitUntil(() => existsSync(join(folder, "fault.held")));
+  for (let i = 0; i < 5; i++) {
+    expect(await isReady()).toBe(true);
+    expect((await api("GET", "/agents?limit=1")).status).toBe(200);
+  }
+  expect(isAcknowledged).toBe(false);
+  disk("well");
+  expect(await adding).toHaveLength(1);
+});
+
+test("a disk that fails or is slow is named, waited for, and loses nothing acknowledged", async (context) => {
+  const disk = await startOnShim();
+  if (disk === null) return context.skip("there is no C compiler here");
   const acknowledged = await addAgents(5);
   for (const broken of ["eio on sync", "write error"] as const) {
     disk(broken);

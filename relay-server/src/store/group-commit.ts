@@ -34,11 +34,21 @@ interface Job {
   readonly reject: (error: unknown) => void;
 }
 
-/** Commits some jobs in one transaction and settles them. Rejects if none of them could be. */
-type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<void>;
+/** Tells the owner of a job how it ended. */
+type Settle = () => void;
 
-/** A Write over one engine. Work that throws undoes its own changes only. */
-export const groupCommit = (db: Kysely<Tables>, engine: keyof typeof MAX_TOGETHER): Write => {
+/** Commits some jobs; rejects if none of them could be. */
+type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<Settle[]>;
+
+/**
+ * A Write over one engine. Work that throws undoes its own changes only. `flush` resolves when what
+ * was committed is on the disk.
+ */
+export const groupCommit = (
+  db: Kysely<Tables>,
+  engine: keyof typeof MAX_TOGETHER,
+  flush: () => Promise<void> | undefined = () => undefined,
+): Write => {
   const max = MAX_TOGETHER[engine];
   const waiting: Job[] = [];
   let running = false;
@@ -49,7 +59,9 @@ export const groupCommit = (db: Kysely<Tables>, engine: keyof typeof MAX_TOGETHE
       await gathered(restsUntil - performance.now());
       const jobs = waiting.splice(0, max);
       try {
-        await commitJobs(db, jobs);
+        const settled = await commitJobs(db, jobs);
+        await flush();
+        for (const settle of settled) settle();
       } catch (error) {
         // Writes that arrived meanwhile would wait as long again for the same answer.
         const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
@@ -82,25 +94,25 @@ const commitJobs: Commit = async (db, jobs) => {
   const ways = jobs.length === 1 ? [commitEach] : [commitTogether, commitApart, commitEach];
   for (const commit of ways) {
     try {
-      await commit(db, jobs);
-      return;
+      return await commit(db, jobs);
     } catch (error) {
       if (commit === commitEach || unavailability(error) !== null) throw error;
     }
   }
+  return [];
 };
 
 /** One transaction, with savepoints around each job. */
 const commitApart: Commit = async (db, jobs) => {
-  const outcomes: (() => void)[] = [];
+  const settled: Settle[] = [];
   await db.transaction().execute(async (tx) => {
-    for (const job of jobs) outcomes.push(await attempt(tx, job));
+    for (const job of jobs) settled.push(await attempt(tx, job));
   });
-  for (const tell of outcomes) tell();
+  return settled;
 };
 
-/** Does one job between savepoints; answers what to tell its owner after the commit. */
-const attempt = async (tx: Kysely<Tables>, job: Job): Promise<() => void> => {
+/** Does one job between savepoints. */
+const attempt = async (tx: Kysely<Tables>, job: Job): Promise<Settle> => {
   await sql`savepoint job`.execute(tx);
   try {
     const value = await job.work(tx);
@@ -121,19 +133,25 @@ const commitTogether: Commit = async (db, jobs) => {
     for (const job of jobs) done.push(await job.work(tx));
     return done;
   });
-  for (const [index, job] of jobs.entries()) job.resolve(values[index] as never);
+  return jobs.map((job, index) => () => job.resolve(values[index] as never));
 };
 
 const commitEach: Commit = async (db, jobs) => {
-  for (const job of jobs) {
+  const settled: Settle[] = [];
+  for (const [index, job] of jobs.entries()) {
     try {
-      job.resolve((await commitAlone(db, job)) as never);
+      const value = await commitAlone(db, job);
+      settled.push(() => job.resolve(value as never));
     } catch (error) {
-      // The others of the group are refused with it; those that were settled already stay so.
-      if (unavailability(error) !== null) throw error;
-      job.reject(error);
+      if (unavailability(error) !== null) {
+        if (index === 0) throw error;
+        // Those that are committed stay so; the others are refused with this one.
+        return [...settled, ...jobs.slice(index).map((other) => () => other.reject(error))];
+      }
+      settled.push(() => job.reject(error));
     }
   }
+  return settled;
 };
 
 const MAX_TRIES = 5;

@@ -8,6 +8,7 @@ import { boundedPool, PATIENT, type PoolFigures, PROMPT, postgresDialect } from 
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
 import type { Db, Tables } from "./tables.ts";
+import type { WalFlush } from "./wal-flush.ts";
 
 export type { Db } from "./tables.ts";
 
@@ -40,9 +41,10 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
-  const { db, patient, pool } = connect(location);
+  const { db, patient, pool, log } = connect(location);
   const close = async () => {
     await db.destroy();
+    await log?.close();
     if (patient !== db) await patient.destroy();
   };
   try {
@@ -51,14 +53,18 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
     await close();
     throw error;
   }
-  return { db, patient, ...storeHealth(db, groupCommit(db, location.engine)), pool, close };
+  const write = groupCommit(db, location.engine, () => log?.flush());
+  return { db, patient, ...storeHealth(db, write), pool, close };
 };
 
-const connect = (location: StoreLocation): Pick<Store, "db" | "patient" | "pool"> => {
+const connect = (
+  location: StoreLocation,
+): Pick<Store, "db" | "patient" | "pool"> & { readonly log?: WalFlush } => {
   if (location.engine === "sqlite") {
-    const db = new Kysely<Tables>({ dialect: sqliteDialect(location.path) });
+    const { dialect, log } = sqliteDialect(location.path);
+    const db = new Kysely<Tables>({ dialect });
     chmodSync(location.path, 0o600);
-    return { db, patient: db, pool: () => null };
+    return { db, patient: db, pool: () => null, log };
   }
   const { dialect, figures } = boundedPool(location.url, PROMPT);
   return {

@@ -1,6 +1,7 @@
 /**
- * node:sqlite under Kysely's SQLite dialect. WAL with synchronous=FULL: an acknowledged commit
- * survives a killed process and a power failure.
+ * node:sqlite under Kysely's SQLite dialect, with a write-ahead log. A single change is flushed to
+ * the disk by SQLite (synchronous=FULL); a transaction is not on the disk before `wal-flush.ts` has
+ * flushed the log. Acknowledged only then, it survives a killed process and a power failure.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import {
@@ -12,17 +13,24 @@ import {
 } from "kysely";
 import type { Answer } from "../answer.ts";
 import { StoreUnavailable } from "./unavailable.ts";
+import { WalFlush } from "./wal-flush.ts";
 
 /** Kysely writes the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
 
-/** The dialect over one database file, which is created where it is missing. */
-export const sqliteDialect = (path: string): Dialect => {
+/** The dialect over one database file, which is created where it is missing, and its flushes. */
+export const sqliteDialect = (path: string): { dialect: Dialect; log: WalFlush } => {
   const database = new DatabaseSync(path);
   database.exec(
     "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma busy_timeout = 5000",
   );
-  return new AtHandDialect(database);
+  const log = new WalFlush(`${path}-wal`, () => emptyLog(database));
+  return { dialect: new AtHandDialect(database), log };
+};
+
+const emptyLog = (database: DatabaseSync): void => {
+  const answer = classified(() => database.prepare("pragma wal_checkpoint(truncate)").get());
+  if (answer?.busy !== 0) throw new StoreUnavailable(new Error("the log of SQLite is in use"));
 };
 
 /** The same for looking only: not a byte of the file changes, whatever journal it was left with. */
@@ -86,7 +94,7 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
       const known = statements.get(sql);
       if (known !== undefined) return known;
       if (statements.size >= MAX_STATEMENTS) statements.clear();
-      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(sql));
+      const statement = boundary(database, sql) ?? wrap(database.prepare(sql));
       statements.set(sql, statement);
       return statement;
     },
@@ -101,15 +109,28 @@ const wrap = (statement: StatementSync): SqliteStatement => ({
     statement.iterate(...(parameters as SQLInputValue[])) as IterableIterator<unknown>,
 });
 
-/**
- * SQLite has rolled back by itself after some errors; complaining of that would hide which one it
- * was.
- */
-const rollback = (database: DatabaseSync): SqliteStatement => ({
+/** The statements that begin and end a transaction, which SQLite does not flush. */
+const boundary = (database: DatabaseSync, sql: string): SqliteStatement | null => {
+  if (sql === "begin") {
+    return command(() => database.exec("pragma synchronous = normal; begin"));
+  }
+  if (sql === "commit") {
+    return command(() => database.exec("commit; pragma synchronous = full"));
+  }
+  if (sql !== "rollback") return null;
+  return command(() => {
+    // SQLite has rolled back by itself after some errors; complaining of that would hide which one
+    // it was.
+    if (database.isTransaction) database.exec("rollback");
+    database.exec("pragma synchronous = full");
+  });
+};
+
+const command = (run: () => void): SqliteStatement => ({
   reader: false,
   all: () => [],
   run: () => {
-    if (database.isTransaction) database.exec("rollback");
+    classified(run);
     return { changes: 0, lastInsertRowid: 0 };
   },
   iterate: () => [].values(),
