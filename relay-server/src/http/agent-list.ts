@@ -11,7 +11,7 @@ import { readPosition, writePosition } from "./pagination.ts";
 /** How many agents one request looks at in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;
 /** Agents per turn of the relay's thread, which all requests share. */
-const LOOK_AT_ONCE = 64;
+const LOOK_AT_ONCE = 256;
 /** Agents read at a time, each with its metadata. */
 const READ_AT_ONCE = 8;
 /** Metadata of one page, which is written in one go: JSON of 128 KiB takes milliseconds. */
