@@ -43,8 +43,8 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
   }
   const { db, patient, pool, log } = connect(location);
   const close = async () => {
-    await db.destroy();
     await log?.close();
+    await db.destroy();
     if (patient !== db) await patient.destroy();
   };
   try {

@@ -13,7 +13,7 @@ import {
 } from "kysely";
 import type { Answer } from "../answer.ts";
 import { StoreUnavailable } from "./unavailable.ts";
-import { WalFlush } from "./wal-flush.ts";
+import { MOST_PAGES, WalFlush } from "./wal-flush.ts";
 
 /** Kysely writes the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
@@ -22,9 +22,10 @@ const MAX_STATEMENTS = 256;
 export const sqliteDialect = (path: string): { dialect: Dialect; log: WalFlush } => {
   const database = new DatabaseSync(path);
   database.exec(
-    "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma busy_timeout = 5000",
+    `pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;
+    pragma busy_timeout = 5000; pragma wal_autocheckpoint = ${MOST_PAGES}`,
   );
-  const log = new WalFlush(`${path}-wal`, () => emptyLog(database));
+  const log = new WalFlush(path, () => emptyLog(database));
   return { dialect: new AtHandDialect(database), log };
 };
 

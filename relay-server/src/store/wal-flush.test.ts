@@ -24,7 +24,7 @@ const withStore = async (check: (store: Store) => Promise<void>) => {
 };
 
 test("after a flush that failed none is trusted before the log was written to the database", async () => {
-  const path = join(folder, "log");
+  const path = join(folder, "database");
   let emptied = 0;
   let isBroken = true;
   const log = new WalFlush(path, () => {
@@ -32,7 +32,7 @@ test("after a flush that failed none is trusted before the log was written to th
     emptied += 1;
   });
   await expect(log.flush()).rejects.toThrow("broken"); // there is no file
-  writeFileSync(path, "");
+  writeFileSync(`${path}-wal`, "");
   await expect(log.flush()).rejects.toThrow("broken");
   isBroken = false;
   await log.flush();
