@@ -1,6 +1,12 @@
 /** An outage of the store is a few lines of the log, however many requests meet it. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { OutageLog } from "./outage-log.ts";
+import { openStore } from "./store/open.ts";
+import { writeSetting } from "./store/settings.ts";
 import { StoreUnavailable } from "./store/unavailable.ts";
 
 const start = () => {
@@ -50,4 +56,28 @@ test("other errors are logged as they are, also during an outage", () => {
   expect(take()).toHaveLength(3);
   log.flush();
   expect(take()).toEqual([]);
+});
+
+test("an outage that only single changes meet has one end too, and the relay is not ready", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-outage-log-"));
+  const store = await openStore({ engine: "sqlite", path: join(folder, "relay.sqlite") }, true);
+  const { log, take } = start();
+  const change = () =>
+    writeSetting(store.db, "totp", "required").catch((error) => log.error({ err: error }, "it"));
+  await sql`pragma query_only = on`.execute(store.db);
+  for (let i = 0; i < 3; i += 1) {
+    await change();
+    await log.look(store.isWritable);
+    expect(await store.isReady()).toBe(false);
+  }
+  expect(take()).toHaveLength(1);
+  await sql`pragma query_only = off`.execute(store.db);
+  await log.look(store.isWritable);
+  expect(take()).toEqual([
+    [expect.objectContaining({ errors: 2 }), "the store is still unavailable"],
+    [{ seconds: 0 }, "the store is available again"],
+  ]);
+  expect(await store.isReady()).toBe(true);
+  await store.close();
+  rmSync(folder, { recursive: true });
 });

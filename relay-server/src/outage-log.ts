@@ -43,10 +43,10 @@ export class OutageLog implements ErrorLog {
   }
 
   /** Call it every second: asks only during an outage. */
-  async look(isReady: () => Promise<boolean>): Promise<void> {
+  async look(isWritable: () => Promise<boolean>): Promise<void> {
     if (this.#sinceMs === null || this.#asking) return;
     this.#asking = true;
-    const isBack = await isReady();
+    const isBack = await isWritable();
     this.#asking = false;
     if (!isBack) return;
     this.flush();

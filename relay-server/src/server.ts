@@ -285,7 +285,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
     every(FLUSH_MS, "cannot look at the key's check", watchKey),
     setInterval(settle, FLUSH_MS),
-    setInterval(() => outages.look(data.store.isReady), FLUSH_MS),
+    setInterval(() => outages.look(data.store.isWritable), FLUSH_MS),
     setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
     every(FORGET_MS, "cannot tidy the store", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());

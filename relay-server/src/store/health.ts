@@ -15,6 +15,8 @@ export interface StoreHealth {
   readonly write: Write;
   /** Whether the store can be read and, after a write has failed, written. Takes at most 600 ms. */
   isReady(): Promise<boolean>;
+  /** The same, tried by a write: single changes are not watched. */
+  isWritable(): Promise<boolean>;
 }
 
 export const storeHealth = (db: Db, write: Write): StoreHealth => {
@@ -29,22 +31,25 @@ export const storeHealth = (db: Db, write: Write): StoreHealth => {
       throw error;
     }
   };
-  const probe = (): Promise<unknown> =>
-    writesFail ? watched(probeWrite) : readSetting(db, "totp");
+  const isWritable = () => succeeds(watched(probeWrite));
   return {
     write: watched,
-    isReady: () =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => setImmediate(resolve, false), ANSWER_MS);
-        probe()
-          .then(
-            () => resolve(true),
-            () => resolve(false),
-          )
-          .finally(() => clearTimeout(timer));
-      }),
+    isReady: () => (writesFail ? isWritable() : succeeds(readSetting(db, "totp"))),
+    isWritable,
   };
 };
+
+/** In time. */
+const succeeds = (probe: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => setImmediate(resolve, false), ANSWER_MS);
+    probe
+      .then(
+        () => resolve(true),
+        () => resolve(false),
+      )
+      .finally(() => clearTimeout(timer));
+  });
 
 const probeWrite = async (tx: Db): Promise<void> => {
   const value = randomBytes(PROBE_BYTES / 2).toString("hex");

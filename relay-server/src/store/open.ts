@@ -25,6 +25,8 @@ export interface Store {
   readonly patient: Db;
   /** Whether it takes new work: it can be read and, after a write has failed, written. */
   isReady(): Promise<boolean>;
+  /** The same, tried by a write. */
+  isWritable(): Promise<boolean>;
   /** Of the connections to the database; null: it is embedded. */
   pool(): PoolFigures | null;
   close(): Promise<void>;
