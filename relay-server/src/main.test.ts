@@ -145,6 +145,20 @@ describe("start", () => {
     }
   });
 
+  test("a relay whose first line could not be written drains and ends with 70", async () => {
+    await make();
+    const flags = ["start", "--data", data, "--port", "0", "--metrics-port", "0"];
+    const child = launch(flags);
+    child.stdout?.destroy();
+    const log = text(child.stderr as never);
+    expect(await once(child, "exit")).toEqual([70, null]);
+    expect(await log).toMatch(/the first line could not be written: .*EPIPE/);
+    expect(await log).toContain('"msg":"stopped"');
+    const full = `'${process.execPath}' '${MAIN}' ${flags.join(" ")} > /dev/full`;
+    const { status, stderr } = spawnSync("bash", ["-c", full], { encoding: "utf8" });
+    expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
+  });
+
   test("SIGINT drains too", async () => {
     await make();
     const { child } = await start();

@@ -135,13 +135,23 @@ const addStart = (program: Command): void => {
     const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
     const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };
     process.on("SIGHUP", () => server.reloadTls());
-    process.stdout.on("error", () => undefined); // its reader is gone; the relay keeps running
-    process.stdout.write(`${JSON.stringify(listening)}\n`);
-    const failure = await Promise.race([signalled, server.failed]);
+    const failure = await Promise.race([signalled, server.failed, unwritten(listening)]);
     await server.stop();
     if (failure instanceof Failure) throw failure;
   });
 };
+
+/**
+ * Writes the answer of a command that goes on; resolves only if that failed. Who started the relay
+ * waits for this line, so a reader that is gone is a failure too, unlike that of other answers.
+ */
+const unwritten = (answer: object): Promise<Failure> =>
+  new Promise((resolve) => {
+    process.stdout.removeAllListeners("error").on("error", ({ message }) => {
+      resolve(new Failure("fault", `the first line could not be written: ${message}`));
+    });
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+  });
 
 const readFile = (path: string): Record<string, unknown> => {
   try {
