@@ -117,8 +117,9 @@ const forgetMadeWith = prepared((db, { parent }: { parent: string }) =>
 
 /**
  * Makes room for one more session, so that at most `max` of its token or login are live and `max`
- * more are remembered as ended. Unused ones are removed first, then the oldest; their links stay
- * open. Of many made with one token it makes room for `together`, because it reads them all.
+ * more are remembered as ended. Unused ones are removed first, but for the newest, then the oldest;
+ * their links stay open. Of many made with one token it makes room for `together`, because it reads
+ * them all.
  */
 export const makeRoom = (
   db: Db,
@@ -158,11 +159,15 @@ const removeExcess = async (
 ): Promise<void> => {
   const isLive = (row: Made) => row.ended_at === null && row.expires_at > nowMs;
   const live = rows.filter(isLive);
-  const unusedFirst = [
-    ...live.filter((row) => row.requests_used === 0),
+  const unused = live.filter((row) => row.requests_used === 0);
+  // Those that may not have had the time to be used get a quarter of the room.
+  const spared = Math.ceil(max / 4);
+  const inTurn = [
+    ...unused.slice(0, -spared),
     ...live.filter((row) => row.requests_used > 0),
+    ...unused.slice(-spared),
   ];
-  const ended = live.length < max ? [] : first(unusedFirst, live.length - max + together);
+  const ended = live.length < max ? [] : first(inTurn, live.length - max + together);
   const retired = rows.filter((row) => !isLive(row));
   const forgotten = first(retired, retired.length + ended.length - max + together - 1);
   for (const { hash } of ended) await endSession(db, { hash, nowMs });

@@ -289,6 +289,44 @@ for (const engine of [sqlite(), postgres()]) {
       expect((await findSession(db, `two-${ada}`))?.ended_at).toBe(NOW);
     });
 
+    test("of a token's sessions the unused end first, but not the newest, then the oldest", async () => {
+      const ada = await user();
+      const parent = `acct-${ada}`;
+      const add = async (hash: string, at: number, requests: number) => {
+        await addSession(db, {
+          hash: `${hash}-${ada}`,
+          kind: "client",
+          user_id: ada,
+          agent_id: null,
+          parent,
+          limited: 0,
+          created_at: NOW + at,
+          expires_at: NOW + 1000,
+        });
+        await addRequestsUsed(db, `${hash}-${ada}`, requests);
+      };
+      const token = { user_id: ada, agent_id: null, nonce: "n", issued_at: NOW, retired_at: null };
+      await addToken(db, { ...token, kind: "account", hash: parent });
+      const ended: string[] = [];
+      const endOne = async () => {
+        await makeRoom(db, { madeWith: parent }, 8, NOW);
+        const isOver = await Promise.all(
+          [...names].map(async (name) => (await findSession(db, `${name}-${ada}`))?.ended_at),
+        );
+        ended.push(...[...names].filter((name, i) => isOver[i] !== null && !ended.includes(name)));
+      };
+      // Of 8, two that are unused are spared.
+      const names = "abcdefgh";
+      for (const [at, name] of [...names].entries()) {
+        await add(name, at, "bcefgh".includes(name) ? 0 : 1);
+      }
+      for (let i = 0; i < 6; i += 1) {
+        await endOne();
+        await add(`more-${i}`, 100 + i, 1); // in use at once
+      }
+      expect(ended).toEqual(["b", "c", "e", "f", "a", "d"]);
+    });
+
     test("a login concurrent with a disabling is refused, and stays invalid once enabled", async () => {
       const ada = await user();
       expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(true);
