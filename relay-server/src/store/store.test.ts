@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   addAgent,
@@ -17,6 +17,7 @@ import {
   removeAgent,
   writeSighting,
 } from "./agents.ts";
+import { migrate } from "./migrate.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
 import {
   addRequestsUsed,
@@ -89,6 +90,38 @@ for (const engine of [sqlite(), postgres()]) {
       const both = await Promise.all([openStore(location, true), openStore(location, true)]);
       for (const one of both) await one.close();
     });
+
+    test.skipIf(engine.name === "SQLite")(
+      "a migration that waits for a lock holds nobody up, is tried again, and says what to do",
+      async () => {
+        const touch = (by: Db) =>
+          by.updateTable("sessions").set({ limited: 0 }).where("hash", "=", "none").execute();
+        await sql`drop index sessions_live, audit_by_actor`.execute(db);
+        await sql`delete from migrations where name = '0014-live-sessions'`.execute(db);
+        const { promise: released, resolve: release } = Promise.withResolvers<void>();
+        const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+        const holding = db.transaction().execute(async (tx) => {
+          await touch(tx);
+          hold();
+          await released;
+        });
+        await held;
+        const patient = store.patient as Kysely<unknown>;
+        const waits = { lockMs: 200, restMs: 200 };
+        const refused = migrate(patient, "postgres", { ...waits, tries: 2 });
+        await expect(refused).rejects.toThrow("pg_stat_activity");
+        const migrating = migrate(patient, "postgres", { ...waits, tries: 1000 });
+        await vi.waitUntil(async () => {
+          const waiting = sql`select 1 from pg_locks where not granted and relation = 'sessions'::regclass`;
+          return (await waiting.execute(db)).rows.length > 0;
+        }, 60_000);
+        await touch(db);
+        release();
+        await Promise.all([holding, migrating]);
+        const indexes = sql`select 1 from pg_indexes where schemaname = current_schema() and indexname = 'sessions_live'`;
+        expect((await indexes.execute(db)).rows).toHaveLength(1);
+      },
+    );
 
     test("a store from a newer program is refused", async () => {
       const table = db.withTables<{ migrations: { name: string } }>();
