@@ -117,6 +117,22 @@ test("a relay has the time to drain before it is killed", () => {
   expect(stop).toBeGreaterThan(DRAIN_S);
 });
 
+test("every place that limits memory has the limits of docs/operations.md", () => {
+  const text = readDocs("operations.md").replaceAll("\n", " ");
+  const [, arenas, heapMb] =
+    /`(MALLOC_ARENA_MAX=\d+)` and `NODE_OPTIONS=--max-old-space-size=(\d+)`/.exec(text) ?? [];
+  const gb = Number(/`MemoryMax`, is (\d+) GB/.exec(text)?.[1]);
+  expect(Number(heapMb)).toBe((gb * 1024) / 2); // as the text says
+  for (const file of ["blindrelay.service", "Containerfile"]) {
+    expect(read(file)).toContain(arenas);
+    expect(read(file)).toMatch(new RegExp(`NODE_OPTIONS=--max-old-space-size=${heapMb}\\b`));
+  }
+  expect(read("blindrelay.service")).toMatch(new RegExp(`^MemoryMax=${gb}G$`, "m"));
+  expect(container.resources.limits.memory).toBe(`${gb}Gi`);
+  for (const relay of relays) expect(relay.mem_limit).toBe(`${gb}g`);
+  expect(read("alerts.yaml")).toContain(`its memory limit of ${gb} GB`);
+});
+
 test("no secret is in the manifests", () => {
   const literals = container.env.filter((one: Document) => one.value !== undefined);
   const names = literals.map((one: Document) => one.name);
