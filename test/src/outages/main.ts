@@ -6,13 +6,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRest, connectPeer, ownPostgres } from "@blindrelay/relay-server/testing";
 import { endWithUsage, readFlags } from "../flags.ts";
+import { cleanUp } from "../instruments/clean-up.ts";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 const PASSWORD = "correct horse";
@@ -42,17 +43,26 @@ Exit codes: 0 done, 1 something was lost, ended or late, 2 usage.`,
 };
 const values = readFlags(LINE);
 const rounds = Number(values.rounds);
+if (!Number.isSafeInteger(rounds) || rounds < 1) {
+  endWithUsage(LINE, "--rounds takes a whole number above 0");
+}
 const stoppedMs = Number(values.seconds) * 1000;
+if (!(stoppedMs >= 0)) endWithUsage(LINE, "--seconds takes a number");
 const kinds = (values.kind ?? "").split(",");
 if (!kinds.every((kind) => (KINDS as readonly string[]).includes(kind))) {
   endWithUsage(LINE, `--kind takes ${KINDS.join(", ")}`);
 }
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-outages-"));
+const { undo, end } = cleanUp(folder);
 
 // ---- PostgreSQL
 
 const own = await ownPostgres(folder);
+undo.push(async () => {
+  own.signal("SIGCONT");
+  await own.stop("immediate");
+});
 
 const harm: { readonly [kind in Kind]: () => Promise<void> } = {
   cut: async () => {
@@ -251,8 +261,4 @@ const counted = await storedCount();
 const open = [agent, client].every(({ socket }) => socket.readyState === socket.OPEN);
 ok &&= counted >= sent && open;
 console.log(JSON.stringify({ kind: "all", ok, sent, counted, links_open: open }));
-relay.kill("SIGTERM");
-if (ended === null) await once(relay, "exit");
-await own.stop("immediate");
-rmSync(folder, { recursive: true });
-process.exit(ok ? 0 : 1);
+await end(ok ? 0 : 1);

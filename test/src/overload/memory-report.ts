@@ -8,5 +8,6 @@ if (process.channel !== undefined) {
     globalThis.gc?.(); // buffers of objects that the first one found are free by then
     process.send?.(process.memoryUsage());
   });
+  process.on("disconnect", () => process.exit()); // who started it was killed
   process.channel?.unref(); // a relay that has drained ends
 }

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -55,16 +55,20 @@ export interface RelayProcess {
   stop(): Promise<void>;
 }
 
-const running = new Set<ChildProcess>();
+/** The relays that run, with their data folders. */
+const running = new Map<ChildProcess, string>();
 
-/** Lets a signal end this process and the relays that it started. */
+/** Ends the relays that this process started with it, also where a signal or a fault ends it. */
 export const endWithRelays = (): void => {
-  const end = (): never => {
-    for (const child of running) child.kill("SIGKILL");
-    process.exit(1);
-  };
-  process.once("SIGINT", end);
-  process.once("SIGTERM", end);
+  process.once("exit", () => {
+    for (const [child, data] of running) {
+      child.kill("SIGKILL");
+      rmSync(data, { recursive: true, force: true });
+    }
+  });
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(name, () => process.exit(128 + constants.signals[name]));
+  }
 };
 
 /** Starts a relay with one admin. `flags` as on its command line. */
@@ -77,7 +81,7 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
     env: { ...process.env, ...MEMORY_SETTINGS },
   });
-  running.add(child);
+  running.set(child, data);
   child.once("exit", () => running.delete(child));
   const log: string[] = [];
   createInterface(child.stderr as Readable).on("line", (line) => {

@@ -7,13 +7,14 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeToken } from "@blindrelay/protocol";
 import { ownNatsServer, ownPostgres } from "@blindrelay/relay-server/testing";
 import { endWithUsage, readFlags } from "../../flags.ts";
+import { cleanUp } from "../../instruments/clean-up.ts";
 import { type RelayNode, type Relays, startRelays } from "../relays.ts";
 import {
   type AgentKeys,
@@ -92,24 +93,11 @@ const HEAL_MS = 60_000;
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-rolling-"));
 // A folder of its own, which PostgreSQL's user can enter.
 const databaseFolder = mkdtempSync(join(tmpdir(), "blindrelay-database-"));
-const undo: (() => unknown)[] = [
-  () => {
-    for (const each of [folder, databaseFolder]) rmSync(each, { recursive: true, force: true });
-  },
-];
-let ending = false;
-const end = async (code: number): Promise<void> => {
-  if (ending) return;
-  ending = true;
-  for (const each of undo.reverse()) await each();
-  process.exit(code);
-};
-process.on("SIGINT", () => end(130));
-process.on("SIGTERM", () => end(143));
+const { undo, end } = cleanUp(folder, databaseFolder);
 const database = await ownPostgres(databaseFolder);
 undo.push(async () => {
   database.signal("SIGCONT");
-  await database.stop("immediate").catch(() => undefined); // it may be stopped already
+  await database.stop("immediate");
 });
 const nats = await ownNatsServer();
 undo.push(() => nats.stop());
@@ -142,8 +130,8 @@ console.error(`${agentCount} agents made`);
 
 const startChild = async (name: string, order: Order): Promise<ChildProcess> => {
   const child = fork(join(import.meta.dirname, `${name}.ts`));
-  undo.push(() => child.kill("SIGKILL"));
-  child.on("exit", (code) => ending || code === 0 || console.error(`${name} ended with ${code}`));
+  undo.push(() => child.removeAllListeners("exit").kill("SIGKILL"));
+  child.on("exit", (code) => code === 0 || console.error(`${name} ended with ${code}`));
   child.send(order);
   await once(child, "message");
   console.error(`${name} ready`);
