@@ -99,6 +99,20 @@ test("the manifests agree with the image's entry, user, ports and data folder", 
   expect(new Set(upstreams.map(([, , port]) => Number(port)))).toEqual(new Set([imagePorts[0]]));
 });
 
+test("no package of the image brings a Node of its own", () => {
+  const { importers } = parse(read("../../pnpm-lock.yaml"));
+  const folders = [...read("Containerfile").matchAll(/^COPY ([\w-]+) \.\/\1$/gm)].map(
+    ([, it]) => it,
+  );
+  expect(folders).toEqual(["protocol", "relay-server", "client-sdk", "console"]);
+  const names = [".", ...(folders as string[])].flatMap((folder) => {
+    const { dependencies, devDependencies, optionalDependencies } = importers[folder];
+    return Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  });
+  expect(names).toContain("fastify");
+  expect(names.filter((name) => /^node-(bin|darwin|linux|win)-?/.test(name))).toEqual([]);
+});
+
 test("a relay has the time to drain before it is killed", () => {
   const setting = (name: string) =>
     container.env.find((one: Document) => one.name === name)?.value as string;

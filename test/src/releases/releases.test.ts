@@ -267,4 +267,22 @@ describe("a relay that lies", () => {
     expect(await fetched()).toBe(true);
     expect(asked).toBe(3);
   });
+
+  it("gets no token from a download, and cannot send the device on to another address", async () => {
+    const asks: string[] = [];
+    const inside = createServer((request, response) => {
+      asks.push(`${request.url?.split("?")[0]} ${request.headers.authorization?.split(" ")[0]}`);
+      response.writeHead(302, { location: "/inside" }).end();
+    });
+    await new Promise<void>((resolve) => inside.listen(0, "127.0.0.1", resolve));
+    const base = `http://127.0.0.1:${(inside.address() as AddressInfo).port}`;
+    const failed = expect.any(ReleaseError);
+    await expect(checkRelease(source({ url: base }))).rejects.toEqual(failed);
+    const update = { ...truth, url: `${base}/artifact` };
+    await expect(downloadRelease(update, house.path("redirected"))).rejects.toEqual(failed);
+    inside.close();
+    expect(new Set(asks)).toEqual(
+      new Set(["/api/v1/releases/check Bearer", "/artifact undefined"]),
+    );
+  });
 });
