@@ -362,9 +362,9 @@ describe("freeing", () => {
     };
     const refused = chunkOf(text("r".repeat(16_000)));
     wire.emit("data", refused);
-    const small = chunkOf(text("s".repeat(16_000)), text("more"));
-    wire.emit("data", small);
-    expect([refused, small].map(isFreed)).toEqual([true, false]);
+    const twoMessages = chunkOf(text("s".repeat(16_000)), text("more"));
+    wire.emit("data", twoMessages);
+    expect([refused, twoMessages].map(isFreed)).toEqual([true, false]);
   });
 
   it("counts for V8's collection exactly what it has not freed", async () => {
