@@ -12,49 +12,49 @@ import {
   Presence,
   TroubleBox,
   TroubleText,
-  useLive,
+  useModel,
 } from "./components.ts";
 import { HeardList } from "./events.ts";
-import { type Live, type Opened, troubleOfCall } from "./live.ts";
+import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
 import { secretIn } from "./secret-file.ts";
 
 /** A keyring of thousands of agents is far below it. */
 const MAX_FILE_BYTES = 4_000_000;
 
-export const AgentView = ({ live, agentId }: { live: Live; agentId: string }): JSX.Element => {
-  useLive(live);
+export const AgentView = ({ model, agentId }: { model: Model; agentId: string }): JSX.Element => {
+  useModel(model);
   const [found, setFound] = useState<AgentRow | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
   useEffect(() => {
-    live.findAgent(agentId).then(setFound, (error) => setTrouble(troubleOfCall(error)));
-  }, [live, agentId]);
-  const row = live.agents.find(({ agent_id }) => agent_id === agentId) ?? found;
-  const opened = live.opened.get(agentId);
+    model.findAgent(agentId).then(setFound, (error) => setTrouble(troubleOfCall(error)));
+  }, [model, agentId]);
+  const row = model.agents.find(({ agent_id }) => agent_id === agentId) ?? found;
+  const opened = model.opened.get(agentId);
   return h(
     Fragment,
     null,
     h(Heading, null, row?.name ?? agentId),
     h(TroubleBox, { trouble }),
-    row && h(Facts, { live, row, opened }),
-    row && opened === undefined && h(SecretForm, { live, agentId }),
+    row && h(Facts, { model, row, opened }),
+    row && opened === undefined && h(SecretForm, { model, agentId }),
     opened && h(CallForm, { opened }),
     opened &&
       h(
         "section",
         { "aria-labelledby": "events" },
         h("h2", { id: "events" }, "Events"),
-        h(HeardList, { live, agentId }),
+        h(HeardList, { model, agentId }),
       ),
   );
 };
 
-const Facts = (props: { live: Live; row: AgentRow; opened: Opened | undefined }): JSX.Element => {
-  const { live, row, opened } = props;
+const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined }): JSX.Element => {
+  const { model, row, opened } = props;
   const unknown = h("span", { class: "faint" }, "unknown");
   const facts: [string, ComponentChildren][] = [
     ["Identifier", h("code", null, row.agent_id)],
-    ["Presence", h(Presence, { online: live.isOnline(row) })],
+    ["Presence", h(Presence, { online: model.isOnline(row) })],
     ["Firmware", row.firmware_version ?? unknown],
     ["Runtime", row.runtime ?? unknown],
     ["Last seen", h(Moment, { at: row.last_seen })],
@@ -85,7 +85,7 @@ const bytesText = (bytes: number): string => {
 
 const agoText = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString();
 
-const SecretForm = ({ live, agentId }: { live: Live; agentId: string }): JSX.Element => {
+const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.Element => {
   const [secret, setSecret] = useState("");
   const [version, setVersion] = useState<"1" | "2">("1");
   const [busy, setBusy] = useState(false);
@@ -96,7 +96,7 @@ const SecretForm = ({ live, agentId }: { live: Live; agentId: string }): JSX.Ele
     setBusy(true);
     setTrouble(null);
     try {
-      await live.open(agentId, secret.trim(), version);
+      await model.open(agentId, secret.trim(), version);
     } catch (error) {
       setTrouble(troubleOfCall(error));
       setBusy(false);

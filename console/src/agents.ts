@@ -1,19 +1,19 @@
 /** All agents of the account, with their presence as it changes. */
 import { Fragment, h, type JSX } from "preact";
-import { Field, Heading, Moment, Presence, Table, TroubleBox, useLive } from "./components.ts";
-import type { AgentFilter, Live } from "./live.ts";
+import { Field, Heading, Moment, Presence, Table, TroubleBox, useModel } from "./components.ts";
+import type { AgentFilter, Model } from "./model.ts";
 
 /** Keys are pressed faster than a list is asked for. */
 const FILTER_DELAY_MS = 250;
 let filterTimer: ReturnType<typeof setTimeout> | undefined;
 
-export const Agents = ({ live }: { live: Live }): JSX.Element => {
-  useLive(live);
-  const { agents, filter, moreAgents, loaded } = live;
+export const Agents = ({ model }: { model: Model }): JSX.Element => {
+  useModel(model);
+  const { agents, filter, moreAgents, loaded } = model;
   const change = (part: Partial<AgentFilter>) => {
     clearTimeout(filterTimer);
-    const next = { ...live.filter, ...part };
-    filterTimer = setTimeout(() => void live.listAgents(next), FILTER_DELAY_MS);
+    const next = { ...model.filter, ...part };
+    filterTimer = setTimeout(() => void model.listAgents(next), FILTER_DELAY_MS);
   };
   const rows = agents.map((agent) => ({
     key: agent.agent_id,
@@ -71,7 +71,7 @@ export const Agents = ({ live }: { live: Live }): JSX.Element => {
         ),
       ),
     ),
-    h(TroubleBox, { trouble: live.agentsTrouble }),
+    h(TroubleBox, { trouble: model.agentsTrouble }),
     h(
       "p",
       { role: "status", class: "faint" },
@@ -94,7 +94,7 @@ export const Agents = ({ live }: { live: Live }): JSX.Element => {
             ),
       ),
     moreAgents !== null &&
-      h("button", { type: "button", onClick: () => void live.listMoreAgents() }, "Show more"),
+      h("button", { type: "button", onClick: () => void model.listMoreAgents() }, "Show more"),
   );
 };
 

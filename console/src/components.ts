@@ -1,13 +1,13 @@
 /** Components that several views share. */
 import { type ComponentChildren, h, type JSX } from "preact";
 import { useEffect, useReducer, useRef } from "preact/hooks";
-import type { Live } from "./live.ts";
+import type { Model } from "./model.ts";
 import type { Trouble } from "./rest.ts";
 
-/** Draws the component again after every change of what is live. */
-export const useLive = (live: Live): void => {
+/** Draws the component again after every change of the model. */
+export const useModel = (model: Model): void => {
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => live.watch(() => draw(undefined)), [live]);
+  useEffect(() => model.watch(() => draw(undefined)), [model]);
 };
 
 /**

@@ -6,7 +6,7 @@ import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/s
 import { Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Field, Heading, TroubleBox } from "./components.ts";
-import { troubleOfCall } from "./live.ts";
+import { troubleOfCall } from "./model.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {

@@ -1,11 +1,11 @@
 /** The events of the agents, newest first. */
 import { Fragment, h, type JSX } from "preact";
-import { clock, Heading, useLive } from "./components.ts";
-import type { Heard, Live } from "./live.ts";
+import { clock, Heading, useModel } from "./components.ts";
+import type { Heard, Model } from "./model.ts";
 
 /** All agents, or one. */
-export const HeardList = ({ live, agentId }: { live: Live; agentId?: string }): JSX.Element => {
-  const heard = live.heard.filter((one) => agentId === undefined || one.agentId === agentId);
+export const HeardList = ({ model, agentId }: { model: Model; agentId?: string }): JSX.Element => {
+  const heard = model.heard.filter((one) => agentId === undefined || one.agentId === agentId);
   return h(
     Fragment,
     null,
@@ -20,7 +20,7 @@ export const HeardList = ({ live, agentId }: { live: Live; agentId?: string }): 
           heard.map((one) => h(HeardItem, { key: one.id, one, named: agentId === undefined })),
         ),
     ),
-    heard.length > 0 && h("button", { type: "button", onClick: () => live.clearHeard() }, "Clear"),
+    heard.length > 0 && h("button", { type: "button", onClick: () => model.clearHeard() }, "Clear"),
   );
 };
 
@@ -36,9 +36,9 @@ const HeardItem = ({ one, named }: { one: Heard; named: boolean }): JSX.Element 
     one.data !== undefined && h("code", null, " ", JSON.stringify(one.data)),
   );
 
-export const Events = ({ live }: { live: Live }): JSX.Element => {
-  useLive(live);
-  const open = live.opened.size;
+export const Events = ({ model }: { model: Model }): JSX.Element => {
+  useModel(model);
+  const open = model.opened.size;
   return h(
     Fragment,
     null,
@@ -49,8 +49,8 @@ export const Events = ({ live }: { live: Live }): JSX.Element => {
       "Agents that come and go, and what the opened ones say. ",
       open === 0
         ? "No agent is open: open one with its secret to read its events."
-        : `Open: ${[...live.opened.keys()].join(", ")}.`,
+        : `Open: ${[...model.opened.keys()].join(", ")}.`,
     ),
-    h(HeardList, { live }),
+    h(HeardList, { model }),
   );
 };

@@ -4,14 +4,14 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Field, Heading, TroubleBox } from "./components.ts";
 import { Enrol } from "./enrol.ts";
-import { type Live, troubleOfCall } from "./live.ts";
+import { type Model, troubleOfCall } from "./model.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {
   /** Why the page before ended, where one did. */
   readonly notice: Trouble | null;
-  readonly start: (login: LoginAnswer) => Promise<Live>;
-  readonly entered: (live: Live) => void;
+  readonly start: (login: LoginAnswer) => Promise<Model>;
+  readonly entered: (model: Model) => void;
 }
 
 export const Login = ({ notice, start, entered }: Props): JSX.Element => {

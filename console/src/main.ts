@@ -7,29 +7,29 @@ import { Fragment, h, type JSX, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { AgentView } from "./agent.ts";
 import { Agents } from "./agents.ts";
-import { useLive } from "./components.ts";
+import { useModel } from "./components.ts";
 import { Events } from "./events.ts";
-import { Live } from "./live.ts";
 import { Login } from "./login.ts";
+import { Model } from "./model.ts";
 import { Audit, Releases } from "./releases-and-audit.ts";
 import type { Trouble } from "./rest.ts";
 
 const App = (): JSX.Element => {
-  const [live, setLive] = useState<Live | null>(null);
+  const [model, setModel] = useState<Model | null>(null);
   const [notice, setNotice] = useState<Trouble | null>(null);
   const leave = (why: Trouble | null) => {
     setNotice(why);
-    setLive(null);
+    setModel(null);
   };
-  if (live === null) {
-    const start = (login: LoginAnswer) => Live.start(login, leave);
-    return h(Login, { notice, start, entered: setLive });
+  if (model === null) {
+    const start = (login: LoginAnswer) => Model.start(login, leave);
+    return h(Login, { notice, start, entered: setModel });
   }
   const logOut = () => {
-    void live.stop();
+    void model.stop();
     leave(null);
   };
-  return h(Console, { live, logOut });
+  return h(Console, { model, logOut });
 };
 
 const usePath = (): string => {
@@ -43,11 +43,11 @@ const usePath = (): string => {
   return path;
 };
 
-const Console = ({ live, logOut }: { live: Live; logOut: () => void }): JSX.Element => {
-  useLive(live);
+const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
+  useModel(model);
   const path = usePath();
   const sections = ["agents", "events", "releases"];
-  if (live.user.role === "admin") sections.push("audit");
+  if (model.user.role === "admin") sections.push("audit");
   const [section = "", agentId] = path.split("/");
   const here = sections.includes(section) ? section : "agents";
   const link = (name: string) =>
@@ -57,7 +57,7 @@ const Console = ({ live, logOut }: { live: Live; logOut: () => void }): JSX.Elem
       name[0]?.toUpperCase(),
       name.slice(1),
     );
-  const online = live.link.state === "online";
+  const online = model.link.state === "online";
   return h(
     Fragment,
     null,
@@ -71,16 +71,16 @@ const Console = ({ live, logOut }: { live: Live; logOut: () => void }): JSX.Elem
         "div",
         { class: "who" },
         h("span", { role: "status" }, online ? "live" : "connecting…"),
-        h("span", null, live.user.username),
+        h("span", null, model.user.username),
         h("button", { type: "button", onClick: logOut }, "Log out"),
       ),
     ),
     h(
       "main",
       { id: "content", tabIndex: -1 },
-      h(View, { key: path, live, here, agentId: here === "agents" ? agentId : undefined }),
+      h(View, { key: path, model, here, agentId: here === "agents" ? agentId : undefined }),
     ),
-    h("div", { role: "status", class: "unseen" }, live.announcement),
+    h("div", { role: "status", class: "unseen" }, model.announcement),
   );
 };
 
@@ -90,15 +90,15 @@ const skip = (event: Event) => {
   document.getElementById("content")?.focus();
 };
 
-const View = (props: { live: Live; here: string; agentId: string | undefined }): JSX.Element => {
-  const { live, here, agentId } = props;
-  if (here === "events") return h(Events, { live });
-  if (here === "releases") return h(Releases, { live });
-  if (here === "audit") return h(Audit, { live });
+const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
+  const { model, here, agentId } = props;
+  if (here === "events") return h(Events, { model });
+  if (here === "releases") return h(Releases, { model });
+  if (here === "audit") return h(Audit, { model });
   if (agentId !== undefined && agentId !== "") {
-    return h(AgentView, { live, agentId: decodeURIComponent(agentId) });
+    return h(AgentView, { model, agentId: decodeURIComponent(agentId) });
   }
-  return h(Agents, { live });
+  return h(Agents, { model });
 };
 
 render(h(App, null), document.getElementById("console") as HTMLElement);

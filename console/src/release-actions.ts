@@ -3,17 +3,17 @@ import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import { TroubleBox } from "./components.ts";
-import { type Live, troubleOfCall } from "./live.ts";
+import { type Model, troubleOfCall } from "./model.ts";
 import type { Trouble } from "./rest.ts";
 
 interface Props {
-  readonly live: Live;
+  readonly model: Model;
   readonly release: Release;
   /** Takes the release as it is now; null: it is gone. */
   readonly changed: (release: Release | null) => void;
 }
 
-export const Manage = ({ live, release, changed }: Props): JSX.Element => {
+export const Manage = ({ model, release, changed }: Props): JSX.Element => {
   const [trouble, setTrouble] = useState<Trouble | null>(null);
   const [busy, setBusy] = useState(false);
   const name = `${release.runtime} ${release.channel} ${release.version}`;
@@ -28,7 +28,7 @@ export const Manage = ({ live, release, changed }: Props): JSX.Element => {
     }
     setBusy(false);
   };
-  const patch = (body: ReleasePatch) => act(() => live.changeRelease(release.id, body));
+  const patch = (body: ReleasePatch) => act(() => model.changeRelease(release.id, body));
   const button = (text: string, onClick: () => unknown) =>
     h("button", { type: "button", disabled: busy, onClick }, text);
 
@@ -46,7 +46,7 @@ export const Manage = ({ live, release, changed }: Props): JSX.Element => {
           : button("Publish", () => patch({ status: "published" })),
         button("Delete the draft", () => {
           if (confirm(`Delete the draft ${name}?`)) {
-            void act(() => live.deleteDraft(release.id).then(() => null));
+            void act(() => model.deleteDraft(release.id).then(() => null));
           }
         }),
       ),

@@ -3,7 +3,7 @@ import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Heading, Moment, type Row, Table, TroubleBox } from "./components.ts";
-import { type Live, troubleOfCall } from "./live.ts";
+import { type Model, troubleOfCall } from "./model.ts";
 import { Manage } from "./release-actions.ts";
 import type { Trouble } from "./rest.ts";
 
@@ -67,7 +67,7 @@ const Listing = <Item>(props: {
 const RELEASES = ["Release", "Status", "Rollout", "Devices", "Published"];
 const MANAGED = [...RELEASES, "Change"];
 
-export const Releases = ({ live }: { live: Live }): JSX.Element =>
+export const Releases = ({ model }: { model: Model }): JSX.Element =>
   h(Listing<Release>, {
     title: "Releases",
     empty: h(
@@ -77,8 +77,8 @@ export const Releases = ({ live }: { live: Live }): JSX.Element =>
       h("code", null, "blindrelay release publish"),
       ".",
     ),
-    columns: live.user.role === "admin" ? MANAGED : RELEASES,
-    read: (cursor) => live.releases(cursor),
+    columns: model.user.role === "admin" ? MANAGED : RELEASES,
+    read: (cursor) => model.releases(cursor),
     row: (release, changed) => {
       const { id, runtime, channel, version, status, rollout, published_at: at } = release;
       const { percent, paused, offered, confirmed } = rollout;
@@ -110,9 +110,9 @@ export const Releases = ({ live }: { live: Live }): JSX.Element =>
               ),
           `${confirmed} run it, ${offered} offered`,
           h(Moment, { at, none: "not yet" }),
-          live.user.role === "admin" &&
+          model.user.role === "admin" &&
             status !== "yanked" &&
-            h(Manage, { live, release, changed }),
+            h(Manage, { model, release, changed }),
         ],
       };
     },
@@ -120,12 +120,12 @@ export const Releases = ({ live }: { live: Live }): JSX.Element =>
 
 const AUDIT = ["When", "Who", "What", "Subject", "Detail"];
 
-export const Audit = ({ live }: { live: Live }): JSX.Element =>
+export const Audit = ({ model }: { model: Model }): JSX.Element =>
   h(Listing<AuditEntry>, {
     title: "Audit",
     empty: "Nobody did anything yet.",
     columns: AUDIT,
-    read: (cursor) => live.audit(cursor),
+    read: (cursor) => model.audit(cursor),
     row: ({ id, at, actor, action, subject, detail }) => ({
       key: String(id),
       cells: [

@@ -1,5 +1,5 @@
 /**
- * The state of a logged-in page, kept up to date by messages of the relay and the agents: the
+ * The model of a logged-in page, kept up to date by messages of the relay and the agents: the
  * agents with their presence, those whose secret was entered, and their events.
  *
  * The access token, the session token and the secrets are in this object's memory and nowhere else.
@@ -66,7 +66,7 @@ export interface Opened {
   readonly info: SystemInfo;
 }
 
-export class Live {
+export class Model {
   readonly user: LoginAnswer["user"];
   agents: Agent[] = [];
   /** Null: the list is complete. */
@@ -114,16 +114,16 @@ export class Live {
    * From a login to a live link. `ended` is called once with the reason when it ends. Rejects with
    * a Trouble.
    */
-  static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Live> {
+  static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Model> {
     const token = login.access_token;
     const session = await ask<SessionAnswer>("auth/session", { method: "POST", token });
     const sessionToken = session.session_token;
     const url = new URL(".", document.baseURI).href;
     try {
       const client = await connect({ url, sessionToken, presence: true });
-      const live = new Live(login, sessionToken, client, ended);
-      void live.listAgents();
-      return live;
+      const model = new Model(login, sessionToken, client, ended);
+      void model.listAgents();
+      return model;
     } catch (error) {
       throw troubleOfCall(error);
     }
