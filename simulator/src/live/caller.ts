@@ -11,7 +11,7 @@
 import { type Agent, CallError, Client, relayUrl } from "@blindrelay/client-sdk/node";
 import type { Interview, Role } from "../devices/kinds.ts";
 import type { KindTally, Tally } from "../report/tally.ts";
-import { clientPorts } from "./client-ports.ts";
+import { clientPorts } from "./clients.ts";
 import { liveLinkPort } from "./link.ts";
 
 export interface CallerOptions {

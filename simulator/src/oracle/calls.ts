@@ -7,7 +7,7 @@
 export interface CallRecord {
   /** Unique. */
   readonly marker: number;
-  readonly person: string;
+  readonly client: string;
   readonly agentId: string;
   readonly idempotent: boolean;
   executions: number;
@@ -36,9 +36,9 @@ export class CallOracle {
     this.rules = rules;
   }
 
-  made(person: string, agentId: string, idempotent: boolean): CallRecord {
+  made(client: string, agentId: string, idempotent: boolean): CallRecord {
     const marker = this.count++;
-    const call = { marker, person, agentId, idempotent, executions: 0, outcome: null };
+    const call = { marker, client, agentId, idempotent, executions: 0, outcome: null };
     this.calls.set(marker, call);
     return call;
   }
@@ -89,5 +89,5 @@ export class CallOracle {
   }
 }
 
-const nameOf = ({ marker, agentId, person }: CallRecord): string =>
-  `call ${marker} of ${person} to ${agentId}`;
+const nameOf = ({ marker, agentId, client }: CallRecord): string =>
+  `call ${marker} of ${client} to ${agentId}`;

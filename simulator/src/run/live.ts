@@ -14,10 +14,10 @@ import { type CallError, relayUrl } from "@blindrelay/client-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
 import type { BoardsOptions } from "../live/boards.ts";
+import { type Called, type CallOutcome, Clients } from "../live/clients.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
 import type { OrderedAgent } from "../live/fleet-messages.ts";
 import { liveLinkPort } from "../live/link.ts";
-import { type Called, type CallOutcome, People } from "../live/people.ts";
 import { stopChild } from "../live/processes.ts";
 import { type Shape, Shaper, UNSHAPED } from "../live/shaped-link.ts";
 import { type CallEnd, ExecutionOracle } from "../oracle/executions.ts";
@@ -129,7 +129,7 @@ class LiveRun {
   private readonly checked = new Set<LiveOracle>(["answers", "liveness", "revoked"]);
   private relay: RelayChild | null = null;
   private fleet: FleetChild | null = null;
-  private people: People | null = null;
+  private clients: Clients | null = null;
   private accountToken = "";
   /** Made at the relay so far. */
   private made: string[] = [];
@@ -165,7 +165,7 @@ class LiveRun {
     const { signal } = this.stopping;
     await Promise.race([delay(planMs, null, { ref: false }), aborted(signal)]);
     signal.throwIfAborted();
-    this.people?.end();
+    this.clients?.end();
     await this.settle();
     await this.checkWhole();
     signal.throwIfAborted();
@@ -184,7 +184,7 @@ class LiveRun {
     }
     this.isRelayMeantToBeAway = true;
     for (const timer of this.timers) clearTimeout(timer);
-    this.people?.stop();
+    this.clients?.stop();
     await this.fleet?.stop();
     await this.lastFigures;
     if (this.options.url !== undefined) await this.removeAgents();
@@ -335,7 +335,7 @@ class LiveRun {
     options.progress.start("seconds, live", seconds, () =>
       Math.min(seconds, Math.floor(this.elapsedMs() / 1000)),
     );
-    this.people = new People({
+    this.clients = new Clients({
       url: this.at().url,
       accountToken: this.accountToken,
       devices: this.devices,
@@ -346,7 +346,7 @@ class LiveRun {
       },
       ended: (outcome) => this.callEnded(outcome),
     });
-    this.people.start(plan.loads);
+    this.clients.start(plan.loads);
     for (const fault of plan.faults) this.schedule(fault);
     this.timers.push(setInterval(() => this.watch(), SAMPLE_MS));
     const lastMs = plan.devices.reduce((last, { startUs }) => Math.max(last, startUs), 0) / 1000;
@@ -446,7 +446,7 @@ class LiveRun {
 
   /** Of devices on Node, once no call is under way. */
   private async checkExecutions(): Promise<void> {
-    if ((this.people?.underWay ?? 0) > 0) return;
+    if ((this.clients?.underWay ?? 0) > 0) return;
     const report = await this.askFleet();
     if (report === null) return;
     this.checked.add("exactly-once");
@@ -503,7 +503,7 @@ class LiveRun {
   private async settle(): Promise<void> {
     const endMs = performance.now() + SETTLE_MS;
     const isBusy = (): boolean =>
-      (this.people?.underWay ?? 0) > 0 ||
+      (this.clients?.underWay ?? 0) > 0 ||
       (this.fleet?.everConnected() ?? 0) < this.plan.devices.length;
     while (isBusy() && performance.now() < endMs) await delay(20);
   }

@@ -9,9 +9,9 @@ import { loadPrograms } from "../run/programs.ts";
 import { checkScenario } from "../scenario/load.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
+import type { VirtualClient } from "../world/client.ts";
 import type { Device } from "../world/device.ts";
 import { playFault } from "../world/faults.ts";
-import type { Person } from "../world/person.ts";
 import { settled, World } from "../world/world.ts";
 
 /** What a scenario says, without the parts that the test plays itself. */
@@ -158,14 +158,14 @@ export class VirtualFleet {
 
   private makeClient(): FleetClient {
     const { world } = this;
-    const [person] = world.people as [Person];
+    const [client] = world.clients as [VirtualClient];
     const [load] = world.plan.loads as [PlannedLoad];
     const call: FleetClient["call"] = (device, method, params, options = {}) => {
       const { timeoutMs = load.timeoutMs, idempotent = false } = options;
       const asked = { ...load, timeoutMs, spec: { ...load.spec, idempotent } };
       const outcome = new Promise<never>((resolve, reject) => {
         const question = { method, params, right: () => true };
-        world.call(asked, person, this.deviceOf(device), question, false, (result, error) => {
+        world.call(asked, client, this.deviceOf(device), question, false, (result, error) => {
           if (error === null) resolve(result as never);
           else reject(error);
         });
@@ -174,13 +174,13 @@ export class VirtualFleet {
     };
     return {
       get online() {
-        return person.online;
+        return client.online;
       },
       call,
       agent: (device) => {
-        if (person.client === null) throw new Error("the client is not connected");
+        if (client.sdk === null) throw new Error("the client is not connected");
         const { id, agentToken, plan } = this.deviceOf(device);
-        return person.client.agent(id, agentToken, { version: plan.version });
+        return client.sdk.agent(id, agentToken, { version: plan.version });
       },
     };
   }

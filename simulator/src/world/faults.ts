@@ -22,7 +22,7 @@ export interface Faulty {
   readonly seed: number;
   readonly clock: Clock;
   readonly devices: readonly Device[];
-  readonly people: readonly Peer[];
+  readonly clients: readonly Peer[];
   readonly relay: VirtualNodes;
   readonly store: ModelStore;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
@@ -61,7 +61,7 @@ const nothing = (): void => undefined;
 const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
   const { spec, devices: numbers, clients } = fault;
   const devices = numbers.map((n) => world.devices[n] as Device);
-  const peers: Peer[] = [...devices, ...clients.map((n) => world.people[n] as Peer)];
+  const peers: Peer[] = [...devices, ...clients.map((n) => world.clients[n] as Peer)];
   const each = (does: (conditions: Conditions) => void): void => {
     for (const { conditions } of peers) {
       for (const wire of conditions.wires) wire.wake();

@@ -10,7 +10,7 @@ import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type Interview, kindNamed } from "../devices/kinds.ts";
+import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
@@ -21,6 +21,7 @@ import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
+import { VirtualClient } from "./client.ts";
 import { Clock } from "./clock.ts";
 import { Device } from "./device.ts";
 import { playFault } from "./faults.ts";
@@ -28,7 +29,6 @@ import { makeGlobals } from "./globals.ts";
 import { Measurements } from "./measure.ts";
 import { Net, type Observer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
-import { Person } from "./person.ts";
 import type { LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
 import { Trace } from "./trace.ts";
@@ -107,7 +107,7 @@ export class World implements Observer {
   readonly relay: VirtualNodes;
   readonly suite: Suite;
   readonly devices: Device[];
-  readonly people: Person[];
+  readonly clients: VirtualClient[];
   readonly globals = makeGlobals(() => this.running);
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
@@ -191,13 +191,13 @@ export class World implements Observer {
       return new Device(this, number, planned, token, program);
     });
     this.running = this.devices[0] as Device;
-    this.people = plan.loads.flatMap((load) =>
+    this.clients = plan.loads.flatMap((load) =>
       load.clients.map((_, k) => {
         const id = `${load.name}/${k + 1}`;
         const presence = load.spec.presence === true;
         const address = `172.16.${this.seed & 255}.${k & 255}`;
         const account = load.spec.account ?? DEFAULT_ACCOUNT;
-        return new Person(this, { id, address, network: load.network, presence, account });
+        return new VirtualClient(this, { id, address, network: load.network, presence, account });
       }),
     );
     this.schedule();
@@ -252,20 +252,20 @@ export class World implements Observer {
     const { clock, plan } = this;
     this.relay.start();
     for (const device of this.devices) clock.at(device.plan.startUs, boot, device, null);
-    const personOf = new Map<number, Person>();
+    const clientOf = new Map<number, VirtualClient>();
     let number = 0;
     for (const load of plan.loads) {
       const first = number;
       for (const [k, members] of load.clients.entries()) {
-        const person = this.people[first + k] as Person;
-        for (const n of members) personOf.set(n, person);
+        const client = this.clients[first + k] as VirtualClient;
+        for (const n of members) clientOf.set(n, client);
         number += 1;
         // A little before its calls, so that the first one finds a link.
-        clock.at(Math.max(0, load.fromUs - 5_000_000), meet, person, null);
+        clock.at(Math.max(0, load.fromUs - 5_000_000), meet, client, null);
       }
-      const own = new Map(personOf);
-      this.scheduleCalls(load, (n) => own.get(n) as Person);
-      personOf.clear();
+      const own = new Map(clientOf);
+      this.scheduleCalls(load, (n) => own.get(n) as VirtualClient);
+      clientOf.clear();
     }
     for (const fault of plan.faults)
       clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
@@ -290,12 +290,12 @@ export class World implements Observer {
     clock.at(LINKS_US, looking, null, null);
   }
 
-  private scheduleCalls(load: PlannedLoad, personOf: (device: number) => Person): void {
+  private scheduleCalls(load: PlannedLoad, clientOf: (device: number) => VirtualClient): void {
     const { clock } = this;
     if (load.everyUs > 0) {
       const members = load.clients.flat().sort((a, b) => a - b);
       for (const [i, n] of members.entries()) {
-        const loop = new Loop(this, load, personOf(n), this.devices[n] as Device);
+        const loop = new Loop(this, load, clientOf(n), this.devices[n] as Device);
         clock.at(load.firstUs[i] as number, turn, loop, null);
       }
       return;
@@ -309,7 +309,7 @@ export class World implements Observer {
       const { device } = arrival;
       let loop = asks.get(device);
       if (loop === undefined) {
-        loop = new Loop(this, load, personOf(device), this.devices[device] as Device);
+        loop = new Loop(this, load, clientOf(device), this.devices[device] as Device);
         asks.set(device, loop);
       }
       loop.ask(() => undefined);
@@ -326,7 +326,7 @@ export class World implements Observer {
    */
   call(
     load: PlannedLoad,
-    person: Person,
+    client: VirtualClient,
     device: Device,
     question: { method: string; params: unknown; right: (result: unknown) => boolean },
     isFirst: boolean,
@@ -338,20 +338,20 @@ export class World implements Observer {
     const { timeoutMs, spec } = load;
     const idempotent = spec.idempotent ?? false;
     const fromUs = this.clock.nowUs;
-    const record = this.calls.made(person.id, device.id, idempotent);
+    const record = this.calls.made(client.id, device.id, idempotent);
     const call: Call = { record, fromUs, places: [], running: false };
     tally.sent += 1;
     kind.calls += 1;
     this.underWay += 1;
     this.calling = call;
     const request = { method: question.method, params: question.params, timeoutMs, idempotent };
-    person.call(device, request, (result, error) => {
+    client.call(device, request, (result, error) => {
       this.underWay -= 1;
       const us = this.clock.nowUs - fromUs;
       const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
       this.calls.ended(record, outcome);
       const said = error === null ? "ok" : error.code;
-      this.trace("outcome", `${person.id} ${device.id}`, `${record.marker} ${said}`);
+      this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
       if (error !== null) {
         const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
         tally.fail(device.id, code, error.message);
@@ -374,7 +374,7 @@ export class World implements Observer {
 
   private calling: Call | null = null;
 
-  // ---- what devices and people tell their world
+  // ---- what devices and clients tell their world
 
   enter(device: Device): void {
     this.running = device;
@@ -396,7 +396,7 @@ export class World implements Observer {
     }
     if (direction === "up") {
       this.relayOracle.received(wire, text);
-      if (wire.peer instanceof Person) this.packets.sent(text);
+      if (wire.peer instanceof VirtualClient) this.packets.sent(text);
     } else this.relayOracle.sent(wire, text, wire.relayQueued());
   }
 
@@ -455,7 +455,7 @@ export class World implements Observer {
     if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
   }
 
-  met(_person: Person, client: Client): void {
+  met(client: Client): void {
     // Which packet carries which call: the core says it through a hook that its API has no use for.
     const { core } = client as unknown as {
       core: {
@@ -474,22 +474,22 @@ export class World implements Observer {
     };
   }
 
-  presence(person: Person, { agentId, online }: Presence): void {
-    let known = this.presences.get(person.id);
+  presence(client: VirtualClient, { agentId, online }: Presence): void {
+    let known = this.presences.get(client.id);
     if (known === undefined) {
       known = new Map();
-      this.presences.set(person.id, known);
+      this.presences.set(client.id, known);
     }
     known.set(agentId, online);
   }
 
-  linked(person: Person, online: boolean): void {
-    this.trace(online ? "online" : "offline", person.id, "");
+  linked(client: VirtualClient, online: boolean): void {
+    this.trace(online ? "online" : "offline", client.id, "");
     if (!online) {
-      this.presences.delete(person.id);
+      this.presences.delete(client.id);
       return;
     }
-    this.liveness.connected(person.id, this.clock.nowUs);
+    this.liveness.connected(client.id, this.clock.nowUs);
   }
 
   violate(oracle: OracleName, detail: string): void {
@@ -512,9 +512,9 @@ export class World implements Observer {
     if (!this.liveness.isCalm(nowUs)) return;
     const stats = this.relay.stats();
     if (stats === null) return;
-    const most = this.people.length * MAX_BINDINGS;
+    const most = this.clients.length * MAX_BINDINGS;
     if (stats.bindings > most) {
-      this.violate("bounds", `${stats.bindings} bindings of ${this.people.length} clients`);
+      this.violate("bounds", `${stats.bindings} bindings of ${this.clients.length} clients`);
     }
     for (const device of this.devices) {
       // A device that comes or goes at this moment is on its way.
@@ -621,20 +621,18 @@ const CALL_MEMORY_MS = 150_000;
 class Loop {
   private readonly world: World;
   private readonly load: PlannedLoad;
-  private readonly person: Person;
+  private readonly client: VirtualClient;
   private readonly device: Device;
-  private interview: Interview | null = null;
-  /** Which start of the device the interview is about. */
-  private boots = -1;
+  private readonly questions: Questions;
   private isFirst = true;
-  private dueUs: number;
+  private dueUs = -1;
 
-  constructor(world: World, load: PlannedLoad, person: Person, device: Device) {
+  constructor(world: World, load: PlannedLoad, client: VirtualClient, device: Device) {
     this.world = world;
     this.load = load;
-    this.person = person;
+    this.client = client;
     this.device = device;
-    this.dueUs = -1;
+    this.questions = new Questions(device.plan.kind, device.id, () => device.boots);
   }
 
   /** Closed loop: this call, and the next one when it is due and this one is over. */
@@ -650,62 +648,30 @@ class Loop {
   }
 
   ask(done: () => void): void {
-    const { world, load, person, device } = this;
+    const { world, load, client, device } = this;
     const isFirst = this.isFirst;
     this.isFirst = false;
     const fromUs = world.clock.nowUs;
-    world.call(load, person, device, this.question(), isFirst, (_, error, isRunning) => {
-      const isOwn = person.userId === device.userId;
+    const question = this.questions.next(load.spec);
+    world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
+      const isOwn = client.userId === device.userId;
       if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
-        const what = `a call of ${person.id} to ${device.id} ended with ${error.code}: ${error.message}`;
+        const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, what);
       }
       done();
     });
-  }
-
-  /** A restarted device has lost its state, and so its interview starts over. */
-  private nextQuestion(kind: string) {
-    if (this.interview === null || this.boots !== this.device.boots) {
-      this.boots = this.device.boots;
-      this.interview = kindNamed(kind).interview(this.device.id);
-    }
-    const { boots } = this;
-    const { method, params, right } = this.interview.ask();
-    // An answer across a start may be of either life.
-    return {
-      method,
-      params,
-      right: (result: unknown) => right(result) || boots !== this.device.boots,
-    };
-  }
-
-  private question() {
-    const { kind } = this.device.plan;
-    if (this.load.spec.call === undefined && kind !== null) return this.nextQuestion(kind);
-    const { call, params, expect } = this.load.spec;
-    const method = call ?? "";
-    const wanted =
-      expect === undefined && this.device.plan.kind === "echo" && method === "echo"
-        ? params
-        : expect;
-    const text = wanted === undefined ? null : JSON.stringify(wanted);
-    return {
-      method,
-      params,
-      right: (result: unknown) => text === null || JSON.stringify(result) === text,
-    };
   }
 }
 
 const partyOf = ({ peer }: Wire): Party => {
   const { id } = peer;
   if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
-  return { id, userId: (peer as Person).userId, isAgent: false };
+  return { id, userId: (peer as VirtualClient).userId, isAgent: false };
 };
 
 const boot = (device: Device): void => device.boot();
-const meet = (person: Person): void => person.start();
+const meet = (client: VirtualClient): void => client.start();
 const turn = (loop: Loop): void => loop.turn();
 
 /**

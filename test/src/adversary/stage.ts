@@ -115,7 +115,7 @@ export abstract class Stage implements Surroundings {
     for (const call of calls) {
       if (call.outcome?.ok) continue;
       const how = call.outcome === null ? "nothing" : call.outcome.error.code;
-      this.violate(`honest again, yet ${call.person} calls ${call.agentId} and gets ${how}`);
+      this.violate(`honest again, yet ${call.client} calls ${call.agentId} and gets ${how}`);
     }
     this.wait(31_000);
     for (const call of this.calls.pending) this.violate(`call ${call.marker} never ended`);

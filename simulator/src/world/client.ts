@@ -12,7 +12,7 @@ import { Conditions, type Net, type Peer } from "./net.ts";
 /** A client that could not connect at all tries again after this long. */
 const RETRY_MS = 5_000;
 
-export interface PersonWorld {
+export interface ClientWorld {
   readonly seed: number;
   readonly clock: Clock;
   readonly net: Net;
@@ -20,12 +20,12 @@ export interface PersonWorld {
   accountToken(account: string): string;
   stir(): void;
   /** A client was made; nothing of it has run. */
-  met(person: Person, client: Client): void;
-  presence(person: Person, presence: Presence): void;
-  linked(person: Person, online: boolean): void;
+  met(client: Client): void;
+  presence(client: VirtualClient, presence: Presence): void;
+  linked(client: VirtualClient, online: boolean): void;
 }
 
-export interface PersonOptions {
+export interface ClientOptions {
   id: string;
   address: string;
   network: PlannedNetwork;
@@ -34,23 +34,23 @@ export interface PersonOptions {
   account: string;
 }
 
-export class Person implements Peer {
+export class VirtualClient implements Peer {
   readonly id: string;
   readonly address: string;
   readonly conditions: Conditions;
   readonly netDraws: Stream;
   readonly pingSalt: number;
-  client: Client | null = null;
+  sdk: Client | null = null;
   online = false;
   links = 0;
-  private readonly world: PersonWorld;
+  private readonly world: ClientWorld;
   private readonly presence: boolean;
   readonly userId: string;
   private readonly draws: Stream;
   /** The client's handles, by the secret of the agent. */
   private readonly agents = new Map<string, Agent>();
 
-  constructor(world: PersonWorld, options: PersonOptions) {
+  constructor(world: ClientWorld, options: ClientOptions) {
     this.world = world;
     this.id = options.id;
     this.address = options.address;
@@ -88,7 +88,7 @@ export class Person implements Peer {
         log: () => undefined,
       },
     );
-    world.met(this, client);
+    world.met(client);
     client.on("link", ({ state }) => {
       const online = state === "online";
       if (online === this.online) return;
@@ -96,20 +96,19 @@ export class Person implements Peer {
       world.linked(this, online);
     });
     if (this.presence) client.on("presence", (presence) => world.presence(this, presence));
-    this.client = client;
+    this.sdk = client;
     this.agents.clear();
     client.start().catch(() => {
-      if (this.client !== client) return;
-      this.client = null;
+      if (this.sdk !== client) return;
+      this.sdk = null;
       world.clock.after(RETRY_MS, () => this.start());
     });
     world.stir();
   }
 
   stop(): void {
-    const { client } = this;
-    this.client = null;
-    client?.close();
+    this.sdk?.close();
+    this.sdk = null;
   }
 
   /** Calls a device; `done` is called once with the outcome. */
@@ -120,7 +119,7 @@ export class Person implements Peer {
   ): void {
     const { method, params, timeoutMs, idempotent } = request;
     this.world.stir();
-    if (this.client === null) {
+    if (this.sdk === null) {
       done(undefined, {
         code: "UNREACHABLE",
         message: "the client is not connected yet",
@@ -130,7 +129,7 @@ export class Person implements Peer {
     let agent = this.agents.get(device.agentToken);
     if (agent === undefined) {
       const { version } = device.plan;
-      agent = this.client.agent(device.id, device.agentToken, { version });
+      agent = this.sdk.agent(device.id, device.agentToken, { version });
       this.agents.set(device.agentToken, agent);
     }
     agent.call(method, params, { timeoutMs, idempotent }).then(
@@ -144,7 +143,7 @@ export class Person implements Peer {
   }
 }
 
-const runTimer = (person: Person, fn: () => void): void => {
-  person.stir();
+const runTimer = (client: VirtualClient, fn: () => void): void => {
+  client.stir();
   fn();
 };

@@ -1,12 +1,14 @@
 /**
- * The callers of a live scenario: the public client over real sockets, and the loads of the plan.
+ * The clients of a live scenario: the public client over real sockets, and the loads of the plan.
  * A closed loop waits for each device's answer before it asks again; an open one does not.
  */
+import { randomBytes } from "node:crypto";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { CallError, Client } from "@blindrelay/client-sdk/node";
-import { type Interview, kindNamed, type Question } from "../devices/kinds.ts";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { Questions } from "../devices/questions.ts";
 import type { PlannedLoad } from "../plan.ts";
-import { clientPorts } from "./client-ports.ts";
 
 /** A client that could not connect at all tries again after this long. */
 const RETRY_MS = 1_000;
@@ -37,7 +39,15 @@ export interface CallOutcome {
   readonly result: unknown;
 }
 
-export interface PeopleOptions {
+/** What clients of a live run stand on, but for their link. */
+export const clientPorts = () => ({
+  timer: systemTimer(),
+  random: (length: number) => randomBytes(length),
+  suite: nodeSuite(),
+  log: () => undefined,
+});
+
+export interface ClientsOptions {
   /** `/wss` of the relay. */
   readonly url: string;
   readonly accountToken: string;
@@ -48,18 +58,18 @@ export interface PeopleOptions {
   ended(outcome: CallOutcome): void;
 }
 
-export class People {
-  private readonly options: PeopleOptions;
-  private readonly people: Person[] = [];
+export class Clients {
+  private readonly options: ClientsOptions;
+  private readonly clients: LiveClient[] = [];
   private readonly timers = new Set<NodeJS.Timeout>();
-  private readonly interviews = new Map<number, { life: number; interview: Interview }>();
+  private readonly questions = new Map<number, Questions>();
   private readonly asked = new Set<number>();
   private readonly hurry = new AbortController();
   private isOver = false;
   /** Calls that have no outcome yet. */
   underWay = 0;
 
-  constructor(options: PeopleOptions) {
+  constructor(options: ClientsOptions) {
     this.options = options;
   }
 
@@ -67,16 +77,19 @@ export class People {
   start(loads: readonly PlannedLoad[]): void {
     const ports = clientPorts();
     for (const load of loads) {
-      const owners = new Map<number, Person>();
+      const clientOf = new Map<number, LiveClient>();
       for (const members of load.clients) {
-        const link = this.options.links(this.people.length);
-        const person = new Person(this.options, load.spec.presence ?? false, { ...ports, link });
-        this.people.push(person);
-        for (const device of members) owners.set(device, person);
-        person.connect();
+        const link = this.options.links(this.clients.length);
+        const client = new LiveClient(this.options, load.spec.presence ?? false, {
+          ...ports,
+          link,
+        });
+        this.clients.push(client);
+        for (const device of members) clientOf.set(device, client);
+        client.connect();
       }
-      if (load.everyUs > 0) this.startClosed(load, owners);
-      else if (load.arrivals.length > 0) this.startOpen(load, owners, 0);
+      if (load.everyUs > 0) this.startClosed(load, clientOf);
+      else if (load.arrivals.length > 0) this.startOpen(load, clientOf, 0);
     }
   }
 
@@ -91,19 +104,19 @@ export class People {
   stop(): void {
     this.end();
     this.hurry.abort(new Error("the run is over"));
-    for (const person of this.people) person.close();
+    for (const client of this.clients) client.close();
   }
 
-  private startClosed(load: PlannedLoad, owners: ReadonlyMap<number, Person>): void {
+  private startClosed(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>): void {
     const everyMs = load.everyUs / 1000;
     // `firstUs` is in the order of the group, and so are the devices' indices.
-    const members = [...owners.keys()].sort((a, b) => a - b);
+    const members = [...clientOf.keys()].sort((a, b) => a - b);
     members.forEach((device, i) => {
-      const person = owners.get(device) as Person;
+      const client = clientOf.get(device) as LiveClient;
       const ask = (dueMs: number): void => {
         if (dueMs * 1000 >= load.untilUs) return;
         this.at(dueMs, () => {
-          this.call(load, person, device).then(() => {
+          this.call(load, client, device).then(() => {
             const passed = Math.ceil((this.nowMs() - dueMs) / everyMs);
             ask(dueMs + Math.max(1, passed) * everyMs);
           });
@@ -113,12 +126,12 @@ export class People {
     });
   }
 
-  private startOpen(load: PlannedLoad, owners: ReadonlyMap<number, Person>, n: number): void {
+  private startOpen(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>, n: number): void {
     const arrival = load.arrivals[n];
     if (arrival === undefined) return;
     this.at(arrival.atUs / 1000, () => {
-      this.startOpen(load, owners, n + 1);
-      this.call(load, owners.get(arrival.device) as Person, arrival.device);
+      this.startOpen(load, clientOf, n + 1);
+      this.call(load, clientOf.get(arrival.device) as LiveClient, arrival.device);
     });
   }
 
@@ -139,8 +152,8 @@ export class People {
     this.timers.add(timer);
   }
 
-  private async call(load: PlannedLoad, person: Person, device: number): Promise<void> {
-    const question = this.question(load, device);
+  private async call(load: PlannedLoad, client: LiveClient, device: number): Promise<void> {
+    const question = this.questionsTo(device).next(load.spec);
     const { method, params } = question;
     const isFirst = !this.asked.has(device);
     this.asked.add(device);
@@ -153,7 +166,7 @@ export class People {
     const common = { load, device, method, isFirst, fromMs };
     try {
       const called = this.options.devices[device] as Called;
-      const result = await person.call(called, method, params, options);
+      const result = await client.call(called, method, params, options);
       const isRight = question.right(result);
       this.options.ended({ ...common, error: null, isRight, result });
     } catch (error) {
@@ -164,41 +177,27 @@ export class People {
     }
   }
 
-  private question({ spec }: PlannedLoad, device: number): Question {
-    const called = this.options.devices[device] as Called;
-    if (spec.call === undefined) return this.nextQuestion(called, device);
-    const isEcho = called.kind === "echo" && spec.call === "echo";
-    const wanted = spec.expect === undefined && isEcho ? spec.params : spec.expect;
-    const text = wanted === undefined ? null : JSON.stringify(wanted);
-    return {
-      method: spec.call,
-      params: spec.params as object,
-      right: (result) => text === null || JSON.stringify(result) === text,
-    };
-  }
-
-  /** A restarted device has lost its state, and so its interview starts over. */
-  private nextQuestion(called: Called, device: number): Question {
-    const life = called.restarts;
-    let known = this.interviews.get(device);
-    if (known?.life !== life) {
-      known = { life, interview: kindNamed(called.kind as string).interview(called.name) };
-      this.interviews.set(device, known);
+  /** Of all loads: what a device is asked follows from what it was asked before. */
+  private questionsTo(device: number): Questions {
+    let known = this.questions.get(device);
+    if (known === undefined) {
+      const called = this.options.devices[device] as Called;
+      known = new Questions(called.kind, called.name, () => called.restarts);
+      this.questions.set(device, known);
     }
-    const { method, params, right } = known.interview.ask();
-    return { method, params, right: (result) => right(result) || life !== called.restarts };
+    return known;
   }
 }
 
-class Person {
-  private readonly options: PeopleOptions;
+class LiveClient {
+  private readonly options: ClientsOptions;
   private readonly presence: boolean;
   private readonly ports: ConstructorParameters<typeof Client>[1];
   private client: Client | null = null;
   private isClosed = false;
 
   constructor(
-    options: PeopleOptions,
+    options: ClientsOptions,
     presence: boolean,
     ports: ConstructorParameters<typeof Client>[1],
   ) {

@@ -1,0 +1,50 @@
+/** What a load asks one device: the call that it names, or else what the device's kind asks. */
+import { type Interview, kindNamed, type Question } from "./kinds.ts";
+
+/** As a scenario's load says it. */
+interface AskedCall {
+  readonly call?: string;
+  readonly params?: unknown;
+  readonly expect?: unknown;
+}
+
+export class Questions {
+  private readonly kind: string | null;
+  private readonly name: string;
+  private readonly starts: () => number;
+  private interview: Interview | null = null;
+  /** Which start of the device the interview is about. */
+  private interviewed = -1;
+
+  /** `name`: the agent's. `starts`: how often the device has started. */
+  constructor(kind: string | null, name: string, starts: () => number) {
+    this.kind = kind;
+    this.name = name;
+    this.starts = starts;
+  }
+
+  next({ call, params, expect }: AskedCall): Question {
+    if (call === undefined && this.kind !== null) return this.nextOf(this.kind);
+    const method = call ?? "";
+    const isEcho = this.kind === "echo" && method === "echo";
+    const wanted = expect === undefined && isEcho ? params : expect;
+    const text = wanted === undefined ? null : JSON.stringify(wanted);
+    return {
+      method,
+      params: params as object,
+      right: (result) => text === null || JSON.stringify(result) === text,
+    };
+  }
+
+  /** A restarted device has lost its state, and so its interview starts over. */
+  private nextOf(kind: string): Question {
+    const start = this.starts();
+    if (this.interview === null || this.interviewed !== start) {
+      this.interviewed = start;
+      this.interview = kindNamed(kind).interview(this.name);
+    }
+    const { method, params, right } = this.interview.ask();
+    // An answer across a start may be of either life.
+    return { method, params, right: (result) => right(result) || start !== this.starts() };
+  }
+}
