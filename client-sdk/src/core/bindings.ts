@@ -33,11 +33,6 @@ export class Bindings {
     }
   }
 
-  remove(first: string): void {
-    this.firsts.delete(first);
-    if (first === this.latest) this.latest = null;
-  }
-
   /** A new link knows none of the old one's bindings. */
   clear(): void {
     this.firsts.clear();

@@ -518,7 +518,7 @@ describe("figures", () => {
     for (let i = 0; i < 5; i++) {
       w.connect().say({ type: "auth", api_token: "acct:eve", client_type: "client" });
     }
-    expect(w.hub.stats()).toMatchObject({ lockouts: 1, countedAuthFailures: 5 });
+    expect(w.lockout).toMatchObject({ lockouts: 1, failures: 5 });
     expect(w.hub.counters.authFailures).toBe(5);
   });
 });

@@ -317,7 +317,7 @@ export class Hub {
 
   /** Figures of this moment. No connection is visited for them but those with a queue. */
   stats(): HubStats {
-    const { gauges, peers, requestIds, requestCounts, lockout, counters, outbox } = this.#state;
+    const { gauges, peers, requestIds, requestCounts, counters, outbox } = this.#state;
     return {
       connections: { ...gauges.connections },
       agentsOnline: peers.agentCount,
@@ -327,8 +327,6 @@ export class Hub {
       bindings: gauges.bindings,
       requestIds: requestIds.size,
       sessions: requestCounts.size,
-      lockouts: lockout.lockouts,
-      countedAuthFailures: lockout.failures,
       counters,
     };
   }
@@ -345,8 +343,5 @@ export interface HubStats {
   bindings: number;
   requestIds: number;
   sessions: number;
-  /** Addresses locked out and failures counted since the start, over REST and `/wss` together. */
-  lockouts: number;
-  countedAuthFailures: number;
   counters: Counters;
 }

@@ -29,8 +29,4 @@ export class OwnerCache {
       if (owner === userId) this.#owners.delete(agentId);
     }
   }
-
-  get size(): number {
-    return this.#owners.size;
-  }
 }

@@ -74,7 +74,6 @@ const IMPORTS: ReadonlyMap<string, object> = new Map([
 
 /** A program that can be started any number of times. */
 export interface LoadedProgram {
-  readonly file: string;
   readonly source: string;
   /** Uses promises or async functions: it may keep running after a handler returned. */
   readonly isAsync: boolean;
@@ -103,7 +102,6 @@ export function parseProgram(given: string, file: string): LoadedProgram {
   });
   const factory = script.runInThisContext() as (...args: unknown[]) => void;
   return {
-    file,
     source,
     isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
     instantiate(globals) {

@@ -1,17 +1,9 @@
 /** How a user names a port, and which opener that means. */
-import type { PortOpener } from "./port.ts";
-
 export type PortAddress =
   | { readonly kind: "serial"; readonly path: string }
   /** By the serial number of its USB adapter, wherever it is plugged in. */
   | { readonly kind: "usb"; readonly serialNumber: string }
   | { readonly kind: "tcp" | "rfc2217"; readonly host: string; readonly port: number };
-
-export type Openers = {
-  readonly [kind in PortAddress["kind"]]: (
-    address: Extract<PortAddress, { kind: kind }>,
-  ) => PortOpener;
-};
 
 export const ADDRESS_FORMS = "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or rfc2217://host:port";
 
