@@ -5,30 +5,11 @@
  */
 import { type Comment, type Literal, type Program, parse, type TemplateLiteral } from "acorn";
 import { full } from "acorn-walk";
+import type { ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
 
 export { bootCode, isBootCode } from "./boot.ts";
 export { exactDecimals } from "./decimals.ts";
-
-/** A place that boards do not run, and what to write instead. */
-export interface Refusal {
-  /** From 1. */
-  readonly line: number;
-  /** From 1. */
-  readonly column: number;
-  readonly rule: string;
-  /** The source there, one line of it. */
-  readonly text: string;
-  /** What to write instead; null if the rule says it. */
-  readonly fix: string | null;
-}
-
-export interface ProgramCheck {
-  /** In the order of the source. */
-  readonly refused: readonly Refusal[];
-  /** Names and members, such as `analogRead`, that only the board itself knows to be there. */
-  readonly asked: readonly string[];
-}
 
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [/^syntax: (Await|ForAwait)|async or generator/, "return a promise and use then"],

@@ -11,7 +11,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
-import { buildDeviceScript } from "./xs-script.ts";
+import { buildDeviceScript } from "./engine-scripts.ts";
 
 const sdk = resolve(import.meta.dirname, "..");
 const DIALECT = join(sdk, "build/device-program.ts");

@@ -5,8 +5,7 @@
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { LinkEvents, LinkPort, Log, Random, StoragePort, TimerPort } from "../ports.ts";
-import { hostBytes } from "./bytes.ts";
-import { embeddedSuite, type HostAes } from "./suite.ts";
+import { embeddedSuite, type HostAes, hostBytes } from "./suite.ts";
 
 /** Written by the host. An exception that one of them throws ends the call that led to it. */
 export interface Host {

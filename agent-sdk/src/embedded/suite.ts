@@ -3,10 +3,16 @@
  * it has one. @noble's AES would add tables of 1.3 MB to the heap.
  */
 import type { AesBlocks, Suite } from "@blindrelay/protocol/crypto";
-import { toHex } from "@blindrelay/protocol/crypto";
+import { fromHex, toHex } from "@blindrelay/protocol/crypto";
 import { withAes } from "@blindrelay/protocol/suites/aes-blocks";
 import { nobleChachaSuite } from "@blindrelay/protocol/suites/noble-chacha";
-import { hostBytes } from "./bytes.ts";
+
+/** Bytes that a host gives. Throws if `hex` is not `length` bytes; `what`: the host's function. */
+export const hostBytes = (hex: string, length: number, what: string): Uint8Array => {
+  const bytes = fromHex(hex);
+  if (bytes?.length !== length) throw new Error(`the host's ${what} must return ${length} bytes`);
+  return bytes;
+};
 
 /** AES-128 of whole blocks (ECB); all in hex. */
 export type HostAes = (key: string, blocks: string) => string;

@@ -54,7 +54,7 @@ const resolvePackage = (name: string, folders: readonly string[]): string | null
  * `programs.NAME` is a device program.
  */
 export const xsScript = async (): Promise<string> => {
-  const builder = new URL("build/xs-script.ts", SDK);
+  const builder = new URL("build/engine-scripts.ts", SDK);
   if (!existsSync(builder)) return readFileSync(new URL("dist/xs/device.js", SDK), "utf8");
   const { buildDeviceScript } = (await import(builder.href)) as {
     buildDeviceScript(): Promise<string>;

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { vectorsScript } from "../../build/engine-scripts.ts";
 import { buildXsModules } from "../../build/xs.ts";
 import { findXsEngine } from "../../build/xs-engine.ts";
-import { vectorsScript } from "../../build/xs-script.ts";
 import { answerCrypt } from "../engines/xs-crypt.ts";
 import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../engines/xs-worker.ts";
 

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import * as modules from "node:module";
 
-/** A place that boards do not run. */
+/** A place that boards do not run, and what to write instead. */
 export interface Refusal {
   /** From 1. */
   readonly line: number;
@@ -18,12 +18,15 @@ export interface Refusal {
   readonly fix: string | null;
 }
 
+export interface ProgramCheck {
+  /** In the order of the source. */
+  readonly refused: readonly Refusal[];
+  /** Names and members, such as `analogRead`, that only the board itself knows to be there. */
+  readonly asked: readonly string[];
+}
+
 export interface Dialect {
-  /** What boards would not run as written, and the names that only a board knows. */
-  checkProgram(code: string): {
-    readonly refused: readonly Refusal[];
-    readonly asked: readonly string[];
-  };
+  checkProgram(code: string): ProgramCheck;
   /** What Espruino's `require` evaluates. */
   toModule(code: string): string;
   /** With decimal literals as Espruino reads them exactly; lines stay where they are. */

@@ -19,8 +19,8 @@ import {
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { deviceScript } from "../../build/engine-scripts.ts";
 import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
-import { deviceScript } from "../../build/xs-script.ts";
 import { linkWire } from "../engines/link-wire.ts";
 import { MemoryPreference } from "../engines/preference.ts";
 import { XsDevice } from "../engines/xs-device.ts";

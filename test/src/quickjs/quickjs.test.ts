@@ -1,5 +1,5 @@
 /** QuickJS, by the edge for embedded engines: the worked example of docs/bring-your-runtime.md. */
-import { quickjsScript } from "@blindrelay/agent-sdk/testing/build/quickjs-script";
+import { quickjsScript } from "@blindrelay/agent-sdk/testing/build/engine-scripts";
 import { loadQuickjs, QuickjsDevice } from "@blindrelay/agent-sdk/testing/quickjs-device";
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { runtimeTests } from "../runtime-kit/tests.ts";

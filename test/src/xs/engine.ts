@@ -1,8 +1,8 @@
 /** The engine and the scripts for it, made once for a test file. */
 import { fileURLToPath } from "node:url";
+import { deviceScript } from "@blindrelay/agent-sdk/testing/build/engine-scripts";
 import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
-import { deviceScript } from "@blindrelay/agent-sdk/testing/build/xs-script";
 
 /** The very files that the simulator runs on Node. */
 const programs = ["echo", "sensor", "valve"].map((name) => [

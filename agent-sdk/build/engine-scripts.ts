@@ -1,9 +1,9 @@
 /**
- * Scripts for the bare XS engine, which has no modules: the Moddable build with stand-ins for
- * what the SDK has (src/testing/xs), and whatever is run on it.
+ * Scripts for bare engines, which have no modules: for QuickJS the agent as it is, for XS the
+ * Moddable build with stand-ins for what the SDK has (src/testing/xs); and what is run on them.
  */
 import { resolve } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { buildXsModules, XS_SPECIFIERS, type XsModules } from "./xs.ts";
 
 const sdk = resolve(import.meta.dirname, "..");
@@ -33,9 +33,9 @@ const onBareEngine = (modules: XsModules): Plugin => ({
   },
 });
 
-const script = async (contents: string, modules: XsModules): Promise<string> => {
+const script = async (lines: readonly string[], options: BuildOptions): Promise<string> => {
   const { outputFiles } = await build({
-    stdin: { contents, resolveDir: sdk, loader: "ts" },
+    stdin: { contents: lines.join("\n"), resolveDir: sdk, loader: "ts" },
     bundle: true,
     write: false,
     format: "iife",
@@ -44,30 +44,35 @@ const script = async (contents: string, modules: XsModules): Promise<string> => 
     mainFields: ["module", "main"],
     charset: "ascii",
     legalComments: "none",
-    plugins: [onBareEngine(modules)],
+    ...options,
   });
-  return outputFiles[0]?.text ?? "";
+  return outputFiles?.[0]?.text ?? "";
 };
 
-/**
- * A device with these programs (name to the file that exports one); driven by
- * src/engines/xs-device.ts.
- */
-export const deviceScript = (
-  modules: XsModules,
-  programs: { readonly [name: string]: string },
-): Promise<string> => {
+const XS_BRIDGE = `import "./src/testing/xs/bridge.ts";`;
+
+/** Device programs: name to the file that exports one. */
+interface Programs {
+  readonly [name: string]: string;
+}
+
+/** Lines that hand these programs to the `serve` of `host`. */
+const serving = (host: string, programs: Programs): string[] => {
   const names = Object.keys(programs);
-  const imports = names.map((name, i) => `import p${i} from ${JSON.stringify(programs[name])};`);
   const table = names.map((name, i) => `${JSON.stringify(name)}: p${i}`);
-  const lines = [
-    `import "./src/testing/xs/bridge.ts";`,
-    `import { serve } from "./src/testing/xs/host.ts";`,
-    ...imports,
+  return [
+    `import { serve } from "./src/testing/${host}.ts";`,
+    ...names.map((name, i) => `import p${i} from ${JSON.stringify(programs[name])};`),
     `serve({ ${table.join(", ")} });`,
   ];
-  return script(lines.join("\n"), modules);
 };
+
+export const quickjsScript = (programs: Programs): Promise<string> =>
+  script(serving("quickjs/main", programs), { minifyWhitespace: true });
+
+/** Driven by src/engines/xs-device.ts. */
+export const deviceScript = (modules: XsModules, programs: Programs): Promise<string> =>
+  script([XS_BRIDGE, ...serving("xs/host", programs)], { plugins: [onBareEngine(modules)] });
 
 /** A device without programs; each is evaluated after it, as `programs.NAME = …`. */
 export const buildDeviceScript = async (): Promise<string> =>
@@ -75,4 +80,6 @@ export const buildDeviceScript = async (): Promise<string> =>
 
 /** The conformance runner of protocol/src/testing. */
 export const vectorsScript = (modules: XsModules): Promise<string> =>
-  script(`import "./src/testing/xs/bridge.ts"; import "./src/testing/xs/vectors.ts";`, modules);
+  script([XS_BRIDGE, `import "./src/testing/xs/vectors.ts";`], {
+    plugins: [onBareEngine(modules)],
+  });
