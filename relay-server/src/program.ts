@@ -18,7 +18,7 @@ import {
 } from "./config.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
-import { Failure } from "./failure.ts";
+import { Failure, messageOf } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";
 
@@ -160,7 +160,7 @@ const readFile = (path: string): Record<string, unknown> => {
       return value as Record<string, unknown>;
     }
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = messageOf(error);
     throw new Failure("usage", `cannot read the configuration file: ${cause}`, error);
   }
   throw new Failure("usage", `${path} must hold one JSON object`);

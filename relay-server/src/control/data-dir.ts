@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Failure } from "../failure.ts";
+import { Failure, messageOf } from "../failure.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {
   isInitialised,
@@ -99,9 +99,6 @@ const alreadyMade = async (options: DataOptions): Promise<boolean> => {
   }
 };
 
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
-
 const storeExists = ({ data, store = "sqlite" }: DataOptions): Failure =>
   new Failure(
     "refused",
@@ -178,11 +175,7 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
     return await openStore(locate(options), create);
   } catch (error) {
     if (error instanceof StoreMissing) throw noStore(options.data);
-    throw new Failure(
-      "unreachable",
-      `cannot open the store: ${error instanceof Error ? error.message : String(error)}`,
-      error,
-    );
+    throw new Failure("unreachable", `cannot open the store: ${messageOf(error)}`, error);
   }
 };
 
@@ -214,7 +207,7 @@ const takeLock = (options: DataOptions): StoreLock | null => {
   try {
     lock = lockStore(join(dirname(location.path), "running.lock"));
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = messageOf(error);
     throw new Failure("unreachable", `cannot lock the store of ${options.data}: ${cause}`, error);
   }
   if (lock !== null) return lock;

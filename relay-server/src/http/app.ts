@@ -23,7 +23,6 @@ import { jsonBodies } from "./bodies.ts";
 import { consoleRoutes } from "./console.ts";
 import type { App, HttpContext } from "./context.ts";
 import { allowOrigins } from "./cors.ts";
-import { homeRoute } from "./describe/home.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
 import { healthRoutes } from "./health.ts";
@@ -130,7 +129,6 @@ export const buildApp = (
     healthRoutes(root as App, context);
     upgradeRoute(root as App);
     describeRoutes(root as App, context, openapi);
-    homeRoute(root as App);
     consoleRoutes(root as App);
   });
   app.register(

@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { storePath } from "../control/data-dir.ts";
-import { Failure } from "../failure.ts";
+import { Failure, messageOf } from "../failure.ts";
 
 export interface BackupResult {
   /** Absolute. */
@@ -52,7 +52,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof Failure) throw error;
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = messageOf(error);
     throw new Failure("unreachable", `cannot write ${file}: ${cause}`, error);
   }
   return { file, bytes: statSync(file).size };

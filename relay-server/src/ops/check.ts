@@ -10,6 +10,7 @@ import type { Config } from "../config.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
+import { messageOf } from "../failure.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
@@ -190,6 +191,3 @@ const certificate = (path: string, nowMs: number): Finding => {
 };
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_048_576)} MiB`;
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);

@@ -7,7 +7,7 @@ import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { Logger } from "pino";
-import { Failure } from "../failure.ts";
+import { Failure, messageOf } from "../failure.ts";
 
 /** How often the files are looked at. Renewals come weeks before the old one ends. */
 const LOOK_MS = 2000;
@@ -76,7 +76,7 @@ const attempt = <T>(flag: string, path: string, work: () => T): T => {
   try {
     return work();
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = messageOf(error);
     throw new Failure("usage", `cannot use ${path} (${flag}): ${cause}; give a PEM file`, error);
   }
 };

@@ -2,9 +2,11 @@
  * The store cannot be read or written now, but may be later: a database that is down, frozen or
  * restarting, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
  */
+import { messageOf } from "../failure.ts";
+
 export class StoreUnavailable extends Error {
   constructor(cause: unknown) {
-    super(`the store is unavailable: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    super(`the store is unavailable: ${messageOf(cause)}`, {
       cause,
     });
   }
