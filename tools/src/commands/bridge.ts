@@ -1,13 +1,8 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
-
-const baudRate = (text: string): number => {
-  const rate = Number(text);
-  if (Number.isInteger(rate) && rate >= 50 && rate <= 4_000_000) return rate;
-  throw new InvalidArgumentError("a rate in baud, such as 115200");
-};
+import { wholeNumber } from "./number-flags.ts";
 
 export const addBridge = (program: Command, context: Context): void => {
   program
@@ -16,7 +11,7 @@ export const addBridge = (program: Command, context: Context): void => {
     .argument("[port]", "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or rfc2217://host:port")
     .addOption(new Option("--mode <mode>", "sealed by default").choices(["sealed", "lines", "raw"]))
     .option("--mapping <file>", "the line protocol of mode lines")
-    .option("--baud <rate>", "115200 by default", baudRate)
+    .option("--baud <rate>", "115200 by default", wholeNumber(50, 4_000_000))
     .addOption(
       new Option("--flow-control <kind>", "none by default").choices(["none", "rts", "xon"]),
     )

@@ -2,7 +2,7 @@
 import { text } from "node:stream/consumers";
 import { CallError } from "@blindrelay/client-sdk";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkCallLength } from "../call-length.ts";
 import { checkToken } from "../check-token.ts";
@@ -11,14 +11,9 @@ import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson } from "../output.ts";
 import type { Context } from "./context.ts";
+import { seconds } from "./number-flags.ts";
 
 const MAX_TIMEOUT_S = 2_000_000;
-
-const seconds = (value: string): number => {
-  const number = Number(value);
-  if (number > 0 && number <= MAX_TIMEOUT_S) return number;
-  throw new InvalidArgumentError(`seconds, more than 0 and at most ${MAX_TIMEOUT_S}`);
-};
 
 interface CallFlags {
   readonly timeout: number;
@@ -46,7 +41,12 @@ export const addCall = (program: Command, context: Context): void => {
     .argument("<agent>", "the agent's id")
     .argument("<method>", "such as system.info")
     .argument("[json]", "parameters: an object or array; - reads them from standard input")
-    .option("--timeout <seconds>", "until the answer, including the connection", seconds, 30)
+    .option(
+      "--timeout <seconds>",
+      "until the answer, including the connection",
+      seconds(MAX_TIMEOUT_S),
+      30,
+    )
     .option("--idempotent", "may be executed twice, so retry if the outcome is unknown")
     .option("--wait", "wait until the agent is online, up to the timeout")
     .option("--json", "no effect: the result is always one JSON document")

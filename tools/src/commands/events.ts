@@ -1,12 +1,13 @@
 /** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { connectClient, interrupted } from "../connect.ts";
 import { answer, jsonText, oneLine, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
+import { wholeNumber } from "./number-flags.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
 
@@ -29,12 +30,6 @@ type Line =
       readonly agent_id: string;
       readonly reason: string;
     };
-
-const positive = (value: string): number => {
-  const number = Number(value);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new InvalidArgumentError("a whole number above 0");
-};
 
 const asText = (line: Line): string => {
   if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
@@ -63,7 +58,7 @@ export const addEvents = (program: Command, context: Context): void => {
     .description("print events and presence of one agent, or of all in the keyring, until Ctrl-C")
     .argument("[agent]", "the agent's id")
     .option("--json", "one JSON document per line")
-    .option("--count <n>", "end after so many events", positive)
+    .option("--count <n>", "end after so many events", wholeNumber(1, null))
     .addHelpText(
       "after",
       `

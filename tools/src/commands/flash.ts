@@ -20,8 +20,10 @@ import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import { PORT_HELP, withBaud, withConsole } from "./board.ts";
+import { ADDRESS_FORMS } from "../serial/address.ts";
+import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
+import { seconds } from "./number-flags.ts";
 
 interface FlashFlags {
   readonly program: string;
@@ -44,12 +46,6 @@ interface FlashFlags {
 const SETTLE_MS = 200;
 /** Lines of a failing start that a person is shown. */
 const MAX_LINES = 20;
-
-const seconds = (value: string): number => {
-  const number = Number(value);
-  if (number > 0 && number <= 3_600) return number;
-  throw new InvalidArgumentError("seconds, more than 0 and at most 3600");
-};
 
 const report = (value: string): string => {
   if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
@@ -248,7 +244,7 @@ export const addFlash = (
     program
       .command("flash")
       .description("write the SDK and a device program to a board, and wait until it is online")
-      .argument("[port]", PORT_HELP),
+      .argument("[port]", ADDRESS_FORMS),
   )
     .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
     .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it", report)
@@ -262,7 +258,7 @@ export const addFlash = (
     .option("--save", "start it at every power-up (.bootcde)", true)
     .option("--no-save", "start it now only: a power cut ends it")
     .option("--no-check", "do not wait until it is online")
-    .option("--timeout <seconds>", "until it is online", seconds, 60)
+    .option("--timeout <seconds>", "until it is online", seconds(3_600), 60)
     .option("--slow-crypto", "accept a board without native SHA-256")
     .option("--out <dir>", "with --target moddable: where the project goes")
     .option("--config <dir>", "with --target moddable: what `provision --out` wrote")

@@ -8,7 +8,8 @@ import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { answerJson, printStatus } from "../output.ts";
 import { openPort, type Port } from "../repl/port.ts";
-import { PORT_HELP, withBaud } from "./board.ts";
+import { ADDRESS_FORMS } from "../serial/address.ts";
+import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
 /** What Enter sends. */
@@ -177,7 +178,7 @@ export const addMonitor = (program: Command, _context: Context): void => {
     program
       .command("monitor")
       .description("show a board's output, and type to it; Ctrl-] ends")
-      .argument("<port>", PORT_HELP),
+      .argument("<port>", ADDRESS_FORMS),
   )
     .addOption(
       new Option("--eol <what>", "what Enter sends; boards that read lines usually need lf or crlf")

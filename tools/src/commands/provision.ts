@@ -17,8 +17,9 @@ import { answerJson, printResult, printStatus } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
+import { ADDRESS_FORMS } from "../serial/address.ts";
 import { readWifi, type Wifi } from "../wifi.ts";
-import { baudRate, PORT_HELP, withBaud, withConsole } from "./board.ts";
+import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
 interface ProvisionFlags {
@@ -206,7 +207,7 @@ export const addProvision = (program: Command, context: Context): void => {
     program
       .command("provision")
       .description("make a board an agent: create it, and write its configuration to the board")
-      .argument("[port]", PORT_HELP),
+      .argument("[port]", ADDRESS_FORMS),
   )
     .option("--name <name>", "for people")
     .option("--id <agent-id>", "propose an id; the relay makes one where absent")

@@ -14,6 +14,7 @@ import { groupsOf, pushFleet } from "../push/fleet.ts";
 import { programsFor } from "../push/programs.ts";
 import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
+import { wholeNumber } from "./number-flags.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const MAX_VERSION = 32;
@@ -27,12 +28,6 @@ interface PushFlags {
   readonly wait?: boolean;
   readonly json?: boolean;
 }
-
-const seconds = (value: string): number => {
-  const number = Number(value);
-  if (Number.isInteger(number) && number >= 10 && number <= 3_600) return number;
-  throw new InvalidArgumentError("whole seconds, 10 to 3600");
-};
 
 const share = (value: string): number => {
   const number = /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : Number.NaN;
@@ -59,7 +54,12 @@ export const addPush = (program: Command, context: Context): void => {
       share,
     )
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
-    .option("--timeout <seconds>", "until the agent is back with it, or goes back", seconds, 120)
+    .option(
+      "--timeout <seconds>",
+      "until the agent is back with it, or goes back",
+      wholeNumber(10, 3_600),
+      120,
+    )
     .option("--wait", "until the agent is online, however long: one that sleeps")
     .option("--json", "one JSON document")
     .addHelpText(

@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { printStatus } from "../output.ts";
+import { wholeNumber } from "./number-flags.ts";
 
 export interface SerialFlags {
   readonly baud?: number;
@@ -18,12 +19,6 @@ const UNKNOWN_METHOD = -32_601;
 /** Of keys that wait for the device: a whole page pasted, and not more than a person's patience. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-const baudRate = (value: string): number => {
-  const number = Number(value);
-  if (Number.isSafeInteger(number) && number >= 50 && number <= 4_000_000) return number;
-  throw new InvalidArgumentError("a whole number from 50 to 4000000");
-};
-
 const onOff = (value: string): boolean => {
   if (value === "on" || value === "off") return value === "on";
   throw new InvalidArgumentError("on or off");
@@ -31,7 +26,7 @@ const onOff = (value: string): boolean => {
 
 export const withSerialOptions = (command: Command): Command =>
   command
-    .option("--baud <rate>", "with --serial: set the port's rate first", baudRate)
+    .option("--baud <rate>", "with --serial: set the port's rate first", wholeNumber(50, 4_000_000))
     .option("--dtr <on|off>", "with --serial: set this control line first", onOff)
     .option("--rts <on|off>", "with --serial: set this control line first", onOff);
 
