@@ -40,7 +40,7 @@ const operations = Object.entries(document.paths as Record<string, Record<string
 const text = `/** Made by scripts/make-operations.ts from the relay's OpenAPI document. */
 import type { Operation } from "./operation.ts";
 
-export const OPERATIONS: readonly Operation[] = ${JSON.stringify(operations, null, 2)};
+export const OPERATIONS: readonly Operation[] = ${JSON.stringify(operations)};
 `;
 writeFileSync(new URL("../src/msw/operations.ts", import.meta.url), text);
 

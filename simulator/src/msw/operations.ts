@@ -7,73 +7,44 @@ export const OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/health",
     credentials: [],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
-    answer: {
-      status: "ok",
-    },
+    answer: { status: "ok" },
   },
   {
     id: "getHealthLive",
     method: "get",
     path: "/health/live",
     credentials: [],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
-    answer: {
-      status: "ok",
-    },
+    answer: { status: "ok" },
   },
   {
     id: "getHealthReady",
     method: "get",
     path: "/health/ready",
     credentials: [],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
-    answer: {
-      status: "ok",
-    },
+    answer: { status: "ok" },
   },
   {
     id: "getAuthConfig",
     method: "get",
     path: "/api/v1/auth/config",
     credentials: [],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
       totp: "required",
       registration: true,
-      session: {
-        ttl: 86400,
-        max_requests: 10000,
-      },
-      lockout: {
-        failures: 5,
-        window: 300,
-        duration: 600,
-      },
+      session: { ttl: 86400, max_requests: 10000 },
+      lockout: { failures: 5, window: 300, duration: 600 },
       packet_versions: ["1", "2"],
       version: "0.1.0",
     },
@@ -83,29 +54,16 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/login",
     credentials: [],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
         type: "object",
         required: ["username", "password"],
         properties: {
-          username: {
-            type: "string",
-            maxLength: 256,
-          },
-          password: {
-            type: "string",
-            maxLength: 256,
-          },
-          totp_code: {
-            type: "string",
-            maxLength: 32,
-          },
+          username: { type: "string", maxLength: 256 },
+          password: { type: "string", maxLength: 256 },
+          totp_code: { type: "string", maxLength: 32 },
         },
       },
     },
@@ -129,11 +87,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/logout",
     credentials: ["login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 204,
     answer: null,
@@ -143,11 +97,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/session",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -162,11 +112,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/token/rotate",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -179,11 +125,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/totp/enroll",
     credentials: ["login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: false,
       schema: {
@@ -191,19 +133,11 @@ export const OPERATIONS: readonly Operation[] = [
           {
             type: "object",
             properties: {
-              current_password: {
-                type: "string",
-                maxLength: 256,
-              },
-              totp_code: {
-                type: "string",
-                maxLength: 32,
-              },
+              current_password: { type: "string", maxLength: 256 },
+              totp_code: { type: "string", maxLength: 32 },
             },
           },
-          {
-            type: "null",
-          },
+          { type: "null" },
         ],
       },
     },
@@ -219,40 +153,24 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/auth/totp/confirm",
     credentials: ["login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
         type: "object",
         required: ["totp_code"],
-        properties: {
-          totp_code: {
-            type: "string",
-            maxLength: 32,
-          },
-        },
+        properties: { totp_code: { type: "string", maxLength: 32 } },
       },
     },
     status: 200,
-    answer: {
-      totp_enabled: true,
-      recovery_codes: ["mz3k7-q4tdn"],
-    },
+    answer: { totp_enabled: true, recovery_codes: ["mz3k7-q4tdn"] },
   },
   {
     id: "getAccount",
     method: "get",
     path: "/api/v1/account",
     credentials: ["account", "login", "client_session"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -268,34 +186,17 @@ export const OPERATIONS: readonly Operation[] = [
     method: "patch",
     path: "/api/v1/account",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
         type: "object",
         required: ["current_password"],
         properties: {
-          current_password: {
-            type: "string",
-            maxLength: 256,
-          },
-          totp_code: {
-            type: "string",
-            maxLength: 32,
-          },
-          password: {
-            type: "string",
-            minLength: 8,
-            maxLength: 256,
-          },
-          totp_enabled: {
-            type: "boolean",
-            const: false,
-          },
+          current_password: { type: "string", maxLength: 256 },
+          totp_code: { type: "string", maxLength: 32 },
+          password: { type: "string", minLength: 8, maxLength: 256 },
+          totp_enabled: { type: "boolean", const: false },
         },
       },
     },
@@ -313,11 +214,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/agents",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
@@ -330,14 +227,8 @@ export const OPERATIONS: readonly Operation[] = [
             maxLength: 128,
             pattern: "^[^\\u0000-\\u001f\\u007f]*$",
           },
-          agent_id: {
-            type: "string",
-            pattern: "^[A-Za-z0-9_-]{1,64}$",
-          },
-          metadata: {
-            type: "object",
-            additionalProperties: {},
-          },
+          agent_id: { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
+          metadata: { type: "object", additionalProperties: {} },
         },
       },
     },
@@ -350,9 +241,7 @@ export const OPERATIONS: readonly Operation[] = [
       runtime: "espruino 2v25 ESP32",
       firmware_version: "1.4.0",
       created_at: "2026-11-21T09:41:07.250Z",
-      metadata: {
-        site: "cellar",
-      },
+      metadata: { site: "cellar" },
       api_token: "agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3c6lNx",
     },
   },
@@ -365,18 +254,9 @@ export const OPERATIONS: readonly Operation[] = [
       type: "object",
       required: [],
       properties: {
-        limit: {
-          type: "integer",
-          minimum: 1,
-          maximum: 200,
-        },
-        cursor: {
-          type: "string",
-          maxLength: 256,
-        },
-        online: {
-          type: "boolean",
-        },
+        limit: { type: "integer", minimum: 1, maximum: 200 },
+        cursor: { type: "string", maxLength: 256 },
+        online: { type: "boolean" },
         name: {
           type: "string",
           minLength: 1,
@@ -409,9 +289,7 @@ export const OPERATIONS: readonly Operation[] = [
           runtime: "espruino 2v25 ESP32",
           firmware_version: "1.4.0",
           created_at: "2026-11-21T09:41:07.250Z",
-          metadata: {
-            site: "cellar",
-          },
+          metadata: { site: "cellar" },
         },
       ],
       next_cursor: "MTc5NTI1NDA2NzI1MC9wdW1wLTc",
@@ -422,11 +300,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/api/v1/agents/:agent_id",
     credentials: ["account", "login", "client_session"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -437,9 +311,7 @@ export const OPERATIONS: readonly Operation[] = [
       runtime: "espruino 2v25 ESP32",
       firmware_version: "1.4.0",
       created_at: "2026-11-21T09:41:07.250Z",
-      metadata: {
-        site: "cellar",
-      },
+      metadata: { site: "cellar" },
     },
   },
   {
@@ -447,11 +319,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "patch",
     path: "/api/v1/agents/:agent_id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
@@ -463,10 +331,7 @@ export const OPERATIONS: readonly Operation[] = [
             maxLength: 128,
             pattern: "^[^\\u0000-\\u001f\\u007f]*$",
           },
-          metadata: {
-            type: "object",
-            additionalProperties: {},
-          },
+          metadata: { type: "object", additionalProperties: {} },
         },
       },
     },
@@ -479,9 +344,7 @@ export const OPERATIONS: readonly Operation[] = [
       runtime: "espruino 2v25 ESP32",
       firmware_version: "1.4.0",
       created_at: "2026-11-21T09:41:07.250Z",
-      metadata: {
-        site: "cellar",
-      },
+      metadata: { site: "cellar" },
     },
   },
   {
@@ -489,11 +352,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "delete",
     path: "/api/v1/agents/:agent_id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 204,
     answer: null,
@@ -503,11 +362,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/agents/:agent_id/rotate-token",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -527,22 +382,10 @@ export const OPERATIONS: readonly Operation[] = [
       properties: {
         format: {
           anyOf: [
-            {
-              type: "string",
-              const: "json",
-            },
-            {
-              type: "string",
-              const: "espruino",
-            },
-            {
-              type: "string",
-              const: "moddable",
-            },
-            {
-              type: "string",
-              const: "env",
-            },
+            { type: "string", const: "json" },
+            { type: "string", const: "espruino" },
+            { type: "string", const: "moddable" },
+            { type: "string", const: "env" },
           ],
         },
       },
@@ -561,11 +404,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/releases",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
@@ -590,10 +429,7 @@ export const OPERATIONS: readonly Operation[] = [
             pattern:
               "^(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$",
           },
-          notes: {
-            type: "string",
-            maxLength: 8192,
-          },
+          notes: { type: "string", maxLength: 8192 },
         },
       },
     },
@@ -610,12 +446,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: {
-        percent: 10,
-        paused: true,
-        offered: 1,
-        confirmed: 1,
-      },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },
@@ -629,41 +460,15 @@ export const OPERATIONS: readonly Operation[] = [
       type: "object",
       required: [],
       properties: {
-        limit: {
-          type: "integer",
-          minimum: 1,
-          maximum: 200,
-        },
-        cursor: {
-          type: "string",
-          maxLength: 256,
-        },
-        runtime: {
-          type: "string",
-          minLength: 1,
-          maxLength: 32,
-          pattern: "^[a-z0-9][a-z0-9._-]*$",
-        },
-        channel: {
-          type: "string",
-          minLength: 1,
-          maxLength: 32,
-          pattern: "^[a-z0-9][a-z0-9._-]*$",
-        },
+        limit: { type: "integer", minimum: 1, maximum: 200 },
+        cursor: { type: "string", maxLength: 256 },
+        runtime: { type: "string", minLength: 1, maxLength: 32, pattern: "^[a-z0-9][a-z0-9._-]*$" },
+        channel: { type: "string", minLength: 1, maxLength: 32, pattern: "^[a-z0-9][a-z0-9._-]*$" },
         status: {
           anyOf: [
-            {
-              type: "string",
-              const: "draft",
-            },
-            {
-              type: "string",
-              const: "published",
-            },
-            {
-              type: "string",
-              const: "yanked",
-            },
+            { type: "string", const: "draft" },
+            { type: "string", const: "published" },
+            { type: "string", const: "yanked" },
           ],
         },
       },
@@ -684,12 +489,7 @@ export const OPERATIONS: readonly Operation[] = [
           signature:
             "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
           key_id: "1f3870be274f6c49",
-          rollout: {
-            percent: 10,
-            paused: true,
-            offered: 1,
-            confirmed: 1,
-          },
+          rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
           created_at: "2026-11-21T09:41:07.250Z",
           published_at: "2026-11-21T09:41:07.250Z",
         },
@@ -702,11 +502,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/api/v1/releases/:id",
     credentials: ["account", "login", "client_session"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -721,12 +517,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: {
-        percent: 10,
-        paused: true,
-        offered: 1,
-        confirmed: 1,
-      },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },
@@ -736,11 +527,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "patch",
     path: "/api/v1/releases/:id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
@@ -748,31 +535,16 @@ export const OPERATIONS: readonly Operation[] = [
         properties: {
           status: {
             anyOf: [
-              {
-                type: "string",
-                const: "published",
-              },
-              {
-                type: "string",
-                const: "yanked",
-              },
+              { type: "string", const: "published" },
+              { type: "string", const: "yanked" },
             ],
           },
-          notes: {
-            type: "string",
-            maxLength: 8192,
-          },
+          notes: { type: "string", maxLength: 8192 },
           rollout: {
             type: "object",
             properties: {
-              percent: {
-                type: "integer",
-                minimum: 0,
-                maximum: 100,
-              },
-              paused: {
-                type: "boolean",
-              },
+              percent: { type: "integer", minimum: 0, maximum: 100 },
+              paused: { type: "boolean" },
             },
           },
         },
@@ -791,12 +563,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: {
-        percent: 10,
-        paused: true,
-        offered: 1,
-        confirmed: 1,
-      },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },
@@ -806,11 +573,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "delete",
     path: "/api/v1/releases/:id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 204,
     answer: null,
@@ -824,23 +587,9 @@ export const OPERATIONS: readonly Operation[] = [
       type: "object",
       required: ["channel", "version"],
       properties: {
-        channel: {
-          type: "string",
-          minLength: 1,
-          maxLength: 32,
-          pattern: "^[a-z0-9][a-z0-9._-]*$",
-        },
-        version: {
-          type: "string",
-          minLength: 1,
-          maxLength: 64,
-        },
-        runtime: {
-          type: "string",
-          minLength: 1,
-          maxLength: 32,
-          pattern: "^[a-z0-9][a-z0-9._-]*$",
-        },
+        channel: { type: "string", minLength: 1, maxLength: 32, pattern: "^[a-z0-9][a-z0-9._-]*$" },
+        version: { type: "string", minLength: 1, maxLength: 64 },
+        runtime: { type: "string", minLength: 1, maxLength: 32, pattern: "^[a-z0-9][a-z0-9._-]*$" },
       },
     },
     body: null,
@@ -868,45 +617,20 @@ export const OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/api/v1/admin/stats",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
       uptime_s: 12,
-      versions: {
-        relay: "0.1.0",
-        node: "26.10.0",
-      },
+      versions: { relay: "0.1.0", node: "26.10.0" },
       users: 12,
-      agents: {
-        total: 12,
-        online: 12,
-      },
-      connections: {
-        client: 12,
-        agent: 12,
-        firmware: 12,
-        waiting: 12,
-        closing: 12,
-      },
-      messages: {
-        forwarded: 12,
-        dropped: {
-          AGENT_OFFLINE: 3,
-        },
-      },
+      agents: { total: 12, online: 12 },
+      connections: { client: 12, agent: 12, firmware: 12, waiting: 12, closing: 12 },
+      messages: { forwarded: 12, dropped: { AGENT_OFFLINE: 3 } },
       auth_failures: 4,
       lockouts: 12,
       queue_bytes: 0,
-      event_loop_delay: {
-        mean_ms: 0.8,
-        p99_ms: 0.8,
-        max_ms: 0.8,
-      },
+      event_loop_delay: { mean_ms: 0.8, p99_ms: 0.8, max_ms: 0.8 },
     },
   },
   {
@@ -918,15 +642,8 @@ export const OPERATIONS: readonly Operation[] = [
       type: "object",
       required: [],
       properties: {
-        limit: {
-          type: "integer",
-          minimum: 1,
-          maximum: 200,
-        },
-        cursor: {
-          type: "string",
-          maxLength: 256,
-        },
+        limit: { type: "integer", minimum: 1, maximum: 200 },
+        cursor: { type: "string", maxLength: 256 },
       },
     },
     body: null,
@@ -950,36 +667,19 @@ export const OPERATIONS: readonly Operation[] = [
     method: "post",
     path: "/api/v1/admin/users",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
         type: "object",
         required: ["username", "password", "role"],
         properties: {
-          username: {
-            type: "string",
-            pattern: "^[A-Za-z0-9._@-]{1,64}$",
-          },
-          password: {
-            type: "string",
-            minLength: 8,
-            maxLength: 256,
-          },
+          username: { type: "string", pattern: "^[A-Za-z0-9._@-]{1,64}$" },
+          password: { type: "string", minLength: 8, maxLength: 256 },
           role: {
             anyOf: [
-              {
-                type: "string",
-                const: "admin",
-              },
-              {
-                type: "string",
-                const: "user",
-              },
+              { type: "string", const: "admin" },
+              { type: "string", const: "user" },
             ],
           },
         },
@@ -1000,11 +700,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "get",
     path: "/api/v1/admin/users/:id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 200,
     answer: {
@@ -1021,11 +717,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "patch",
     path: "/api/v1/admin/users/:id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: {
       required: true,
       schema: {
@@ -1033,28 +725,13 @@ export const OPERATIONS: readonly Operation[] = [
         properties: {
           role: {
             anyOf: [
-              {
-                type: "string",
-                const: "admin",
-              },
-              {
-                type: "string",
-                const: "user",
-              },
+              { type: "string", const: "admin" },
+              { type: "string", const: "user" },
             ],
           },
-          disabled: {
-            type: "boolean",
-          },
-          password: {
-            type: "string",
-            minLength: 8,
-            maxLength: 256,
-          },
-          totp_enabled: {
-            type: "boolean",
-            const: false,
-          },
+          disabled: { type: "boolean" },
+          password: { type: "string", minLength: 8, maxLength: 256 },
+          totp_enabled: { type: "boolean", const: false },
         },
       },
     },
@@ -1073,11 +750,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: "delete",
     path: "/api/v1/admin/users/:id",
     credentials: ["account", "login"],
-    query: {
-      type: "object",
-      required: [],
-      properties: {},
-    },
+    query: { type: "object", required: [], properties: {} },
     body: null,
     status: 204,
     answer: null,
@@ -1091,111 +764,35 @@ export const OPERATIONS: readonly Operation[] = [
       type: "object",
       required: [],
       properties: {
-        limit: {
-          type: "integer",
-          minimum: 1,
-          maximum: 200,
-        },
-        cursor: {
-          type: "string",
-          maxLength: 256,
-        },
+        limit: { type: "integer", minimum: 1, maximum: 200 },
+        cursor: { type: "string", maxLength: 256 },
         action: {
           anyOf: [
-            {
-              type: "string",
-              const: "user.create",
-            },
-            {
-              type: "string",
-              const: "user.role",
-            },
-            {
-              type: "string",
-              const: "user.disable",
-            },
-            {
-              type: "string",
-              const: "user.enable",
-            },
-            {
-              type: "string",
-              const: "user.password",
-            },
-            {
-              type: "string",
-              const: "user.totp_enable",
-            },
-            {
-              type: "string",
-              const: "user.totp_disable",
-            },
-            {
-              type: "string",
-              const: "user.rotate_token",
-            },
-            {
-              type: "string",
-              const: "user.delete",
-            },
-            {
-              type: "string",
-              const: "user.unlock",
-            },
-            {
-              type: "string",
-              const: "agent.create",
-            },
-            {
-              type: "string",
-              const: "agent.rotate_token",
-            },
-            {
-              type: "string",
-              const: "agent.export",
-            },
-            {
-              type: "string",
-              const: "agent.delete",
-            },
-            {
-              type: "string",
-              const: "release.create",
-            },
-            {
-              type: "string",
-              const: "release.upload",
-            },
-            {
-              type: "string",
-              const: "release.publish",
-            },
-            {
-              type: "string",
-              const: "release.rollout",
-            },
-            {
-              type: "string",
-              const: "release.yank",
-            },
-            {
-              type: "string",
-              const: "release.delete",
-            },
-            {
-              type: "string",
-              const: "relay.rekey",
-            },
+            { type: "string", const: "user.create" },
+            { type: "string", const: "user.role" },
+            { type: "string", const: "user.disable" },
+            { type: "string", const: "user.enable" },
+            { type: "string", const: "user.password" },
+            { type: "string", const: "user.totp_enable" },
+            { type: "string", const: "user.totp_disable" },
+            { type: "string", const: "user.rotate_token" },
+            { type: "string", const: "user.delete" },
+            { type: "string", const: "user.unlock" },
+            { type: "string", const: "agent.create" },
+            { type: "string", const: "agent.rotate_token" },
+            { type: "string", const: "agent.export" },
+            { type: "string", const: "agent.delete" },
+            { type: "string", const: "release.create" },
+            { type: "string", const: "release.upload" },
+            { type: "string", const: "release.publish" },
+            { type: "string", const: "release.rollout" },
+            { type: "string", const: "release.yank" },
+            { type: "string", const: "release.delete" },
+            { type: "string", const: "relay.rekey" },
           ],
         },
-        actor_id: {
-          type: "string",
-          pattern: "^[A-Za-z0-9-]{1,64}$",
-        },
-        subject: {
-          type: "string",
-          pattern: "^[A-Za-z0-9_-]{1,64}$",
-        },
+        actor_id: { type: "string", pattern: "^[A-Za-z0-9-]{1,64}$" },
+        subject: { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
       },
     },
     body: null,
@@ -1205,15 +802,10 @@ export const OPERATIONS: readonly Operation[] = [
         {
           id: "a7c4b6f2-0d0e-4c55-8f0b-5d2b7c1e9a10",
           at: "2026-11-21T09:41:07.250Z",
-          actor: {
-            id: "text",
-            username: "ada",
-          },
+          actor: { id: "text", username: "ada" },
           action: "user.create",
           subject: "pump-7",
-          detail: {
-            name: "Pump",
-          },
+          detail: { name: "Pump" },
         },
       ],
       next_cursor: "MTc5NTI1NDA2NzI1MC9wdW1wLTc",
