@@ -11,7 +11,7 @@ import valve from "./valve.ts";
 
 export interface Question {
   method: string;
-  params: object;
+  params: unknown;
   right(result: unknown): boolean;
 }
 
@@ -44,7 +44,7 @@ export function ownRole(
       return {
         ask() {
           const { method, params } = calls[asked++ % calls.length] as (typeof calls)[number];
-          return { method, params: params as object, right: () => true };
+          return { method, params, right: () => true };
         },
       };
     },

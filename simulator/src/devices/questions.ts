@@ -31,7 +31,7 @@ export class Questions {
     const text = wanted === undefined ? null : JSON.stringify(wanted);
     return {
       method,
-      params: params as object,
+      params,
       right: (result) => text === null || JSON.stringify(result) === text,
     };
   }

@@ -72,24 +72,19 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
     each(({ wires }) => {
       for (const wire of [...wires]) does(wire);
     });
+  const add = (count: "cut" | "partitioned" | "stalled", by: number): void =>
+    each((conditions) => {
+      conditions[count] += by;
+    });
   switch (spec.kind) {
     case "net.cut":
-      each((conditions) => {
-        conditions.cut += 1;
-      });
+      add("cut", 1);
       eachWire((wire) => wire.cut("the link was lost"));
-      return () =>
-        each((conditions) => {
-          conditions.cut -= 1;
-        });
+      return () => add("cut", -1);
     case "net.partition":
-      each((conditions) => {
-        conditions.partitioned += 1;
-      });
+      add("partitioned", 1);
       return () => {
-        each((conditions) => {
-          conditions.partitioned -= 1;
-        });
+        add("partitioned", -1);
         eachWire((wire) => wire.healed());
       };
     case "net.half_open":
@@ -103,13 +98,9 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
     case "net.bandwidth":
       return change(each, { bytesPerS: sizeOf(spec.bandwidth as string) });
     case "net.slow_reader":
-      each((conditions) => {
-        conditions.stalled += 1;
-      });
+      add("stalled", 1);
       return () => {
-        each((conditions) => {
-          conditions.stalled -= 1;
-        });
+        add("stalled", -1);
         eachWire((wire) => wire.readAgain());
       };
     case "net.corrupt":

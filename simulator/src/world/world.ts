@@ -10,7 +10,7 @@ import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { Questions } from "../devices/questions.ts";
+import type { Question } from "../devices/kinds.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
@@ -26,6 +26,7 @@ import { Clock } from "./clock.ts";
 import { Device } from "./device.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
+import { scheduleLoad } from "./loads.ts";
 import { Measurements } from "./measure.ts";
 import { Net, type Observer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
@@ -89,7 +90,6 @@ const BREATH_MS = 50;
 
 interface Call {
   record: CallRecord;
-  fromUs: number;
   places: string[];
   /** The handler began and has not settled. */
   running: boolean;
@@ -252,20 +252,11 @@ export class World implements Observer {
     const { clock, plan } = this;
     this.relay.start();
     for (const device of this.devices) clock.at(device.plan.startUs, boot, device, null);
-    const clientOf = new Map<number, VirtualClient>();
-    let number = 0;
+    let first = 0;
     for (const load of plan.loads) {
-      const first = number;
-      for (const [k, members] of load.clients.entries()) {
-        const client = this.clients[first + k] as VirtualClient;
-        for (const n of members) clientOf.set(n, client);
-        number += 1;
-        // A little before its calls, so that the first one finds a link.
-        clock.at(Math.max(0, load.fromUs - 5_000_000), meet, client, null);
-      }
-      const own = new Map(clientOf);
-      this.scheduleCalls(load, (n) => own.get(n) as VirtualClient);
-      clientOf.clear();
+      const end = first + load.clients.length;
+      scheduleLoad(this, load, this.clients.slice(first, end));
+      first = end;
     }
     for (const fault of plan.faults)
       clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
@@ -290,36 +281,6 @@ export class World implements Observer {
     clock.at(LINKS_US, looking, null, null);
   }
 
-  private scheduleCalls(load: PlannedLoad, clientOf: (device: number) => VirtualClient): void {
-    const { clock } = this;
-    if (load.everyUs > 0) {
-      const members = load.clients.flat().sort((a, b) => a - b);
-      for (const [i, n] of members.entries()) {
-        const loop = new Loop(this, load, clientOf(n), this.devices[n] as Device);
-        clock.at(load.firstUs[i] as number, turn, loop, null);
-      }
-      return;
-    }
-    const asks = new Map<number, Loop>();
-    let next = 0;
-    const arrive = (): void => {
-      const arrival = load.arrivals[next];
-      if (arrival === undefined) return;
-      next += 1;
-      const { device } = arrival;
-      let loop = asks.get(device);
-      if (loop === undefined) {
-        loop = new Loop(this, load, clientOf(device), this.devices[device] as Device);
-        asks.set(device, loop);
-      }
-      loop.ask(() => undefined);
-      const following = load.arrivals[next];
-      if (following !== undefined) clock.at(following.atUs, arrive, null, null);
-    };
-    const first = load.arrivals[0];
-    if (first !== undefined) clock.at(first.atUs, arrive, null, null);
-  }
-
   /**
    * Makes one call, and counts how it ends. `done` learns also whether the device's handler is
    * still running, so that only the program can be the cause.
@@ -328,7 +289,7 @@ export class World implements Observer {
     load: PlannedLoad,
     client: VirtualClient,
     device: Device,
-    question: { method: string; params: unknown; right: (result: unknown) => boolean },
+    question: Question,
     isFirst: boolean,
     done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
   ): void {
@@ -339,7 +300,7 @@ export class World implements Observer {
     const idempotent = spec.idempotent ?? false;
     const fromUs = this.clock.nowUs;
     const record = this.calls.made(client.id, device.id, idempotent);
-    const call: Call = { record, fromUs, places: [], running: false };
+    const call: Call = { record, places: [], running: false };
     tally.sent += 1;
     kind.calls += 1;
     this.underWay += 1;
@@ -617,53 +578,6 @@ const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
 const CALL_MEMORY_MS = 150_000;
 
-/** The calls to one device, one load's: the next question, and what was asked before. */
-class Loop {
-  private readonly world: World;
-  private readonly load: PlannedLoad;
-  private readonly client: VirtualClient;
-  private readonly device: Device;
-  private readonly questions: Questions;
-  private isFirst = true;
-  private dueUs = -1;
-
-  constructor(world: World, load: PlannedLoad, client: VirtualClient, device: Device) {
-    this.world = world;
-    this.load = load;
-    this.client = client;
-    this.device = device;
-    this.questions = new Questions(device.plan.kind, device.id, () => device.boots);
-  }
-
-  /** Closed loop: this call, and the next one when it is due and this one is over. */
-  turn(): void {
-    const { world, load } = this;
-    const { clock } = world;
-    if (this.dueUs < 0) this.dueUs = clock.nowUs;
-    if (clock.nowUs >= load.untilUs) return;
-    this.ask(() => {
-      this.dueUs = Math.max(this.dueUs + load.everyUs, clock.nowUs);
-      if (this.dueUs < load.untilUs) clock.at(this.dueUs, turn, this, null);
-    });
-  }
-
-  ask(done: () => void): void {
-    const { world, load, client, device } = this;
-    const isFirst = this.isFirst;
-    this.isFirst = false;
-    const fromUs = world.clock.nowUs;
-    const question = this.questions.next(load.spec);
-    world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
-      const isOwn = client.userId === device.userId;
-      if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
-        const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
-        world.liveness.callFailed(fromUs, what);
-      }
-      done();
-    });
-  }
-}
-
 const partyOf = ({ peer }: Wire): Party => {
   const { id } = peer;
   if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
@@ -671,8 +585,6 @@ const partyOf = ({ peer }: Wire): Party => {
 };
 
 const boot = (device: Device): void => device.boot();
-const meet = (client: VirtualClient): void => client.start();
-const turn = (loop: Loop): void => loop.turn();
 
 /**
  * All promises that can settle have settled: Node runs its microtasks to the end before what waits

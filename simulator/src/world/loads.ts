@@ -1,0 +1,114 @@
+/**
+ * Plays a planned load: a closed loop asks a device again when its answer is there and the next
+ * call is due; an open one asks when the plan has it, whatever is under way.
+ */
+import type { CallError } from "@blindrelay/client-sdk";
+import type { Question } from "../devices/kinds.ts";
+import { Questions } from "../devices/questions.ts";
+import type { LivenessOracle } from "../oracle/liveness.ts";
+import type { PlannedLoad } from "../plan.ts";
+import type { VirtualClient } from "./client.ts";
+import type { Clock } from "./clock.ts";
+import type { Device } from "./device.ts";
+
+/** A little before its calls, so that the first one finds a link. */
+const CONNECT_BEFORE_US = 5_000_000;
+
+interface LoadWorld {
+  readonly clock: Clock;
+  readonly devices: readonly Device[];
+  readonly liveness: LivenessOracle;
+  call(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+  ): void;
+}
+
+/** `clients`: those of this load, in the plan's order. */
+export const scheduleLoad = (
+  world: LoadWorld,
+  load: PlannedLoad,
+  clients: readonly VirtualClient[],
+): void => {
+  const { clock } = world;
+  const loops = new Map<number, Loop>();
+  for (const [k, client] of clients.entries()) {
+    for (const n of load.clients[k] as number[]) {
+      loops.set(n, new Loop(world, load, client, world.devices[n] as Device));
+    }
+    clock.at(Math.max(0, load.fromUs - CONNECT_BEFORE_US), connect, client, null);
+  }
+  if (load.everyUs > 0) {
+    const members = [...loops.keys()].sort((a, b) => a - b);
+    for (const [i, n] of members.entries()) {
+      clock.at(load.firstUs[i] as number, turn, loops.get(n) as Loop, null);
+    }
+    return;
+  }
+  let next = 0;
+  const arriveLater = (): void => {
+    const arrival = load.arrivals[next];
+    if (arrival !== undefined)
+      clock.at(arrival.atUs, arrive, loops.get(arrival.device) as Loop, null);
+  };
+  const arrive = (loop: Loop): void => {
+    next += 1;
+    loop.ask(() => undefined);
+    arriveLater();
+  };
+  arriveLater();
+};
+
+/** The calls to one device. */
+class Loop {
+  private readonly world: LoadWorld;
+  private readonly load: PlannedLoad;
+  private readonly client: VirtualClient;
+  private readonly device: Device;
+  private readonly questions: Questions;
+  private isFirst = true;
+  private dueUs = -1;
+
+  constructor(world: LoadWorld, load: PlannedLoad, client: VirtualClient, device: Device) {
+    this.world = world;
+    this.load = load;
+    this.client = client;
+    this.device = device;
+    this.questions = new Questions(device.plan.kind, device.id, () => device.boots);
+  }
+
+  /** Closed loop: this call, and the next one when it is due and this one is over. */
+  turn(): void {
+    const { world, load } = this;
+    const { clock } = world;
+    if (this.dueUs < 0) this.dueUs = clock.nowUs;
+    if (clock.nowUs >= load.untilUs) return;
+    this.ask(() => {
+      this.dueUs = Math.max(this.dueUs + load.everyUs, clock.nowUs);
+      if (this.dueUs < load.untilUs) clock.at(this.dueUs, turn, this, null);
+    });
+  }
+
+  ask(done: () => void): void {
+    const { world, load, client, device } = this;
+    const isFirst = this.isFirst;
+    this.isFirst = false;
+    const fromUs = world.clock.nowUs;
+    const question = this.questions.next(load.spec);
+    world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
+      const isOwn = client.userId === device.userId;
+      if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
+        const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
+        world.liveness.callFailed(fromUs, what);
+      }
+      done();
+    });
+  }
+}
+
+const connect = (client: VirtualClient): void => client.start();
+const turn = (loop: Loop): void => loop.turn();
