@@ -6,11 +6,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { ownNatsServer, postgres } from "@blindrelay/relay-server/testing";
+import { readFlags } from "../flags.ts";
 import { type Relays, startRelays } from "./relays.ts";
 
-const HELP = `usage: npm run scaling -- [--calls N] [--rounds N] [--links N]
+const values = readFlags({
+  help: `usage: npm run scaling -- [--calls N] [--rounds N] [--links N]
 
 CPU of relays, NATS and PostgreSQL per call (client and agent on one node, or on two), per login,
 and memory per idle link. Prints one JSON line per figure. Linux only; needs PostgreSQL
@@ -21,20 +22,9 @@ and memory per idle link. Prints one JSON line per figure. Linux only; needs Pos
   --links N   idle ones (2000)
 
 Example:
-  npm run scaling -- --calls 20000`;
-
-const { values } = parseArgs({
-  options: {
-    calls: { type: "string", default: "8000" },
-    rounds: { type: "string", default: "3" },
-    links: { type: "string", default: "2000" },
-    help: { type: "boolean", short: "h" },
-  },
+  npm run scaling -- --calls 20000`,
+  flags: { calls: "8000", rounds: "3", links: "2000" },
 });
-if (values.help === true) {
-  console.log(HELP);
-  process.exit(0);
-}
 const CALLS = Number(values.calls);
 const ROUNDS = Number(values.rounds);
 const LINKS = Number(values.links);

@@ -16,7 +16,7 @@ const SILENCE_MS = 5000;
 
 if (smallBinary === null) throw new Error("ESPRUINO_BIN_2630 names no Espruino");
 const fixture = await openRelayFixture();
-const { board, agentOf } = await startThermostat(fixture, smallBinary);
+const { board, agentOf, callAtOnce } = await startThermostat(fixture, smallBinary);
 
 const started = Date.now();
 const say = (text: string): void => {
@@ -72,20 +72,12 @@ for (let number = 0; number < CLIENTS; number++) {
 }
 
 for (let round = 0; round < CALLS.length / 5; round++) {
-  const outcomes = await Promise.all(
-    CALLS.slice(round * 5, round * 5 + 5).map(async ([method, params]) => {
-      const client = await fixture.connect();
-      try {
-        await agentOf(client).call(method, params, { timeoutMs: TIMEOUT_MS });
-        return "answered";
-      } catch (error) {
-        return reasonOf(error);
-      } finally {
-        client.close();
-      }
-    }),
+  const calls = CALLS.slice(round * 5, round * 5 + 5);
+  const outcomes = await callAtOnce(calls, { timeoutMs: TIMEOUT_MS });
+  const said = outcomes.map((outcome) =>
+    outcome.status === "fulfilled" ? "answered" : reasonOf(outcome.reason),
   );
-  say(`five at once: ${outcomes.join("; ")}`);
+  say(`five at once: ${said.join("; ")}`);
 }
 
 const client = await fixture.connect();

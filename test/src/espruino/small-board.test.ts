@@ -48,16 +48,7 @@ describe.skipIf(smallBinary === null)(
       expect(life.output).not.toContain("OUT OF MEMORY");
 
       // Five at once are beyond it: each is answered, refused, or not heard, and the board stays.
-      const outcomes = await Promise.allSettled(
-        CALLS.slice(0, 5).map(async ([method, params]) => {
-          const client = await fixture.connect();
-          try {
-            return await agentOf(client).call(method, params);
-          } finally {
-            client.close();
-          }
-        }),
-      );
+      const outcomes = await thermostat.callAtOnce(CALLS.slice(0, 5));
       expect(outcomes.filter(({ status }) => status === "fulfilled")).not.toEqual([]);
       const patient = { idempotent: true, timeoutMs: 60_000 };
       const last = agentOf(fixture.client);

@@ -1,7 +1,7 @@
 /** The thermostat on a real Espruino, behind its own relay, and the calls it is tried with. */
 import { fileURLToPath } from "node:url";
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
-import type { Agent, Client } from "@blindrelay/client-sdk/node";
+import type { Agent, CallOptions, Client } from "@blindrelay/client-sdk/node";
 import type { RelayFixture } from "../xs/relay-fixture.ts";
 import { EngineBoard } from "./engine.ts";
 
@@ -22,6 +22,11 @@ export const CALLS: readonly (readonly [method: string, params?: object])[] = [
 export interface Thermostat {
   readonly board: EngineBoard;
   agentOf(client: Client): Agent;
+  /** Makes these calls at once, each by a client of its own; how each ended. */
+  callAtOnce(
+    calls: typeof CALLS,
+    options?: CallOptions,
+  ): Promise<readonly PromiseSettledResult<unknown>[]>;
 }
 
 /** Provisioned and online, in packet version "2". */
@@ -44,5 +49,20 @@ export const startThermostat = async (
   await board.install("program", buildProgram(program).code);
   await board.provision();
   await board.powerOn();
-  return { board, agentOf: (client) => client.agent(agentId, agentToken, { version: "2" }) };
+  const agentOf = (client: Client): Agent => client.agent(agentId, agentToken, { version: "2" });
+  return {
+    board,
+    agentOf,
+    callAtOnce: (calls, options) =>
+      Promise.allSettled(
+        calls.map(async ([method, params]) => {
+          const client = await fixture.connect();
+          try {
+            return await agentOf(client).call(method, params, options);
+          } finally {
+            client.close();
+          }
+        }),
+      ),
+  };
 };
