@@ -370,7 +370,10 @@ export class Cluster implements Bus {
       const firsts = readBody(Bodies.bind, body);
       hub.guests.bind(readOrigin(words.slice(1)), agentId, firsts, this.#parts.nowMs());
     } else if (kind === "claim") {
-      this.#claimOf(hub, agentId, holding, node, readCount(number), replyTo);
+      const loginNumber = readCount(number);
+      this.#onceRead(hub, agentId, () =>
+        this.#yield(hub, agentId, holding, node, loginNumber, replyTo),
+      );
     } else if (kind === "holds") this.#heldBy(hub, agentId, holding, node, readCount(number));
   }
 
@@ -427,23 +430,15 @@ export class Cluster implements Bus {
     }
   }
 
-  #claimOf(
-    hub: Hub,
-    agentId: string,
-    holding: Holding,
-    node: string,
-    loginNumber: number,
-    replyTo: string | null,
-  ): void {
-    const yieldNow = () => this.#yield(hub, agentId, holding, node, loginNumber, replyTo);
-    // What the agent said on its old link before it said hello on the new one is read first.
+  /** What the agent said on its old link before it said hello on the new one is read first. */
+  #onceRead(hub: Hub, agentId: string, goOn: () => void): void {
     const wait = (times: number) =>
       this.#after(YIELD_MS, () => {
         if (times > 0 && hub.hasHeld(agentId)) wait(times - 1);
-        else yieldNow();
+        else goOn();
       });
     if (hub.isOnline(agentId)) wait(MAX_YIELD_WAITS);
-    else yieldNow();
+    else goOn();
   }
 
   #yield(
