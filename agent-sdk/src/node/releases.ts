@@ -148,13 +148,8 @@ async function* bytesFrom(update: Update, from: number): AsyncGenerator<Uint8Arr
   }
 }
 
-interface Offered {
-  readonly version: string;
-  readonly url: string;
-  readonly size: number;
-  readonly sha256: string;
+interface Offered extends Update {
   readonly signature: string;
-  readonly notes: string;
 }
 
 const ask = async (url: string, token: string): Promise<Offered | null> => {

@@ -30,7 +30,7 @@ import {
   TOKEN_DRAIN_MS,
 } from "./defaults.ts";
 import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
-import { RelayLink } from "./link.ts";
+import { RelayLink, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
 import type { Call, PeerSession } from "./session.ts";
@@ -39,14 +39,6 @@ import type { Call, PeerSession } from "./session.ts";
 const REQUEST_ID_BYTES = 12;
 
 const LAST_STREAM = 2 ** 31 - 1;
-
-export interface ClientCoreOptions {
-  readonly url: string;
-  readonly accountToken: string | null;
-  readonly sessionToken: string | null;
-  readonly presence: boolean;
-  readonly ports: Ports;
-}
 
 /** The relay's unproven word that an agent came or went. */
 export interface Presence {
@@ -112,7 +104,7 @@ export class ClientCore {
   private streamNumbers = 0;
   private ended: CallError | null = null;
 
-  constructor(options: ClientCoreOptions, events: ClientCoreEvents) {
+  constructor(options: RelayLinkOptions, events: ClientCoreEvents) {
     this.ports = options.ports;
     this.events = events;
     this.pacer = new Pacer(PACE_PER_SECOND, PACE_BURST, options.ports.timer.now());

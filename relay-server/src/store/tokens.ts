@@ -49,6 +49,13 @@ export const addToken = async (db: Db, token: NewToken): Promise<void> => {
   await db.insertInto("tokens").values(token).execute();
 };
 
+const retire = (db: Db, userId: string, nowMs: number) =>
+  db
+    .updateTable("tokens")
+    .set((of) => ({ retired_at: of.fn.coalesce("retired_at", of.val(nowMs)), good_until: null }))
+    .where("user_id", "=", userId)
+    .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]));
+
 /** Ends the tokens of an account (`agentId` null) or of an agent; their hashes are kept a while. */
 export const retireTokens = async (
   db: Db,
@@ -56,23 +63,14 @@ export const retireTokens = async (
   agentId: string | null,
   nowMs: number,
 ): Promise<void> => {
-  await db
-    .updateTable("tokens")
-    .set((of) => ({ retired_at: of.fn.coalesce("retired_at", of.val(nowMs)), good_until: null }))
-    .where("user_id", "=", userId)
+  await retire(db, userId, nowMs)
     .where("agent_id", agentId === null ? "is" : "=", agentId)
-    .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]))
     .execute();
 };
 
 /** Ends every persistent token of an account and of its agents. */
 export const retireAllTokens = async (db: Db, userId: string, nowMs: number): Promise<void> => {
-  await db
-    .updateTable("tokens")
-    .set((of) => ({ retired_at: of.fn.coalesce("retired_at", of.val(nowMs)), good_until: null }))
-    .where("user_id", "=", userId)
-    .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]))
-    .execute();
+  await retire(db, userId, nowMs).execute();
 };
 
 /** Forgets hashes that were retired before `beforeMs`. */

@@ -7,13 +7,13 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
 import { join, resolve } from "node:path";
 import { parse } from "acorn";
 import { Failure } from "../failure.ts";
 import { answerJson, printResult, printStatus } from "../output.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
 import { authorityOf } from "./authority.ts";
+import { readSource } from "./program.ts";
 import type { BoardConfig } from "./provision.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
@@ -64,14 +64,8 @@ const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /** XS runs the whole language; only types go. */
 const readXsProgram = (path: string): string => {
-  let source: string;
+  const code = readSource(path);
   try {
-    source = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new Failure("usage", `there is no device program ${path}`, error);
-  }
-  try {
-    const code = /\.[cm]?ts$/.test(path) ? stripTypeScriptTypes(source) : source;
     const { body } = parse(code, { ecmaVersion: "latest", sourceType: "module" });
     if (body.some(({ type }) => type === "ExportDefaultDeclaration")) return code;
   } catch (error) {
