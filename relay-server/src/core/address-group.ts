@@ -38,7 +38,7 @@ const groupsOf = (text: string): string[] =>
     ? []
     : text.split(":").flatMap((group) => (group.includes(".") ? quad(group) : trim(group)));
 
-/** `192.0.2.1` as the two groups it fills. */
+/** The two groups of an IPv6 address that `192.0.2.1` fills. */
 const quad = (dotted: string): string[] => {
   const [a = 0, b = 0, c = 0, d = 0] = dotted.split(".").map(Number);
   return [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];

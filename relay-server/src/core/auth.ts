@@ -20,7 +20,7 @@ import { concerns } from "./revocations.ts";
 import type { HubState } from "./state.ts";
 
 const MINUTE_MS = 60_000;
-/** What a client waits whose account has too many connections. */
+/** Retry time for a client whose account has too many connections. */
 const QUOTA_RETRY_S = 60;
 
 export type AcceptedClient = Extract<AuthResult, { role: "client" }>;
@@ -83,7 +83,7 @@ export class Authenticator {
     return answer;
   }
 
-  /** The look-up's answer, and what the other nodes say of an agent. */
+  /** Takes the look-up's answer, and what the other nodes report about an agent. */
   finish(connection: Connection, result: AuthResult, claim: Claim, now: number): void {
     const verdict = this.#judge(connection, result, claim, now);
     if (!verdict.ok) {
@@ -186,7 +186,7 @@ export class Authenticator {
     }
   }
 
-  /** A login on another node asks for an agent's place here; not too often. */
+  /** A login on another node asks for an agent's place here. Limited in frequency. */
   claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
     const agent = this.#state.peers.agent(agentId);
     const isLoop =
@@ -197,7 +197,7 @@ export class Authenticator {
     return isLoop ? { kind: "loop" } : this.yieldAgent(agentId, node, loginNumber, now);
   }
 
-  /** Another node has a login of the agent already: the older one ends, however often. */
+  /** Another node already has a login of the agent: the older one ends, without that limit. */
   yieldAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
     const { peers, counters, remoteAgents, bus, moving } = this.#state;
     const agent = peers.agent(agentId);
@@ -205,7 +205,7 @@ export class Authenticator {
     if (agent.loginNumber > loginNumber) return { kind: "superseded" };
     const takeovers = recentTakeovers(agent, now);
     if (!moving) counters.takeovers += 1;
-    peers.remove(agent); // so that its end is no "offline"
+    peers.remove(agent); // so that its end does not count as "offline"
     const { user, onlineSince } = agent;
     remoteAgents.yielded(user, agentId, { node, loginNumber, onlineSince }, now);
     bus.agentWent(user.id, agentId, agent.loginNumber, true);
@@ -218,7 +218,7 @@ export class Authenticator {
     };
   }
 
-  /** An `auth` arrived: what to look up, or a refusal without any look-up. */
+  /** Checks an `auth`: returns what to look up, or a refusal without any look-up. */
   #check(connection: Connection, message: AuthMessage, now: number): AuthRequest | Refusal {
     const shutOut = this.#shutOut(connection, now);
     if (shutOut !== null) {
@@ -259,7 +259,7 @@ export class Authenticator {
     if (now >= result.expiresAtMs) {
       return this.#refuse(connection, "SESSION_EXPIRED", "Session token expired", 0);
     }
-    // The store's count is a few seconds old; ours is not.
+    // The store's count is a few seconds old; the count here is current.
     if (
       this.#state.requestCounts.isUsedUp(
         this.#state.requestCounts.usedOf(result.sessionHash, result.requestsUsed),
@@ -315,7 +315,7 @@ const NONE: readonly number[] = [];
 const recentTakeovers = (agent: Pick<AgentPeer, "takeovers">, now: number): number[] =>
   agent.takeovers.filter((at) => at > now - MINUTE_MS);
 
-/** Those of an agent that has its place now. `earlier`: its link before, if it had one. */
+/** The takeovers of an agent that has its place now. `earlier`: its previous link, if any. */
 const takeoversOf = (
   earlier: Pick<AgentPeer, "takeovers"> | null,
   claim: Claim,
@@ -326,7 +326,7 @@ const takeoversOf = (
   return claim.kind === "yielded" && claim.isPlanned === true ? before : [...before, now];
 };
 
-/** What an agent's link on another node has handed over. */
+/** What an agent's link on another node handed over. */
 const yielded = (claim: Claim, now: number): Pick<AgentPeer, "onlineSince" | "takeovers"> | null =>
   claim.kind === "yielded"
     ? {

@@ -17,7 +17,7 @@ export interface Binder {
   readonly sessionHash: string;
   /** First parts bound to this connection, least recently used first; kept by `Bindings` alone. */
   readonly bound: Set<string>;
-  /** The last of them, which most messages use again; kept by `Bindings` alone. */
+  /** The most recent of them, which most messages use; kept by `Bindings` alone. */
   latest: string | null;
 }
 
@@ -28,7 +28,7 @@ interface Binding<B> {
 
 export class Bindings<B extends Binder> {
   readonly #byFirst = new Map<string, Binding<B>>();
-  /** So that an agent's move costs what its own bindings do. */
+  /** By agent, so that moving an agent costs only its own bindings. */
   readonly #byAgent = new Map<string, Set<string>>();
   readonly #gauges: Pick<Gauges, "bindings">;
 
@@ -36,7 +36,7 @@ export class Bindings<B extends Binder> {
     this.#gauges = gauges;
   }
 
-  /** What a client's envelope does. False when another connection or agent has the sid. */
+  /** Binds the sid of a client's envelope. False if another connection or agent has it. */
   bind(first: string, client: B, agentId: string): boolean {
     const binding = this.#byFirst.get(first);
     if (binding === undefined) {
@@ -60,7 +60,7 @@ export class Bindings<B extends Binder> {
     return this.#use(binding, first, client) ? binding : "in use";
   }
 
-  /** Which client an agent's packet goes to; null unless the binding names this very agent. */
+  /** Which client an agent's packet goes to; null unless the binding names this agent. */
   clientFor(first: string, agentId: string): B | null {
     const binding = this.#byFirst.get(first);
     if (binding?.agentId !== agentId) {
@@ -74,7 +74,7 @@ export class Bindings<B extends Binder> {
     return this.#byFirst.size === 0;
   }
 
-  /** The same for what nobody has bound yet, as it is told by another node. */
+  /** The same for a sid that nobody has bound yet, as reported by another node. */
   bindIfFree(first: string, client: B, agentId: string): void {
     if (!this.#byFirst.has(first)) this.bind(first, client, agentId);
   }
@@ -99,7 +99,7 @@ export class Bindings<B extends Binder> {
     client.bound.clear();
   }
 
-  /** Ends every binding to an agent that was deleted. */
+  /** Ends every binding to a deleted agent. */
   dropAgent(agentId: string): void {
     for (const [client, firsts] of this.of(agentId)) {
       for (const first of firsts) {
@@ -109,7 +109,7 @@ export class Bindings<B extends Binder> {
     }
   }
 
-  /** A client's message goes by a binding. False when that is another session's. */
+  /** Routes a client's message by a binding. False if it belongs to another session. */
   #use(binding: Binding<B>, first: string, client: B): boolean {
     if (binding.client === client) {
       refresh(client, first);

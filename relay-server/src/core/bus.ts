@@ -26,7 +26,7 @@ export interface RemotePresence {
   moving: boolean;
 }
 
-/** What a node says of one of its agents; the age in milliseconds, as clocks differ. */
+/** What a node reports about one of its agents; ages are in milliseconds, because clocks differ. */
 export interface Sighted {
   readonly agentId: string;
   readonly loginNumber: number;
@@ -34,23 +34,24 @@ export interface Sighted {
 }
 
 /**
- * What became of a message for another node: handed to the bus, which does not yet know whether a
- * node takes it; not sent, as there is no other node; not sent, as the bus cannot take it now.
+ * The fate of a message for another node: handed to the bus, which does not know yet whether a node
+ * takes it; not sent, because there is no other node; or not sent, because the bus cannot take it
+ * now.
  */
 export type Dispatch = "sent" | "offline" | "unavailable";
 
 /** What the hub asks of the bus. None of these calls the hub back before it returns. */
 export interface BusPort {
   /**
-   * A client's message to an agent that has no link here. Where no node holds the agent,
+   * A client's message to an agent that has no link here. If no node holds the agent,
    * `remoteRouting.nobody(ticket)` follows.
    */
   deliver(agentId: string, from: Omit<Origin, "node">, ticket: number, frame: Uint8Array): Dispatch;
-  /** A message for a guest: bytes of an agent, or the relay's own text. */
+  /** A message for a guest: an agent's bytes, or the relay's own text. */
   answer(to: Origin, frame: Frame): void;
-  /** Whether `answer` may be called: the bus is there and keeps up. */
+  /** Whether `answer` may be called: the bus is connected and keeps up. */
   hasRoom(): boolean;
-  /** A message of an agent of `node` was not delivered to its client here. */
+  /** A message from an agent of `node` was not delivered to its client here. */
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void;
   /** A guest was added; its node reports when it leaves. */
   welcome(guest: Origin): void;
@@ -58,37 +59,37 @@ export interface BusPort {
   leave(connection: number, nodes: Iterable<string>): void;
   /** A client's bindings, for the agent's new node; parts of sids as in `Bindings`. */
   bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void;
-  /** An agent has its place here. `isNews`: it was online nowhere. */
+  /** An agent has taken its place here. `isNews`: it was not online anywhere. */
   agentCame(userId: string, agent: Sighted, isNews: boolean): void;
-  /** An agent has lost its place here. `moving`: another node is about to have it. */
+  /** An agent has lost its place here. `moving`: another node is about to take it. */
   agentWent(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
-  /** A user has clients here, or has none any more. */
+  /** A user now has clients here, or no longer has any. */
   clientsCame(userId: string): void;
   clientsWent(userId: string): void;
 }
 
-/** What a login must know of the agent's link on another node. */
+/** What a login must know about the agent's link on another node. */
 export type Claim =
   /** There is none, or it did not answer. */
   | { readonly kind: "free" }
-  /** It has ended for this one. Ages in milliseconds, as clocks of nodes differ. */
+  /** It has ended in favour of this one. Ages are in milliseconds, because nodes' clocks differ. */
   | {
       readonly kind: "yielded";
       readonly onlineForMs: number;
       readonly takeoverAgesMs: readonly number[];
       /**
-       * That node restarts and has sent the agent away: this is no takeover. Absent where the node
-       * runs a version that does not say so.
+       * That node restarts and has sent the agent away, so this is no takeover. Absent if the node
+       * runs an older version.
        */
       readonly isPlanned?: boolean;
     }
-  /** It stays: too many takeovers lately, or it is the newer one. */
+  /** It stays: there were too many takeovers lately, or it is the newer one. */
   | { readonly kind: "loop" }
   | { readonly kind: "superseded" };
 
 export const FREE: Claim = { kind: "free" };
 
-/** The bus as the process around the hub has it. */
+/** The bus, as seen by the process around the hub. */
 export interface Bus extends BusPort {
   /**
    * Asks the other nodes for an agent that logged in here, by the number of that login; answers
@@ -97,7 +98,7 @@ export interface Bus extends BusPort {
   claim(userId: string, agentId: string, loginNumber: number, answer: (claim: Claim) => void): void;
 }
 
-/** A relay that is alone: no other node holds anything. */
+/** A relay without a cluster: no other node holds anything. */
 export const ALONE: Bus = {
   deliver: () => "offline",
   answer: () => undefined,

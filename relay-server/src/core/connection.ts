@@ -34,25 +34,25 @@ const NEXT: {
 };
 
 /**
- * What a message says: its text; a function that reads it from the frame, called when the message
- * has its turn (null: it is not UTF-8); the packet that was scanned in it (scan.ts); or null, when
- * it is binary, and perhaps when it is over the limit.
+ * The content of a message: its text; a function that reads it from the frame, called when the
+ * message has its turn (null: it is not UTF-8); the packet that was scanned in it (scan.ts); or
+ * null, if it is binary, and possibly if it is over the limit.
  */
 export type Content = string | ((frame: Uint8Array) => string | null) | PacketHead | null;
 
-/** A message that waits for a look-up for an earlier one of its connection, or for its turn. */
+/** A message that waits for its turn, or for the look-up of an earlier one of its connection. */
 export interface HeldMessage {
   content: Content;
   frame: Uint8Array;
 }
 
-/** A client's envelope without fault always names its agent. */
+/** A valid envelope of a client always names its agent. */
 export type ClientEnvelope = Envelope & { agentId: string };
 
-/** Its fields belong to the hub; the owner of the socket only keeps the object and passes it in. */
+/** The hub owns its fields; the owner of the socket only keeps the object and passes it in. */
 export class Connection implements Waiting {
   readonly link: HubLink;
-  /** Of the peer, for the lockout; behind a trusted proxy the address that proxy saw. */
+  /** The peer's address, for the lockout; behind a trusted proxy, the one that the proxy saw. */
   readonly address: string;
   readonly rate: RateBucket;
 
@@ -63,7 +63,7 @@ export class Connection implements Waiting {
   readonly authDeadline: number;
   authFailures = 0;
   unreadableInARow = 0;
-  /** Messages over the rate, as a bucket that they empty; null before the first. */
+  /** A bucket emptied by messages over the rate; null before the first. */
   patience: RateBucket | null = null;
 
   /** Kept by the timer wheel (`timer-wheel.ts`). */
@@ -73,31 +73,31 @@ export class Connection implements Waiting {
   nextPingAt = 0;
   pingsUnanswered = 0;
 
-  /** Messages behind a look-up, or until the user's next turn; null while nothing has to wait. */
+  /** Messages that wait for a look-up or for the user's next turn; null while none has to wait. */
   held: HeldMessage[] | null = null;
   heldBytes = 0;
-  /** Whose they are counted as. */
+  /** The share that they are charged to. */
   heldBy: UserShare<Connection> | null = null;
   paused = false;
-  /** The client's envelope whose agent is being looked up. */
+  /** The client's envelope for which an agent is being looked up. */
   unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;
-  /** The client's message that waits until requests were reserved in the store. */
+  /** The client's message that waits until requests are reserved in the store. */
   uncounted: { message: Envelope | PacketHead; frame: Uint8Array } | null = null;
   /** From `Revocations.mark`, taken when the current look-up began. */
   askedAt = 0;
-  /** The members of its `auth` other than the credentials. */
+  /** The members of its `auth` except the credentials. */
   clientType: ClientType = "client";
   wantsPresence = false;
   report: AgentReport | null = null;
 
-  /** Kept by the outbox: since when messages have not fitted, and the last one's length. */
+  /** Kept by the outbox: since when messages have not fitted, and the length of the last one. */
   overSince: number | null = null;
   refusedBytes = 0;
 
-  /** Of an agent that was told to connect to another node; null: it stays. */
+  /** Set for an agent that was asked to connect to another node; null: it stays. */
   leaving: Leaving | null = null;
 
-  /** How other nodes know this client: null until it sends to an agent of one. */
+  /** How other nodes know this client; null until it sends to an agent on another node. */
   travel: { readonly number: number; readonly nodes: Set<string> } | null = null;
 
   constructor(link: HubLink, address: string, limits: HubLimits, now: number) {
@@ -157,11 +157,11 @@ export interface AgentPeer {
   readonly user: User;
   readonly sessionHash: string;
   readonly agentId: string;
-  /** Of its login, over all nodes: the higher one has the place. 0 if there is one node. */
+  /** Orders its logins over all nodes: the highest one has the place. 0 if there is one node. */
   readonly loginNumber: number;
   /** When it came online; a takeover does not change that. */
   readonly onlineSince: number;
-  /** When this agent was taken over lately; handed from connection to connection. */
+  /** Recent takeovers of this agent; passed on from connection to connection. */
   readonly takeovers: readonly number[];
 }
 
@@ -170,14 +170,14 @@ export type Peer = ClientPeer | AgentPeer;
 export class User {
   readonly id: string;
   readonly clients = new Set<LocalClient>();
-  /** While the user has agents here. */
+  /** Present while the user has agents here. */
   readonly guests = new Set<Guest>();
   readonly agents = new Map<string, AgentPeer>();
   readonly bindings: Bindings<ClientPeer>;
   /** Kept by `RequestIds`. */
   requestIds = 0;
   readonly share = new UserShare<Connection>();
-  /** Agents of other nodes, while the user has clients here (remote-agents.ts). */
+  /** Agents on other nodes, while the user has clients here (remote-agents.ts). */
   readonly abroad = new Map<string, RemotePresence>();
 
   constructor(id: string, gauges: Gauges) {

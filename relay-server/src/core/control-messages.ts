@@ -26,7 +26,7 @@ export class ControlMessages {
   }
 
   /**
-   * An `error`; `subject` is the packet or envelope at fault, `detail` replaces the table's text.
+   * An `error`; `subject` is the offending packet or envelope, `detail` replaces the table's text.
    */
   error(
     connection: Connection,
@@ -38,12 +38,12 @@ export class ControlMessages {
     this.#counters.error(code);
     const meaning = detail ?? ERRORS[code].meaning;
     const text = encodeError(code, meaning, subject);
-    // A sid that fills a whole message cannot travel back inside one.
+    // A sid that fills a whole message cannot be returned inside one.
     const tooLong = text.length > this.#maxBytes;
     this.send(connection, tooLong ? encodeError(code, meaning, null) : text, now);
   }
 
-  /** The same for a message that was to be forwarded and is not. */
+  /** The same for a message that is refused instead of forwarded. */
   refuse(
     connection: Connection,
     code: ErrorCode,

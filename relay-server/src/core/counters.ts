@@ -1,11 +1,11 @@
 /**
- * What the hub counts, for `/metrics` and `/admin/stats`. Every message that asks to be forwarded
- * is counted once as received, and then once as forwarded or dropped (by reason). What goes to
- * another node of a cluster is forwarded to the bus here, and forwarded or dropped once more there.
+ * What the hub counts, for `/metrics` and `/admin/stats`. Every message to be forwarded is counted
+ * once as received, and then once as forwarded or dropped (by reason). A message for another node
+ * of a cluster counts as forwarded to the bus here, and once more as forwarded or dropped there.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 
-/** An error code, or that its sender left while the hub looked something up. */
+/** An error code, or that the sender left while the hub looked something up. */
 export type DropReason = ErrorCode | "SENDER_LEFT";
 
 export class Counters {
@@ -13,25 +13,25 @@ export class Counters {
   received = 0;
   forwardedToAgents = 0;
   forwardedToClients = 0;
-  /** Handed to the bus: to agents and clients of other nodes. */
+  /** Handed to the bus, for agents and clients of other nodes. */
   forwardedToNodes = 0;
-  /** Messages of other nodes' clients, to agents of this one. */
+  /** Messages from other nodes' clients to agents of this one. */
   receivedFromNodes = 0;
   forwardedBytes = 0;
   readonly dropped = new Map<DropReason, number>();
   /** `error` messages by code, whatever they were about. */
   readonly errors = new Map<ErrorCode, number>();
-  /** `auth_response` with status failed, counted against an address or not. */
+  /** Every `auth_response` with status failed, whether or not it counts against an address. */
   authFailures = 0;
   authSuccesses = 0;
   takeovers = 0;
-  /** Messages of the relay's own (errors, presence, pongs) that found a queue full. */
+  /** The relay's own messages (errors, presence, pongs) that found a queue full. */
   controlMessagesDropped = 0;
   closedForMissedPings = 0;
   closedForSlowness = 0;
   /** Too many fragments or control frames, or a fragmented message that did not end. */
   closedForFraming = 0;
-  /** Went on sending after so many RATE_LIMITED. */
+  /** Kept sending after too many RATE_LIMITED. */
   closedForRate = 0;
   connectionsOpened = 0;
 

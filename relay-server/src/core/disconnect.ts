@@ -1,6 +1,6 @@
 /**
- * Ends a connection, for any reason: it leaves every table at once, gets the reason, and its socket
- * closes. Later messages of its peer are not read.
+ * Ends a connection, for any reason: it leaves every table at once, is told the reason, and its
+ * socket closes. Later messages from its peer are not read.
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { encodeRestarting, type Subject } from "@blindrelay/protocol/wire";
@@ -40,13 +40,13 @@ export class Disconnector {
     connection.link.close(closeCode, reason);
   }
 
-  /** Says why, then closes as the table of errors says. */
+  /** Sends the reason, then closes with the code from the table of errors. */
   endWith(connection: Connection, code: ErrorCode, subject: Subject | null, now: number): void {
     this.#state.controlMessages.error(connection, code, subject, now);
     this.end(connection, ERRORS[code].close ?? CLOSE_POLICY, code, now);
   }
 
-  /** The relay shuts down. Nothing happens to a connection that is ending already. */
+  /** The relay shuts down. A connection that is already closing is left alone. */
   restart(connection: Connection, reconnectInS: number, now: number): void {
     this.tellRestart(connection, reconnectInS, now);
     this.endRestart(connection, now);
@@ -64,7 +64,7 @@ export class Disconnector {
     this.end(connection, ERRORS.RESTARTING.close as number, "RESTARTING", now);
   }
 
-  /** Takes a connection out of every table: its socket is gone, or about to be closed. */
+  /** Removes a connection from every table: its socket is gone, or about to be closed. */
   detach(connection: Connection, now: number): void {
     const { wheel, outbox, gauges, counters, peers, requestIds, presence, requestCounts } =
       this.#state;

@@ -1,11 +1,11 @@
 /**
- * Shutdown (section 3): every peer gets `RESTARTING` and a time to come back. Peers are notified in
- * batches, one per tick, so that this does not block other messages; their times to come back are
- * spread, so that they do not all arrive at once.
+ * Shutdown (section 3): every peer gets `RESTARTING` and a time to reconnect. Peers are notified in
+ * batches, one per tick, so that other messages are not blocked; the times are spread, so that the
+ * peers do not all arrive at once.
  *
- * A relay that is alone then closes with 1012. One of several goes on with each link until its peer
- * has connected elsewhere and leaves it, or is overdue: make before break. The link of an agent
- * that is overdue ends once it has answered what was forwarded to it.
+ * A single relay then closes with 1012. A node of a cluster keeps each link until its peer has
+ * connected elsewhere and leaves, or is overdue: make before break. An overdue agent's link ends
+ * once the agent has answered what was forwarded to it.
  */
 import type { Connection } from "./connection.ts";
 import { Leaving } from "./leaving.ts";
@@ -22,11 +22,11 @@ import {
 import { stagger } from "./stagger.ts";
 
 export interface Goodbyes {
-  /** Tells a peer; its link goes on. */
+  /** Notifies a peer; its link stays open. */
   tell(connection: Connection, reconnectInS: number): void;
-  /** Tells a peer and closes its link. */
+  /** Notifies a peer and closes its link. */
   restart(connection: Connection, reconnectInS: number): void;
-  /** Closes the link of a peer that was told. */
+  /** Closes the link of a peer that was notified. */
   close(connection: Connection): void;
 }
 
@@ -35,11 +35,11 @@ export class Drain {
   readonly #windowS: number;
   readonly #batch: number;
   readonly #holds: boolean;
-  /** Links that go on, by when their peer is overdue. */
+  /** Links that stay open, with the time at which their peer is overdue. */
   readonly #held = new Map<Connection, number>();
   #count = 0;
 
-  /** `holds`: there are other nodes, to which the peers can go. */
+  /** `holds`: there are other nodes that the peers can move to. */
   constructor(connections: ReadonlySet<Connection>, holds: boolean) {
     this.#left = [...connections].values();
     const windowS = holds
@@ -52,7 +52,7 @@ export class Drain {
     this.#holds = holds;
   }
 
-  /** When a peer shall come back that has connected only now: another node has room at once. */
+  /** When a peer that has only just connected should reconnect: another node has room at once. */
   newcomerReconnectInS(): number {
     return this.#holds ? 1 : this.#nextReconnectInS();
   }
@@ -63,7 +63,7 @@ export class Drain {
     return (10 + Math.floor(stagger(this.#count) * this.#windowS * 10)) / 10;
   }
 
-  /** Says goodbye to the next batch, and closes what is overdue. */
+  /** Notifies the next batch, and closes overdue links. */
   tick(now: number, goodbyes: Goodbyes): void {
     for (const [connection, overdueAt] of this.#held) {
       if (connection.state !== "closing" && !hasFinished(connection, now - overdueAt)) continue;
@@ -88,7 +88,7 @@ export class Drain {
   }
 }
 
-/** Whether a link that is overdue for so long can be closed. */
+/** Whether a link that is overdue for this long can be closed. */
 const hasFinished = ({ leaving }: Connection, overdueMs: number): boolean => {
   if (overdueMs < 0) return false;
   if (leaving === null) return true;

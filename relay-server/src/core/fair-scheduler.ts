@@ -1,13 +1,13 @@
 /**
  * Shares the hub's time between users, so that a user who sends much delays only their own
  * messages. In each turn of the event loop the hub handles a user's messages, from all of the
- * user's connections, until they have used up the user's share; the rest is held until the next
- * turn, in which all sockets are read again. Nothing is lost. All connections that have not
- * authenticated have one share together.
+ * user's connections, until the user's share is used up; the rest is held until the next turn, in
+ * which all sockets are read again. Nothing is lost. All unauthenticated connections together have
+ * one share.
  *
  * A user who has been the only sender for a while gets larger shares, because fewer turns mean
  * fewer writes and fewer sockets that stop and start. The first message of another user ends that.
- * Larger shares are bounded too: that message waits for the end of the turn, and so does REST,
+ * Larger shares are bounded too, because that message waits for the end of the turn, as does REST,
  * which begins requests once a turn (http/pace.ts).
  */
 import type { Connection } from "./connection.ts";
@@ -23,13 +23,13 @@ import { UserShare } from "./user-share.ts";
 export class FairScheduler {
   readonly #port: Pick<HubPort, "nextTurn">;
   readonly #unauthenticated = new UserShare<Connection>(UNAUTHENTICATED_TURN_COST);
-  /** Those who get a new share with the next turn. */
+  /** Shares that are renewed with the next turn. */
   readonly #due = new Set<UserShare<Connection>>();
   #asked = false;
-  /** Turns so far, and from which one on `#last` is alone if nobody else comes. */
+  /** The number of turns, and the one from which `#last` counts as alone if nobody else sends. */
   #turn = 0;
   #aloneFrom = ALONE_AFTER_TURNS;
-  /** Who took last. */
+  /** The share used last. */
   #last: UserShare<Connection> | null = null;
 
   constructor(port: Pick<HubPort, "nextTurn">) {
@@ -42,7 +42,7 @@ export class FairScheduler {
     if (share !== this.#last) this.#another(share);
     if (share.left <= 0) return false;
     share.left -= 1 + bytes / BYTES_PER_COST;
-    // Anyone who sends little in each turn has a whole share in each, and never waits.
+    // A user who sends little in each turn has a full share in each, and never waits.
     if (share.left < share.turnCost / 2) this.#renew(share);
     return true;
   }
@@ -59,12 +59,14 @@ export class FairScheduler {
     this.#renew(share);
   }
 
-  /** Whether they are. */
+  /** Whether it waits for that. */
   awaits(connection: Connection): boolean {
     return this.shareOf(connection).waiting.has(connection);
   }
 
-  /** The next turn: `resume` hands in what a connection holds, which may have to wait again. */
+  /**
+   * The next turn: `resume` handles what a connection holds, some of which may have to wait again.
+   */
   next(resume: (connection: Connection) => void): void {
     this.#asked = false;
     this.#turn += 1;
@@ -81,7 +83,7 @@ export class FairScheduler {
     }
   }
 
-  /** Whether the connection holds messages until its user's next turn; it does so no longer. */
+  /** Stops waiting; returns whether the connection held messages until its user's next turn. */
   leave(connection: Connection): boolean {
     return this.shareOf(connection).waiting.delete(connection);
   }
@@ -97,7 +99,7 @@ export class FairScheduler {
     return share === this.#last && this.#turn >= this.#aloneFrom;
   }
 
-  /** Somebody else takes than before, who may have a larger turn under way. */
+  /** Another user sends now; the previous one may be in the middle of a larger turn. */
   #another(share: UserShare<Connection>): void {
     if (this.#last !== null) {
       this.#last.left = Math.min(this.#last.left, this.#last.turnCost);
@@ -111,7 +113,7 @@ export class FairScheduler {
     this.ask();
   }
 
-  /** Whose turns a connection has. */
+  /** The share that a connection's messages are charged to. */
   shareOf(connection: Connection): UserShare<Connection> {
     return connection.peer?.user.share ?? this.#unauthenticated;
   }

@@ -1,12 +1,12 @@
 /**
- * How much a hub holds, updated as it changes: a request for figures must not have to walk over all
+ * The hub's current figures, updated as they change: a request for them must not walk over all
  * connections, which would delay messages.
  */
 import type { ClientType } from "./link.ts";
 
 /**
- * By what connections said they are; `waiting` have not authenticated, `closing` are ended and
- * their sockets not gone yet. Guests are counted by their own node.
+ * Connections by type; `waiting` have not authenticated, `closing` have ended but their sockets are
+ * still open. Guests are counted by their own node.
  */
 export type ConnectionKind = ClientType | "waiting" | "closing";
 
@@ -21,13 +21,13 @@ export class Gauges {
   /** Over all users. */
   bindings = 0;
 
-  /** A connection begins to be of a kind, or changes to it. */
+  /** A connection's kind is set or changes. */
   become(kind: ConnectionKind, before: ConnectionKind | null): void {
     if (before !== null) this.connections[before] -= 1;
     this.connections[kind] += 1;
   }
 
-  /** The socket of a connection that is closing is gone. */
+  /** The socket of a closing connection is gone. */
   gone(): void {
     this.connections.closing -= 1;
   }

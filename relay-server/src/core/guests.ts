@@ -19,7 +19,7 @@ import type { Frame, HubLink } from "./link.ts";
 import type { Routing } from "./routing.ts";
 import type { HubState } from "./state.ts";
 
-/** The way to a guest's node. */
+/** Leads to a guest's node. */
 class GuestLink implements HubLink {
   readonly #bus: BusPort;
   readonly #origin: Origin;
@@ -33,7 +33,7 @@ class GuestLink implements HubLink {
     this.#bus.answer(this.#origin, frame);
   }
 
-  /** The client's own queue is bounded by its node; here the bus is full, or is not. */
+  /** The client's own queue is bounded by its node; here only the bus can be full. */
   queued(): number {
     return this.#bus.hasRoom() ? 0 : Number.POSITIVE_INFINITY;
   }
@@ -44,8 +44,8 @@ class GuestLink implements HubLink {
 }
 
 /**
- * How often a guest's node is told of it again. The node answers where the client has left, so that
- * a guest whose farewell was lost does not stay.
+ * How often a guest's node is notified of it again. The node reports clients that have left, so a
+ * guest does not stay if the first report was lost.
  */
 const WELCOME_AGAIN_MS = 30_000;
 
@@ -66,7 +66,7 @@ export class Guests {
   readonly #state: State;
   readonly #disconnector: Disconnector;
   readonly #routing: Routing;
-  /** When the guest's node was told of it; in that order. */
+  /** When each guest's node was last notified; in that order. */
   readonly #welcomed = new Map<Guest, number>();
 
   constructor(state: State, disconnector: Disconnector, routing: Routing) {
@@ -75,7 +75,7 @@ export class Guests {
     this.#routing = routing;
   }
 
-  /** A message of another node's client to an agent. */
+  /** A message from another node's client to an agent. */
   receive(from: Origin, agentId: string, text: string, frame: Uint8Array, now: number): void {
     const message = decodeForRelay(text);
     if (message.kind !== "relay" && message.kind !== "packet") return;
@@ -92,14 +92,14 @@ export class Guests {
     }
   }
 
-  /** There is no room for a message of another node's client. */
+  /** There is no room for a message from another node's client. */
   turnAway(from: Origin, text: string, now: number): void {
     const message = decodeForRelay(text);
     if (message.kind !== "relay" && message.kind !== "packet") return;
     this.#refuse(from, "SLOW_CONSUMER", message, now);
   }
 
-  /** Its user's next turn: what waited for it is handled. */
+  /** The user's next turn: handles what the guest holds. */
   resume(guest: Guest, now: number): void {
     release(guest.connection, (content, frame) => {
       const message = decodeForRelay(content as string);
@@ -113,17 +113,17 @@ export class Guests {
     });
   }
 
-  /** A guest's bindings, which its node knows and this one may not: the agent has come here. */
+  /** Binds a guest's sids, which its node knows and this one may not: the agent has moved here. */
   bind(from: Origin, agentId: string, firsts: readonly string[], now: number): void {
     const agent = this.#state.peers.agent(agentId);
     if (agent === undefined || agent.userId !== from.userId) return;
     const guest = this.#seat(from, agent, now);
     if (guest === null) return;
-    // Never from another connection: the client may have moved too, and spoken already.
+    // Never take them from another connection: the client may have moved too, and sent something.
     for (const first of firsts) guest.user.bindings.bindIfFree(first, guest, agentId);
   }
 
-  /** The guest's node had no room for a message of an agent of this one. */
+  /** The guest's node had no room for a message from an agent of this one. */
   refused(agentId: string, code: ErrorCode, subject: Subject, now: number): void {
     const agent = this.#state.peers.agent(agentId);
     if (agent !== undefined) {
@@ -134,7 +134,7 @@ export class Guests {
   left(node: string, connection: number, now: number): void {
     const guest = this.#state.peers.guest({ node, connection });
     if (guest === undefined) return;
-    // What it sent before it left was sent.
+    // Messages that it sent before it left are still handled.
     if (this.#state.scheduler.leave(guest.connection)) {
       release(guest.connection, (content, frame) => {
         const message = decodeForRelay(content as string);
@@ -145,7 +145,7 @@ export class Guests {
     this.#disconnector.detach(guest.connection, now);
   }
 
-  /** Guests of nodes that are gone leave; the nodes of the others are told of them again. */
+  /** Removes guests of nodes that are gone, and notifies the nodes of the others again. */
   refresh(isLive: (node: string) => boolean, now: number): void {
     for (const [guest, at] of this.#welcomed) {
       if (now - at < WELCOME_AGAIN_MS) return;
@@ -156,7 +156,7 @@ export class Guests {
     }
   }
 
-  /** Whose sessions lead to an agent; `node` is null for clients of this one. */
+  /** Which sessions lead to an agent; `node` is null for clients of this one. */
   bindingsOf(
     userId: string,
     agentId: string,
@@ -177,7 +177,7 @@ export class Guests {
     }
   }
 
-  /** Handles a message, or holds it until the user's next turn, as those of local clients. */
+  /** Handles a message, or holds it until the user's next turn, as for local clients. */
   #take(
     guest: Guest,
     agent: AgentPeer,
@@ -186,7 +186,7 @@ export class Guests {
     frame: Uint8Array,
     now: number,
   ): void {
-    // Its node knows the binding; here it may be new, as after the agent has moved.
+    // The guest's node knows the binding; here it may be new, for example after the agent moved.
     if (message.kind === "packet" && message.first !== null) {
       if (!guest.user.bindings.bind(message.first, guest, agent.agentId)) {
         this.#refuse(guest.origin, "SID_IN_USE", message, now);
@@ -197,7 +197,7 @@ export class Guests {
     if (connection.held === null && this.#state.scheduler.take(connection, frame.length)) {
       this.#route(guest, message, frame, now);
     } else {
-      // The bytes belong to the bus, which uses them again.
+      // The bytes belong to the bus, which reuses them.
       this.#hold(guest, message, text, frame.slice(), now);
     }
   }
@@ -228,7 +228,7 @@ export class Guests {
     }
   }
 
-  /** The guest, added if it is new; null: its user has too many. */
+  /** Returns the guest, added if it is new; null: its user has too many. */
   #seat(origin: Origin, agent: AgentPeer, now: number): Guest | null {
     const { peers, limits } = this.#state;
     const known = peers.guest(origin);

@@ -63,7 +63,7 @@ export class Heartbeat {
   #ping(connection: Connection, now: number): void {
     // During a look-up no pong is read, so it does not count against the peer.
     if (connection.held === null) connection.pingsUnanswered += 1;
-    // After a pause of the whole process the next ping still leaves time for an answer.
+    // After a pause of the whole process, the next ping still leaves time for an answer.
     connection.nextPingAt = Math.max(connection.nextPingAt, now - PING_INTERVAL_MS / 2);
     connection.nextPingAt += PING_INTERVAL_MS;
     this.#state.controlMessages.send(connection, PING_TEXT, now);

@@ -7,14 +7,14 @@ import type { Connection, Content, HeldMessage } from "./connection.ts";
 import { FREE_HELD_BYTES, HELD_BYTES, HELD_BYTES_PER_USER, HELD_OVERHEAD_BYTES } from "./limits.ts";
 import type { UserShare } from "./user-share.ts";
 
-/** From now on messages wait. */
+/** From now on messages are held. */
 export const startHolding = (connection: Connection): void => {
   connection.held = [];
 };
 
 /**
- * Keeps a message for later; false when there is no room for it. With more than `unpausedBytes` the
- * link is paused, and with any while much of the user's messages waits.
+ * Keeps a message for later; false if there is no room for it. The link is paused beyond
+ * `unpausedBytes`, or at once while the user's connections hold much.
  */
 export const hold = (
   connection: Connection,
@@ -24,7 +24,8 @@ export const hold = (
   unpausedBytes: number,
 ): boolean => {
   const bytes = frame.length + HELD_OVERHEAD_BYTES;
-  // One that has authenticated meanwhile leaves what it holds with those who have not.
+  // A connection that has authenticated in the meantime is still charged to the unauthenticated
+  // share.
   const heldBy = connection.heldBy ?? share;
   const own = connection.heldBytes + bytes;
   if (connection.held === null || own > HELD_BYTES) return false;
@@ -41,7 +42,7 @@ export const hold = (
   return true;
 };
 
-/** Hands in what waited, in order, until handling one makes the rest wait again. */
+/** Handles the held messages in order, until one makes the rest wait again. */
 export const release = (
   connection: Connection,
   handle: (content: Content, frame: Uint8Array) => void,
@@ -62,14 +63,14 @@ export const release = (
   }
 };
 
-/** What waited is not handled any more. */
+/** Discards the held messages. */
 export const drop = (connection: Connection): void => {
   connection.held = null;
   letGo(connection, connection.heldBytes);
 };
 
 const letGo = (connection: Connection, bytes: number): void => {
-  if (connection.heldBy === null) return; // dropped while it was handed in
+  if (connection.heldBy === null) return; // dropped while they were handled
   connection.heldBytes -= bytes;
   connection.heldBy.heldBytes -= bytes;
   if (connection.heldBytes === 0) connection.heldBy = null;

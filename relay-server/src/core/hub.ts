@@ -91,14 +91,17 @@ export class Hub {
     this.#inbound.take(connection, content, frame, now);
   }
 
-  /** Some fragments of a message have come and not its last one, or that came too. */
+  /**
+   * A message is incomplete: some of its fragments have arrived (`begun`), or it is complete now.
+   */
   fragmented(connection: Connection, begun: boolean, now: number): void {
     if (!begun) this.#state.fragmented.delete(connection);
     else if (connection.state !== "closing") this.#state.fragmented.set(connection, now);
   }
 
   /**
-   * A connection's frames broke a rule, which `detail` says; null: there is no room for them now.
+   * A connection's frames broke the rule described by `detail`; null: there is no room for them
+   * now.
    */
   brokeFraming(connection: Connection, detail: string | null, now: number): void {
     if (connection.state === "closing") return;
@@ -124,7 +127,7 @@ export class Hub {
     }
   }
 
-  /** The operating system did not take all that the connection's link was to send. */
+  /** The operating system did not accept everything that the connection's link sent. */
   queues(connection: Connection): void {
     if (this.#state.connections.has(connection)) this.#state.outbox.queues(connection);
   }
@@ -132,14 +135,14 @@ export class Hub {
   // ---- answers to look-ups; those for connections that left meanwhile are ignored
 
   /**
-   * Whether the answer to a connection's `auth` is still wanted. That of a peer that is gone is
-   * not: it would take the place of a link that lives.
+   * Whether the answer to a connection's `auth` is still wanted. If the peer is gone it is not: it
+   * would replace a link that is alive.
    */
   isAuthenticating(connection: Connection): boolean {
     return this.#state.connections.has(connection) && connection.state === "authenticating";
   }
 
-  /** `claim`: what the other nodes said of an agent. */
+  /** `claim`: what the other nodes reported about an agent. */
   authenticated(connection: Connection, result: AuthResult, now: number, claim = FREE): void {
     if (this.isAuthenticating(connection)) {
       this.#authenticator.finish(connection, result, claim, now);
@@ -147,7 +150,7 @@ export class Hub {
     }
   }
 
-  /** Whether messages of an agent that have arrived wait for their turn. */
+  /** Whether messages from an agent have arrived and wait for their turn. */
   hasHeld(agentId: string): boolean {
     return (this.#state.peers.agent(agentId)?.connection.held ?? null) !== null;
   }
@@ -194,12 +197,12 @@ export class Hub {
     this.#inbound.resume(connection, now);
   }
 
-  /** Requests that were reserved for a session; null if the store could not say. */
+  /** Requests were reserved for a session; null if the store did not answer. */
   reserved(sessionHash: string, requests: number | null, now: number, fail = rethrow): void {
     this.#inbound.reserved(sessionHash, requests, now, fail);
   }
 
-  /** The store could not tell who owns the agent. */
+  /** The store did not answer who owns the agent. */
   ownerUnknown(connection: Connection, now: number): void {
     const { unrouted } = connection;
     if (unrouted !== null) {
@@ -211,7 +214,7 @@ export class Hub {
 
   // ---- time
 
-  /** Users whose messages had to wait have their next turn, and so has news of agents. */
+  /** The next turn for users whose messages had to wait, and for presence news. */
   turn(now: number, fail = rethrow): void {
     this.#state.scheduler.next((connection) =>
       guarded(connection, fail, () => {
@@ -244,7 +247,7 @@ export class Hub {
     });
   }
 
-  /** In the order in which they began. */
+  /** Oldest first. */
   #endFragmented(now: number): void {
     for (const [connection, since] of this.#state.fragmented) {
       if (now - since < FRAGMENTS_TIMEOUT_MS) return;
@@ -259,13 +262,14 @@ export class Hub {
   }
 
   /**
-   * Ends an agent's connection: its token was rotated, say. Its bindings stay for its next one.
+   * Ends an agent's connection, for example after its token was rotated. Its bindings stay for its
+   * next one.
    */
   endAgent(agentId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "agent", agentId }, code, now);
   }
 
-  /** The agent was deleted: ends its connection and everything that pointed to it. */
+  /** Ends a deleted agent's connection and removes everything that refers to it. */
   forgetAgent(agentId: string, code: ErrorCode, now: number): void {
     this.endAgent(agentId, code, now);
     this.#state.ownerCache.forget(agentId);
@@ -274,12 +278,12 @@ export class Hub {
     }
   }
 
-  /** Ends the connections of a user's clients: the account token or the password changed. */
+  /** Ends the connections of a user's clients, after the account token or the password changed. */
   endClients(userId: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "clients", userId }, code, now);
   }
 
-  /** Ends all connections of a user, agents too: the user was disabled or deleted. */
+  /** Ends all connections of a user, including agents, after the user was disabled or deleted. */
   endUser(userId: string, code: ErrorCode, now: number): void {
     this.#state.ownerCache.forgetUser(userId);
     this.#revoke({ kind: "user", userId }, code, now);
@@ -289,7 +293,7 @@ export class Hub {
     this.#revoke({ kind: "session", sessionHash }, code, now);
   }
 
-  /** Begins the shutdown: closes all connections over the next ticks, new ones at once. */
+  /** Begins the shutdown: closes all connections over the next ticks, and new ones at once. */
   drain(): void {
     const { connections, bus } = this.#state;
     this.#state.moving = bus !== ALONE;
@@ -310,12 +314,12 @@ export class Hub {
     return this.#state.counters;
   }
 
-  /** Connections whose socket is not gone yet, ended ones included; 0 says that a drain is done. */
+  /** Connections with an open socket, including ended ones; 0 means that a drain is complete. */
   get connectionCount(): number {
     return this.#state.connections.size;
   }
 
-  /** Figures of this moment. No connection is visited for them but those with a queue. */
+  /** Current figures. Only connections with a queue are visited. */
   stats(): HubStats {
     const { gauges, peers, requestIds, requestCounts, counters, outbox } = this.#state;
     return {
@@ -335,9 +339,9 @@ export class Hub {
 export interface HubStats {
   readonly connections: Readonly<Record<ConnectionKind, number>>;
   agentsOnline: number;
-  /** Clients of other nodes that call agents of this one. */
+  /** Clients on other nodes that call agents of this one. */
   guests: number;
-  /** Bytes that the operating system has not taken yet, over all connections. */
+  /** Bytes that the operating system has not accepted yet, over all connections. */
   queueBytes: number;
   slowConnections: number;
   bindings: number;

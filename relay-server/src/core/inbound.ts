@@ -43,15 +43,18 @@ type State = Pick<
   "port" | "limits" | "counters" | "revocations" | "requestCounts" | "controlMessages" | "scheduler"
 >;
 
-/** Told of a fault of ours while a connection's held messages were handled; it has to end. */
+/**
+ * Receives a fault of ours that occurred while a connection's held messages were handled; the
+ * connection has to end.
+ */
 export type OnFault = (connection: Connection, error: unknown) => void;
 
-/** Where nobody else ends it, it is the caller's. */
+/** For callers that handle the fault themselves. */
 export const rethrow: OnFault = (_, error) => {
   throw error;
 };
 
-/** Where one call works for several connections: a fault ends the one it was about. */
+/** For calls that serve several connections: a fault ends only the connection it concerns. */
 export const guarded = (connection: Connection, fail: OnFault, work: () => void): void => {
   try {
     work();
@@ -65,7 +68,7 @@ export class Inbound {
   readonly #disconnector: Disconnector;
   readonly #authenticator: Authenticator;
   readonly #routing: Routing;
-  /** Clients that wait until requests of their session were reserved. */
+  /** Clients that wait until requests are reserved for their session. */
   readonly #waiting = new Map<string, Set<Connection>>();
 
   constructor(
@@ -80,7 +83,7 @@ export class Inbound {
     this.#routing = routing;
   }
 
-  /** One message, handled now, or held for a current look-up or for its sender's next turn. */
+  /** Handles one message, or holds it for a look-up in progress or for its sender's next turn. */
   take(connection: Connection, content: Content, frame: Uint8Array, now: number): void {
     if (connection.state === "closing") {
       return;
@@ -93,7 +96,7 @@ export class Inbound {
       startHolding(connection);
       this.#state.scheduler.wait(connection);
     }
-    // Anyone who is not known yet holds as little of the relay's memory as can be.
+    // An unauthenticated peer may hold as little of the relay's memory as possible.
     const mayGoOn = connection.peer !== null && this.#state.scheduler.awaits(connection);
     const unpausedBytes = mayGoOn ? UNPAUSED_BYTES : 0;
     const share = this.#state.scheduler.shareOf(connection);
@@ -130,10 +133,10 @@ export class Inbound {
       connection.unreadableInARow = 0;
     }
     if (message.kind === "pong") {
-      connection.pingsUnanswered = 0; // whatever its rate: nothing else answers a ping
+      connection.pingsUnanswered = 0; // even over the rate, because nothing else answers a ping
     }
     if (connection.peer === null && message.kind === "auth") {
-      this.#auth(connection, message, now); // three failures bound it, so the burst stays whole
+      this.#auth(connection, message, now); // not rate-limited: three failures per connection bound it
     } else if (!connection.rate.take(ratePerSecond, rateBurst, now)) {
       this.#overRate(connection, message, now);
     } else if (connection.peer === null) {
@@ -250,7 +253,7 @@ export class Inbound {
     }
   }
 
-  /** Requests were reserved for a session, or not: what waited for that goes on. */
+  /** The reservation of requests for a session was answered: resumes what waited for it. */
   reserved(sessionHash: string, requests: number | null, now: number, fail: OnFault): void {
     if (!this.#state.requestCounts.granted(sessionHash, requests, now)) return;
     const waiting = this.#waiting.get(sessionHash) ?? [];
@@ -267,7 +270,7 @@ export class Inbound {
     connection.uncounted = null;
     connection.held = null;
     this.#fromClient(peer, uncounted.message, uncounted.frame, now);
-    // That may wait for something else now, and what came behind it with it.
+    // It may now wait for something else, and the messages behind it with it.
     const waitsAgain = connection.held as HeldMessage[] | null;
     connection.held = waitsAgain === null ? held : [...waitsAgain, ...held];
     if (waitsAgain === null) this.resume(connection, now);
@@ -308,7 +311,7 @@ export class Inbound {
     }
   }
 
-  /** Refuses a message of any kind; one that was to be forwarded is counted as dropped. */
+  /** Refuses a message of any kind; one that should have been forwarded is counted as dropped. */
   #refuse(connection: Connection, code: ErrorCode, message: MessageForRelay, now: number): void {
     const { controlMessages, counters } = this.#state;
     if (message.kind === "relay" || message.kind === "packet") {

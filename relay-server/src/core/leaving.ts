@@ -1,18 +1,18 @@
 /**
- * An agent's link that is about to end because its node restarts. An agent that can hold one link
- * only, as boards can, stays on it until the end; what was forwarded to it is answered before, so
- * that no caller has to guess what became of a call. The relay cannot read which messages ask for
- * an answer, so it counts them by session: an event may pass for an answer.
+ * An agent's link that is about to end because its node restarts. An agent that can hold only one
+ * link, such as a board, stays on it until the end, and first answers what was forwarded to it, so
+ * that no caller has to guess the outcome of a call. The relay cannot read which messages expect an
+ * answer, so it counts them by session: an event may be mistaken for an answer.
  */
 import { bindablePart, type Subject } from "@blindrelay/protocol/wire";
 
-/** Sessions and requests that are counted; those beyond them are not waited for. */
+/** Sessions and requests that are counted; further ones are not waited for. */
 const MAX_AWAITED = 4096;
 
 export class Leaving {
   /** Nothing more is forwarded to the agent. */
   isClosed = false;
-  /** By the first part of the sid, or by request: messages without an answer. */
+  /** Unanswered messages, by the first part of the sid or by request. */
   readonly #awaited = new Map<string, number>();
 
   /** A message went to the agent. */
@@ -30,7 +30,7 @@ export class Leaving {
     else this.#awaited.delete(key);
   }
 
-  /** Whether everything was answered, as far as can be known. */
+  /** Whether everything was answered, as far as the relay can know. */
   get isQuiet(): boolean {
     return this.#awaited.size === 0;
   }

@@ -1,6 +1,6 @@
 /**
- * What a relay's operator may change, and the local tuning behind it. The constants of the contract
- * come from `@blindrelay/protocol`; every other number has its reason here.
+ * What a relay's operator may change, and local tuning. The constants of the contract come from
+ * `@blindrelay/protocol`; every other number has its reason here.
  */
 import {
   MAX_MESSAGE_BYTES,
@@ -43,35 +43,39 @@ export const DEFAULT_LIMITS: HubLimits = {
 };
 
 /**
- * Bytes that may wait for all connections of a user together before messages to those of them that
- * have more than a short queue are dropped; at twice as much, all messages are.
+ * Bytes that may wait for all connections of a user together before messages to those with more
+ * than a short queue are dropped; at twice as much, all messages are dropped.
  */
 export const QUEUED_BYTES_PER_USER = 33_554_432;
 /**
- * What a link that is slow but reads has to have, so that a few stuck links of its user do not stop
- * it: as much as one message of the usual limit, which a connection without a queue gets anyway.
+ * The queue that a slow but reading link may always have, so that a few stuck links of its user do
+ * not stop it: as much as one message of the usual limit, which a connection without a queue gets
+ * anyway.
  */
 export const SHORT_QUEUE_BYTES = 65_536;
 
-/** How often the edge calls `hub.tick`, and so how late a deadline may be. */
+/** How often the edge calls `hub.tick`, and so how late a deadline may fire. */
 export const TICK_MS = 100;
 
 /** Messages that a connection may send while the hub waits for a look-up. A paused socket holds one
  * read of 64 KiB more, which this covers several times. */
 export const HELD_BYTES = 262_144;
 /**
- * The same over all connections of a user, who may have a thousand; and over all that have not
- * authenticated. Beyond half of it their links are paused at once.
+ * The same over all connections of a user, who may have a thousand, and over all unauthenticated
+ * ones. Beyond half of it their links are paused at once.
  */
 export const HELD_BYTES_PER_USER = 16_777_216;
-/** Whatever others hold: an `auth` that waits for its turn is not refused because of them. */
+/**
+ * Always available to each connection: an `auth` that waits for its turn is not refused because of
+ * others.
+ */
 export const FREE_HELD_BYTES = 1024;
 /** Charged for a held message on top of its bytes, so that a flood of tiny ones is bounded too. */
 export const HELD_OVERHEAD_BYTES = 64;
 
 /**
- * Of these, how many may wait for the next turn before the link is asked to read no more. A turn
- * comes soon, and a socket that stops and starts costs as much as forwarding a message.
+ * Of these, how many may wait for the next turn before the link is paused. A turn comes soon, and
+ * stopping and starting a socket costs as much as forwarding a message.
  */
 export const UNPAUSED_BYTES = 65_536;
 
@@ -80,76 +84,85 @@ export const UNPAUSED_BYTES = 65_536;
  * cost more system calls, larger ones delay all other connections.
  */
 export const TURN_COST = 32;
-/** The same while nobody else is at work: a few milliseconds, which a newcomer may have to wait. */
-export const ALONE_TURN_COST = 512;
 /**
- * The same for all who have not authenticated, together: what their logins write is written in one
- * commit.
+ * The same while no other user is active: a few milliseconds, which a newcomer may have to wait.
  */
+export const ALONE_TURN_COST = 512;
+/** The same for all unauthenticated connections together: their logins share one commit. */
 export const UNAUTHENTICATED_TURN_COST = 128;
-/** Nobody else is, when nobody else sent anything in so many turns. */
+/** A user counts as alone after this many turns without a message from anybody else. */
 export const ALONE_AFTER_TURNS = 256;
-/** Bytes of a message that cost as much as one message more. */
+/** This many bytes of a message cost as much as another message. */
 export const BYTES_PER_COST = 1024;
 /**
- * What a look-up in the store costs, in messages. A login costs as much here: what it writes is
- * written with others' in one commit, and with dearer look-ups too few would come together for it.
+ * What a look-up in the store costs, in messages. A login costs the same, because its writes share
+ * one commit with others'; at a higher cost too few would come together for that.
  */
 export const LOOK_UP_COST = 4;
 
-/** Request ids remembered per connection; 68 a second for the whole 60 s. */
+/** Request ids remembered per connection: 68 a second for the whole 60 s. */
 export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 
 /**
- * Bindings of all connections of a user, of which there may be a thousand, and the same of request
- * ids: 40 MB each. A connection may still have so many when others of its user have all of these.
+ * Bindings of all connections of a user, of which there may be a thousand, and the same number of
+ * request ids: 40 MB each. A connection may still have the number below when others of its user use
+ * all of these.
  */
 export const MAX_BINDINGS_PER_USER = 131_072;
 export const MAX_REQUEST_IDS_PER_USER = 131_072;
 export const FREE_PER_CONNECTION = 64;
 
-/** Owners of agents remembered; 10,000 agents offline at once cost no look-up. */
+/** Owners of agents remembered; 10,000 agents that are offline at once cost no look-up. */
 export const MAX_KNOWN_OWNERS = 65_536;
 
-/** `agent_status` of a user's agents that come and go: half a millisecond of writing to sockets. */
+/** `agent_status` messages about a user's agents per turn: half a millisecond of socket writes. */
 export const NEWS_PER_TURN = 32;
-/** Of these, how many of a user wait as they are; beyond it only the newest of each agent. */
+/**
+ * Changes of a user's agents that are queued individually; beyond it only the newest of each agent.
+ */
 export const NEWS_KEPT = 256;
 
 /**
- * `agent_status` per tick in a snapshot: 320 a second, so that 10,000 agents take half a minute.
+ * `agent_status` messages per tick in a snapshot: 320 a second, so that 10,000 agents take half a
+ * minute.
  */
 export const SNAPSHOT_BATCH = 32;
-/** Of one user at a time: each lists all agents online, and is written to another socket. */
+/**
+ * Snapshots of one user at a time: each lists all online agents, and is written to another socket.
+ */
 export const SNAPSHOTS_AT_ONCE = 16;
 
-/** Counts of requests reach the store this often; a crash loses at most that. */
+/** How often counts of requests are saved to the store; a crash loses at most that. */
 export const SAVE_REQUESTS_MS = 5000;
-/** A session's count stays in memory this long after its last connection: a save is in progress. */
+/**
+ * How long a session's count stays in memory after its last connection: a save may be in progress.
+ */
 export const KEEP_SESSION_MS = 60_000;
 
-/** Connections ended per tick of a drain: closing 10,000 in one tick blocks the loop for long. */
+/**
+ * Connections ended per tick of a drain: closing 10,000 in one tick blocks the loop for too long.
+ */
 export const DRAIN_BATCH = 200;
-/** Telling a peer costs less than closing its link, and within so many ticks all are told. */
+/** Notifying a peer costs less than closing its link: within this many ticks all are notified. */
 export const DRAIN_TICKS = 20;
-/** The rate at which drained peers are to reconnect. */
+/** The rate at which drained peers should reconnect. */
 export const RECONNECTS_PER_SECOND = 500;
 /**
  * The same for peers that keep their link until they have another one, and so lose nothing by
- * coming later: every login is held up a little by concurrent ones.
+ * reconnecting later: concurrent logins slow each other down.
  */
 export const MOVES_PER_SECOND = 100;
-/** They come faster where there are many: the process is to end in time. */
+/** With many peers the rate is higher, because the process must end in time. */
 export const MAX_MOVE_WINDOW_S = 12;
 /**
- * How long a link outlives the moment at which its peer was told to connect elsewhere: a few tries,
- * also where all nodes are busy with those that come. A board, which waits for the end of its link,
- * loses nothing by it.
+ * How long a link stays open after the moment at which its peer should connect elsewhere: enough
+ * for a few attempts, even while all nodes are busy with arriving peers. A board, which waits for
+ * the end of its link, loses nothing by it.
  */
 export const HELD_LINK_MS = 10_000;
 /**
- * How long a board may then take to answer what was forwarded to it; its callers wait as long, and
- * for its next link.
+ * How long a board may then take to answer what was forwarded to it; its callers wait as long, plus
+ * the time until its next link.
  */
 export const ANSWERS_MS = 2000;
 /** Drained peers reconnect over at least this many seconds, however few they are. */

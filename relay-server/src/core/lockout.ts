@@ -10,7 +10,7 @@ export interface LockoutLimits {
   failures: number;
   windowS: number;
   durationS: number;
-  /** Addresses remembered at once; the one whose last failure is oldest goes first. */
+  /** Addresses remembered at once; the one with the oldest last failure is evicted first. */
   maxAddresses: number;
 }
 
@@ -18,10 +18,10 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   failures: LOCKOUT_FAILURES,
   windowS: LOCKOUT_WINDOW_S,
   durationS: LOCKOUT_S,
-  maxAddresses: 100_000, // about 20 MB; failing from more addresses gains nothing by eviction
+  maxAddresses: 100_000, // about 20 MB; an attacker gains nothing by causing evictions from more addresses
 };
 
-/** `failedAt` is kept while the address may still try, `until` while it may not. */
+/** `failedAt` is kept while the address may still try, `until` while it is locked out. */
 type Entry = { failedAt: number[]; until: number | null };
 
 /** Pure: every call takes the time in milliseconds; one clock for all callers. */
@@ -47,8 +47,8 @@ export class Lockout {
   }
 
   /**
-   * Counts one failed authentication. Answers `retry_after`: 0 while tries are left, the whole
-   * duration with the failure that locks the address out, the rest of it afterwards.
+   * Counts one failed authentication. Returns `retry_after`: 0 while attempts are left, the whole
+   * duration with the failure that locks the address out, and what is left of it afterwards.
    */
   fail(address: string, nowMs: number): number {
     const failures = this.failures;
@@ -57,7 +57,7 @@ export class Lockout {
     return retryAfterS;
   }
 
-  /** The same for a failure that another node has counted. */
+  /** The same for a failure that another node counted. */
   failElsewhere(address: string, nowMs: number): number {
     const left = this.secondsLeft(address, nowMs);
     if (left > 0) {
@@ -81,12 +81,14 @@ export class Lockout {
     return this.limits.durationS;
   }
 
-  /** Lifts a lockout and clears the failures of an address; returns whether there was anything. */
+  /** Lifts a lockout and clears the failures of an address; returns whether it had any. */
   forgive(address: string): boolean {
     return this.#entries.delete(addressKey(address));
   }
 
-  /** Forgets what no longer matters. Cheap when nothing does; late or extra calls are harmless. */
+  /**
+   * Forgets expired entries. Late or extra calls are harmless, and cheap if nothing has expired.
+   */
   expire(nowMs: number): void {
     for (const [key, entry] of this.#entries) {
       const lastFailure = entry.failedAt.at(-1) ?? 0;

@@ -10,7 +10,7 @@ import { QUEUED_BYTES_PER_USER, SHORT_QUEUE_BYTES, TICK_MS } from "./limits.ts";
 import type { Frame } from "./link.ts";
 import type { UserShare } from "./user-share.ts";
 
-/** A user's queues are counted again after so many bytes; until then all that was sent counts. */
+/** A user's queues are counted again after this many bytes; until then everything sent counts. */
 const RECOUNT_BYTES = 1_048_576;
 
 export class Outbox {
@@ -23,7 +23,7 @@ export class Outbox {
     this.#maxBytes = maxBytes;
   }
 
-  /** Sends a message, or answers false when the queue is too full for it. */
+  /** Sends a message, or returns false if the queue is too full for it. */
   offer(connection: Connection, frame: Frame, now: number): boolean {
     if (this.#fits(connection, frame.length, now)) {
       connection.link.send(frame);
@@ -54,7 +54,7 @@ export class Outbox {
     }
   }
 
-  /** Whether a message of so many bytes may join a connection's queue. */
+  /** Whether a message of this many bytes may join a connection's queue. */
   #fits(connection: Connection, bytes: number, now: number): boolean {
     const queued = connection.link.queued();
     if (queued + bytes > this.#maxBytes) return false;
@@ -63,7 +63,7 @@ export class Outbox {
     return share === undefined || this.#userHasRoom(share, isShort, now);
   }
 
-  /** A connection with a short queue may be one that reads, if slowly, and gets more. */
+  /** A connection with a short queue may be reading, if slowly, so it gets more. */
   #userHasRoom(share: UserShare<Connection>, isShort: boolean, now: number): boolean {
     const most = isShort ? 2 * QUEUED_BYTES_PER_USER : QUEUED_BYTES_PER_USER;
     if (share.queuedBytes <= most) return true;
@@ -83,7 +83,7 @@ export class Outbox {
     this.#over.delete(connection);
   }
 
-  /** The operating system did not take all that a connection was to send. */
+  /** The operating system did not accept everything that a connection sent. */
   queues(connection: Connection): void {
     this.#queueing.add(connection);
   }
@@ -93,7 +93,7 @@ export class Outbox {
     this.#queueing.delete(connection);
   }
 
-  /** Bytes that the operating system has not taken, over all connections. */
+  /** Bytes that the operating system has not accepted, over all connections. */
   queuedBytes(): number {
     let bytes = 0;
     for (const connection of this.#queueing) {

@@ -18,7 +18,7 @@ export class Peers {
   }
 
   /**
-   * The user's record, made when there is none; it lives until the last peer of the user leaves.
+   * The user's record, created if there is none; it lives until the last peer of the user leaves.
    */
   user(userId: string): User {
     let user = this.#users.get(userId);
@@ -67,7 +67,7 @@ export class Peers {
     }
   }
 
-  /** Peers of this node whom a revocation concerns. Only a session's visits more than one user. */
+  /** Peers of this node that a revocation concerns. Only a session's visits more than one user. */
   concerned(revocation: Revocation): Peer[] {
     return this.#candidates(revocation).filter((peer) => concerns(revocation, peer));
   }
@@ -82,7 +82,9 @@ export class Peers {
     return user === undefined ? [] : peersOf(user);
   }
 
-  /** Takes a peer out; false for an agent that was taken over, whose place is another's already. */
+  /**
+   * Removes a peer; false for an agent that was taken over: its place already belongs to another.
+   */
   remove(peer: Peer): boolean {
     if (peer.role === "client") {
       if (peer.origin === null) {

@@ -2,10 +2,10 @@
  * The hub's ports (section 3 of protocol/README.md): everything it asks of its environment and
  * everything it reports. There are two kinds:
  *
- * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and answer nothing;
- *   an answer returns as an event (`hub.authenticated`, `hub.ownerFound`), later or before the call
- *   ends.
- * - `HubLookups` and `WriteBehind` are what the store offers, which may take its time;
+ * - `HubLink` and `HubPort` are what the pure hub calls. They are synchronous and return nothing;
+ *   an answer arrives as an event (`hub.authenticated`, `hub.ownerFound`), later or before the call
+ *   returns.
+ * - `HubLookups` and `WriteBehind` are what the store offers, possibly with a delay;
  *   `ws/hub-driver.ts` connects the two.
  */
 import type { Connection } from "./connection.ts";
@@ -18,18 +18,18 @@ export interface HubPort extends RequestCountPort {
   authenticate(connection: Connection, request: AuthRequest): void;
   /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
   findOwner(connection: Connection, agentId: string): void;
-  /** Answered by `hub.turn(now)`, once whatever else is due has had its turn. */
+  /** Answered by `hub.turn(now)`, once everything else that is due has had its turn. */
   nextTurn(): void;
   /** An agent connected, with this report, or disconnected (null). */
   agentSeen(agentId: string, nowMs: number, report: AgentReport | null, online: boolean): void;
 }
 
-/** Exactly one of `apiToken` and `sessionToken` is there; neither has been checked in any way. */
+/** Exactly one of `apiToken` and `sessionToken` is present; neither has been checked in any way. */
 export interface AuthRequest {
   apiToken?: string;
   sessionToken?: string;
   clientType: ClientType;
-  /** As the peer wrote it, unchecked; agents say it always, with clients it means nothing. */
+  /** As the peer sent it, unchecked; agents always send it, for clients it means nothing. */
   agentId?: string;
   address: string;
   nowMs: number;
@@ -54,7 +54,9 @@ export type AuthResult =
       sessionHash: string;
       sessionToken: string;
       expiresAtMs: number;
-      /** Above that of every login of this agent before, on any node; 0 if there is one node. */
+      /**
+       * Higher than that of every earlier login of this agent, on any node; 0 if there is one node.
+       */
       loginNumber: number;
     }
   | AuthFailure;
@@ -76,18 +78,20 @@ export type AuthFailureCode =
   | "UNAVAILABLE";
 
 /**
- * Look-ups over the store, with a promise only if there is something to wait for. A rejected one is
- * answered to the peer as `UNAVAILABLE`.
+ * Look-ups in the store, with a promise only if there is something to wait for. If it rejects, the
+ * peer gets `UNAVAILABLE`.
  */
 export interface HubLookups {
   authenticate(request: AuthRequest): AuthResult | Promise<AuthResult>;
-  /** The user who owns the agent, or null when there is none. */
+  /** The user who owns the agent, or null if there is no such agent. */
   ownerOf(agentId: string): string | null | Promise<string | null>;
 }
 
-/** What the hub leaves behind in the store. Rejections are logged, never shown to a peer. */
+/**
+ * What the hub writes to the store without waiting. Rejections are logged, never shown to a peer.
+ */
 export interface WriteBehind {
-  /** As RequestCountPort has it. */
+  /** See RequestCountPort. */
   saveRequestsUsed(sessionHash: string, used: number, added: number): Promise<void>;
   agentSeen(
     agentId: string,

@@ -1,11 +1,12 @@
 /**
  * `agent_status` (section 3): every client of a user is notified when one of the user's agents
- * connects or disconnects. Few clients are told at once. Many are told some in each turn of the
- * event loop: a user may have a thousand clients, and agents that come and go without end.
+ * connects or disconnects. Few clients are notified at once; many are notified over several turns
+ * of the event loop, because a user may have a thousand clients, and agents that keep coming and
+ * going.
  *
- * A newly connected client gets nothing unasked; one that sent `"presence": true` gets one message
- * per agent online, a batch per tick and never into a full queue; a few clients of a user at a
- * time, because each snapshot is a list of all agents.
+ * A newly connected client gets nothing by default; one that sent `"presence": true` gets one
+ * message per online agent, a batch per tick and never into a full queue. Only a few clients of a
+ * user get this snapshot at a time, because each lists all agents.
  */
 
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
@@ -14,20 +15,20 @@ import type { ControlMessages } from "./control-messages.ts";
 import { NEWS_KEPT, NEWS_PER_TURN, SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 
-/** What a client that wants one still has to get. */
+/** The rest of a client's snapshot. */
 interface Snapshot {
-  /** Agents that came later are told as news. */
+  /** Agents that connected later are reported as news. */
   readonly sinceMs: number;
   /** Null until it is this client's turn. */
   left: Set<string> | null;
 }
 
-/** An agent came or went, and not all clients have been told. */
+/** An agent connected or disconnected, and some clients have not been notified. */
 interface News {
   readonly agentId: string;
   readonly text: string;
   readonly since: number;
-  /** Clients that have not been told, and those that connected since. */
+  /** Clients that have not been notified, and those that connected since. */
   readonly left: Iterator<LocalClient>;
 }
 
@@ -36,9 +37,9 @@ export class Presence {
   readonly #controlMessages: ControlMessages;
   readonly #wallAt: (nowMs: number) => number;
   readonly #askForTurn: () => void;
-  /** By user, in the order in which clients came. */
+  /** By user, in the order in which clients connected. */
   readonly #snapshots = new Map<User, Map<LocalClient, Snapshot>>();
-  /** Of users with many clients; in order, by agent or, where little waits, by number. */
+  /** For users with many clients; in order, keyed by agent or, while few are queued, by number. */
   readonly #news = new Map<User, Map<string | number, News>>();
   #newsCount = 0;
 
@@ -55,7 +56,7 @@ export class Presence {
     this.#askForTurn = askForTurn;
   }
 
-  /** Tells the user's clients that an agent came or went. */
+  /** Notifies the user's clients that an agent connected or disconnected. */
   announce(user: User, agentId: string, online: boolean, now: number): void {
     if (user.clients.size === 0) {
       this.#news.delete(user);
@@ -71,15 +72,15 @@ export class Presence {
       news = new Map();
       this.#news.set(user, news);
     }
-    // Where much waits, this replaces what waits of the same agent: who was not told that is told
-    // this instead.
+    // While many are queued, this replaces queued news of the same agent: clients that have not
+    // received that get this instead.
     const key = news.size < NEWS_KEPT ? this.#newsCount++ : agentId;
     news.delete(key);
     news.set(key, { agentId, text, since: now, left: user.clients.values() });
     this.#askForTurn();
   }
 
-  /** Tells more clients what they have not been told. */
+  /** Notifies more clients. */
   turn(now: number): void {
     for (const [user, news] of this.#news) {
       let room = NEWS_PER_TURN;
@@ -100,7 +101,7 @@ export class Presence {
   }
 
   #tell(client: LocalClient, agentId: string, text: string, now: number): void {
-    // The news overtakes the snapshot, which then has nothing to add.
+    // The news overtakes the snapshot, which then need not list the agent.
     this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
     this.#controlMessages.send(client.connection, text, now);
   }
@@ -110,9 +111,9 @@ export class Presence {
     if (snapshots.size <= SNAPSHOTS_AT_ONCE) this.#continue(client, snapshots, now);
   }
 
-  /** An agent turns out to have been online: notifies clients that asked for a snapshot. */
+  /** An agent turns out to have been online already: notifies clients that asked for a snapshot. */
   addToSnapshots(user: User, agentId: string, now: number): void {
-    // Or clients would be told after it that the agent is offline.
+    // Otherwise clients would be told after it that the agent is offline.
     for (const news of this.#news.get(user)?.values() ?? []) {
       if (news.agentId === agentId) return this.announce(user, agentId, true, now);
     }
@@ -120,7 +121,7 @@ export class Presence {
       if (!client.connection.wantsPresence) continue;
       const snapshot = this.#snapshots.get(user)?.get(client);
       if (snapshot === undefined) this.#add(client, { sinceMs: 0, left: new Set([agentId]) });
-      else snapshot.left?.add(agentId); // one that has not begun will find it
+      else snapshot.left?.add(agentId); // a snapshot that has not begun will include it
     }
   }
 
@@ -149,7 +150,7 @@ export class Presence {
   #continue(client: LocalClient, snapshots: Map<LocalClient, Snapshot>, now: number): void {
     const snapshot = snapshots.get(client) as Snapshot;
     if (!this.#outbox.isRoomy(client.connection)) {
-      // One that reads slowly lets those that wait go first, and then begins anew.
+      // A client that reads slowly gives way to those that wait, and then starts again.
       if (snapshots.size > SNAPSHOTS_AT_ONCE) {
         snapshot.left = null;
         snapshots.delete(client);
@@ -178,7 +179,10 @@ export class Presence {
   }
 }
 
-/** Agents that were online then; of other nodes' it is not known as exactly, so all of them. */
+/**
+ * Agents that were online then; for agents on other nodes this is not known exactly, so all of
+ * them.
+ */
 const onlineSince = ({ agents, abroad }: User, sinceMs: number): Set<string> => {
   const found = new Set(abroad.keys());
   for (const agent of agents.values()) if (agent.onlineSince <= sinceMs) found.add(agent.agentId);

@@ -1,6 +1,6 @@
 /**
- * The agents on other nodes whose users have clients here: enough to tell those clients who
- * connects and disconnects, as a single relay does. Reports of an agent are ordered by its login
+ * The agents on other nodes whose users have clients here: enough to notify those clients of
+ * connects and disconnects, as a single relay does. Reports about an agent are ordered by its login
  * number, so reports that overtake each other do no harm.
  */
 import type { BusPort, RemotePresence, Sighted } from "./bus.ts";
@@ -9,9 +9,9 @@ import type { Peers } from "./peers.ts";
 import type { Presence } from "./presence.ts";
 import type { RemoteRouting } from "./remote-routing.ts";
 
-/** How long an agent on its way from one node to another is still called online. */
+/** How long an agent that moves between nodes still counts as online. */
 export const MOVING_MS = 5000;
-/** Of one user; an account has fewer agents. */
+/** Per user; an account has fewer agents. */
 const MAX_PER_USER = 100_000;
 
 /** What this part uses of the hub's state. */
@@ -24,7 +24,7 @@ interface State {
 
 export class RemoteAgents {
   readonly #state: State;
-  /** Those that are moving, in order of when that began. */
+  /** Agents that are moving, in order of when that began. */
   #moving: { userId: string; agentId: string; agent: RemotePresence; until: number }[] = [];
 
   constructor(state: State) {
@@ -32,8 +32,8 @@ export class RemoteAgents {
   }
 
   /**
-   * A node has these agents. `isNews`: clients are told of those that were not known; otherwise
-   * only clients that asked for a snapshot.
+   * A node has these agents. `isNews`: all clients are notified of agents that were not known;
+   * otherwise only clients that asked for a snapshot.
    */
   here(
     userId: string,
@@ -67,7 +67,7 @@ export class RemoteAgents {
     else this.#forget(user, agentId, now);
   }
 
-  /** An agent of this node goes to another one. */
+  /** An agent of this node moves to another one. */
   yielded(user: User, agentId: string, agent: Omit<RemotePresence, "moving">, now: number): void {
     if (user.clients.size === 0) return;
     const { node, loginNumber, onlineSince } = agent;
@@ -76,12 +76,12 @@ export class RemoteAgents {
     this.#expect(user, agentId, remote, now);
   }
 
-  /** A node has said goodbye: its agents have come elsewhere, or are on their way. */
+  /** A node has announced its end: its agents have connected elsewhere, or are about to. */
   nodeLeft(node: string, now: number): void {
     for (const user of this.#state.peers.users()) this.#expectFrom(user, node, now);
   }
 
-  /** A node is gone, and was for long enough that its agents are not on their way. */
+  /** A node has been gone for so long that its agents are no longer expected elsewhere. */
   nodeLost(node: string, now: number): void {
     for (const user of this.#state.peers.users()) {
       for (const [agentId, agent] of user.abroad) {
@@ -90,25 +90,25 @@ export class RemoteAgents {
     }
   }
 
-  /** The bus was silent: agents that no node names again within `MOVING_MS` count as gone. */
+  /** The bus was silent: agents that no node reports again within `MOVING_MS` count as gone. */
   doubt(now: number): void {
     for (const user of this.#state.peers.users()) {
       for (const [agentId, agent] of user.abroad) this.#expect(user, agentId, agent, now);
     }
   }
 
-  /** A node is about to name its agents of a user: those that it does not name count as gone. */
+  /** A node is about to list its agents of a user: agents that it does not list count as gone. */
   doubtAt(userId: string, node: string, now: number): void {
     const user = this.#state.peers.find(userId);
     if (user !== undefined) this.#expectFrom(user, node, now);
   }
 
-  /** By node: the numbers of the logins that are known of a user's agents. */
+  /** By node: the known login numbers of a user's agents. */
   loginsOf(userId: string): Map<string, number[]> {
     const logins = new Map<string, number[]>();
     for (const { node, loginNumber, moving } of this.#state.peers.find(userId)?.abroad.values() ??
       []) {
-      if (moving) continue; // its node has said already that it left
+      if (moving) continue; // its node has already reported that it left
       const there = logins.get(node);
       if (there === undefined) logins.set(node, [loginNumber]);
       else there.push(loginNumber);
@@ -122,7 +122,7 @@ export class RemoteAgents {
       if (until > now) break;
       due += 1;
       const user = this.#state.peers.find(userId);
-      // Another entry stands there where it came again.
+      // If it has connected again, another entry is there.
       if (user?.abroad.get(agentId) === agent) this.#forget(user, agentId, now);
     }
     if (due > 0) this.#moving = this.#moving.slice(due);
@@ -145,7 +145,9 @@ export class RemoteAgents {
     if (!user.agents.has(agentId)) this.#state.presence.announce(user, agentId, false, now);
   }
 
-  /** Its new node hears at once which sessions lead here, so events need not wait for a call. */
+  /**
+   * Tells its new node at once which sessions lead here, so that events need not wait for a call.
+   */
   #bind(user: User, agentId: string): void {
     if (user.bindings.isEmpty) return;
     const { bus, remoteRouting } = this.#state;

@@ -15,9 +15,9 @@ import type { ControlMessages } from "./control-messages.ts";
 import type { Counters } from "./counters.ts";
 import type { Outbox } from "./outbox.ts";
 
-/** A server without a subscriber reports it at once; an older message is in transit or lost. */
+/** A server without a subscriber reports that at once; an older message is in transit or lost. */
 const TICKET_MS = 3000;
-/** Tickets at once, about 10 MB; beyond it the oldest sender gets no "offline". */
+/** Concurrent tickets, about 10 MB; beyond that the oldest sender gets no "offline". */
 const MAX_TICKETS = 65_536;
 /** Nodes that know one connection as a guest; a cluster has fewer. */
 const MAX_NODES = 1024;
@@ -78,8 +78,8 @@ export class RemoteRouting {
   }
 
   /**
-   * No node holds the agent that this message was for. While its clients are not told that it is
-   * offline, it is expected back: it is moving, or its node has just been lost.
+   * No node holds the agent that this message was for. As long as its clients have not been told
+   * that it is offline, it is expected back: it is moving, or its node has just been lost.
    */
   nobody(ticket: number, now: number): void {
     const found = this.#tickets.get(ticket);
@@ -92,8 +92,8 @@ export class RemoteRouting {
   }
 
   /**
-   * A message for one of this node's clients, from an agent of `node` or, `isRelays`, from that
-   * relay itself. False when there is no such client.
+   * A message for one of this node's clients, from an agent of `node` or, if `isRelays`, from that
+   * relay itself. False if there is no such client.
    */
   arrive(
     connection: number,
@@ -117,7 +117,7 @@ export class RemoteRouting {
     return true;
   }
 
-  /** Another node knows this connection as a guest. False when there is no such client. */
+  /** Another node knows this connection as a guest. False if there is no such client. */
   welcomed(connection: number, node: string): boolean {
     const nodes = this.#travellers.get(connection)?.connection.travel?.nodes;
     if (nodes === undefined || nodes.size >= MAX_NODES) return false;
@@ -134,7 +134,7 @@ export class RemoteRouting {
     client.connection.travel = null;
   }
 
-  /** How the other nodes know a client of this one. */
+  /** The identity of a client of this node, as the other nodes know it. */
   originOf(client: LocalClient): Omit<Origin, "node"> {
     const { userId, sessionHash } = client;
     return { connection: this.#numberOf(client), userId, sessionHash };
@@ -147,7 +147,7 @@ export class RemoteRouting {
     }
   }
 
-  /** The agent at fault is the one that the sid is bound to, or that the envelope names. */
+  /** The agent concerned is the one that the sid is bound to, or that the envelope names. */
   #tellSlow(client: LocalClient, node: string, message: MessageForRelay): void {
     if (message.kind !== "relay" && message.kind !== "packet") return;
     const first = message.sid === null ? null : bindablePart(message.sid);

@@ -1,19 +1,19 @@
 /**
  * Counts requests per client session token, across reconnects (section 3, "what is a request"). The
- * count in the store is a few seconds old; while a session has a connection, and for a while after,
- * the count here is the current one.
+ * store's count is a few seconds old; while a session has a connection, and for a while after, the
+ * count here is authoritative.
  */
 
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
 import { type Block, type Counted, Reservations } from "./request-reservations.ts";
 
-/** Where a count goes; the hub calls it seldom, not per request. */
+/** Where a count is saved; the hub calls it occasionally, not per request. */
 export interface RequestCountPort {
   /** `used`: in total, as far as this hub knows; `added`: since the last save. */
   saveRequestsUsed(sessionHash: string, used: number, added: number): void;
   /**
-   * Where several nodes count: reserves some; `hub.reserved` follows. `saveRequestsUsed` then gives
-   * back, by a negative `added`. Absent: this hub alone counts.
+   * In a cluster: reserves some; `hub.reserved` follows. `saveRequestsUsed` then returns unused
+   * ones with a negative `added`. Absent: only this hub counts.
    */
   reserveRequests?(sessionHash: string): void;
 }
@@ -22,12 +22,12 @@ export interface SessionUse {
   readonly hash: string;
   readonly expiresAtMs: number;
   used: number;
-  /** Of these, how many were counted here and not saved yet. */
+  /** Of these, how many were counted here and have not been saved yet. */
   unsaved: number;
   connections: number;
   /** Since when it has no connection; meaningless while it has one. */
   idleSince: number;
-  /** What is reserved for this node of several; null if one hub counts. */
+  /** What is reserved for this node of a cluster; null if only one hub counts. */
   readonly block: Block | null;
 }
 
@@ -47,7 +47,7 @@ export class RequestCounts {
     this.#reservations = port.reserveRequests === undefined ? null : new Reservations(port);
   }
 
-  /** Requests used as far as is known: the store's count, or ours if that is higher. */
+  /** Requests used, as far as known: the store's count, or the one here if that is higher. */
   usedOf(hash: string, stored: number): number {
     return Math.max(stored, this.#sessions.get(hash)?.used ?? 0);
   }
@@ -84,7 +84,7 @@ export class RequestCounts {
     }
   }
 
-  /** Counts one request, where the session has one left. */
+  /** Counts one request, if the session has one left. */
   count(session: SessionUse, now: number): Counted {
     if (session.block !== null && this.#reservations !== null) {
       return this.#reservations.count(session.block, now);
@@ -98,13 +98,13 @@ export class RequestCounts {
     return "counted";
   }
 
-  /** The store's answer to `reserveRequests`; true: anyone who waits for it can go on. */
+  /** The store's answer to `reserveRequests`; true: those that wait for it can continue. */
   granted(hash: string, requests: number | null, now: number): boolean {
     const block = this.#sessions.get(hash)?.block ?? null;
     if (block !== null && this.#reservations !== null) {
       return this.#reservations.granted(block, requests, now);
     }
-    if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // nobody is here now
+    if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // all its connections have left
     return false;
   }
 
@@ -112,7 +112,9 @@ export class RequestCounts {
     return used >= this.#maxRequests;
   }
 
-  /** Saves what changed, every few seconds, and drops sessions long without a connection. */
+  /**
+   * Saves changed counts every few seconds, and drops sessions that have long had no connection.
+   */
   tick(now: number): void {
     this.#reservations?.tick(now);
     if (now >= this.#saveAt) {

@@ -32,7 +32,7 @@ export class RequestIds<R extends Requester> {
   remember(agentId: string, requestId: string, client: R, now: number): boolean {
     const key = keyOf(agentId, requestId);
     const entry = this.#live(key, now);
-    // A connection has one session token, so this lets the asker itself through too.
+    // A connection has one session token, so this also admits the connection itself.
     if (entry !== null && entry.client.sessionHash !== client.sessionHash) {
       return false;
     }
@@ -62,7 +62,7 @@ export class RequestIds<R extends Requester> {
     }
   }
 
-  /** Forgets what is over. Late or extra calls are harmless. */
+  /** Forgets expired ids. Late or extra calls are harmless. */
   expire(now: number): void {
     for (const [key, entry] of this.#entries) {
       if (entry.expiresAt > now) {
@@ -90,5 +90,7 @@ export class RequestIds<R extends Requester> {
   }
 }
 
-/** An agent_id has no line break, so no two pairs share a key. Agents belong to one user each. */
+/**
+ * An agent_id contains no line break, so no two pairs share a key. An agent belongs to one user.
+ */
 const keyOf = (agentId: string, requestId: string): string => `${agentId}\n${requestId}`;

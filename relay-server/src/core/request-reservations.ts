@@ -1,17 +1,17 @@
 /**
- * Requests of one client session token where several nodes count them: each reserves a block in the
- * store ahead of its use and gives back what it did not use, so that all nodes together never take
- * more than the session has, and take all of it. A node that is killed forfeits its block.
+ * Requests of one client session token when several nodes count them: each node reserves a block in
+ * the store ahead of its use and returns what it did not use, so that all nodes together never use
+ * more than the session has, but can use all of it. A node that is killed forfeits its block.
  */
-/** What this part asks of the store; see RequestCountPort. */
+/** What this part needs from the store; see RequestCountPort. */
 interface ReservationPort {
   saveRequestsUsed(sessionHash: string, used: number, added: number): void;
   reserveRequests?(sessionHash: string): void;
 }
 
-/** After so long without a request the rest of a block goes back, for the other nodes. */
+/** After this long without a request, the rest of a block is returned for the other nodes. */
 export const GIVE_BACK_MS = 1000;
-/** Until others have given back what they do not use; it is written once a second. */
+/** Long enough for other nodes to return what they do not use; they write that once a second. */
 export const ASK_AGAIN_MS = 2500;
 /** How long the store is not asked again after it could not answer. */
 const AWAY_MS = 1000;
@@ -20,9 +20,9 @@ const AWAY_MS = 1000;
 export interface Block {
   readonly hash: string;
   left: number;
-  /** Whether the store was asked and has not answered. */
+  /** The store was asked and has not answered. */
   asking: boolean;
-  /** When to ask for the second time, after the store had nothing left; null: not now. */
+  /** When to ask for the second time, after the store had nothing left; null: not scheduled. */
   askAgainAt: number | null;
   /** The store had nothing left, twice. */
   usedUp: boolean;
@@ -35,7 +35,7 @@ export type Counted = "counted" | "used up" | "away" | "later";
 
 export class Reservations {
   readonly #port: ReservationPort;
-  /** Those that have something left or are to be asked for again. */
+  /** Blocks that have something left or are to be requested again. */
   readonly #active = new Set<Block>();
 
   constructor(port: ReservationPort) {
@@ -66,7 +66,10 @@ export class Reservations {
     return "later";
   }
 
-  /** The store's answer: how many, or null if it could not say. True: those that wait can go on. */
+  /**
+   * The store's answer: the number granted, or null if it could not answer. True: waiting messages
+   * can continue.
+   */
   granted(block: Block, requests: number | null, now: number): boolean {
     block.asking = false;
     const isSecond = block.askAgainAt !== null;
@@ -86,7 +89,7 @@ export class Reservations {
     return true;
   }
 
-  /** What is left goes back. */
+  /** Returns what is left to the store. */
   giveBack(block: Block): void {
     if (block.left === 0) return;
     this.#port.saveRequestsUsed(block.hash, 0, -block.left);

@@ -1,6 +1,6 @@
 /**
- * Rotation, deletion and disabling take effect at once (section 4). A look-up that was in progress
- * at that moment may return outdated data; this remembers enough to detect that.
+ * Rotation, deletion and disabling take effect at once (section 4). A look-up in progress at that
+ * moment may return outdated data; this remembers enough to detect that.
  */
 
 export type Revocation =
@@ -9,7 +9,7 @@ export type Revocation =
   | { kind: "user"; userId: string }
   | { kind: "session"; sessionHash: string };
 
-/** A look-up older than this many revocations is distrusted without asking which they were. */
+/** A look-up older than this many revocations is distrusted without checking which they were. */
 const KEPT = 1000;
 
 export class Revocations {
@@ -30,8 +30,7 @@ export class Revocations {
   }
 
   /**
-   * Whether any revocation since the mark concerns this look-up; true when that is not known any
-   * more.
+   * Whether any revocation since the mark concerns this look-up; true if that is no longer known.
    */
   since(mark: number, concerns: (revocation: Revocation) => boolean): boolean {
     const count = this.#count - mark;
@@ -39,12 +38,12 @@ export class Revocations {
   }
 }
 
-/** Whose connection or credentials a revocation may end. */
+/** What a revocation may end: a connection, or credentials being looked up. */
 export interface Concerned {
   readonly role: "client" | "agent";
   readonly userId: string;
   readonly sessionHash: string;
-  /** Of agents. */
+  /** Present for agents. */
   readonly agentId?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Where a message goes (section 3, "Routing"). Every function here forwards the message once, or
- * drops it once and sends its sender the reason. Counting against a session, rates and
- * malformed messages are settled before.
+ * drops it once and sends the reason to its sender. Session counts, rates and malformed messages
+ * have been checked before.
  *
  * | from   | message          | goes to                                                        |
  * |--------|------------------|----------------------------------------------------------------|
@@ -44,8 +44,8 @@ export class Routing {
   }
 
   /**
-   * The user who owns an agent: null when there is no such agent, undefined when only the store
-   * can tell. An agent that is connected needs no look-up.
+   * The user who owns an agent: null if there is no such agent, undefined if only the store can
+   * tell. A connected agent needs no look-up.
    */
   ownerOf(agentId: string): string | null | undefined {
     const online = this.#state.peers.agent(agentId);
@@ -73,8 +73,8 @@ export class Routing {
       controlMessages.refuse(client.connection, "SID_IN_USE", envelope, now);
       return;
     }
-    // A packet goes by its sid alone, so its request_id is neither remembered nor refused; that of
-    // an envelope to another node's agent is remembered there.
+    // A packet is routed by its sid alone, so its request_id is neither remembered nor refused;
+    // that of an envelope to an agent on another node is remembered there.
     if (sid === null && requestId !== null && client.user.agents.has(agentId)) {
       if (!requestIds.remember(agentId, requestId, client, now)) {
         controlMessages.refuse(client.connection, "REQUEST_ID_IN_USE", envelope, now);

@@ -16,24 +16,24 @@ const BACKSLASH = 0x5c;
 const CLOSING_BRACE = 0x7d;
 const ZERO = 0x30;
 const NINE = 0x39;
-/** So many digits are an integer without loss. */
+/** An integer of up to this many digits is exact. */
 const MAX_SEQ_DIGITS = 15;
-/** Of all before `seq`, which is kept for each link: ours has 70, and the rest is slack. */
+/** Limit for everything before `seq`, which is kept for each link: our SDKs need 70. */
 const MAX_HEAD_BYTES = 192;
 
-/** What a packet says of itself, and the bytes that say it, up to `seq`. */
+/** The header fields of a packet, and its bytes up to `seq`. */
 export interface ScannedPacket extends PacketHead {
   readonly head: Uint8Array;
 }
 
 /**
- * `text`: ASCII without control characters. `last`: what the link's last packet was
- * scanned to. Most packets have its head, and get the same answer: no string is made for them, and
- * the tables are asked by one that they know (a fresh one costs V8 a look-up of its own).
+ * `text`: ASCII without control characters. `last`: the result for the link's previous packet. Most
+ * packets have the same head and get the same result: this creates no string for them, and tables
+ * are searched with a string that they know (V8 first has to hash a fresh one).
  */
 export const scanPacket = (text: Uint8Array, last: ScannedPacket | null): ScannedPacket | null => {
   const packet = last !== null && startsWith(text, last.head, 0) ? last : scanHead(text);
-  // Without a backslash what is between two quotes is a JSON string's value as it is.
+  // Without a backslash, the text between two quotes is the JSON string's value.
   const found = packet !== null && isRest(text, packet.head.length) && !text.includes(BACKSLASH);
   return found ? packet : null;
 };

@@ -25,11 +25,11 @@ export interface HubOptions {
   lockout?: Lockout;
   limits?: Partial<HubLimits>;
   /**
-   * Unix milliseconds of an instant on the hub's clock, which may be off. By default the instant
+   * Unix milliseconds of an instant on the hub's clock, which may be off. Defaults to the instant
    * itself.
    */
   wallAt?: (nowMs: number) => number;
-  /** To the other nodes; absent: there are none. */
+  /** Leads to the other nodes; absent: there are none. */
   bus?: BusPort;
 }
 
@@ -40,9 +40,9 @@ export class HubState {
   readonly lockout: Lockout;
   readonly counters = new Counters();
   readonly gauges = new Gauges();
-  /** Every connection whose socket is not gone yet, ended ones included. */
+  /** Every connection with an open socket, including ended ones. */
   readonly connections = new Set<Connection>();
-  /** Connections with a message of which only some fragments have come, by when it began. */
+  /** Connections with an incomplete fragmented message, by when it began. */
   readonly fragmented = new Map<Connection, number>();
   readonly unauthenticated: UnauthenticatedLimit;
   readonly wheel: TimerWheel<Connection>;
@@ -57,10 +57,12 @@ export class HubState {
   readonly remoteRouting: RemoteRouting;
   readonly scheduler: FairScheduler;
   readonly remoteAgents: RemoteAgents;
-  /** Whether agents that leave are expected on another node: this one of several ends. */
+  /**
+   * Whether agents that leave are expected on another node, because this node of a cluster ends.
+   */
   moving = false;
 
-  /** Why a message is refused whose agent has no link on this node, which had it. */
+  /** Why a message for an agent that has no link on this node, but had one, is refused. */
   get absence(): "AGENT_OFFLINE" | "UNAVAILABLE" {
     return this.moving ? "UNAVAILABLE" : "AGENT_OFFLINE";
   }

@@ -4,9 +4,9 @@
  */
 import { TICK_MS } from "./limits.ts";
 
-const SLOTS = 512; // 51.2 s round; a later deadline just stays in its slot for another round
+const SLOTS = 512; // 51.2 s per round; a later deadline just stays in its slot for another round
 
-/** What a wheel holds. The wheel alone writes these fields. */
+/** An item of the wheel. Only the wheel writes these fields. */
 export interface Waiting {
   /** Null while the item has no deadline. */
   wakeAt: number | null;
@@ -16,7 +16,7 @@ export interface Waiting {
 }
 
 export class TimerWheel<Item extends Waiting> {
-  /** Arrays: sets would take a quarter of all that the pings of a large, idle fleet cost. */
+  /** Arrays: sets would make up a quarter of the cost of pinging a large, idle fleet. */
   readonly #slots: Item[][] = Array.from({ length: SLOTS }, () => []);
   #lastTick: number;
 
@@ -25,8 +25,8 @@ export class TimerWheel<Item extends Waiting> {
   }
 
   /**
-   * Sets or moves the deadline of an item. It is visited at it or up to one tick later, never
-   * before.
+   * Sets or moves an item's deadline. The item is visited then or up to one tick later, never
+   * earlier.
    */
   set(item: Item, at: number): void {
     this.remove(item);
@@ -48,7 +48,7 @@ export class TimerWheel<Item extends Waiting> {
     last.wakePlace = item.wakePlace;
   }
 
-  /** Visits what is due, each item once; a visit may set the item again. */
+  /** Visits each due item once; a visit may set the item again. */
   tick(now: number, visit: (item: Item) => void): void {
     const tick = Math.floor(now / TICK_MS);
     const first = Math.max(this.#lastTick + 1, tick - SLOTS + 1);
@@ -62,7 +62,7 @@ export class TimerWheel<Item extends Waiting> {
     }
     this.#lastTick = Math.max(this.#lastTick, tick);
     for (const item of due) {
-      // An earlier visit may have removed or moved this one.
+      // An earlier visit may have removed or moved it.
       if (item.wakeAt !== null && item.wakeAt <= now) {
         this.remove(item);
         visit(item);

@@ -5,15 +5,18 @@
 import { TURN_COST } from "./limits.ts";
 
 export class UserShare<C> {
-  /** Work in one turn. */
+  /** Work allowed in one turn. */
   readonly turnCost: number;
-  /** What may still be done in this turn; below 0 it is owed. */
+  /** What is left in this turn; negative values are carried over as a debt. */
   left: number;
-  /** Connections whose messages wait for the next turn, the one that waits longest first. */
+  /** Connections with messages that wait for the next turn, the longest wait first. */
   readonly waiting = new Set<C>();
-  /** Of messages that wait, over all of the user's connections. */
+  /** Bytes of waiting messages, over all of the user's connections. */
   heldBytes = 0;
-  /** Kept by the outbox: the most that may wait for the user's connections, and its last count. */
+  /**
+   * Kept by the outbox: an upper bound of what is queued for the user's connections, and its last
+   * count.
+   */
   queuedBytes = 0;
   countedBytes = 0;
   countedAt = Number.NEGATIVE_INFINITY;
