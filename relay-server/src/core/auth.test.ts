@@ -159,7 +159,7 @@ describe("the first auth", () => {
     expect(w.hub.stats().connections).toMatchObject({ agent: 0, firmware: 1 });
   });
 
-  it("of an agent that has come back on another node leaves the figures as they were", () => {
+  it("of an agent that has moved to another node leaves that node's figures unchanged", () => {
     const w = world();
     w.slowStore = true;
     const peer = w.connect();
@@ -178,7 +178,7 @@ describe("the first auth", () => {
     expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 0 });
   });
 
-  it("passes on the store's words for a token of the wrong kind", () => {
+  it("passes on the store's text for a token of the wrong kind", () => {
     const w = world();
     const peer = w.connect();
     peer.say({ ...good, api_token: "agt:lamp" });
@@ -222,7 +222,7 @@ describe("before auth", () => {
     expect(peer.codes()).toEqual(["AUTH_TIMEOUT"]);
   });
 
-  it("the error about a packet carries its sid and request_id", () => {
+  it("an error about a packet has its sid and request_id", () => {
     const w = world();
     const peer = w.connect();
     peer.say(envelope(packet("C.A"), { agent_id: "lamp", request_id: "r1" }));
@@ -260,7 +260,7 @@ describe("before auth", () => {
     ]);
   });
 
-  it("what waits is bounded", () => {
+  it("the held messages are bounded", () => {
     const w = world();
     w.slowStore = true;
     const peer = w.connect();
@@ -271,7 +271,7 @@ describe("before auth", () => {
     w.answer();
     w.settle();
     peer.take();
-    // The next look-up has all the room again.
+    // For the next look-up all the room is available again.
     peer.say(envelope("x", { agent_id: "unknown" }));
     for (let i = 0; i < 4; i++) peer.say(large);
     expect(peer.take()).toEqual([]);
@@ -310,7 +310,7 @@ describe("lockout", () => {
     expect(later.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
-  it("refuses a valid token whose look-up was under way when it began", () => {
+  it("refuses a valid token if its look-up was in progress when the lockout began", () => {
     const w = world();
     failFrom(w, "198.51.100.1", 3);
     w.slowStore = true;
@@ -327,7 +327,7 @@ describe("lockout", () => {
     ]);
   });
 
-  it("leaves open connections and other addresses alone", () => {
+  it("does not affect open connections and other addresses", () => {
     const w = world();
     const online = w.connect("198.51.100.1");
     online.say(good);
@@ -352,7 +352,7 @@ describe("lockout", () => {
     expect(neighbour.take()).toMatchObject([{ status: "authenticated" }]);
   });
 
-  it("does not count credentials that once were valid", () => {
+  it("does not count credentials that were valid once", () => {
     const w = world();
     const { session } = w.client("ann");
     w.store.sessions.get(session)!.expiresAtMs = w.now;
@@ -401,7 +401,7 @@ describe("the same agent twice", () => {
 });
 
 describe("revocation", () => {
-  it("ends what it concerns at once: agent, clients, user, session", () => {
+  it("ends at once what it concerns: agent, clients, user, session", () => {
     const w = world();
     const [lamp, pump, other] = [w.agent("lamp"), w.agent("pump-7"), w.agent("bobs")];
     const [one, two] = [w.client("ann"), w.client("ann")];
@@ -435,8 +435,8 @@ describe("revocation", () => {
   });
 });
 
-describe("what an agent says of itself", () => {
-  it("is left in the store at login, and leaving takes nothing back", () => {
+describe("what an agent reports about itself", () => {
+  it("is stored at login and stays when it leaves", () => {
     const w = world();
     const peer = w.connect();
     peer.say({ ...authOf("pump-7"), runtime: "node 26.10.0", firmware_version: "1.2.3" });
@@ -447,14 +447,14 @@ describe("what an agent says of itself", () => {
     ]);
   });
 
-  it("is null where it says nothing", () => {
+  it("is null if it reports nothing", () => {
     const w = world();
     w.agent("pump-7");
     expect(w.store.seen[0]?.report).toEqual({ runtime: null, firmwareVersion: null });
   });
 
   it.each([1, null, "", "x".repeat(65), "1.0\u0000", "\u00fc"])(
-    "%j is no version, and is refused with the reason",
+    "%j is not a version, and is refused with the reason",
     (firmware_version) => {
       const w = world();
       const peer = w.connect();

@@ -1,4 +1,4 @@
-/** What one user may make the relay remember, over all connections. */
+/** How much one user can make the relay remember, over all connections. */
 import { describe, expect, it } from "vitest";
 import { Bindings } from "./bindings.ts";
 import { FREE_PER_CONNECTION, MAX_BINDINGS_PER_USER, MAX_REQUEST_IDS_PER_USER } from "./limits.ts";
@@ -21,7 +21,7 @@ const newUser = () => {
 };
 
 describe("bindings of a user with too many", () => {
-  it("stay with the connections that have them, and each other keeps its latest few", () => {
+  it("stay with the connections that have them, and every other connection keeps its latest few", () => {
     const census = { bindings: 0 };
     const bindings = new Bindings<ReturnType<ReturnType<typeof newUser>["client"]>>(census);
     const { client } = newUser();
@@ -43,7 +43,7 @@ describe("bindings of a user with too many", () => {
 });
 
 describe("request ids of a user with too many", () => {
-  it("are as many as the user may have, and a few of each connection", () => {
+  it("are limited per user, but each connection keeps a few", () => {
     const ids = new RequestIds<ReturnType<ReturnType<typeof newUser>["client"]>>();
     const { client, user } = newUser();
     const ask = (times: number, now: number) => {

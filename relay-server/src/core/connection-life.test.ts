@@ -1,5 +1,6 @@
 /**
- * What happens to connections by time and by being full: pings, presence, slow receivers, shutdown.
+ * What happens to connections over time and when they are full: pings, presence, slow receivers,
+ * shutdown.
  */
 import { describe, expect, it } from "vitest";
 import { NEWS_KEPT, NEWS_PER_TURN } from "./limits.ts";
@@ -55,7 +56,7 @@ describe("pings", () => {
     expect(agent.closed?.code).toBe(1008);
   });
 
-  it("are answered by a pong message that comes too fast to be handled otherwise", () => {
+  it("are answered by a pong message even over the rate limit", () => {
     const w = world();
     const agent = w.agent("lamp");
     agent.silent = true;
@@ -68,7 +69,7 @@ describe("pings", () => {
     expect(agent.closed).toBeNull();
   });
 
-  it("unanswered twice end nobody whose pong may wait behind a look-up", () => {
+  it("do not end a peer whose pong may be waiting behind a look-up", () => {
     const w = world();
     const client = w.client("ann");
     client.silent = true;
@@ -143,7 +144,7 @@ describe("presence", () => {
     timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
   });
 
-  it("tells every client of the user, and nobody else, when an agent comes and goes", () => {
+  it("tells every client of the user, and nobody else, that an agent connected or disconnected", () => {
     const w = world();
     const [one, two, bob] = [w.client("ann"), w.client("ann"), w.client("bob")];
     const lamp = w.agent("lamp");
@@ -171,7 +172,7 @@ describe("presence", () => {
     return { clients, turns, allTurns };
   };
 
-  it("tells many clients some in each turn, everything in order, and nothing to later ones", () => {
+  it("notifies many clients over several turns, in order, and later clients of nothing", () => {
     const w = world();
     const { clients, turns, allTurns } = many(w);
     const lamp = w.agent("lamp");
@@ -193,7 +194,7 @@ describe("presence", () => {
     expect(later.take()).toEqual([]);
   });
 
-  it("tells many clients only how an agent is that comes and goes too often", () => {
+  it("notifies many clients only of the latest state of an agent that changes too often", () => {
     const w = world();
     const { clients, allTurns } = many(w);
     const { remoteAgents } = w.hub;
@@ -210,7 +211,7 @@ describe("presence", () => {
     for (const told of others) expect(told).toEqual(first);
   });
 
-  it("tells many clients last that an agent is online that another node was lost with", () => {
+  it("reports to many clients last that an agent is online that was lost with another node", () => {
     const w = world();
     const { clients, allTurns } = many(w);
     const asked = w.client("ann", true);
@@ -229,7 +230,7 @@ describe("presence", () => {
     }
   });
 
-  it("forgets what many clients were not told once they are gone", () => {
+  it("forgets news for many clients once they have left", () => {
     const w = world();
     const { clients, allTurns } = many(w);
     const lamp = w.agent("lamp");
@@ -240,7 +241,7 @@ describe("presence", () => {
     expect(later.take()).toEqual([]);
   });
 
-  it("says an agent is offline that the relay closed", () => {
+  it("reports an agent offline that the relay closed", () => {
     const w = world();
     const agent = w.agent("lamp");
     const client = w.client("ann");
@@ -251,7 +252,7 @@ describe("presence", () => {
     expect(w.hub.isOnline("lamp")).toBe(false);
   });
 
-  it("tells a new client nothing unasked", () => {
+  it("sends a new client nothing by default", () => {
     const w = world();
     w.agent("lamp");
     const client = w.client("ann");
@@ -259,7 +260,7 @@ describe("presence", () => {
     expect(client.take()).toEqual([]);
   });
 
-  it("asked for, sends one status per agent online, of that user, after auth_response", () => {
+  it("sends, if asked, one status per online agent of that user, after auth_response", () => {
     const w = world();
     w.agent("lamp");
     w.agent("bobs");
@@ -289,7 +290,7 @@ describe("presence", () => {
     expect(atOnce + rest.length).toBe(1000 + 1);
   });
 
-  it("in a snapshot tells since when, which a takeover does not change", () => {
+  it("gives the time since when in a snapshot, which a takeover does not change", () => {
     const w = world();
     w.agent("lamp");
     const since = new Date(w.now).toISOString();
@@ -311,7 +312,7 @@ describe("presence", () => {
     expect(told.map((message) => message.online)).toEqual([false, true]);
   });
 
-  it("is sent to sixteen clients of a user at a time, and says each agent once", () => {
+  it("sends snapshots to sixteen clients of a user at a time, with each agent once", () => {
     const w = world();
     for (let i = 0; i < 100; i++) {
       w.user("ann", `a${i}`);
@@ -322,7 +323,7 @@ describe("presence", () => {
     expect(told.map((count) => count > 0)).toEqual(clients.map((_, i) => i < 16));
     w.advance(1);
     w.user("ann", "new");
-    w.agent("new"); // told at once, and so in nobody's snapshot
+    w.agent("new"); // notified at once, and so in nobody's snapshot
     w.advance(10_000);
     for (const [i, client] of clients.entries()) {
       expect(client.take()).toHaveLength(101 - (told[i] as number));
@@ -386,7 +387,7 @@ describe("presence", () => {
 describe("a slow receiver", () => {
   const LARGE = "A".repeat(60_000);
 
-  /** A client bound to a lamp that does not read, whose queue is full. */
+  /** A client bound to a lamp that does not read and has a full queue. */
   const stuck = () => {
     const w = world();
     const lamp = w.agent("lamp");
@@ -398,7 +399,7 @@ describe("a slow receiver", () => {
     return { w, lamp, client };
   };
 
-  it("has 1 MiB; a message beyond it is dropped and its sender gets SLOW_CONSUMER", () => {
+  it("has 1 MiB; a message beyond that is dropped and its sender gets SLOW_CONSUMER", () => {
     const { w, lamp, client } = stuck();
     expect(client.take()).toEqual([]);
     const delivered = lamp.take().length;
@@ -413,7 +414,7 @@ describe("a slow receiver", () => {
     expect(w.hub.stats().queueBytes).toBe(lamp.queued());
   });
 
-  it("works the other way round too: the agent gets the error", () => {
+  it("works in the other direction too: the agent gets the error", () => {
     const w = world();
     const lamp = w.agent("lamp");
     const client = w.client("ann");
@@ -424,7 +425,7 @@ describe("a slow receiver", () => {
     expect(lamp.take()).toMatchObject([{ code: "SLOW_CONSUMER", sid: "C.A" }]);
   });
 
-  it("30 s over it: 1013", () => {
+  it("is closed with 1013 after 30 s beyond that", () => {
     const { w, lamp, client } = stuck();
     client.say(packet("C.A", 1, LARGE));
     client.take();
@@ -436,7 +437,7 @@ describe("a slow receiver", () => {
     expect(client.take()).toMatchObject([{ type: "agent_status", online: false }]);
   });
 
-  it("that reads again in time stays open", () => {
+  it("stays open if it reads again in time", () => {
     const { w, lamp, client } = stuck();
     client.say(packet("C.A", 1, LARGE));
     w.advance(29_000);
@@ -463,7 +464,7 @@ describe("a slow receiver", () => {
 });
 
 describe("shutdown", () => {
-  it("tells everybody RESTARTING and a spread reconnect_in, then 1012", () => {
+  it("sends everybody RESTARTING with a staggered reconnect_in, then 1012", () => {
     const w = world();
     const peers = [w.agent("lamp"), w.agent("pump"), w.client("ann"), w.connect()];
     for (let i = 0; i < 100; i++) peers.push(w.client("bob"));
@@ -498,7 +499,7 @@ describe("shutdown", () => {
 });
 
 describe("figures", () => {
-  it("count each message once, by what became of it", () => {
+  it("count each message once, by its outcome", () => {
     const w = world();
     const lamp = w.agent("lamp");
     const client = w.client("ann");

@@ -1,14 +1,14 @@
-/** How a drain spreads the peers of one node of several, which keep their links meanwhile. */
+/** How a drain staggers the peers of a cluster node, which keep their links meanwhile. */
 import { describe, expect, test } from "vitest";
 import type { Connection } from "./connection.ts";
 import { Drain } from "./drain.ts";
 import type { Leaving } from "./leaving.ts";
 import { ANSWERS_MS, HELD_LINK_MS, TICK_MS } from "./limits.ts";
 
-/** What the process waits for at most: server.ts. */
+/** The longest time that the process waits: server.ts. */
 const MOVE_TIMEOUT_MS = 27_000;
 
-/** When each peer comes back, and when the last link is closed at the latest. */
+/** When each peer reconnects, and when the last link is closed at the latest. */
 const drained = (peers: number) => {
   const connections = Array.from({ length: peers }, () => ({
     state: "online",
@@ -39,7 +39,7 @@ const most = (comeAt: readonly number[], withinMs: number): number => {
   return Math.max(...counts.values());
 };
 
-test("a thousand peers come back at a hundred a second, and not all at the full second", () => {
+test("a thousand peers reconnect at a hundred a second, and not all at full seconds", () => {
   const { comeAt } = drained(1000);
   expect(comeAt).toHaveLength(1000);
   expect(Math.min(...comeAt)).toBeGreaterThanOrEqual(1000);
@@ -47,14 +47,14 @@ test("a thousand peers come back at a hundred a second, and not all at the full 
   expect(most(comeAt, 100)).toBeLessThan(20);
 });
 
-test("50,000 peers come back before the process ends, and their links are closed by then", () => {
+test("50,000 peers reconnect before the process ends, and their links are closed by then", () => {
   const { comeAt, closedAt } = drained(50_000);
   expect(comeAt).toHaveLength(50_000);
   expect(Math.max(...comeAt)).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - HELD_LINK_MS - ANSWERS_MS);
   expect(closedAt).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - ANSWERS_MS);
 });
 
-test("a peer that has connected to a node on its way out need not wait: others have room", () => {
+test("a peer that connects to a draining node need not wait: others have room", () => {
   expect(drained(1000).drain.newcomerReconnectInS()).toBe(1);
 });
 
@@ -84,7 +84,7 @@ describe("the link of an agent that stays until it is closed", () => {
     return closedAt - overdueAt;
   };
 
-  test("ends when it is overdue, and takes calls until then", () => {
+  test("ends when it is overdue, and accepts calls until then", () => {
     const after = closedAfter((leaving, overdueMs) => {
       expect(leaving.isClosed).toBe(false);
       if (overdueMs % 1000 !== 0) return;
@@ -94,12 +94,12 @@ describe("the link of an agent that stays until it is closed", () => {
     expect(after).toBe(0);
   });
 
-  test("waits for each answer, takes nothing more, and does not wait for ever", () => {
+  test("waits for each answer, accepts nothing more, and does not wait for ever", () => {
     const calls = [opening, asked, other];
     const after = closedAfter((leaving, overdueMs) => {
       if (overdueMs === -TICK_MS) for (const subject of calls) leaving.forwarded(subject);
       if (overdueMs > 0) expect(leaving.isClosed).toBe(true);
-      // The opening and the call are of one session.
+      // The opening and the call belong to one session.
       if (overdueMs === 500 || overdueMs === 700) leaving.answered(asked);
       if (overdueMs === 600) leaving.answered(other);
     });

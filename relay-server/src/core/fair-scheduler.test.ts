@@ -1,4 +1,4 @@
-/** Turns between users: who sends much waits for himself, in order, and loses nothing. */
+/** Turns between users: a heavy sender waits, in order, and loses nothing. */
 import { describe, expect, it, vi } from "vitest";
 import {
   ALONE_AFTER_TURNS,
@@ -10,7 +10,7 @@ import {
 } from "./limits.ts";
 import { authOf, envelope, type VirtualPeer, World } from "./testing/test-hub.ts";
 
-/** A world in which a turn comes when it is told to. */
+/** A world in which the test triggers each turn. */
 const world = () => {
   const w = new World({ rateBurst: 100_000, maxRequests: 100_000 });
   w.user("greedy", "sink");
@@ -22,7 +22,7 @@ const world = () => {
     second: w.client("greedy"),
     ann: w.client("ann"),
   };
-  w.advance(10); // whatever the logins cost is forgotten with the next turn
+  w.advance(10); // the cost of the logins is forgotten with the next turn
   const turns: (() => void)[] = [];
   w.turn = (happen) => turns.push(happen);
   const turn = (): void => {
@@ -63,7 +63,7 @@ describe("a user who sends much", () => {
     expect(greedy.take()).toEqual([]);
   });
 
-  it("has one turn for all of its connections, which take turns in it", () => {
+  it("has one turn for all of its connections, which take turns within it", () => {
     const { turn, turns, greedy, second, sink } = world();
     say(greedy, 200);
     say(second, 200, "sink", "x", 1000);
@@ -81,7 +81,7 @@ describe("a user who sends much", () => {
     expect([greedy.paused, second.paused]).toEqual([false, false]);
   });
 
-  it("stops being read only when much waits: a socket that stops and starts costs", () => {
+  it("is paused only when much is waiting, because stopping and starting a socket is costly", () => {
     const { turn, turns, greedy, sink } = world();
     say(greedy, 2 * TURN_COST);
     expect(sink.take().length).toBeLessThan(2 * TURN_COST);
@@ -92,7 +92,7 @@ describe("a user who sends much", () => {
     expect(greedy.paused).toBe(false);
   });
 
-  it("that sends less than half a share in each turn never waits", () => {
+  it("never waits while it sends less than half a share in each turn", () => {
     const { turn, greedy, sink } = world();
     for (let i = 0; i < 20; i++) {
       say(greedy, TURN_COST / 2 - 4, "sink", "x", i * TURN_COST);
@@ -101,9 +101,9 @@ describe("a user who sends much", () => {
     }
   });
 
-  it("pays for bytes and for look-ups", () => {
+  it("is charged for bytes and look-ups", () => {
     const { turn, turns, greedy, sink, w } = world();
-    say(greedy, 200); // now every turn begins whole
+    say(greedy, 200); // now every turn begins with a full share
     while (turns.length > 0) turn();
     sink.take();
     const large = "x".repeat(16 * 1024);
@@ -122,7 +122,7 @@ describe("a user who sends much", () => {
     expect(greedy.codes()).toHaveLength(100);
   });
 
-  it("that disconnects is served to the end, and the next one starts afresh", () => {
+  it("is served to the end after disconnecting, and the next one starts afresh", () => {
     const { turn, greedy, sink, w } = world();
     say(greedy, 500);
     greedy.hangUp();
@@ -131,7 +131,7 @@ describe("a user who sends much", () => {
     expect(w.dropped()).toEqual({});
   });
 
-  it("that disconnects is gone also where a fault of ours ends its last messages", () => {
+  it("is gone after disconnecting even if a fault of ours ends its last messages", () => {
     const { greedy, sink, w } = world();
     const before = w.hub.stats().connections;
     say(greedy, 500);
@@ -142,7 +142,7 @@ describe("a user who sends much", () => {
     expect(w.hub.stats().connections).toEqual({ ...before, client: before.client - 1 });
   });
 
-  it("has larger turns, but no endless ones, once nobody else was there for a while", () => {
+  it("gets larger but bounded turns after being alone for a while", () => {
     const { greedy, sink } = alone();
     say(greedy, 1000);
     const { length } = sink.take();
@@ -150,9 +150,9 @@ describe("a user who sends much", () => {
     expect(length).toBeLessThanOrEqual(ALONE_TURN_COST);
   });
 
-  it("has usual turns again from the moment somebody else comes", () => {
+  it("gets normal turns again as soon as somebody else sends", () => {
     const { turn, turns, greedy, sink, ann, lamp } = alone();
-    say(greedy, 50); // of a large turn the most is left
+    say(greedy, 50); // most of a large turn is left
     say(ann, 1, "lamp");
     expect(ids(lamp)).toEqual([0]);
     sink.take();
@@ -162,7 +162,7 @@ describe("a user who sends much", () => {
   });
 });
 
-/** The world after some time in which only the greedy was at work. */
+/** The world after a while in which only the greedy user was active. */
 const alone = () => {
   const made = world();
   for (let i = 0; i <= ALONE_AFTER_TURNS; i++) {

@@ -1,8 +1,7 @@
 /**
- * Random sequences of everything that can happen to a hub, checked against what must always hold:
- * each message is delivered once or counted as dropped, nothing reaches another user, a packet from
- * an agent reaches nobody who did not bind its sid with that agent, and no table outgrows its
- * bound.
+ * Random sequences of everything that can happen to a hub, checked against its invariants: each
+ * message is delivered once or counted as dropped, nothing reaches another user, a packet from an
+ * agent reaches only clients that bound its sid to that agent, and no table outgrows its bound.
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -70,7 +69,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
-/** A peer and who it is, with what the test knows of it. */
+/** A peer, its identity, and what the test knows about it. */
 interface Player {
   peer: VirtualPeer;
   user: string;
@@ -81,7 +80,7 @@ interface Player {
 class Game {
   readonly world = new World(LIMITS);
   readonly players: Player[] = [];
-  /** By the number in a message: who sent it. */
+  /** The sender of each message, by its number. */
   readonly senders: Player[] = [];
   /** (user, first part, agent) that some client asked to bind. */
   readonly asked = new Set<string>();
@@ -181,7 +180,7 @@ class Game {
     this.#checkTables();
   }
 
-  /** When nothing is under way any more, every message is accounted for. */
+  /** When nothing is in flight any more, every message is accounted for. */
   finish(): void {
     this.play({ do: "store answers" });
     const { received, forwardedToAgents, forwardedToClients, dropped } = this.world.hub.counters;
@@ -206,7 +205,7 @@ class Game {
     peer.say(auth);
   }
 
-  /** Does something with a player whose link still lives. */
+  /** Does something with a player whose link is still open. */
   #with(n: number, act: (player: Player) => void): void {
     const living = this.players.filter(({ peer }) => peer.closed === null && !peer.hungUp);
     if (living.length > 0) act(at(living, n));
@@ -246,7 +245,7 @@ class Game {
     expect(stats.bindings).toBeLessThanOrEqual(USERS.length * FIRSTS.length);
     expect(stats.requestIds).toBeLessThanOrEqual(AGENTS.length * REQUEST_IDS.length);
     expect(stats.agentsOnline).toBeLessThanOrEqual(AGENTS.length);
-    // Kept as things change, and the same as if it were counted now.
+    // Updated as things change, and equal to a fresh count.
     const there = this.world.peers.filter(({ hungUp }) => !hungUp);
     const count = (wanted: string): number =>
       there.filter(({ connection: { state, peer } }) =>

@@ -20,9 +20,9 @@ const tooLarge = "x".repeat(65_537);
 
 describe("messages that wait", () => {
   const LARGE = "x".repeat(60_000);
-  const EACH = 4; // of these, as many as one connection may have
+  const EACH = 4; // this many of them fit into one connection
 
-  it("have room for each user together; beyond it they get RATE_LIMITED, and others do not", () => {
+  it("have room for each user together; beyond it they get RATE_LIMITED, and others are not affected", () => {
     const { w, agent } = world();
     w.user("bob", "bell");
     const bell = w.agent("bell");
@@ -47,7 +47,7 @@ describe("messages that wait", () => {
     expect(agent.take()).toHaveLength(kept);
     expect(bell.take()).toHaveLength(1);
     expect(clients.some(({ paused }) => paused)).toBe(false);
-    // What those held who have gone, or were served, is free again.
+    // The room of those that left, or were served, is free again.
     w.slowStore = true;
     for (const client of clients.slice(0, 40)) {
       client.take();
@@ -57,7 +57,7 @@ describe("messages that wait", () => {
     }
   });
 
-  it("of those who leave meanwhile make room again", () => {
+  it("of connections that leave meanwhile make room again", () => {
     const { w } = world();
     w.slowStore = true;
     for (let i = 0; i < 2 * (HELD_BYTES_PER_USER / (EACH * 60_000)); i++) {
@@ -69,7 +69,7 @@ describe("messages that wait", () => {
     }
   });
 
-  it("of strangers do not take a newcomer's place: the login waits for its turn", () => {
+  it("of unauthenticated connections do not block a newcomer: the login waits for its turn", () => {
     const { w } = world();
     let turns: (() => void)[] = [];
     w.turn = (happen) => turns.push(happen);
@@ -80,7 +80,7 @@ describe("messages that wait", () => {
       for (let n = 0; n < EACH; n++) stranger.say(toLamp({ payload: LARGE }));
     }
     const last = w.connect();
-    while (!last.codes().includes("RATE_LIMITED")) last.say({ type: "ping" }); // no room is left
+    while (!last.codes().includes("RATE_LIMITED")) last.say({ type: "ping" }); // no room left
     const newcomer = w.connect();
     newcomer.say(authOf("lamp"));
     while (turns.length > 0) {
@@ -117,7 +117,7 @@ describe("bad messages", () => {
     expect(w.client("ann").closed).toBeNull();
   });
 
-  it("65,536 bytes are not too many", () => {
+  it("65,536 bytes are allowed", () => {
     const { agent, client } = world();
     const empty = JSON.stringify(toLamp({ request_id: "r" })).length - "hello".length;
     const full = envelope("x".repeat(65_536 - empty), { agent_id: "lamp", request_id: "r" });
@@ -131,7 +131,7 @@ describe("bad messages", () => {
     ["an envelope with wrong types", { type: "relay", payload: 1 }, true],
     ["a packet", packet("C.A"), true],
     ["a message of unknown type", { type: "dance" }, false],
-  ])("a row and %s in between", (_, message, ends) => {
+  ])("a row ends with %s in between", (_, message, ends) => {
     const { client } = world();
     client.say("bad");
     client.say("bad");
@@ -140,7 +140,7 @@ describe("bad messages", () => {
     expect(client.closed === null).toBe(ends);
   });
 
-  it("before auth, the same", () => {
+  it("apply before auth, too", () => {
     const { w } = world();
     const peer = w.connect();
     for (let i = 0; i < 3; i++) peer.say("bad");
@@ -167,13 +167,13 @@ describe("bad messages", () => {
     expect(agent.take()).toEqual([]);
   });
 
-  it("a field of the prototype is no field: own properties only", () => {
+  it("a property of the prototype is not a field: own properties only", () => {
     const { client } = world();
     client.say('{"__proto__":{"type":"ping"}}');
     expect(client.codes()).toEqual(["BAD_MESSAGE"]);
   });
 
-  it("of a name that occurs twice the last value counts", () => {
+  it("of duplicate names the last value counts", () => {
     const { agent, client } = world();
     client.say('{"type":"dance","type":"ping"}');
     expect(client.take()).toEqual([{ type: "pong" }]);
@@ -209,7 +209,7 @@ describe("requests", () => {
     for (let i = 0; i < 3; i++) client.say(toLamp());
     expect(client.take()).toEqual([]);
     client.say(toLamp({ request_id: "last" }));
-    const error = expect.stringContaining("Session request limit"); // the specification's words
+    const error = expect.stringContaining("Session request limit"); // the specified text
     expect(client.take()).toMatchObject([{ code: "LIMIT_EXCEEDED", error, request_id: "last" }]);
     expect(client.closed?.code).toBe(1008);
     expect(agent.take()).toHaveLength(3);
@@ -228,7 +228,7 @@ describe("requests", () => {
     expect(client.codes()).toEqual(["LIMIT_EXCEEDED"]);
   });
 
-  it("are counted per session token, over connections at once and one after another", () => {
+  it("are counted per session token, over concurrent and successive connections", () => {
     const { w, client } = world(limits);
     client.say(toLamp());
     const second = w.clientAgain(client.session);
@@ -243,19 +243,22 @@ describe("requests", () => {
     expect(third.codes()).toEqual(["LIMIT_EXCEEDED"]);
   });
 
-  it.each(["replaced", "joined"])("are one count although the first connection was %s", (how) => {
-    const { w, client } = world(limits);
-    if (how === "replaced") client.hangUp();
-    const second = w.clientAgain(client.session);
-    if (how === "joined") client.hangUp();
-    w.advance(120_000);
-    second.say(toLamp());
-    second.say(toLamp());
-    const third = w.clientAgain(client.session);
-    third.say(toLamp());
-    third.say(toLamp());
-    expect(third.codes()).toEqual(["LIMIT_EXCEEDED"]);
-  });
+  it.each(["replaced", "joined"])(
+    "are counted once although the first connection was %s",
+    (how) => {
+      const { w, client } = world(limits);
+      if (how === "replaced") client.hangUp();
+      const second = w.clientAgain(client.session);
+      if (how === "joined") client.hangUp();
+      w.advance(120_000);
+      second.say(toLamp());
+      second.say(toLamp());
+      const third = w.clientAgain(client.session);
+      third.say(toLamp());
+      third.say(toLamp());
+      expect(third.codes()).toEqual(["LIMIT_EXCEEDED"]);
+    },
+  );
 
   it("a token with none left is refused: LIMIT_EXCEEDED, retry_after 0, not counted", () => {
     const { w, client } = world(limits);
@@ -306,7 +309,7 @@ describe("requests", () => {
     expect(agent.closed).toBeNull();
   });
 
-  it("reach the store every few seconds and when the last connection goes", () => {
+  it("are saved to the store every few seconds and when the last connection ends", () => {
     const { w, client } = world();
     for (let i = 0; i < 5; i++) client.say(toLamp());
     expect(w.saved).toEqual([]);
@@ -331,7 +334,7 @@ describe("a client session older than 24 h", () => {
     }
   });
 
-  it("is refused in time even between two ticks, with what it was about", () => {
+  it("is refused in time even between two ticks, with its sid", () => {
     const { w, client } = world();
     w.now += 86_400_000;
     client.say(envelope(packet("C.A"), { agent_id: "lamp" }));
@@ -368,7 +371,7 @@ describe("rate", () => {
     expect(client.closed).toBeNull();
   });
 
-  it("holds agents too, each connection for itself", () => {
+  it("applies to agents too, each connection separately", () => {
     const { w, agent, client } = world({ rateBurst: 5, ratePerSecond: 1 });
     w.advance(10_000);
     for (let i = 0; i < 6; i++) agent.say({ type: "ping" });
@@ -399,7 +402,7 @@ describe("rate", () => {
 });
 
 describe("a message in fragments", () => {
-  it("ends its connection 30 s after its first one, whatever came before or after", () => {
+  it("ends its connection 30 s after its first fragment, whatever came before or after", () => {
     const { w, agent, client } = world();
     const slow = w.client("ann");
     w.hub.fragmented(client.connection, true, w.now);
@@ -416,7 +419,7 @@ describe("a message in fragments", () => {
     expect(agent.closed).toBeNull();
   });
 
-  it("that is done in time ends nothing", () => {
+  it("ends nothing if it is completed in time", () => {
     const { w, client } = world();
     w.hub.fragmented(client.connection, true, w.now);
     w.advance(29_000);
@@ -425,7 +428,7 @@ describe("a message in fragments", () => {
     expect(client.closed).toBeNull();
   });
 
-  it("that breaks a rule gets the error, and 1013 if the relay has no room for it", () => {
+  it("gets the error if it breaks a rule, and 1013 if the relay has no room for it", () => {
     const { w, client } = world();
     const other = w.connect();
     w.hub.brokeFraming(client.connection, "too many", w.now);

@@ -133,10 +133,10 @@ export class Inbound {
       connection.unreadableInARow = 0;
     }
     if (message.kind === "pong") {
-      connection.pingsUnanswered = 0; // even over the rate, because nothing else answers a ping
+      connection.pingsUnanswered = 0; // even over the rate: nothing else answers a ping
     }
     if (connection.peer === null && message.kind === "auth") {
-      this.#auth(connection, message, now); // not rate-limited: three failures per connection bound it
+      this.#auth(connection, message, now); // bounded by three failures per connection
     } else if (!connection.rate.take(ratePerSecond, rateBurst, now)) {
       this.#overRate(connection, message, now);
     } else if (connection.peer === null) {

@@ -28,7 +28,7 @@ describe("addressKey", () => {
 });
 
 describe("Lockout", () => {
-  it("shuts out with the fifth failure within the window, for the duration", () => {
+  it("locks out with the fifth failure within the window, for the duration", () => {
     const lockout = new Lockout();
     expect([1, 2, 3, 4].map((at) => lockout.fail(A, at))).toEqual([0, 0, 0, 0]);
     expect(lockout.secondsLeft(A, 4)).toBe(0);
@@ -58,7 +58,7 @@ describe("Lockout", () => {
     expect(lockout.fail(A, 700_005)).toBe(600);
   });
 
-  it("is bounded, and forgets by itself", () => {
+  it("is bounded, and forgets entries by itself", () => {
     const lockout = new Lockout({ maxAddresses: 10 });
     for (let i = 0; i < 100; i++) lockout.fail(`192.0.2.${i}`, i);
     expect(lockout.size).toBe(10);

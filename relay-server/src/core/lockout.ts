@@ -18,7 +18,7 @@ export const LOCKOUT_LIMITS: LockoutLimits = {
   failures: LOCKOUT_FAILURES,
   windowS: LOCKOUT_WINDOW_S,
   durationS: LOCKOUT_S,
-  maxAddresses: 100_000, // about 20 MB; an attacker gains nothing by causing evictions from more addresses
+  maxAddresses: 100_000, // about 20 MB; causing evictions gains an attacker nothing
 };
 
 /** `failedAt` is kept while the address may still try, `until` while it is locked out. */

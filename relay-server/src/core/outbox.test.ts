@@ -1,5 +1,6 @@
 /**
- * What may wait for a user's connections together; for one of them, see connection-life.test.ts.
+ * The common limit for what is queued for a user's connections; for a single one, see
+ * connection-life.test.ts.
  */
 import { expect, test } from "vitest";
 import { type AgentPeer, Connection, User } from "./connection.ts";
@@ -10,12 +11,12 @@ import { Outbox } from "./outbox.ts";
 
 const FRAME = new Uint8Array(60_000);
 const SHORT = new Uint8Array(10_000);
-const EACH = 17; // of these fit into one connection's queue
+const EACH = 17; // this many fit into one connection's queue
 
 const world = () => {
   const outbox = new Outbox(DEFAULT_LIMITS.outboxBytes);
   const users = new Map<string, User>();
-  /** A connection of the user; `stalled`: nothing that is sent to it leaves. */
+  /** A connection of the user; `stalled`: it never reads. */
   const connect = (userId: string, stalled: boolean) => {
     const user = users.get(userId) ?? new User(userId, new Gauges());
     users.set(userId, user);
@@ -65,11 +66,11 @@ test("is bounded; a connection without a queue still gets messages, up to twice 
   expect(queued + more).toBeLessThan(2 * QUEUED_BYTES_PER_USER + 2 * FRAME.length);
 });
 
-test("does not stop a link that is slow but reads, whatever the user's stuck links hold", () => {
+test("does not stop a link that reads slowly, whatever the user's stuck links hold", () => {
   const { outbox, connect, fill } = world();
   fill("many");
   const slow = connect("many", false);
-  let queued = 2 * SHORT.length; // which is never empty
+  let queued = 2 * SHORT.length; // it is never empty
   slow.link.queued = () => queued;
   outbox.queues(slow.connection);
   for (let second = 1; second < 60; second++) {
@@ -79,7 +80,7 @@ test("does not stop a link that is slow but reads, whatever the user's stuck lin
   expect(slow.offer(60_000, SHORT)).toBe(false);
 });
 
-test("is another user's for itself", () => {
+test("is separate for each user", () => {
   const { connect, fill } = world();
   fill("many");
   const other = connect("other", true);
@@ -87,7 +88,7 @@ test("is another user's for itself", () => {
   expect(other.offer()).toBe(false);
 });
 
-test("is free again when connections have read or gone", () => {
+test("is free again when connections have read or left", () => {
   const { connect, fill } = world();
   const filled = fill("many");
   const stuck = connect("many", true);
@@ -97,7 +98,7 @@ test("is free again when connections have read or gone", () => {
   expect(stuck.offer(2 * TICK_MS)).toBe(true);
 });
 
-test("does not hinder a user whose connections read, however much that is", () => {
+test("does not limit a user whose connections read, however much that is", () => {
   const { connect } = world();
   const reader = connect("many", false);
   const stuck = connect("many", true);

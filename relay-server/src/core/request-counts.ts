@@ -104,7 +104,7 @@ export class RequestCounts {
     if (block !== null && this.#reservations !== null) {
       return this.#reservations.granted(block, requests, now);
     }
-    if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // all its connections have left
+    if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // nobody is here now
     return false;
   }
 

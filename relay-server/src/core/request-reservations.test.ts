@@ -1,4 +1,4 @@
-/** Blocks of requests, over a store that we play: never too many, and none left behind. */
+/** Blocks of requests, over a simulated store: never too many, and none left behind. */
 import { expect, test } from "vitest";
 import { ASK_AGAIN_MS, type Block, GIVE_BACK_MS, Reservations } from "./request-reservations.ts";
 
@@ -24,7 +24,7 @@ test("the store is asked once, and what it grants is counted", () => {
   expect(asked).toHaveLength(2);
 });
 
-test("what is not used goes back after a second, and not before", () => {
+test("what is not used is returned after a second, and not before", () => {
   const { givenBack, reservations, block } = world();
   reservations.count(block, 0);
   reservations.granted(block, 5, 0);
@@ -37,7 +37,7 @@ test("what is not used goes back after a second, and not before", () => {
   expect(reservations.count(block, 9 * GIVE_BACK_MS)).toBe("later");
 });
 
-test("a store with nothing left is asked once more, when others have given back", () => {
+test("a store with nothing left is asked once more, when others have returned theirs", () => {
   const { asked, reservations, block } = world();
   reservations.count(block, 0);
   expect(reservations.granted(block, 0, 0)).toBe(false);
@@ -54,7 +54,7 @@ test("a store with nothing left is asked once more, when others have given back"
   expect(reservations.count(block, 3 * ASK_AGAIN_MS)).toBe("used up");
 });
 
-test("a store that is away refuses for a second, and uses nothing up", () => {
+test("a store that is unavailable refuses for a second, and uses nothing up", () => {
   const { reservations, block } = world();
   reservations.count(block, 0);
   expect(reservations.granted(block, null, 0)).toBe(true);

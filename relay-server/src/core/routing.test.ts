@@ -14,7 +14,7 @@ const to = (agentId: string, payload: Fields | string, more: Fields = {}): Field
   envelope(payload, { agent_id: agentId, ...more });
 
 describe("an envelope from a client", () => {
-  it("reaches its agent as the very bytes that were sent", () => {
+  it("reaches its agent with exactly the bytes that were sent", () => {
     const { ann, lamp } = world();
     const text =
       ' {"request_id":"r", "payload":"{\\"v\\":\\"1\\",\\"sid\\":\\"C\\",\\"seq\\":0,\\"p\\":\\"\\"}",' +
@@ -42,7 +42,7 @@ describe("an envelope from a client", () => {
     expect(bobs.take()).toEqual([]);
   });
 
-  it("to an agent_id of impossible form: AGENT_NOT_FOUND without asking the store", () => {
+  it("to an agent_id of invalid form: AGENT_NOT_FOUND without asking the store", () => {
     const { w, ann } = world();
     w.slowStore = true;
     ann.say(to("no such id", "x"));
@@ -64,7 +64,7 @@ describe("an envelope from a client", () => {
     expect(away.take()).toMatchObject([{ sid: "C.A" }]);
   });
 
-  it("waits for the store's answer about the owner, and what follows waits behind it", () => {
+  it("waits for the store's answer about the owner, and later messages wait behind it", () => {
     const { w, ann } = world();
     w.slowStore = true;
     ann.say(to("away", packet("C")));
@@ -77,7 +77,7 @@ describe("an envelope from a client", () => {
     ]);
   });
 
-  it("is not found when its agent was deleted while the store looked", () => {
+  it("is not found when its agent was deleted during the look-up", () => {
     const { w, ann } = world();
     w.slowStore = true;
     ann.say(to("away", "x"));
@@ -108,7 +108,7 @@ describe("an envelope from a client", () => {
     expect(lamp.take()).toHaveLength(1);
   });
 
-  it("whose sender left while the store looked is counted as dropped", () => {
+  it("is counted as dropped if the sender left during the look-up", () => {
     const { w, ann } = world();
     w.slowStore = true;
     ann.say(to("away", "x"));
@@ -117,7 +117,7 @@ describe("an envelope from a client", () => {
     expect(w.dropped()).toEqual({ SENDER_LEFT: 1 });
   });
 
-  it("with a payload that is no packet is forwarded without binding", () => {
+  it("with a payload that is not a packet is forwarded without binding", () => {
     const { ann, lamp } = world();
     for (const payload of ["hello", "{", "[]", '{"v":"1","sid":"C","p":""}', "null"]) {
       ann.say(to("lamp", payload));
@@ -129,7 +129,7 @@ describe("an envelope from a client", () => {
     expect(ann.codes()).toEqual(["UNKNOWN_SESSION"]);
   });
 
-  it("with an object instead of a text is refused and binds nothing, also where it is a packet", () => {
+  it("with an object instead of a text is refused and binds nothing, even if it is a packet", () => {
     const { ann, lamp } = world();
     ann.say({ type: "relay", agent_id: "lamp", payload: packet("C") });
     ann.say(packet("C.A"));
@@ -152,7 +152,7 @@ describe("an envelope from a client", () => {
 });
 
 describe("a bare packet from a client", () => {
-  it("goes to the agent its first part is bound to, as the very bytes that were sent", () => {
+  it("goes to the agent its first part is bound to, with exactly the bytes that were sent", () => {
     const { ann, lamp, pump } = world();
     ann.say(to("lamp", packet("C")));
     ann.say(to("pump", packet("D")));
@@ -206,8 +206,8 @@ describe("a bare packet from a client", () => {
   });
 });
 
-describe("who binds first", () => {
-  it("keeps it from another connection of the same user, enveloped and bare", () => {
+describe("the first binder", () => {
+  it("keeps the sid from another connection of the same user, enveloped and bare", () => {
     const { w, ann, lamp } = world();
     const other = w.client("ann");
     ann.say(to("lamp", packet("C")));
@@ -236,7 +236,7 @@ describe("who binds first", () => {
     lamp.say(packet("C.A", 1));
     expect(again.take()).toMatchObject([{ sid: "C.A" }]);
     expect(ann.take()).toEqual([]);
-    // The old connection's end does not take the binding with it.
+    // The end of the old connection does not remove the binding.
     ann.hangUp();
     lamp.say(packet("C.A", 2));
     expect(again.take()).toMatchObject([{ seq: 2 }]);
@@ -254,7 +254,7 @@ describe("who binds first", () => {
     expect(lamp.take()).toHaveLength(2);
   });
 
-  it("has at most 1,024 at a time, the least recently used goes", () => {
+  it("has at most 1,024 at a time; the least recently used is dropped", () => {
     const { w, ann, lamp } = world();
     for (let i = 0; i <= 1024; i++) ann.say(to("lamp", packet(`C${i}`)));
     expect(w.hub.stats().bindings).toBe(1024);
@@ -325,7 +325,7 @@ describe("an agent's packet", () => {
     expect(ann.take()).toEqual([]);
   });
 
-  it("goes by its sid alone, whatever its request_id", () => {
+  it("is routed by its sid alone, whatever its request_id", () => {
     const { ann, lamp } = world();
     ann.say(to("lamp", "no packet", { request_id: "r" }));
     lamp.take();
@@ -336,7 +336,7 @@ describe("an agent's packet", () => {
 });
 
 describe("an agent's envelope", () => {
-  it("gets agent_id set when it has none, and no other byte changes", () => {
+  it("gets agent_id set if it has none, and no other byte changes", () => {
     const { ann, lamp } = world();
     ann.say(to("lamp", packet("C")));
     const payload = JSON.stringify(packet("C.A")).replaceAll('"', '\\"');
@@ -355,7 +355,7 @@ describe("an agent's envelope", () => {
     expect(ann.take()).toEqual([]);
   });
 
-  it("that does not fit any more once agent_id is set is TOO_LARGE", () => {
+  it("that no longer fits once agent_id is set is TOO_LARGE", () => {
     const { ann, lamp } = world();
     ann.say(to("lamp", packet("C")));
     lamp.take();
@@ -366,8 +366,8 @@ describe("an agent's envelope", () => {
   });
 });
 
-describe("an agent's envelope without agent_id that fits only counted in characters", () => {
-  it("is TOO_LARGE: the limit is in bytes, and a longer message would cut the client's link", () => {
+describe("an agent's envelope without agent_id that fits only if counted in characters", () => {
+  it("is TOO_LARGE: the limit is in bytes, and a longer message would end the client's link", () => {
     const { ann, lamp } = world();
     ann.say(to("lamp", packet("C")));
     lamp.take();
@@ -379,7 +379,7 @@ describe("an agent's envelope without agent_id that fits only counted in charact
 });
 
 describe("a request_id", () => {
-  it("leads the answer to the connection that asked, for 60 s", () => {
+  it("routes the answer to the connection that asked, for 60 s", () => {
     const { w, ann, lamp } = world();
     const other = w.client("ann");
     ann.say(to("lamp", "question", { request_id: "r" }));
@@ -394,7 +394,7 @@ describe("a request_id", () => {
     expect(w.hub.stats().requestIds).toBe(0);
   });
 
-  it("is over after 60 s even between two ticks", () => {
+  it("expires after 60 s even between two ticks", () => {
     const { w, ann, lamp } = world();
     ann.say(to("lamp", "question", { request_id: "r" }));
     lamp.take();
@@ -403,7 +403,7 @@ describe("a request_id", () => {
     expect(lamp.codes()).toEqual(["UNKNOWN_SESSION"]);
   });
 
-  it("belongs to one agent: another's answer under it is dropped", () => {
+  it("belongs to one agent: an answer from another under it is dropped", () => {
     const { ann, pump } = world();
     ann.say(to("lamp", "question", { request_id: "r" }));
     pump.say(envelope("answer", { request_id: "r" }));
@@ -411,7 +411,7 @@ describe("a request_id", () => {
     expect(ann.take()).toEqual([]);
   });
 
-  it("live on another connection is refused with REQUEST_ID_IN_USE, after 60 s it is free", () => {
+  it("that is live on another connection is refused with REQUEST_ID_IN_USE; after 60 s it is free", () => {
     const { w, ann, lamp, pump } = world();
     const other = w.client("ann");
     ann.say(to("lamp", "question", { request_id: "r" }));
@@ -457,7 +457,7 @@ describe("a request_id", () => {
     expect(w.hub.stats().requestIds).toBe(1);
   });
 
-  it("table is bounded per connection, the oldest goes", () => {
+  it("table is bounded per connection; the oldest is dropped", () => {
     const { w, ann, lamp } = world();
     for (let i = 0; i <= 4096; i++) {
       if (i % 1000 === 0) w.advance(1_000);
@@ -471,21 +471,21 @@ describe("a request_id", () => {
 });
 
 describe("an error", () => {
-  it("is ASCII whatever the sid", () => {
+  it("is ASCII, whatever the sid", () => {
     const { ann } = world();
     ann.say(packet("Ж.A"));
     expect(ann.frames.at(-1)).toContain('"sid":"\\u0416.A"');
     expect(ann.codes()).toEqual(["UNKNOWN_SESSION"]);
   });
 
-  it("carries its full sid, however long", () => {
+  it("contains its full sid, however long", () => {
     const { ann } = world();
     const sid = `C.${"A".repeat(10_000)}`;
     ann.say(packet(sid));
     expect(ann.take()).toMatchObject([{ sid }]);
   });
 
-  it("leaves out what would make it longer than a message may be", () => {
+  it("omits what would make it longer than a message may be", () => {
     const { ann } = world();
     ann.say(packet("A".repeat(65_450)));
     expect(ann.take()).toEqual([

@@ -7,10 +7,10 @@ const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 const isPrintable = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte >= 0x20 && byte <= 0x7f);
 
-/** Throws if the scan says anything that parsing does not say; answers what it said. */
+/** Throws if the scan disagrees with parsing; returns the result of the scan. */
 const agree = (text: string, last: ScannedPacket | null): ScannedPacket | null => {
   const bytes = bytesOf(text);
-  if (!isPrintable(bytes)) return null; // the reader does not let it come here
+  if (!isPrintable(bytes)) return null; // the reader does not let it through
   const scanned = scanPacket(bytes, last);
   if (scanned !== null) {
     const { head: _, ...packet } = scanned;
@@ -48,7 +48,7 @@ test.each([
   ["a quote for a brace", '{"v":"1","sid":"C","seq":1,"p":"""'],
   ["a long sid", encodePacket("1", "s".repeat(200), 1, "")],
   ["nothing", ""],
-])("leaves %s to who parses", (_, text) => {
+])("leaves %s to the parser", (_, text) => {
   const last = agree('{"v":"1","sid":"C","seq":1,"p":""}', null);
   expect(last).not.toBeNull();
   expect(agree(text, null)).toBeNull();
@@ -76,7 +76,7 @@ const TEXT = fc.string({
   maxLength: 8,
   unit: fc.constantFrom("a", "Z", "9", "_", "-", ".", "~", "{"),
 });
-/** A packet as we write it, changed in up to three places. */
+/** A packet as our SDKs write it, changed in up to three places. */
 const NEARLY = fc
   .tuple(
     fc.tuple(fc.constantFrom("1", "2", ""), TEXT, fc.oneof(fc.nat(), fc.maxSafeNat()), TEXT),

@@ -24,7 +24,7 @@ describe("TimerWheel", () => {
             wheel.tick(now, (one) => items.find((each) => each.one === one)?.visits.push(now));
             for (const { at, visits } of items) {
               if (at > now) expect(visits).toEqual([]);
-              // A deadline is late by one tick's width at most.
+              // A deadline is visited at most one tick late.
               if (at + 100 <= now && at > before) expect(visits).toEqual([now]);
             }
           }
@@ -54,7 +54,7 @@ describe("TimerWheel", () => {
     expect(visited).toEqual([a, b]);
   });
 
-  it("visits a deadline that is past at the next tick", () => {
+  it("visits a past deadline at the next tick", () => {
     const wheel = new TimerWheel<ReturnType<typeof item>>(10_000);
     const one = item();
     wheel.set(one, 5);
