@@ -6,8 +6,8 @@ import type { Db } from "./open.ts";
 const LOCK = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
 
 /**
- * Until the transaction ends, no other caller passes this with the same name: neither here nor on
- * another node. SQLite has one writer at a time, so there it has nothing to do.
+ * Until the transaction ends, no other caller with the same name gets past this, here or on another
+ * node. SQLite has only one writer at a time and needs no lock.
  */
 export const hold = (tx: Db, name: string): Answer<unknown> =>
   tx.getExecutor().adapter instanceof PostgresAdapter

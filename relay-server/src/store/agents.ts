@@ -1,4 +1,4 @@
-/** Agents and who owns them. */
+/** Agents and their owners. */
 import { sql } from "kysely";
 import { type Answer, whenKnown } from "../answer.ts";
 import { type Position, pageAfter } from "./keyset.ts";
@@ -20,7 +20,7 @@ export const addAgent = async (
   return added !== undefined;
 };
 
-/** An agent of this user; undefined also where it belongs to another user. */
+/** An agent of this user; undefined also if it belongs to another user. */
 export const findAgent = (db: Db, userId: string, agentId: string): Promise<AgentRow | undefined> =>
   db
     .selectFrom("agents")
@@ -29,7 +29,7 @@ export const findAgent = (db: Db, userId: string, agentId: string): Promise<Agen
     .where("user_id", "=", userId)
     .executeTakeFirst();
 
-/** How many agents a user has, and how many bytes of metadata these. */
+/** How many agents a user has, and the total size of their metadata in bytes. */
 export const heldBy = (
   db: Db,
   userId: string,
@@ -48,21 +48,19 @@ const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>
   db.selectFrom("agents").select("user_id").where("agent_id", "=", agentId),
 );
 
-/** Which agents; what is absent does not matter. */
+/** Conditions for a list; an absent one matches everything. */
 export interface AgentFilter {
-  /** How the name begins, to the letter. */
+  /** The beginning of the name, case-sensitive. */
   readonly name?: string | undefined;
-  /** How the runtime begins. */
+  /** The beginning of the runtime. */
   readonly runtime?: string | undefined;
   readonly firmwareVersion?: string | undefined;
 }
 
-/** Where an agent stands in its owner's list. */
+/** An agent's place in its owner's list. */
 export type AgentPlace = Pick<AgentRow, "agent_id" | "created_at" | "node">;
 
-/**
- * The places of up to `limit` agents of a user, oldest first; no more is read than the index has.
- */
+/** The places of up to `limit` agents of a user, oldest first; reads only the index. */
 export const listAgents = (
   db: Db,
   userId: string,
@@ -78,7 +76,7 @@ export const listAgents = (
     ["name", filter.name],
     ["runtime", filter.runtime],
   ] as const) {
-    // Not LIKE: it ignores case in SQLite, and knows wildcards.
+    // Not LIKE, which ignores case in SQLite and has wildcards.
     if (prefix !== undefined) {
       query = query.where(sql`substr(${sql.ref(column)}, 1, ${[...prefix].length})`, "=", prefix);
     }
@@ -89,7 +87,7 @@ export const listAgents = (
   return pageAfter(query, ["created_at", "asc"], "agent_id", after, limit);
 };
 
-/** These agents of a user, by identifier; agents removed meanwhile are missing. */
+/** These agents of a user, by identifier; agents removed in the meantime are missing. */
 export const findAgents = async (
   db: Db,
   userId: string,
@@ -105,7 +103,7 @@ export const findAgents = async (
   return new Map(rows.filter((row) => row.user_id === userId).map((row) => [row.agent_id, row]));
 };
 
-/** Changes name or metadata; the row as it then is, or undefined if it is not this user's. */
+/** Changes name or metadata; returns the new row, or undefined if it is not this user's agent. */
 export const changeAgent = (
   db: Db,
   userId: string,
@@ -120,7 +118,7 @@ export const changeAgent = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes an agent; false if it is not this user's. */
+/** Removes an agent; false if it is not this user's agent. */
 export const removeAgent = async (db: Db, userId: string, agentId: string): Promise<boolean> => {
   const removed = await db
     .deleteFrom("agents")
@@ -131,13 +129,13 @@ export const removeAgent = async (db: Db, userId: string, agentId: string): Prom
   return removed !== undefined;
 };
 
-/** Whether an agent has its link on this node of several. */
+/** Whether an agent has its link on this node of a cluster. */
 export interface Place {
   readonly node: string;
   readonly online: boolean;
 }
 
-/** Writes when an agent connected or disconnected, and its report at login. */
+/** Records that an agent connected or disconnected, and its report at login. */
 export const writeSighting = async (
   db: Db,
   agentId: string,
@@ -163,7 +161,7 @@ const sighting = (db: Db, { agentId, atMs }: Gone) =>
   db
     .updateTable("agents")
     .set((of) => ({
-      // Another node may have seen it later already.
+      // Another node may already have seen it later.
       last_seen: of.case().when("last_seen", ">", atMs).then(of.ref("last_seen")).else(atMs).end(),
     }))
     .where("agent_id", "=", agentId);
@@ -181,7 +179,7 @@ interface Held {
 const noteCame = prepared((db, { agentId, node }: Held) =>
   db.updateTable("agents").set({ node }).where("agent_id", "=", agentId),
 );
-/** It may have come to another node before this is written. */
+/** It may have moved to another node before this is written. */
 const noteWent = prepared((db, { agentId, node }: Held) =>
   db
     .updateTable("agents")

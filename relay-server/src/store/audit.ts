@@ -1,6 +1,6 @@
 /**
- * Who did what, and when (section 4). An act and its entry are one transaction, so neither is there
- * without the other. No entry ever holds a secret: the types below have no place for one.
+ * Who did what, and when (section 4). An action and its entry are one transaction, so neither
+ * exists without the other. No entry ever contains a secret: the types below have no place for one.
  */
 import { randomUUID } from "node:crypto";
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
@@ -14,13 +14,13 @@ export interface Act {
   /** The user who did it; null: a command run on the data folder. */
   readonly actorId: string | null;
   readonly action: AuditAction;
-  /** The identifier of what it was done to: a user's, an agent's or a release's. */
+  /** The identifier of the user, agent or release it was done to. */
   readonly subject: string;
-  /** What else a reader wants: names, versions, roles. */
+  /** Further details: names, versions, roles. */
   readonly detail?: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** Writes an entry. Call it inside the transaction of the act. */
+/** Writes an entry. Call it inside the transaction of the action. */
 export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> => {
   const { actorId, action, subject, detail = {} } = act;
   await tx
@@ -29,7 +29,7 @@ export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> =>
       id: randomUUID(),
       at: nowMs,
       actor_id: actorId,
-      // The name as it is now: the user may be deleted before this is read.
+      // The current name, because the user may be deleted before this is read.
       actor:
         actorId === null
           ? null
@@ -47,7 +47,7 @@ export interface AuditFilter {
   readonly subject?: string | undefined;
 }
 
-/** Up to `limit` entries, newest first, from after a position. */
+/** Up to `limit` entries after a position, newest first. */
 export const listActs = (
   db: Db,
   filter: AuditFilter,
@@ -61,10 +61,7 @@ export const listActs = (
   return pageAfter(query, ["at", "desc"], "id", after, limit);
 };
 
-/**
- * Forgets entries from before `beforeMs`, and of each actor all that are older than the newest
- * `kept`.
- */
+/** Deletes entries from before `beforeMs`, and all but the newest `kept` of each actor. */
 export const forgetActs = async (db: Db, beforeMs: number, kept: number): Promise<void> => {
   await forgetRows(db, "audit", "id", sql`at < ${beforeMs}`);
   const busy = await db

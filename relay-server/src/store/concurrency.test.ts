@@ -1,7 +1,7 @@
 /**
- * What comes at once, from one node and from two: both engines, because PostgreSQL runs
- * transactions side by side where SQLite has one writer. A SQLite store has one relay, so there
- * both nodes are one.
+ * Concurrent changes, from one node and from two, on both engines, because PostgreSQL runs
+ * transactions side by side while SQLite has one writer. A SQLite store has one relay, so there
+ * both nodes are the same.
  */
 import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
@@ -54,7 +54,7 @@ for (const engine of [sqlite(), postgres()]) {
       return hash;
     };
 
-    test("two rotations at once leave exactly one live token", async () => {
+    test("two concurrent rotations leave exactly one live token", async () => {
       for (let i = 0; i < 10; i += 1) {
         const owner = { userId: await user(), agentId: i % 2 === 0 ? null : randomUUID() };
         const rotate = (node: Store) =>
@@ -70,7 +70,7 @@ for (const engine of [sqlite(), postgres()]) {
       }
     });
 
-    test("no second live token can be written", async () => {
+    test("a second live token cannot be written", async () => {
       const [user_id, agent_id] = [await user(), randomUUID()];
       const token = { kind: "agent", nonce: "n", issued_at: NOW, retired_at: null } as const;
       const add = () =>
@@ -79,7 +79,7 @@ for (const engine of [sqlite(), postgres()]) {
       await expect(add().execute()).rejects.toThrow(/unique|UNIQUE/);
     });
 
-    test("a token at its bound gives sessions to all that ask at once, and keeps to the bound", async () => {
+    test("a token at its limit gives sessions to all concurrent requests, and keeps to the limit", async () => {
       const parent = {
         holder: "agent",
         hash: randomUUID(),
@@ -119,7 +119,7 @@ for (const engine of [sqlite(), postgres()]) {
       }
     });
 
-    test("what could not be written is kept: counts, times, what was booted", async () => {
+    test("what could not be written is kept: counts, times, booted versions", async () => {
       const [hash, id] = [await session(), await agent()];
       const release = randomUUID();
       const names = { id: release, runtime: "node", channel: release, version: "2.0.0", notes: "" };
@@ -155,7 +155,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect((await rolloutCounts(db, [release])).get(release)?.confirmed).toBe(1);
     });
 
-    test("wrong codes on two nodes at once are all counted", async () => {
+    test("concurrent wrong codes on two nodes are all counted", async () => {
       const id = await user();
       const rests = { ms: [0, 0, 30_000, 60_000], nowMs: NOW };
       await Promise.all(
@@ -165,25 +165,20 @@ for (const engine of [sqlite(), postgres()]) {
       expect([row?.totp_failures, row?.totp_rests_until]).toEqual([5, NOW + 60_000]);
     });
 
-    test.skipIf(engine.name === "SQLite")(
-      "work that comes at once shares transactions",
-      async () => {
-        const transaction = (tx: Db) =>
-          sql<{ id: string }>`select txid_current()::text as id`.execute(tx);
-        const all = await Promise.all(
-          Array.from({ length: 128 }, () => nodes[0].write(transaction)),
-        );
-        expect(new Set(all.map(({ rows }) => rows[0]?.id)).size).toBeLessThanOrEqual(3);
-      },
-    );
+    test.skipIf(engine.name === "SQLite")("concurrent work shares transactions", async () => {
+      const transaction = (tx: Db) =>
+        sql<{ id: string }>`select txid_current()::text as id`.execute(tx);
+      const all = await Promise.all(Array.from({ length: 128 }, () => nodes[0].write(transaction)));
+      expect(new Set(all.map(({ rows }) => rows[0]?.id)).size).toBeLessThanOrEqual(3);
+    });
 
-    test("two transactions that lock each other's rows both come through", async () => {
+    test("two transactions that lock each other's rows both succeed", async () => {
       const ids = [await user(), await user()] as const;
       const both = (first: string, second: string, node: Store) =>
         node.write(async (tx) => {
           for (const id of [first, second]) {
             await tx.updateTable("users").set({ role: "user" }).where("id", "=", id).execute();
-            // On SQLite there is one writer, so nobody can get in between.
+            // SQLite has one writer, so nobody can get in between.
             if (engine.name === "PostgreSQL") await sql`select pg_sleep(0.05)`.execute(tx);
           }
         });

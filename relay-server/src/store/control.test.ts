@@ -1,4 +1,4 @@
-/** Releases, uploads, people, audit and kept answers, on both engines. */
+/** Releases, uploads, users, audit and stored answers, on both engines. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addAgent, changeAgent, heldBy, listAgents, removeAgent, writeSighting } from "./agents.ts";
@@ -57,7 +57,7 @@ for (const engine of [sqlite(), postgres()]) {
       return id;
     };
 
-    test("agents are found by how name and runtime begin", async () => {
+    test("agents are found by the beginning of name and runtime", async () => {
       const ada = await user();
       const [a] = [await agent(ada, "Pump_1"), await agent(ada, "PumpX1")];
       await writeSighting(db, a, NOW, { runtime: "node 26", firmwareVersion: "1.0.0" });
@@ -68,7 +68,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await found({ runtime: "node", firmwareVersion: "1.0.0" })).toEqual([a]);
     });
 
-    test("a release's version is taken once, and it changes only from the state one saw", async () => {
+    test("a release's version is taken once, and changes only from the state that was read", async () => {
       const channel = randomUUID();
       const id = await release("1.0.0", channel);
       const again = { id: randomUUID(), runtime: "node", channel, version: "1.0.0", notes: "" };
@@ -82,7 +82,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(shown.map((row) => row.id)).toEqual([id]);
     });
 
-    test("a device is counted as offered once, and as confirmed for that version only", async () => {
+    test("a device is counted as offered once, and as confirmed only for that version", async () => {
       const channel = randomUUID();
       const id = await release("1.4.0", channel);
       const [one, two] = [await agent(await user()), await agent(await user())];
@@ -113,7 +113,7 @@ for (const engine of [sqlite(), postgres()]) {
       await expect(dropUpload(db, named)).rejects.toThrow(); // the release names it
     });
 
-    test("an act names its actor as he was called, also when he is gone", async () => {
+    test("an entry has its actor's name at that time, even after the actor is deleted", async () => {
       const ada = await user();
       const act = { actorId: ada, action: "agent.create", subject: randomUUID() } as const;
       await store.write((tx) => noteAct(tx, NOW, { ...act, detail: { name: "x" } }));
@@ -122,7 +122,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(entry).toMatchObject({ actor: ada, actor_id: ada, at: NOW, detail: '{"name":"x"}' });
     });
 
-    test("the audit log forgets what is old, and of each actor all but the newest", async () => {
+    test("the audit log deletes what is old, and of each actor all but the newest", async () => {
       const [ada, eve] = [await user(), await user()];
       const subject = randomUUID();
       const note = (actorId: string | null, at: number) =>
@@ -147,7 +147,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(left).toContainEqual([null, NOW]);
     });
 
-    test("what is forgotten goes a few rows at a time, with a turn for others between", async () => {
+    test("retention deletes a few rows at a time, with a turn for others in between", async () => {
       const busy = await user();
       const subject = randomUUID();
       await store.write(async (tx) => {
@@ -168,7 +168,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(turns).toBeGreaterThanOrEqual(3);
     });
 
-    test("what a user's agents count for follows every change", async () => {
+    test("the totals of a user's agents follow every change", async () => {
       const ada = await user();
       expect(await heldBy(db, ada)).toEqual({ agents_held: 0, metadata_bytes: 0 });
       const [a] = [await agent(ada), await agent(ada)];
@@ -181,7 +181,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await removeUser(db, ada)).toBe(true);
     });
 
-    test("two admins who demote each other at once: one of the transactions sees it", async () => {
+    test("two admins who demote each other concurrently: one of the transactions sees the other", async () => {
       const [one, two] = [await user("admin"), await user("admin")];
       const demote = (id: string) =>
         store.write(async (tx) => {
@@ -194,7 +194,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await store.write((tx) => countAdmins(tx))).toBe(1);
     });
 
-    test("what a disabled user holds is ended, and not for good", async () => {
+    test("what a disabled user holds ends, but not permanently", async () => {
       const ada = await user();
       const hash = randomUUID();
       const token = { hash, kind: "account", user_id: ada, agent_id: null, nonce: "n" } as const;
@@ -211,7 +211,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect((await listUsers(db, null, 1000)).some(({ id }) => id === ada)).toBe(true);
     });
 
-    test("a retired token keeps its grace until somebody rotates, and is remembered through it", async () => {
+    test("a retired token keeps its grace period until a rotation, and is remembered through it", async () => {
       const ada = await user();
       const hashes = [randomUUID(), randomUUID()] as const;
       const token = { kind: "agent", user_id: ada, nonce: "n", issued_at: NOW } as const;
@@ -233,7 +233,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await findToken(db, hashes[1])).toBeUndefined();
     });
 
-    test("a key of a user is taken once, and the oldest are forgotten", async () => {
+    test("a user's key is taken once, and the oldest are deleted", async () => {
       const ada = await user();
       const claim = (key: string, at: number) =>
         claimIdempotent(db, { user_id: ada, key, request: "r", created_at: at });

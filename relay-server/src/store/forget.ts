@@ -1,7 +1,6 @@
 /**
- * Deletes what retention has found. An embedded store works on the relay's one thread, so it goes a
- * few rows at a time: 180,000 entries that one user wrote within an hour blocked it for half a
- * second.
+ * Deletes what retention has found. SQLite works on the relay's only thread, so it deletes a few
+ * rows at a time: 180,000 entries that one user wrote within an hour blocked it for half a second.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RawBuilder, sql } from "kysely";

@@ -1,8 +1,8 @@
 /**
  * Group commit: work that arrives in one turn of the event loop, during a transaction or soon after
- * it, shares the next transaction, and so one flush of the disk. When a fleet reconnects at once,
- * each device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a
- * slow disk.
+ * it, shares the next transaction, and so one flush to disk. When a fleet reconnects at once, each
+ * device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a slow
+ * disk.
  */
 import { type Kysely, sql } from "kysely";
 import type { Answer } from "../answer.ts";
@@ -10,21 +10,21 @@ import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 
 /**
- * Runs work in a transaction; its promise settles once the result is on the disk, or undone. Work
- * may run more than once, each time after the one before was undone.
+ * Runs work in a transaction; its promise settles once the result is on disk, or undone. Work may
+ * run more than once, each time after the previous attempt was undone.
  */
 export type Write = <T>(work: (tx: Kysely<Tables>) => Answer<T>) => Promise<T>;
 
 /**
- * Bounds how long a transaction grows while more arrives; with PostgreSQL every statement is a
+ * Limits the size of a transaction while more work arrives; with PostgreSQL every statement is a
  * round trip, and other nodes wait for the locks.
  */
 const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 
 /**
- * The least from the end of one transaction to the next, in milliseconds. node:sqlite never lets
- * the loop turn, so without it what comes a turn later has its own flush: of a fleet's logins two
- * thirds had. Who writes one thing after another waits as long each time.
+ * The shortest pause between two transactions, in milliseconds. node:sqlite never lets the loop
+ * turn, so without it work that arrives a turn later would have its own flush, as two thirds of a
+ * fleet's logins did. A caller that writes one thing after another waits this long each time.
  */
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
 
@@ -63,7 +63,7 @@ export const groupCommit = (
         await flush();
         for (const settle of settled) settle();
       } catch (error) {
-        // Writes that arrived meanwhile would wait as long again for the same answer.
+        // Writes that have arrived since would wait as long again for the same answer.
         const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
         for (const job of refused) job.reject(error);
       }
@@ -78,7 +78,7 @@ export const groupCommit = (
     });
 };
 
-/** After so many milliseconds, and never before the next turn. */
+/** After this many milliseconds, and never before the next turn. */
 const gathered = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     if (ms > 0) setTimeout(resolve, ms);
@@ -86,9 +86,9 @@ const gathered = (ms: number): Promise<void> =>
   });
 
 /**
- * Savepoints would cost two statements a job, on PostgreSQL two round trips, and work seldom
- * throws, so they come in where some did; where transactions met in a deadlock, each job gets one
- * of its own.
+ * Savepoints would cost two statements per job (on PostgreSQL two round trips), and work seldom
+ * throws, so they are used only after some work has thrown; after a deadlock each job gets a
+ * transaction of its own.
  */
 const commitJobs: Commit = async (db, jobs) => {
   const ways = jobs.length === 1 ? [commitEach] : [commitTogether, commitApart, commitEach];
@@ -102,7 +102,7 @@ const commitJobs: Commit = async (db, jobs) => {
   return [];
 };
 
-/** One transaction, with savepoints around each job. */
+/** One transaction with a savepoint around each job. */
 const commitApart: Commit = async (db, jobs) => {
   const settled: Settle[] = [];
   await db.transaction().execute(async (tx) => {

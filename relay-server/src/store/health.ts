@@ -7,11 +7,11 @@ import { unavailability } from "./unavailable.ts";
 
 /** How long the check may take; `/health/ready` guarantees an answer within a second. */
 const ANSWER_MS = 600;
-/** More than one page: a disk that has room for one may have none for the next login. */
+/** More than one page: a disk with room for one may have none for the next login. */
 const PROBE_BYTES = 16_384;
 
 export interface StoreHealth {
-  /** The Write that is watched. */
+  /** The Write being watched. */
   readonly write: Write;
   /** Whether the store can be read and, after a write has failed, written. Takes at most 600 ms. */
   isReady(): Promise<boolean>;

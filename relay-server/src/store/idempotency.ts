@@ -14,7 +14,7 @@ export const findIdempotent = (
     .where("key", "=", key)
     .executeTakeFirst();
 
-/** Notes a request before it is carried out; false if the key is taken. */
+/** Records a request before it is executed; false if the key is taken. */
 export const claimIdempotent = async (
   db: Db,
   row: Omit<IdempotencyRow, "answer">,
@@ -42,12 +42,12 @@ export const writeIdempotentAnswer = async (
     .execute();
 };
 
-/** Forgets one key: what it was for did not happen. */
+/** Deletes one key, because its request did not take effect. */
 export const dropIdempotent = async (db: Db, userId: string, key: string): Promise<void> => {
   await db.deleteFrom("idempotency").where("user_id", "=", userId).where("key", "=", key).execute();
 };
 
-/** Forgets a user's keys from before `beforeMs`, and of the others all but the newest `kept`. */
+/** Deletes a user's keys from before `beforeMs`, and all but the newest `kept` of the others. */
 export const trimIdempotent = async (
   db: Db,
   userId: string,

@@ -2,11 +2,11 @@
 import type { Db } from "./open.ts";
 import type { TokenRow } from "./tables.ts";
 
-/** Every account's and agent's valid token, of which a new key makes another. */
+/** Every account's and agent's valid token; a new key derives other ones. */
 export const currentTokens = (tx: Db): Promise<TokenRow[]> =>
   tx.selectFrom("tokens").selectAll().where("retired_at", "is", null).execute();
 
-/** Lets tokens that were just retired stay good; `hashes` may be many. */
+/** Keeps just retired tokens valid for a while; `hashes` may be many. */
 export const grantGrace = async (tx: Db, hash: string, untilMs: number): Promise<void> => {
   await tx.updateTable("tokens").set({ good_until: untilMs }).where("hash", "=", hash).execute();
 };
@@ -25,14 +25,17 @@ export const rewrap = async (tx: Db, user: WrappedSecrets): Promise<void> => {
   await tx.updateTable("users").set({ totp_secret, totp_pending }).where("id", "=", id).execute();
 };
 
-/** Forgets what only the old key could read or check; how many recovery codes that were. */
+/** Deletes what only the old key could read or check; returns the number of recovery codes. */
 export const dropUnreadable = async (tx: Db): Promise<number> => {
   await tx.deleteFrom("idempotency").execute();
   const codes = await tx.deleteFrom("recovery_codes").returning("hash").execute();
   return codes.length;
 };
 
-/** Replaces the check; false if it is no longer the old one: another rotation was faster. */
+/**
+ * Replaces the check value; false if it is no longer the old one, because another rotation was
+ * faster.
+ */
 export const replaceKeyCheck = async (tx: Db, old: string, fresh: string): Promise<boolean> => {
   const replaced = await tx
     .updateTable("settings")

@@ -1,13 +1,13 @@
 /**
- * One relay per embedded store: presence, lockouts and takeovers are in the memory of one process,
- * so a second one on the same store would split them. The lock is SQLite's own, held on an empty
+ * One relay per SQLite store: presence, lockouts and takeovers are in the memory of one process, so
+ * a second one on the same store would split them. The lock is SQLite's own, held on an empty
  * database next to the store: the kernel releases it when the process ends, even by a crash, and
  * commands that work on the store itself are not affected.
  */
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** SQLite's result code where another process has the lock. */
+/** SQLite's result code if another process has the lock. */
 const SQLITE_BUSY = 5;
 
 export interface StoreLock {
@@ -16,7 +16,8 @@ export interface StoreLock {
 }
 
 /**
- * Takes the lock at `path`; null if another has it. Throws what SQLite says where it cannot tell.
+ * Takes the lock at `path`; null if another process has it. Throws SQLite's error if that cannot be
+ * determined.
  */
 export const lockStore = (path: string): StoreLock | null => {
   const database = new DatabaseSync(path);

@@ -1,13 +1,13 @@
 /**
- * Brings a store to the newest migration, in one transaction: a start that is interrupted
- * leaves the old shape. Kysely's own Migrator is not used because it looks for its table in every
- * schema of a PostgreSQL database, so that two relays in one database would disturb each other.
+ * Upgrades a store to the newest migration, in one transaction: an interrupted start leaves the old
+ * schema. Kysely's own Migrator is not used because it looks for its table in every schema of a
+ * PostgreSQL database, so that two relays in one database would disturb each other.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kysely, sql } from "kysely";
 import { MIGRATIONS } from "./migrations/index.ts";
 
-/** Any constant will do, as long as every relay takes the same one. */
+/** An arbitrary constant, the same for every relay. */
 const ADVISORY_LOCK = 7235491;
 
 type MigrationsTable = { migrations: { name: string } };

@@ -1,8 +1,7 @@
 /**
- * What every relay that runs on this store has to do, because it concerns what they hold in memory:
- * end links that a rotation, a deletion, a logout or a command has revoked, lift a lockout. Posted
- * in the transaction that makes it true; each relay reads them every second
- * (control/notice-reader.ts).
+ * Tasks for every relay that runs on this store, because they concern its memory: end links that a
+ * rotation, a deletion, a logout or a command has revoked, or lift a lockout. Posted in the same
+ * transaction as the change; each relay reads them every second (control/notice-reader.ts).
  */
 import { sql } from "kysely";
 import { forgetRows } from "./forget.ts";
@@ -11,10 +10,10 @@ import type { NoticeRow } from "./tables.ts";
 
 export type Notice = Pick<NoticeRow, "seq" | "kind" | "subject">;
 
-/** Bounds one statement: engines limit their parameters. */
+/** Limits one statement: engines limit their parameters. */
 const MAX_TOGETHER = 500;
 
-/** Call it inside the transaction, and hand the answer to `links.act` after it. */
+/** Call it inside the transaction, and pass the result to `links.act` after it. */
 export const postNotice = async (
   tx: Db,
   kind: Notice["kind"],
@@ -47,7 +46,7 @@ export const postNotices = async (
   return posted;
 };
 
-/** Of a higher number than `after`, in their order. */
+/** Notices with a number higher than `after`, in order. */
 export const listNotices = (db: Db, after: number, limit: number): Promise<Notice[]> =>
   db
     .selectFrom("notices")
@@ -66,7 +65,7 @@ export const lastNotice = async (db: Db): Promise<number> => {
   return Number(last ?? 0);
 };
 
-/** Deletes notices from before `beforeMs`; running nodes have read them long since. */
+/** Deletes notices from before `beforeMs`; running nodes have long since read them. */
 export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => {
   await forgetRows(db, "notices", "seq", sql`at < ${beforeMs}`);
 };

@@ -1,4 +1,4 @@
-/** Opens a store: embedded (one SQLite file) or PostgreSQL, brought to the newest migration. */
+/** Opens a store (one SQLite file, or PostgreSQL) and upgrades it to the newest migration. */
 import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
 import { groupCommit, type Write } from "./group-commit.ts";
@@ -19,11 +19,11 @@ export type StoreLocation =
 export interface Store {
   /** For reading, and for single changes. */
   readonly db: Db;
-  /** For changes that belong together, and for those that come in crowds. */
+  /** For changes that belong together, and for those that arrive in bursts. */
   readonly write: Write;
   /** For background work that may scan whole tables. */
   readonly patient: Db;
-  /** Whether it takes new work: it can be read and, after a write has failed, written. */
+  /** Whether it accepts new work: it can be read and, after a write has failed, written. */
   isReady(): Promise<boolean>;
   /** The same, tried by a write. */
   isWritable(): Promise<boolean>;
@@ -32,12 +32,12 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** There is no store where one was expected. */
+/** There is no store where one is expected. */
 export class StoreMissing extends Error {}
 
 /**
- * Opens the store, creating an empty one where `create` is set.
- * Rejects with StoreMissing, or with the engine's own error where it cannot be reached.
+ * Opens the store; `create` makes an empty one if it is missing. Rejects with StoreMissing, or with
+ * the engine's own error if it cannot be reached.
  */
 export const openStore = async (location: StoreLocation, create: boolean): Promise<Store> => {
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
@@ -76,7 +76,7 @@ const connect = (
   };
 };
 
-/** Whether a store was initialised here. Changes nothing, whatever its migrations are. */
+/** Whether a store was initialised here. Changes nothing, whatever its migrations. */
 export const isInitialised = async (location: StoreLocation): Promise<boolean> => {
   if (location.engine === "sqlite" && !existsSync(location.path)) return false;
   const dialect =

@@ -8,29 +8,27 @@ import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import pg from "pg";
 import { StoreUnavailable } from "./unavailable.ts";
 
-const INT8 = 20; // the type's OID; times fit a double, so text is not needed
+const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
 
 /** How patiently a pool waits, in milliseconds. */
 export interface Patience {
   /** A database that has not responded at all for this long counts as gone. */
   readonly silence: number;
-  /** The limit of one statement, whatever the others do: it may wait for a lock. */
+  /** The limit of one statement, which may wait for a lock even if the database responds. */
   readonly statement: number;
   readonly connections: number;
 }
 
-/** For what somebody waits for: the 503 has to be there within two seconds. */
+/** For requests that somebody waits for: the 503 must be sent within two seconds. */
 export const PROMPT: Patience = { silence: 1200, statement: 10_000, connections: 10 };
-/** For migrations, retention and commands, whose single statements may go through a whole table. */
+/** For migrations, retention and commands, whose statements may scan a whole table. */
 export const PATIENT: Patience = { silence: 600_000, statement: 600_000, connections: 1 };
-/**
- * A connection that could not be made by then is given up, so that its place in the pool is free.
- */
+/** A connection attempt that takes longer is given up, so that its place in the pool is free. */
 const CONNECT_MS = 3000;
 /** How long a pool's connections may take to close. */
 const CLOSE_MS = 1000;
 
-/** Of a pool's connections, and of what waits for one of them. */
+/** Figures of a pool's connections, and of queries that wait for one. */
 export interface PoolFigures {
   readonly used: number;
   readonly idle: number;
@@ -43,7 +41,7 @@ export interface BoundedPool {
 }
 
 /**
- * The dialect over a pool. A schema other than `public` goes into the URL: `?options=-c
+ * The dialect over a pool. A schema other than `public` is part of the URL: `?options=-c
  * search_path=...`.
  */
 export const postgresDialect = (url: string, patience: Patience): Dialect =>
@@ -60,7 +58,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
     connectionString: url,
     Client,
     max: patience.connections,
-    // Of the wait for a free connection; `Client` bounds the making of one.
+    // Limits the wait for a free connection; `Client` limits connecting.
     connectionTimeoutMillis: patience.statement,
     statement_timeout: patience.statement,
     idle_in_transaction_session_timeout: patience.statement,
@@ -71,9 +69,12 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
           : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
     },
   });
-  /** When the database last responded; getting an idle connection is no sign of that. */
+  /** When the database last responded; getting an idle connection does not count. */
   let heardMs = 0;
-  /** The database counts as down: until it responds, other queries fail at once, not by timeout. */
+  /**
+   * The database counts as down: until it responds, other queries fail at once instead of timing
+   * out.
+   */
   let gone = false;
   const heard = <T>(value: T): T => {
     heardMs = performance.now();
@@ -83,18 +84,15 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
   const open = new Set<pg.PoolClient>();
   pool.on("connect", (client) => {
     heard(open.add(client));
-    // A connection that is lost while it is in use: its query is rejected too, which is enough.
+    // A connection was lost while in use: its query is rejected too, which is enough.
     client.on("error", () => undefined);
   });
   pool.on("remove", (client) => open.delete(client));
-  // An idle connection was lost, as when PostgreSQL restarts. The pool has dropped it already,
-  // and makes another for the next query, which reports any remaining problem.
+  // An idle connection was lost, for example when PostgreSQL restarts. The pool has already dropped
+  // it, and opens another for the next query, which reports any remaining problem.
   pool.on("error", () => undefined);
 
-  /**
-   * A silent statement may wait for a lock: whether PostgreSQL responds is checked
-   * apart.
-   */
+  /** A statement without a response may wait for a lock, so PostgreSQL is checked separately. */
   let probing = false;
   const probe = async (): Promise<void> => {
     if (probing) return;
@@ -105,14 +103,15 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
       await client.connect();
       heard(await client.query("select 1"));
     } catch {
-      // Then it stays silent, and waiting queries fail in time.
+      // Then it is still silent, and waiting queries fail in time.
     } finally {
       probing = false;
       streamOf(client).destroy();
     }
   };
   /**
-   * Rejects once the database has been silent for too long, or the statement's own time is over.
+   * Rejects once the database has been silent for too long, or the statement's own limit has
+   * passed.
    */
   const bounded = <T>(answer: Promise<T>, giveUp: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
@@ -133,7 +132,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
         reject(silent());
         giveUp();
       };
-      // First whatever has arrived while this process was busy: the silence may have been its own.
+      // First handles what arrived while this process was busy: the silence may have been its own.
       const lookSoon = () => setImmediate(look);
       let timer = setTimeout(lookSoon, patience.silence / 2);
       answer
@@ -161,7 +160,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
     const client = await bounded(connecting, () => {
       late = true;
     });
-    // After its first failure of this kind a connection is not asked again, nor given back to the
+    // After its first failure of this kind a connection is neither used again nor returned to the
     // pool.
     let broken: StoreUnavailable | null = null;
     return {
@@ -199,21 +198,21 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
 const silent = (): StoreUnavailable =>
   new StoreUnavailable(new Error("PostgreSQL does not answer"));
 
-/** pg has no other way to end a connection whose server does not answer. */
+/** pg has no other way to end a connection to a server that does not respond. */
 const streamOf = (client: pg.ClientBase): Duplex =>
   (client as unknown as { connection: { stream: Duplex } }).connection.stream;
 
 /**
- * Classes of SQLSTATE (PostgreSQL's appendix A) after which another try may succeed: 08 connection,
- * 53 resources (a full disk, too many connections), 57 operator intervention (a shutdown, a
- * statement's time), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03
- * time limits.
+ * Classes of SQLSTATE (PostgreSQL's appendix A) after which a retry may succeed: 08 connection, 53
+ * resources (a full disk, too many connections), 57 operator intervention (a shutdown, a statement
+ * timeout), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03
+ * timeouts.
  */
 const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
-  // An error that the database did not send means that it could not be reached.
+  // An error that was not sent by the database means that it could not be reached.
   const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;
   return passing ? new StoreUnavailable(error) : error;
 };

@@ -1,13 +1,13 @@
 /**
- * The queries of every login. Kysely builds and compiles a query at each call, which for a fleet
- * that reconnects cost more than SQLite's own work. These are compiled once for each open store.
+ * The queries of every login. Kysely builds and compiles a query at each call, which cost more than
+ * SQLite's own work when a fleet reconnected. These are compiled once for each open store.
  */
 import type { Compilable, CompiledQuery } from "kysely";
 import type { Answer } from "../answer.ts";
 import { SqliteAtHand } from "./sqlite.ts";
 import type { Db } from "./tables.ts";
 
-/** Placeholder for a value while a query is compiled; `name` says which. */
+/** Stands for the value called `name` while a query is compiled. */
 class Placeholder {
   readonly name: string;
   constructor(name: string) {
@@ -16,8 +16,8 @@ class Placeholder {
 }
 
 /**
- * A query that `build` makes of values by name. It is called once for each store, with placeholders
- * in place of the values: they may be used where SQL has parameters, and must not be read. It never
+ * A query that `build` makes from named values. It is called once for each store, with placeholders
+ * instead of the values: they may be used where SQL has parameters, and must not be read. It never
  * throws: failures are rejections.
  */
 export const prepared = <V extends object, Row>(
@@ -26,7 +26,7 @@ export const prepared = <V extends object, Row>(
   const placeholders = new Proxy({} as V, {
     get: (_, name) => new Placeholder(String(name)),
   });
-  // By adapter: of one Kysely all transactions share it.
+  // Keyed by adapter, which all transactions of one Kysely share.
   const compiled = new WeakMap<object, CompiledQuery<Row>>();
   return (db, values) => {
     const { adapter } = db.getExecutor();

@@ -6,7 +6,7 @@ import { prepared } from "./prepared.ts";
 import type { ReleaseRow } from "./tables.ts";
 import { dropUpload } from "./uploads.ts";
 
-/** Adds a draft; false if runtime, channel and version are taken together. */
+/** Adds a draft; false if this version exists for the runtime and channel. */
 export const addRelease = async (
   db: Db,
   draft: Pick<
@@ -26,7 +26,7 @@ export const addRelease = async (
 export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined> =>
   db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
 
-/** Which releases; what is absent does not matter. */
+/** Conditions for a list; an absent one matches everything. */
 export interface ReleaseFilter {
   readonly runtime?: string | undefined;
   readonly channel?: string | undefined;
@@ -50,7 +50,7 @@ export const listReleases = (
   return pageAfter(query, ["created_at", "desc"], "id", after, limit);
 };
 
-/** What a channel holds that devices may get; of one runtime, or of all (null). */
+/** The published releases of a channel, for one runtime or for all (null). */
 export const publishedReleases = (
   db: Db,
   channel: string,
@@ -65,7 +65,7 @@ export const publishedReleases = (
   return query.execute();
 };
 
-/** Changes a release while it has the status `was`; the row as it then is, or undefined. */
+/** Changes a release while it has the status `was`; returns the new row, or undefined. */
 export const changeRelease = (
   db: Db,
   id: string,
@@ -80,7 +80,7 @@ export const changeRelease = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes a draft with what was uploaded for it; undefined if it is no longer a draft. */
+/** Removes a draft and its upload; undefined if it is no longer a draft. */
 export const dropDraft = async (db: Db, id: string): Promise<ReleaseRow | undefined> => {
   const dropped = await db
     .deleteFrom("releases")
@@ -92,7 +92,7 @@ export const dropDraft = async (db: Db, id: string): Promise<ReleaseRow | undefi
   return dropped;
 };
 
-/** Records that an agent was offered a release; the first time counts. */
+/** Records that a release was offered to an agent; the first time counts. */
 export const noteOffer = async (
   db: Db,
   releaseId: string,
@@ -116,7 +116,7 @@ export const wasOffered = async (db: Db, releaseId: string, agentId: string): Pr
   return row !== undefined;
 };
 
-/** An agent logged in as running `version`: what it was offered of that version is confirmed. */
+/** An agent logged in with `version`: confirms the offers of that version. */
 export const confirmOffers = async (
   db: Db,
   agentId: string,
@@ -143,7 +143,7 @@ export interface RolloutCounts {
   readonly confirmed: number;
 }
 
-/** How many agents were offered each of these releases, and how many confirmed it. */
+/** How many agents each of these releases was offered to, and how many confirmed it. */
 export const rolloutCounts = async (
   db: Db,
   ids: readonly string[],

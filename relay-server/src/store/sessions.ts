@@ -25,9 +25,9 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
 );
 
 /**
- * A session, and the number of a login with it; `ended_at` is set too where the token
- * or login that it was made with has ended, and while its user is disabled. One place decides that,
- * so code that ends a token need not find what was just made with it.
+ * A session, and the number of a login with it; `ended_at` is also set if the token or login that
+ * it was made with has ended, and while its user is disabled. This is decided only here, so code
+ * that ends a token need not find what was just made with it.
  */
 export const findSession = (
   db: Db,
@@ -59,15 +59,15 @@ const insertSession = prepared((db, session: NewSession) =>
 export const addSession = (db: Db, session: NewSession): Answer<unknown> =>
   insertSession(db, session);
 
-/** How many of the excess sessions are ended or deleted at a time. */
+/** How many excess sessions are ended or deleted at a time. */
 const MAX_TOGETHER = 500;
 
-/** Which sessions share one bound: those made with one token, or a person's logins. */
+/** Sessions with a common limit: those made with one token, or a person's logins. */
 export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
 
 interface CrowdQuery {
   readonly owner: string;
-  /** How many to pass over. */
+  /** How many rows to skip. */
   readonly offset: number;
 }
 
@@ -79,7 +79,7 @@ const loginsOf = (db: Db, owner: string) =>
     .where("agent_id", "is", null)
     .where("kind", "=", "login");
 
-/** One row if there are more than `offset`: read from the index alone. */
+/** One row if there are more than `offset`: reads only the index. */
 const beyond = (crowd: typeof madeWith) =>
   prepared((db, { owner, offset }: CrowdQuery) =>
     crowd(db, owner).select("hash").limit(1).offset(offset),
@@ -132,7 +132,7 @@ export const makeRoom = (
   const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
   const query = { owner, offset: max - 1 };
   const ask = isMadeWith ? CROWDS.madeWith : CROWDS.loginsOf;
-  // Two who make room in one crowd at once would end the same rows, in another order.
+  // Otherwise two concurrent callers could end the same rows in a different order.
   const held = hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
   const tooMany = whenKnown(held, () =>
     together === 1
@@ -172,26 +172,26 @@ const removeExcess = async (
   const forgotten = first(retired, retired.length + ended.length - max + together - 1);
   for (const { hash } of ended) await endSession(db, { hash, nowMs });
   for (const { hash, ended_at } of forgotten) {
-    // What a login made ends by the login's row, and goes with it. One that just expired ended
-    // nothing.
+    // What a login made ends with the login's row, so it is deleted too. A login that merely
+    // expired ended nothing.
     if (ended_at !== null) await forgetMadeWith(db, { parent: hash });
     await forgetSession(db, { hash });
   }
 };
 
-/** Of the first `count` rows; any excess from before there was a bound is removed later. */
+/** The first `count` rows; an excess from before there was a limit is removed later. */
 const first = <Row>(rows: readonly Row[], count: number): Row[] =>
   rows.slice(0, Math.min(Math.max(0, count), MAX_TOGETHER));
 
-/** Ends a login and answers the hashes of the session tokens made with it. */
+/** Ends a login and returns the hashes of the session tokens made with it. */
 export const endLogin = async (db: Db, hash: string, nowMs: number): Promise<string[]> => {
   await endSession(db, { hash, nowMs });
-  // Whatever is made after this is born ended, so the list is complete.
+  // Whatever is made after this has already ended, so the list is complete.
   const made = await db.selectFrom("sessions").select("hash").where("parent", "=", hash).execute();
   return made.map((row) => row.hash);
 };
 
-/** Ends what an account's client side holds, but for one login where it is the one that asks. */
+/** Ends an account's sessions on the client side, except the login that requests it, if any. */
 export const endSessions = async (
   db: Db,
   userId: string,
@@ -209,12 +209,12 @@ export const endSessions = async (
   await update.execute();
 };
 
-/** At most so many requests are reserved at once; and at most a quarter of what is left. */
+/** Reserves at most this many requests at once, and at most a quarter of what is left. */
 const MAX_BLOCK = 64;
 
 /**
- * Reserves requests of a session token for one node of several; answers how many, 0 where it has
- * none left. Only PostgreSQL has several nodes.
+ * Reserves requests of a session token for one node of a cluster; returns their number, 0 if none
+ * are left. Only PostgreSQL has several nodes.
  */
 export const reserveRequests = async (db: Db, hash: string): Promise<number> => {
   const { rows } = await sql<{ requests: number }>`
@@ -227,7 +227,7 @@ export const reserveRequests = async (db: Db, hash: string): Promise<number> => 
   return Number(rows[0]?.requests ?? 0);
 };
 
-/** Adds requests that a session token has used since they were last added, by this node. */
+/** Adds the requests that this node has counted for a session token since the last time. */
 export const addRequestsUsed = async (db: Db, hash: string, requests: number): Promise<void> => {
   await addUsed(db, { hash, requests });
 };
@@ -239,7 +239,7 @@ const addUsed = prepared((db, { hash, requests }: { hash: string; requests: numb
     .where("hash", "=", hash),
 );
 
-/** Forgets sessions that expired before `beforeMs`. */
+/** Deletes sessions that expired before `beforeMs`. */
 export const forgetSessions = async (db: Db, beforeMs: number): Promise<void> => {
   await forgetRows(db, "sessions", "hash", sql`expires_at < ${beforeMs}`);
 };

@@ -1,7 +1,7 @@
-/** Settings that were decided when the store was created. */
+/** Settings that were fixed when the store was created. */
 import type { Db } from "./tables.ts";
 
-/** `write_probe` holds nothing: whether it can be written is the question (health.ts). */
+/** `write_probe` contains nothing: it only tests whether writing works (health.ts). */
 export type SettingName = "master_key_check" | "totp" | "write_probe";
 
 /** The value of a setting, or null if the store was opened but never initialised. */

@@ -15,7 +15,7 @@ import type { Answer } from "../answer.ts";
 import { StoreUnavailable } from "./unavailable.ts";
 import { MOST_PAGES, WalFlush } from "./wal-flush.ts";
 
-/** Kysely writes the same text for the same query, so compiled statements are worth keeping. */
+/** Kysely generates the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
 
 /** The dialect over one database file, which is created where it is missing, and its flushes. */
@@ -34,7 +34,7 @@ const emptyLog = (database: DatabaseSync): void => {
   if (answer?.busy !== 0) throw new StoreUnavailable(new Error("the log of SQLite is in use"));
 };
 
-/** The same for looking only: not a byte of the file changes, whatever journal it was left with. */
+/** The same, read-only: not a byte of the file changes, whatever journal it was left with. */
 export const readOnlySqliteDialect = (path: string): Dialect => {
   const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
   return new AtHandDialect(database);
@@ -54,7 +54,7 @@ class AtHandDialect extends SqliteDialect {
   }
 }
 
-/** Kysely gives every answer as a promise; this also asks the database itself, which has it now. */
+/** Kysely returns every answer as a promise; this can also query the database synchronously. */
 export class SqliteAtHand extends SqliteAdapter {
   readonly #database: DatabaseSync;
   readonly #statements: SqliteDatabase;
@@ -66,8 +66,8 @@ export class SqliteAtHand extends SqliteAdapter {
   }
 
   /**
-   * The rows of a query, or a rejection; null if Kysely has to be asked, because somebody else's
-   * transaction is open on the one connection, and what it has written may be undone.
+   * The rows of a query, or a rejection; null if Kysely has to be used, because another caller's
+   * transaction is open on the one connection, and its changes may be undone.
    */
   ask<Row>(
     sql: string,
@@ -137,7 +137,7 @@ const command = (run: () => void): SqliteStatement => ({
   iterate: () => [].values(),
 });
 
-/** Primary result codes after which another try may succeed, or another disk would help. */
+/** Primary result codes after which a retry may succeed, or another disk would help. */
 const PASSING = {
   SQLITE_BUSY: 5,
   SQLITE_LOCKED: 6,

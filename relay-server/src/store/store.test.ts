@@ -1,6 +1,6 @@
 /**
- * One suite for both engines: what the queries promise. PostgreSQL is the one on loopback, each run
- * in its own schema; where there is none the skipped tests say so.
+ * One suite for both engines: what the queries guarantee. PostgreSQL is the one on loopback, with a
+ * schema for each run; without one these tests are skipped and say so.
  */
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
@@ -78,7 +78,7 @@ for (const engine of [sqlite(), postgres()]) {
     const agent = (user_id: string, agent_id: string, created_at = NOW) =>
       addAgent(db, { agent_id, user_id, name: "n", metadata: "{}", created_at });
 
-    test("a second opening finds everything and migrates nothing", async () => {
+    test("opening a store again finds everything and migrates nothing", async () => {
       await writeSetting(db, "totp", "required");
       const second = await openStore(location, false);
       expect(await readSetting(second.db, "totp")).toBe("required");
@@ -86,7 +86,7 @@ for (const engine of [sqlite(), postgres()]) {
       await second.close();
     });
 
-    test("two openings at once migrate once", async () => {
+    test("two concurrent openings migrate once", async () => {
       const both = await Promise.all([openStore(location, true), openStore(location, true)]);
       for (const one of both) await one.close();
     });
@@ -130,7 +130,7 @@ for (const engine of [sqlite(), postgres()]) {
       await table.deleteFrom("migrations").where("name", "=", "9999-later").execute();
     });
 
-    test("a user name is taken once, and found byte for byte", async () => {
+    test("a user name can be taken once, and is compared byte for byte", async () => {
       const id = await user();
       const row = await findUser(db, id);
       expect(row).toMatchObject({ totp_last_step: 0, totp_rests_until: 0, created_at: NOW });
@@ -139,7 +139,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await findUserByName(db, `U-${id}`)).toBeUndefined();
     });
 
-    test("a TOTP step is used once, and none before it", async () => {
+    test("a TOTP step can be used once, and no earlier one after it", async () => {
       const id = await user();
       const tries = await Promise.all([7, 7, 7].map((step) => useTotpStep(db, id, step, 8)));
       expect(tries.filter(Boolean)).toHaveLength(1);
@@ -147,7 +147,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await useTotpStep(db, id, 8, 8)).toBe(true);
     });
 
-    test("only the secret last drawn can be confirmed", async () => {
+    test("only the newest pending secret can be confirmed", async () => {
       const id = await user();
       await setPendingTotp(db, id, "first");
       await setPendingTotp(db, id, "second");
@@ -160,7 +160,7 @@ for (const engine of [sqlite(), postgres()]) {
       });
     });
 
-    test("a recovery code is taken once, by its own user", async () => {
+    test("a recovery code can be used once, by its own user", async () => {
       const [ada, bob] = [await user(), await user()];
       await replaceRecoveryCodes(db, ada, ["h1", "h2"]);
       expect(await takeRecoveryCode(db, bob, "h1")).toBe(false);
@@ -170,7 +170,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await takeRecoveryCode(db, ada, "h2")).toBe(false);
     });
 
-    test("an agent's identifier is unique on the relay and seen by its owner only", async () => {
+    test("an agent's identifier is unique on the relay and visible only to its owner", async () => {
       const [ada, bob] = [await user(), await user()];
       expect(await agent(ada, "Unique_1")).toBe(true);
       expect(await agent(bob, "Unique_1")).toBe(false);
@@ -197,7 +197,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect([...first, ...rest].map((row) => row.agent_id)).toEqual(["p-c", "p-a", "p-b"]);
     });
 
-    test("retired tokens are known for a while, and only the newest is current", async () => {
+    test("retired tokens are remembered for a while, and only the newest is current", async () => {
       const ada = await user();
       const base = {
         kind: "account",
@@ -225,7 +225,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await findToken(db, `b-${ada}`)).toBeDefined();
     });
 
-    test("a session ends with what it was made with, and those meant with their account", async () => {
+    test("a session ends with what it was made with, and with its account", async () => {
       const ada = await user();
       const session = (hash: string, more: object = {}) =>
         addSession(db, {
@@ -270,7 +270,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await findSession(db, `other-${ada}`)).toBeDefined();
     });
 
-    test("a login and a change of password never pass each other unseen", async () => {
+    test("a login and a change of password never miss each other", async () => {
       for (let i = 0; i < 10; i += 1) {
         const ada = await user();
         const login = () =>
@@ -299,7 +299,7 @@ for (const engine of [sqlite(), postgres()]) {
       }
     });
 
-    test("room for another login is made by ending the oldest, then by forgetting it and its own", async () => {
+    test("room for another login is made by ending the oldest, then by deleting it and its sessions", async () => {
       const ada = await user();
       const add = async (
         hash: string,
@@ -386,7 +386,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await ownerOf(db, "tx-2")).toBe(ada);
     });
 
-    test("work that comes at once commits together, each for itself", async () => {
+    test("concurrent work commits together, but fails separately", async () => {
       const ada = await user();
       const add = (agent_id: string, fails = false) =>
         store.write(async (tx) => {
@@ -411,7 +411,7 @@ for (const engine of [sqlite(), postgres()]) {
   });
 }
 
-test("a SQLite store is for its owner's eyes, flushes every commit, and is not made by accident", async () => {
+test("a SQLite store is readable only by its owner, flushes every commit, and is not created by accident", async () => {
   const engine = sqlite();
   const location = await engine.prepare();
   await expect(openStore(location, false)).rejects.toThrow(StoreMissing);
@@ -423,7 +423,7 @@ test("a SQLite store is for its owner's eyes, flushes every commit, and is not m
   await engine.remove();
 });
 
-test("a query of a login is rejected after the store was closed, and throws nothing", async () => {
+test("a login query is rejected after the store was closed, and does not throw", async () => {
   const engine = sqlite();
   const { db, close } = await openStore(await engine.prepare(), true);
   await close();
@@ -462,7 +462,7 @@ test("agents of a page are read by their identifiers, however many the user has"
 
 const server = postgres();
 test.skipIf(server.skipped)(
-  "PostgreSQL that ends idle connections, as at its restart, ends no relay",
+  "PostgreSQL ending idle connections, as at a restart, does not end the relay",
   async () => {
     const location = await server.prepare();
     const { db, close } = await openStore(location, true);

@@ -1,9 +1,9 @@
 /**
- * What the relay stores (section 1): identifiers, times and hashes. No secret is stored in a
- * form that could be used: tokens as SHA-256, the TOTP secret wrapped under the master key,
- * passwords as argon2id, recovery codes as HMAC.
+ * What the relay stores (section 1): identifiers, times and hashes. No secret is stored in usable
+ * form: tokens as SHA-256, the TOTP secret wrapped under the master key, passwords as argon2id,
+ * recovery codes as HMAC.
  *
- * Times are milliseconds since 1970, truth values 0 or 1, so that both engines store them alike.
+ * Times are milliseconds since 1970, booleans 0 or 1, so that both engines store them alike.
  */
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
 import type { Generated, Insertable, Kysely, Selectable } from "kysely";
@@ -41,16 +41,16 @@ interface UsersTable {
   /** Wrapped; null before enrolment. Counts only once `totp_confirmed` is 1. */
   totp_secret: string | null;
   totp_confirmed: Generated<number>;
-  /** The 30 s step of the last code taken: it and all before it are used. */
+  /** The 30 s step of the last accepted code: this step and earlier ones are used. */
   totp_last_step: Generated<number>;
-  /** A secret drawn by enrol and not yet confirmed, wrapped. */
+  /** Made by enrolment and not confirmed yet; wrapped. */
   totp_pending: string | null;
-  /** Wrong codes in a row after a right password, and until when the account therefore rests. */
+  /** Wrong codes in a row after a right password, and how long the account is locked for them. */
   totp_failures: Generated<number>;
   totp_rests_until: Generated<number>;
-  /** While it is set, the user and their agents are locked out. */
+  /** While it is set, the user and their agents cannot log in. */
   disabled_at: Generated<number | null>;
-  /** Of the user's agents: how many, and bytes of their metadata. Kept by triggers. */
+  /** The number of the user's agents, and the bytes of their metadata. Maintained by triggers. */
   agents_held: Generated<number>;
   metadata_bytes: Generated<number>;
   created_at: number;
@@ -69,12 +69,12 @@ interface AgentsTable {
   runtime: string | null;
   firmware_version: string | null;
   last_seen: number | null;
-  /** The node of a cluster that holds its link, as far as that was written; null elsewhere. */
+  /** The node of a cluster that holds its link, as last recorded; otherwise null. */
   node: Generated<string | null>;
   created_at: number;
 }
 
-/** Persistent tokens, derived from the master key: the newest of an owner has no `retired_at`. */
+/** Persistent tokens, derived from the master key: an owner's newest has no `retired_at`. */
 interface TokensTable {
   hash: string;
   kind: "account" | "agent";
@@ -82,13 +82,15 @@ interface TokensTable {
   agent_id: string | null;
   nonce: string;
   issued_at: number;
-  /** Kept RETIRED_TOKEN_KEPT_S from here, so that a stale device is known from a guesser. */
+  /**
+   * Kept for RETIRED_TOKEN_KEPT_S after this, so that a stale device can be told from a guesser.
+   */
   retired_at: number | null;
-  /** A retired token that is good until then all the same: the master key was rotated. */
+  /** How long a retired token stays valid after a rotation of the master key; null: it does not. */
   good_until: Generated<number | null>;
 }
 
-/** Random, short-lived tokens: what a login or a persistent token turned into. */
+/** Random, short-lived tokens, issued for a login or a persistent token. */
 interface SessionsTable {
   hash: string;
   /** `login` is a person's access token, the others are session tokens. */
@@ -105,7 +107,7 @@ interface SessionsTable {
   ended_at: number | null;
 }
 
-/** A POST that carried an Idempotency-Key. */
+/** A POST with an Idempotency-Key. */
 interface IdempotencyTable {
   user_id: string;
   key: string;
@@ -134,20 +136,20 @@ interface ReleasesTable {
   version: string;
   status: "draft" | "published" | "yanked";
   notes: string;
-  /** Null, as all about the artifact, until it was uploaded. */
+  /** Null until the artifact was uploaded, like everything about it. */
   upload_id: string | null;
   size: number | null;
   sha256: string | null;
   signature: string | null;
   key_id: string | null;
-  /** How far it is rolled out. */
+  /** The percentage of devices that are offered it. */
   percent: number;
   paused: number;
   created_at: number;
   published_at: number | null;
 }
 
-/** A device that was offered a release, and since when it is known to run it. */
+/** A device that was offered a release, and when it was first known to run it. */
 interface ReleaseOffersTable {
   release_id: string;
   agent_id: string;
@@ -155,11 +157,11 @@ interface ReleaseOffersTable {
   confirmed_at: number | null;
 }
 
-/** Who did what; see store/audit.ts. */
+/** The audit log; see store/audit.ts. */
 interface AuditTable {
   id: string;
   at: number;
-  /** Both null: by command, from the data folder. */
+  /** Both null: done by a command on the data folder. */
   actor_id: string | null;
   actor: string | null;
   action: AuditAction;
@@ -169,10 +171,12 @@ interface AuditTable {
 
 /** See store/notices.ts. */
 interface NoticesTable {
-  /** In the order in which they were posted; PostgreSQL may show a higher one first. */
+  /** In the order of posting; PostgreSQL may show a higher one first. */
   seq: Generated<number>;
   kind: "unlock" | "end_agent" | "forget_agent" | "end_clients" | "end_user" | "end_session";
-  /** An address or user name; the identifier of an agent or a user; the hash of a session token. */
+  /**
+   * An address or user name, the identifier of an agent or a user, or the hash of a session token.
+   */
   subject: string;
   at: number;
 }

@@ -1,4 +1,4 @@
-/** A PostgreSQL that takes only TLS, and only from those with a certificate. */
+/** A PostgreSQL that accepts only TLS, and only clients with a certificate. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { noPostgresPrograms, ownPostgres } from "../testing/own-postgres.ts";
 import { openStore } from "./open.ts";
 
 test.skipIf(noOpenssl || noPostgresPrograms)(
-  "the store is opened over TLS, with the files that its address names, and not without",
+  "the store is opened over TLS with the files named in its address, and not without them",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "blindrelay-store-tls-"));
     const made = makeCertificates(folder, "postgres");

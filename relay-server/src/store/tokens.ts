@@ -17,8 +17,8 @@ const tokenByHash = prepared((db, { hash }: { hash: string }) =>
 );
 
 /**
- * A token, and the number of a login with it; while its user is disabled, it is retired
- * and not valid.
+ * A token, and the number of a login with it; while its user is disabled, it is retired and not
+ * valid.
  */
 export const findToken = (
   db: Db,
@@ -31,7 +31,7 @@ export const findToken = (
     return { ...token, retired_at: disabled_at, good_until: null };
   });
 
-/** The token of an account (`agentId` null) or of an agent that is valid now. */
+/** The currently valid token of an account (`agentId` null) or of an agent. */
 export const currentToken = (
   db: Db,
   userId: string,
@@ -73,7 +73,7 @@ export const retireAllTokens = async (db: Db, userId: string, nowMs: number): Pr
   await retire(db, userId, nowMs).execute();
 };
 
-/** Forgets hashes that were retired before `beforeMs`. */
+/** Deletes hashes that were retired before `beforeMs`. */
 export const forgetTokens = async (db: Db, beforeMs: number): Promise<void> => {
   const isOver = sql`retired_at < ${beforeMs} and (good_until is null or good_until < ${beforeMs})`;
   await forgetRows(db, "tokens", "hash", isOver);

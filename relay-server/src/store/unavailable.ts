@@ -1,6 +1,7 @@
 /**
- * The store cannot be read or written now, but may be later: a database that is down, frozen or
- * restarting, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the same code.
+ * The store cannot be read or written at the moment, but may be later: a database that is down,
+ * frozen or restarting, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the
+ * same code.
  */
 import { messageOf } from "../failure.ts";
 
@@ -13,7 +14,7 @@ export class StoreUnavailable extends Error {
 }
 
 /**
- * The first error of a chain of causes that says that the store is unavailable; null if none does.
+ * The first error in a chain of causes that says that the store is unavailable; null if none does.
  */
 export const unavailability = (error: unknown): StoreUnavailable | null => {
   for (let at = error; at instanceof Error; at = at.cause) {

@@ -1,10 +1,10 @@
 /**
  * Artifacts in parts, inside the store: a backup contains them, every node sees them, and a release
- * never names parts that are missing.
+ * never refers to missing parts.
  */
 import type { Db } from "./open.ts";
 
-/** Small enough that a part is never felt in memory, big enough that an image is few rows. */
+/** Small enough to be negligible in memory, large enough that an image has few rows. */
 export const PART_BYTES = 262_144;
 
 export const beginUpload = async (db: Db, id: string, nowMs: number): Promise<void> => {
@@ -40,7 +40,7 @@ export const dropUpload = async (db: Db, id: string): Promise<void> => {
   await db.deleteFrom("uploads").where("id", "=", id).execute();
 };
 
-/** Forgets uploads begun before `beforeMs` that no release names: what a crash left. */
+/** Deletes uploads begun before `beforeMs` that belong to no release: left by a crash. */
 export const forgetUploads = async (db: Db, beforeMs: number): Promise<void> => {
   await db
     .deleteFrom("uploads")

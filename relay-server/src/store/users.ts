@@ -24,7 +24,7 @@ export const addUser = async (
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
 
-/** A user who may log in; undefined also where the user is disabled. */
+/** A user who may log in; undefined also if the user is disabled. */
 export const findUserByName = (db: Db, username: string): Promise<UserRow | undefined> =>
   db
     .selectFrom("users")
@@ -38,8 +38,8 @@ export const setPassword = async (db: Db, id: string, passwordHash: string): Pro
 };
 
 /**
- * Inside a transaction: whether the password is still the one that was checked and its user not
- * disabled; it stays so until the commit, because the row is written and so locked.
+ * Inside a transaction: whether the password is still the one that was checked and its user is not
+ * disabled. This stays true until the commit, because the row is written and thereby locked.
  */
 export const holdPassword = async (tx: Db, id: string, passwordHash: string): Promise<boolean> => {
   const held = await tx
@@ -54,9 +54,9 @@ export const holdPassword = async (tx: Db, id: string, passwordHash: string): Pr
 };
 
 /**
- * Marks a code's step as used; false if it, or a later one, already was. `stepNow` is the present
- * one, by the clock of whatever node is furthest ahead: a used step that no clock has reached yet
- * was used while this one ran ahead, and holds up nobody.
+ * Marks a code's step as used; false if it, or a later one, already was. `stepNow` is the current
+ * step by the clock of the node furthest ahead: a used step beyond it was used while that clock was
+ * ahead, and blocks nobody.
  */
 export const useTotpStep = async (
   db: Db,
@@ -74,14 +74,14 @@ export const useTotpStep = async (
   return used !== undefined;
 };
 
-/** How long an account rests after how many wrong codes in a row, in milliseconds. */
+/** How long an account is locked after how many wrong codes in a row, in milliseconds. */
 export interface TotpRests {
-  /** After the first failures, in order; the last one counts for all that follow. */
+  /** After the first failures, in order; the last one applies to all further ones. */
   readonly ms: readonly number[];
   readonly nowMs: number;
 }
 
-/** Counts a wrong code, whichever node saw it, and lets the account rest where that is due. */
+/** Counts a wrong code, whichever node saw it, and locks the account if necessary. */
 export const failTotp = async (db: Db, id: string, rests: TotpRests): Promise<void> => {
   const { ms, nowMs } = rests;
   await db
@@ -111,13 +111,13 @@ export const forgiveTotp = async (db: Db, id: string): Promise<void> => {
     .execute();
 };
 
-/** Keeps a drawn secret until a code proves that the person has it. */
+/** Keeps a new secret until a code proves that the person has it. */
 export const setPendingTotp = async (db: Db, id: string, wrapped: string): Promise<void> => {
   await db.updateTable("users").set({ totp_pending: wrapped }).where("id", "=", id).execute();
 };
 
 /**
- * Makes the pending secret the one that counts, with `step` already used. False: another was
+ * Makes the pending secret the valid one, with `step` already used. False: another request was
  * quicker.
  */
 export const confirmTotp = async (
@@ -180,7 +180,7 @@ export const takeRecoveryCode = async (db: Db, userId: string, hash: string): Pr
 export const listUsers = (db: Db, after: Position | null, limit: number): Promise<UserRow[]> =>
   pageAfter(db.selectFrom("users").selectAll(), ["created_at", "asc"], "id", after, limit);
 
-/** Changes a user; the row as it then is, or undefined if there is none. */
+/** Changes a user; returns the new row, or undefined if there is none. */
 export const changeUser = (
   db: Db,
   id: string,
@@ -188,7 +188,7 @@ export const changeUser = (
 ): Promise<UserRow | undefined> =>
   db.updateTable("users").set(change).where("id", "=", id).returningAll().executeTakeFirst();
 
-/** Removes a user and, with it, agents, recovery codes and kept answers; false if there is none. */
+/** Removes a user with their agents, recovery codes and kept answers; false if there is none. */
 export const removeUser = async (db: Db, id: string): Promise<boolean> => {
   const removed = await db
     .deleteFrom("users")
@@ -200,7 +200,7 @@ export const removeUser = async (db: Db, id: string): Promise<boolean> => {
 
 /** The number of enabled admins. Blocks other callers until the transaction ends. */
 export const countAdmins = async (tx: Db): Promise<number> => {
-  // One row that every such transaction writes: two admins must not remove each other at once.
+  // A row that every such transaction writes, so that two admins cannot remove each other at once.
   await tx
     .updateTable("settings")
     .set((of) => ({ value: of.ref("value") }))

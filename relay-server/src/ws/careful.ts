@@ -1,14 +1,16 @@
 /**
- * Reads whatever a peer may send: the way of a connection from its first unusual frame, or from its
- * relay's close, to its end. ws's own receiver knows the rules of RFC 6455; the filter before it
- * bounds what a connection can hold.
+ * Reads anything a peer may send. A connection uses this reader from its first unusual frame, or
+ * from the relay's close, to its end. ws's own receiver implements RFC 6455; the filter in front of
+ * it bounds what a connection can hold.
  */
 import type { Writable } from "node:stream";
 import { MAX_FRAGMENTS } from "@blindrelay/protocol";
 import * as ws from "ws";
 import { type FrameFault, FrameFilter, type FrameFilterOptions } from "./frame-filter.ts";
 
-/** Exported by ws, unknown to its types. Tells what it read by events, before `write` returns. */
+/**
+ * Exported by ws, but missing from its types. Emits what it read as events, before `write` returns.
+ */
 interface Receiver extends Writable {
   on(event: "message", hear: (data: Buffer, isBinary: boolean) => void): this;
   on(event: "ping", hear: (data: Buffer) => void): this;
@@ -19,14 +21,14 @@ const { Receiver } = ws as unknown as {
   Receiver: new (options: Readonly<Record<string, unknown>>) => Receiver;
 };
 
-/** What ws says of a close frame without a code, which is never sent (section 7.4.1). */
+/** The code that ws reports for a close frame without one; it is never sent (section 7.4.1). */
 const NO_CODE = 1005;
 
 export interface CarefulSink {
-  /** `data` is the sink's to keep. */
+  /** `data` belongs to the sink. */
   carefulMessage(data: Buffer, isBinary: boolean): void;
   ping(payload: Buffer): void;
-  /** The peer's close frame; `code` is null where it has none. The last call. */
+  /** The peer's close frame; `code` is null if it has none. The last call. */
   closeReceived(code: number | null, reason: Buffer): void;
   /** The peer broke RFC 6455. The last call. */
   broken(): void;
@@ -35,17 +37,17 @@ export interface CarefulSink {
 export class CarefulReader {
   readonly #filter: FrameFilter;
   readonly #receiver: Receiver;
-  /** What still comes means nothing. */
+  /** Further input is ignored. */
   #over = false;
 
   constructor(options: FrameFilterOptions & { maxMessageBytes: number }, sink: CarefulSink) {
     this.#filter = new FrameFilter(options);
     this.#receiver = new Receiver({
       isServer: true,
-      // The filter lets one byte more than the limit through, and the hub answers TOO_LARGE.
+      // The filter lets one byte more than the limit through, which the hub answers with TOO_LARGE.
       maxPayload: options.maxMessageBytes + 1,
-      maxFragments: MAX_FRAGMENTS, // the filter counts them too, and says why it closes
-      // The hub answers BAD_MESSAGE to what is not UTF-8; ws would close.
+      maxFragments: MAX_FRAGMENTS, // the filter counts them too, and names the reason
+      // The hub answers BAD_MESSAGE to invalid UTF-8; ws would close.
       skipUTF8Validation: true,
     })
       .on("message", (data, isBinary) => sink.carefulMessage(data, isBinary))
@@ -60,12 +62,12 @@ export class CarefulReader {
       });
   }
 
-  /** As FrameFilter has it. */
+  /** See FrameFilter. */
   get unfinishedMessage(): number {
     return this.#filter.unfinishedMessage;
   }
 
-  /** Takes what arrived; `known` and the answer as FrameFilter has them. */
+  /** Takes received bytes; for `known` and the result see FrameFilter. */
   take(chunk: Buffer, known: boolean): FrameFault | null {
     return this.#filter.take(chunk, (bytes) => this.#over || this.#receiver.write(bytes), known);
   }

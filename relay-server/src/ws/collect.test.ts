@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { YoungBuffers } from "./collect.ts";
 
-/** Unknown to node's types. */
+/** Missing from node's types. */
 interface GcDetail {
   readonly kind: number;
   readonly flags: number;
@@ -11,7 +11,7 @@ interface GcDetail {
 
 const { NODE_PERFORMANCE_GC_MINOR, NODE_PERFORMANCE_GC_FLAGS_FORCED } = constants;
 
-it("collects young objects once for every 12 MiB that were read, after the turn", async () => {
+it("collects young objects once for every 12 MiB read, after the turn", async () => {
   let forced = 0;
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
@@ -26,7 +26,7 @@ it("collects young objects once for every 12 MiB that were read, after the turn"
   const young = new YoungBuffers();
   const read = async (kib: number): Promise<void> => {
     for (let i = 0; i < kib; i++) young.add(1024);
-    for (let i = 0; i < 3; i++) await nextTurn(); // the observer hears of it in a later turn
+    for (let i = 0; i < 3; i++) await nextTurn(); // the observer is called in a later turn
   };
   await read(12 * 1024 - 1);
   expect(forced).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * One connection over a socket that the tests play: what it reads, held against ws's own receiver,
- * and what it writes.
+ * One connection over a socket that the tests simulate: what it reads, compared with ws's own
+ * receiver, and what it writes.
  */
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
@@ -21,13 +21,13 @@ const LIMIT = 70_000;
 const BURST = 500;
 const OUTBOX = 40_000;
 
-/** The relay's end of a socket; its peer takes nothing while it is stalled. */
+/** The relay's end of a socket; its peer reads nothing while it is stalled. */
 class Wire extends Duplex {
-  /** The chunks of each write; those of one `writev` are one. */
+  /** The chunks of each write; those of one `writev` are one entry. */
   readonly writes: Buffer[][] = [];
   stalled = false;
   ended = false;
-  /** Copied when they are taken, as an operating system does. */
+  /** Copied when they are taken, as by an operating system. */
   readonly #bytes: Buffer[] = [];
   #waiting: Buffer[] = [];
   #taken: (() => void) | null = null;
@@ -68,16 +68,16 @@ class Wire extends Duplex {
     taken?.();
   }
 
-  /** All that was written, as one. */
+  /** Everything that was written, joined. */
   get written(): Buffer {
     return Buffer.concat([...this.#bytes, ...this.#waiting]);
   }
 
-  /** What of node's sockets the link uses beside. */
+  /** The other methods of node's sockets that the link uses. */
   setNoDelay(): void {}
 }
 
-/** A connection whose hub keeps what it is told. */
+/** A connection with a hub that records what it is told. */
 const connected = () => {
   const wire = new Wire();
   const heard: { text: string | null; payload: Buffer; frame: Buffer }[] = [];
@@ -140,7 +140,7 @@ const encode = ({ first, payload, mask }: Sent): Buffer => {
 const text = (payload: string): Buffer =>
   encode({ first: 0x81, payload: Buffer.from(payload), mask: Buffer.from([1, 2, 3, 4]) });
 
-/** What ws makes of a stream that comes whole. */
+/** What ws reads from a stream that arrives in one piece. */
 const reference = async (stream: Buffer) => {
   type Receiver = NodeJS.WritableStream;
   const { Receiver } = ws as unknown as { Receiver: new (options: object) => Receiver };
@@ -194,11 +194,11 @@ const FRAME: fc.Arbitrary<Sent> = fc.oneof(
 );
 const CUTS = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.nat(70_000)), { maxLength: 40 });
 
-/** How many streams are tried; 20,000 have been, by hand. */
+/** Number of random streams; 20,000 were tried by hand. */
 const RUNS = 300;
 
 describe("reading", () => {
-  it("finds in a stream what ws's receiver finds, wherever the stream is cut", async () => {
+  it("finds the same in a stream as ws's receiver, wherever the stream is cut", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(FRAME, { maxLength: 12 }), CUTS, async (frames, cuts) => {
         const stream = Buffer.concat(frames.map(encode));
@@ -230,7 +230,7 @@ describe("reading", () => {
     );
   });
 
-  it("frames a message for the next peer where it lies", async () => {
+  it("frames a message for the next peer in place", async () => {
     const { wire, link, hub } = connected();
     hub.receive = (_, __, payload) => {
       link.send(payload);
@@ -244,7 +244,7 @@ describe("reading", () => {
     expect(wire.written.equals(textFrame("x".repeat(300)))).toBe(true);
   });
 
-  it("copies little of a frame that comes byte by byte, and holds at most twice what came", () => {
+  it("copies little of a frame that arrives byte by byte, and holds at most twice what arrived", () => {
     const { wire, heldBytes, heard } = connected();
     const grown = vi.spyOn(Buffer, "allocUnsafeSlow");
     const frame = text("x".repeat(60_000));
@@ -302,7 +302,7 @@ describe("writing", () => {
 });
 
 describe("freeing", () => {
-  /** In memory of its own, as node reads. */
+  /** In its own memory, as node reads it. */
   const chunkOf = (...frames: Buffer[]): Buffer =>
     Buffer.from(Uint8Array.from(Buffer.concat(frames)).buffer);
   const echoing = () => {
@@ -315,7 +315,7 @@ describe("freeing", () => {
   };
   const isFreed = ({ buffer }: Buffer): boolean => (buffer as ArrayBuffer).detached;
 
-  it("leaves nothing of a large message that was read at once, when it is written", async () => {
+  it("releases all of a large message that was read in one piece once it is written", async () => {
     const { wire } = echoing();
     const chunks = Array.from({ length: 20 }, (_, i) => chunkOf(text("x".repeat(16_000 + i))));
     for (const chunk of chunks) {
@@ -325,7 +325,7 @@ describe("freeing", () => {
     expect(chunks.filter((chunk) => !isFreed(chunk))).toEqual([]);
   });
 
-  it("keeps what is not written, and memory that has more in it or is small", async () => {
+  it("keeps what is not written, and memory that is shared or small", async () => {
     const { wire } = echoing();
     const two = chunkOf(text("y".repeat(30_000)), text("z".repeat(3000)));
     const begun = chunkOf(text("x".repeat(16_000)), text("rest").subarray(0, 4));
@@ -342,7 +342,7 @@ describe("freeing", () => {
     expect([two, begun, rest, small, waits].filter(isFreed)).toEqual([]);
   });
 
-  it("leaves nothing of a large message that waited, or that is not sent on", async () => {
+  it("releases all of a large message that waited, or that is not forwarded", async () => {
     const { wire, hub, link } = echoing();
     wire.stalled = true;
     const [waits, next] = [chunkOf(text("w".repeat(16_000))), chunkOf(text("n".repeat(16_000)))];
@@ -382,12 +382,12 @@ describe("freeing", () => {
     expect(notFreed()).toBe(pieces[1]?.length);
     count.mockClear();
     hub.receive = () => 0;
-    link.send("z".repeat(40_000)); // made here, and never counted
+    link.send("z".repeat(40_000)); // created here, and never counted
     await turn();
     expect(notFreed()).toBe(0);
   });
 
-  it("never takes a byte from what is sent on, however it comes and stalls", async () => {
+  it("never takes a byte from what is forwarded, however it arrives and stalls", async () => {
     const LENGTHS = fc.array(fc.oneof(fc.nat(300), fc.integer({ min: 4000, max: 20_000 })), {
       maxLength: 8,
     });
@@ -421,7 +421,7 @@ describe("closing", () => {
     vi.useRealTimers();
   });
 
-  it("says why after what was sent, waits for the peer's close, and ends", async () => {
+  it("sends the reason after queued frames, waits for the peer's close, and ends", async () => {
     const { wire, link, hub, heard } = connected();
     link.send("last");
     link.close(1012, "RESTARTING");
@@ -440,7 +440,7 @@ describe("closing", () => {
     expect(hub.closed).toHaveBeenCalledTimes(1);
   });
 
-  it("a peer that does not answer the close, or ends without one, has five seconds", async () => {
+  it("gives a peer five seconds that does not answer the close, or that ends without one", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     for (const begin of ["relay", "peer"]) {
       const { wire, link, hub } = connected();
@@ -459,7 +459,7 @@ describe("closing", () => {
     }
   });
 
-  it("takes pings by the rate of messages, then ends the connection", () => {
+  it("accepts pings at the rate of messages, then ends the connection", () => {
     const { wire, hub } = connected();
     const ping = encode({ first: 0x89, payload: Buffer.from("x"), mask: Buffer.alloc(4) });
     wire.emit("data", Buffer.concat(Array(BURST).fill(ping)));
@@ -468,7 +468,7 @@ describe("closing", () => {
     expect(hub.brokeFraming).toHaveBeenCalledTimes(1);
   });
 
-  it("survives a hub that fails on its end", async () => {
+  it("survives a hub that fails when the connection ends", async () => {
     const { wire, hub, log } = connected();
     hub.closed.mockImplementation(() => {
       throw new Error("a fault of ours");

@@ -1,7 +1,7 @@
 /**
- * One WebSocket and its place in the hub: what comes in goes from a reader to the hub, nothing is
- * decided here. Every connection begins with the quick reader (reader.ts); the first unusual frame
- * and every close switch it to the careful one (careful.ts) permanently.
+ * One WebSocket and its place in the hub: input goes from a reader to the hub, nothing is decided
+ * here. Every connection begins with the quick reader (reader.ts); the first unusual frame and
+ * every close switch it to the careful one (careful.ts) permanently.
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
@@ -19,35 +19,35 @@ import { FrameReader, type FrameSink } from "./reader.ts";
 
 const CLOSE_PROTOCOL_ERROR = 1002;
 /**
- * One chunk in this many is timed, the first included: a clock costs as much as a look-up, and the
- * histogram does not need more.
+ * One chunk in this many is timed, including the first: reading a clock costs as much as a look-up,
+ * and the histogram does not need more.
  */
 const TIMED_CHUNKS = 16;
 
-/** What all connections of a relay share. */
+/** Shared by all connections of a relay. */
 export interface Edge {
   readonly running: RunningHub;
   readonly maxMessageBytes: number;
-  /** Of control frames and fragments, as of messages. */
+  /** For control frames and fragments, as for messages. */
   readonly ratePerSecond: number;
   readonly rateBurst: number;
-  /** Pongs are left out while as much as this is queued. */
+  /** No pongs are sent while this much is queued. */
   readonly outboxBytes: number;
   readonly heldBytes: HeldBytes;
   readonly young: YoungBuffers;
-  /** Read so far, over all connections. */
+  /** Chunks read so far, over all connections. */
   chunks: number;
-  /** The time of the chunk that is being read; its messages all come at this time. */
+  /** When the current chunk was read; all its messages count as received then. */
   now: number;
 }
 
 type LinkedSocket = Socket & { relayLink?: RelayLink };
 
-/** Takes over a socket whose upgrade was just answered; `head` came behind the request. */
+/** Takes over a socket whose upgrade was just answered; `head` followed the request. */
 export const acceptSocket = (edge: Edge, socket: Socket, head: Buffer, address: string): void => {
   const link = new RelayLink(edge, socket);
   (socket as LinkedSocket).relayLink = link;
-  if (socket.timeout) socket.setTimeout(0); // it had an ordinary request before
+  if (socket.timeout) socket.setTimeout(0); // it may be left from an earlier request
   socket.setNoDelay();
   if (head.length > 0) socket.unshift(head);
   socket.on("error", ignore); // 'close' follows
@@ -76,11 +76,11 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   /** Set at once, by `acceptSocket`. */
   connection!: Connection;
   readonly #reader = new FrameReader();
-  /** Null while the quick reader reads. */
+  /** Null while the quick reader is in use. */
   #careful: CarefulReader | null = null;
-  /** Of pings and pongs of WebSocket, which our SDKs do not send. */
+  /** For WebSocket pings and pongs, which our SDKs do not send. */
   #controlRate: RateBucket | null = null;
-  /** The last packet that was found by scanning; the next one is probably of the same session. */
+  /** The last scanned packet; the next one is probably of the same session. */
   #scanned: ScannedPacket | null = null;
 
   constructor(edge: Edge, socket: Socket) {
@@ -114,13 +114,13 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     this.#reader.leave(this);
     const { hub, nowMs, log } = this.#edge.running;
     try {
-      hub.closed(this.connection, nowMs()); // handles what the peer had sent before
+      hub.closed(this.connection, nowMs()); // also handles what the peer had sent before
     } catch (error) {
       log.error({ err: error }, "the hub failed on a connection that ended");
     }
   }
 
-  // ---- what the hub wants
+  // ---- called by the hub
 
   override close(code: number, reason: string): void {
     this.#beCareful().end();
@@ -135,7 +135,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     this.#edge.young.add(-bytes);
   }
 
-  // ---- what the readers ask and find
+  // ---- called by the readers
 
   get maxMessageBytes(): number {
     return this.#edge.maxMessageBytes;
@@ -163,7 +163,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     this.#receive(isBinary ? null : textOf, data);
   }
 
-  /** Answered while there is room: a peer that pings without reading needs no more pongs. */
+  /** Answered only while there is room: a peer that pings without reading needs no more pongs. */
   ping(payload: Buffer): void {
     if (this.reading && !this.#countControl()) return;
     if (this.open && this.queued() < this.#edge.outboxBytes) this.sendFrame(pongFrame(payload));
@@ -201,7 +201,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     }
   }
 
-  /** The careful reader, from now on; what the quick one has begun goes to it first. */
+  /** Switches to the careful reader; it first gets what the quick one has begun. */
   #beCareful(): CarefulReader {
     if (this.#careful === null) {
       const begun = this.#reader.leave(this);
@@ -223,13 +223,13 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     if (fault !== null) {
       this.#fault(fault);
     } else if (careful.unfinishedMessage !== unfinished) {
-      // One chunk may end a message and begin the next, which then has all of its time.
+      // One chunk may end a message and begin the next, which then gets its full time.
       if (unfinished !== 0) hub.fragmented(this.connection, false, this.#edge.now);
       if (careful.unfinishedMessage !== 0) hub.fragmented(this.connection, true, this.#edge.now);
     }
   }
 
-  /** False where there are too many, and the connection ends. */
+  /** False if there are too many, and the connection ends. */
   #countControl(): boolean {
     const { ratePerSecond, rateBurst } = this.#edge;
     this.#controlRate ??= new RateBucket(rateBurst, this.#edge.now);
@@ -244,13 +244,13 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   }
 }
 
-/** Whether nothing else lies in its memory. */
+/** Whether the buffer has its memory to itself. */
 const isAlone = ({ buffer, length }: Buffer): boolean => length === buffer.byteLength;
 
 /**
- * ASCII, as the contract wants, is the quick way; other UTF-8 is tolerated, anything else is no
- * text. Read when it is handled: a string that waits with its message outlives V8's collections of
- * young objects, and many of those cause collections of the whole heap.
+ * ASCII, which the contract requires, is read quickly; other UTF-8 is tolerated, and anything else
+ * is not text. Decoded when it is handled: strings of waiting messages would outlive V8's
+ * collections of young objects, and many of those cause collections of the whole heap.
  */
 const textOf = (data: Uint8Array): string | null =>
   isAscii(data) ? decoded(data, "latin1") : isUtf8(data) ? decoded(data, "utf8") : null;

@@ -1,6 +1,7 @@
 /**
- * What forwarding costs, in counts instead of times: reads and writes of sockets, JSON parses,
- * buffers. A count is the same on any machine; each of these was seen to fail with the code broken.
+ * The cost of forwarding, in counts instead of times: reads and writes of sockets, JSON parses,
+ * buffers. A count is the same on any machine; each of these tests was seen to fail with the code
+ * broken.
  */
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -13,7 +14,7 @@ import { type RunningHub, runHub } from "./hub-driver.ts";
 import { attachUpgrade } from "./upgrade.ts";
 
 const SID = "Zm9vYmFyZm9vYmFyZm9vYg.YmFyZm9vYmFyZm9vYmFyZg";
-/** A length that nothing else in this process has. */
+/** Its length occurs nowhere else in this process. */
 const PACKET = encodePacket("2", SID, 7, "p".repeat(1237 - encodePacket("2", SID, 7, "").length));
 const UPGRADE =
   "GET /wss HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
@@ -21,7 +22,7 @@ const UPGRADE =
 
 let server: Server;
 let running: RunningHub;
-/** The relay's ends. */
+/** The relay's ends of the sockets. */
 let sockets: Socket[];
 let client: Peer;
 let agent: Peer;
@@ -47,7 +48,7 @@ class Peer {
     });
   }
 
-  /** Writes, and waits until `peer` has got so many bytes. */
+  /** Writes, and waits until `peer` has received this many bytes. */
   async send(bytes: Buffer | string, count: number, peer: Peer = this): Promise<void> {
     peer.#received = 0;
     this.socket.write(bytes);
@@ -100,7 +101,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** Sends packets, so many at once, and answers the relay's reads and writes for each of them. */
+/** Sends packets, `atOnce` at a time; returns the relay's reads and writes for each. */
 const callsPerMessage = async (atOnce: number): Promise<number> => {
   let calls = 0;
   for (const socket of sockets) {
@@ -130,7 +131,7 @@ it("four messages at once cost one read and one write together", async () => {
   expect(await callsPerMessage(4)).toBeLessThanOrEqual(0.51);
 });
 
-it("a packet as the SDKs write it is forwarded without a JSON parse or a buffer of its own", async () => {
+it("a packet as the SDKs write it is forwarded without a JSON parse or a separate buffer", async () => {
   const bytes = frame(PACKET);
   const parse = vi.spyOn(JSON, "parse");
   const buffers = (["alloc", "allocUnsafe", "allocUnsafeSlow", "concat"] as const).map((name) =>
@@ -141,7 +142,7 @@ it("a packet as the SDKs write it is forwarded without a JSON parse or a buffer 
   const about = ([what]: unknown[]): boolean =>
     Array.isArray(what) || Math.abs(Number(what) - PACKET.length) < 20;
   expect(buffers.flatMap(({ mock }) => mock.calls as unknown[][]).filter(about)).toEqual([]);
-  // What the SDKs do not write is parsed: the counts above count something.
+  // Other packets are parsed, which shows that the counters above work.
   const other = frame(PACKET.replace("{", "{ "));
   await client.send(other, PACKET.length + 5, agent);
   expect(parse.mock.calls.filter(([text]) => text.includes(SID))).toHaveLength(1);

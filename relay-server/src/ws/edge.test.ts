@@ -1,4 +1,4 @@
-/** The edge over real sockets: what bad input does to its sender, and does not do to others. */
+/** The edge over real sockets: bad input affects its sender and nobody else. */
 import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text as consumeText } from "node:stream/consumers";
@@ -19,7 +19,7 @@ const account = { type: "auth", api_token: "acct:ann", client_type: "client" };
 let server: Server;
 let running: RunningHub;
 let url: string;
-/** While true, the store does not answer. */
+/** While true, the store does not respond. */
 let stalled: boolean;
 const logged: unknown[] = [];
 const sockets: Socket[] = [];
@@ -67,7 +67,7 @@ afterEach(async () => {
   expect(logged).toEqual([]);
 });
 
-/** A client of the ws library whose messages can be awaited one by one. */
+/** A client of the ws library with messages that can be awaited one by one. */
 class Peer {
   readonly ws: WebSocket;
   readonly closed: Promise<number>;
@@ -109,7 +109,7 @@ class Peer {
   }
 }
 
-/** A lamp and a client that speak with each other, whatever others do. */
+/** A lamp and a client that communicate, whatever others do. */
 const traffic = async () => {
   const [lamp, client] = [await Peer.open(authOf("lamp")), await Peer.open(account)];
   let seq = 0;
@@ -125,7 +125,7 @@ const traffic = async () => {
   };
 };
 
-describe("before anybody authenticated", () => {
+describe("before authentication", () => {
   it.each([
     ["version 8", ["Sec-WebSocket-Version: 8"], /^HTTP\/1.1 426 .*sec-websocket-version: 13/is],
     ["two hosts", ["Sec-WebSocket-Version: 13", "Host: y"], /^HTTP\/1.1 400 /],
@@ -159,7 +159,7 @@ describe("before anybody authenticated", () => {
         .end();
     });
 
-  it("an address has so many connections, and more when one got in or went", async () => {
+  it("an address has a limit of connections, with room for more after one authenticates or leaves", async () => {
     const waiting = [];
     for (let i = 0; i < WAITING; i++) waiting.push(await Peer.open());
     const refused = await refusal();
@@ -231,7 +231,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     await others.goesOn();
   });
 
-  it("text that is not UTF-8: BAD_MESSAGE, not a close with 1007", async () => {
+  it("invalid UTF-8: BAD_MESSAGE, not a close with 1007", async () => {
     const others = await traffic();
     const peer = await Peer.open(account);
     peer.ws.send(Buffer.from('{"type":"ping","x":"\xff"}', "latin1"), { binary: false });
@@ -239,7 +239,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     await others.goesOn();
   });
 
-  it("a fragmented message is put together, over the limit it is TOO_LARGE", async () => {
+  it("a fragmented message is reassembled; over the limit it is TOO_LARGE", async () => {
     const peer = await Peer.open(account);
     peer.ws.send('{"type":', { fin: false });
     peer.ws.send('"ping"}', { fin: true });
@@ -251,7 +251,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     expect(await peer.next()).toEqual({ type: "pong" });
   });
 
-  it("the third too large message in a row: its error, then 1008, never 1009", async () => {
+  it("the third oversized message in a row: its error, then 1008, never 1009", async () => {
     const peer = await Peer.open(account);
     for (let i = 0; i < 3; i++) peer.say("x".repeat(200_000));
     for (let i = 0; i < 3; i++) expect(await peer.next()).toMatchObject({ code: "TOO_LARGE" });
@@ -288,7 +288,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     await others.goesOn();
   });
 
-  it("20 MB: TOO_LARGE, and the connection stays; see the frame filter for its memory", async () => {
+  it("20 MB: TOO_LARGE, and the connection stays open; its memory is tested with the frame filter", async () => {
     const others = await traffic();
     const raw = await Raw.open();
     raw.frame(0x81, JSON.stringify(account));
@@ -302,7 +302,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
     await others.goesOn();
   });
 
-  it("a frame that breaks RFC 6455 ends its connection only", async () => {
+  it("a frame that breaks RFC 6455 ends only its connection", async () => {
     const others = await traffic();
     const raw = await Raw.open();
     raw.socket.write(Buffer.from([0xf3, 0x80, 0, 0, 0, 0]));
@@ -314,7 +314,7 @@ describe("bad input over a real socket gets its answer and disturbs no other con
 });
 
 describe("the edge", () => {
-  it("passes bytes on unchanged, and sets a missing agent_id", async () => {
+  it("forwards bytes unchanged, and sets a missing agent_id", async () => {
     const { lamp, client } = await traffic();
     const text = `{ "type":"relay","agent_id":"lamp","payload":"ü \\u00fc","request_id":"r" }`;
     const arrived = new Promise((resolve) => lamp.ws.once("message", (data) => resolve(`${data}`)));
@@ -330,7 +330,7 @@ describe("the edge", () => {
     );
   });
 
-  it("keeps order and loses nothing when much is sent at once", async () => {
+  it("keeps the order and loses nothing when much is sent at once", async () => {
     const { lamp, client } = await traffic();
     client.say(envelope(packet("D"), { agent_id: "lamp" }));
     for (let seq = 0; seq < 1000; seq++) client.say(packet("D.A", seq));
@@ -349,7 +349,7 @@ describe("the edge", () => {
     expect(await lamp.next()).toMatchObject({ type: "relay" });
   });
 
-  it("answers ping control frames, and tells an agent's end to its user's clients", async () => {
+  it("answers ping control frames, and reports an agent's end to its user's clients", async () => {
     const { lamp, client } = await traffic();
     const pong = new Promise((resolve) => client.ws.on("pong", resolve));
     client.ws.ping();
@@ -361,7 +361,7 @@ describe("the edge", () => {
   it.each([
     ["as it begins", []],
     ["after a message in fragments", ['{"type":', '"ping"}']],
-  ])("answers 61 pings that come in one segment, %s", async (_when, fragments) => {
+  ])("answers 61 pings that arrive in one segment, %s", async (_when, fragments) => {
     const peer = await Peer.open(account);
     for (const [i, part] of fragments.entries()) peer.ws.send(part, { fin: i === 1 });
     if (fragments.length > 0) expect(await peer.next()).toEqual({ type: "pong" });
@@ -402,7 +402,7 @@ describe("the edge", () => {
     expect(await peer.closed).toBe(1012);
   });
 
-  it("takes upgrades on /wss only, with or without a query", async () => {
+  it("accepts upgrades only on /wss, with or without a query", async () => {
     const elsewhere = new Peer("/ws");
     const status = await new Promise((resolve) => {
       elsewhere.ws.on("unexpected-response", (_, response) => resolve(response.statusCode));
@@ -420,7 +420,7 @@ describe("the edge", () => {
   });
 });
 
-/** What the http server itself answers. */
+/** The http server's own answer. */
 const get = (path: string, headers: Record<string, string>) =>
   new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     request(`${url.replace("ws:", "http:")}${path}`, { headers }, async (response) =>
@@ -430,14 +430,14 @@ const get = (path: string, headers: Record<string, string>) =>
       .end();
   });
 
-/** Resolves when the relay has paused the one connection there is. */
+/** Resolves when the relay has paused its only connection. */
 const stoppedReading = async (): Promise<void> => {
   while (!sockets.some((socket) => socket.isPaused())) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 };
 
-/** The head of a masked frame whose mask is zero, so that the payload goes as it is. */
+/** The head of a masked frame with a mask of zero, so that the payload is unchanged. */
 const head = (first: number, length: number): Buffer => {
   const bytes = Buffer.alloc(14);
   bytes[0] = first;
@@ -446,7 +446,7 @@ const head = (first: number, length: number): Buffer => {
   return bytes;
 };
 
-/** A socket that speaks WebSocket by hand, for what a library would not send. */
+/** A socket that writes WebSocket frames by hand, for what a library would not send. */
 class Raw {
   readonly socket: Socket;
   #received = Buffer.alloc(0);
@@ -477,7 +477,7 @@ class Raw {
     this.socket.write(text);
   }
 
-  /** The code of the close frame that comes next. */
+  /** The code of the next close frame. */
   async close(): Promise<number> {
     while (this.#received.length < 4) {
       await new Promise<void>((resolve) => {
@@ -492,7 +492,7 @@ class Raw {
     return new Promise((resolve) => this.socket.write(bytes, resolve));
   }
 
-  /** The next text message. Those that the relay sends here are short or medium. */
+  /** The next text message. The relay sends only short or medium ones here. */
   async next(): Promise<Fields> {
     for (;;) {
       const short = (this.#received[1] ?? 0) & 0x7f;

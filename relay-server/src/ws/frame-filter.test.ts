@@ -58,7 +58,7 @@ describe("FrameFilter", () => {
     );
   });
 
-  it("counts a message over its fragments, control frames in between not", () => {
+  it("counts a message over its fragments, without the control frames in between", () => {
     const stream = Buffer.concat([
       frame(1, false, bytes(8)),
       frame(9, true, bytes(4)),
@@ -77,7 +77,7 @@ describe("FrameFilter", () => {
     );
   });
 
-  it("lets no more than the limit and one byte through of 100 MB", () => {
+  it("of 100 MB lets only the limit and one byte through", () => {
     const filter = filterOf();
     let through = 0;
     const count = (piece: Buffer): void => {
@@ -90,7 +90,7 @@ describe("FrameFilter", () => {
     expect(through).toBe(frame(1, true, bytes(MAX + 1)).length);
   });
 
-  it("hands on an unbroken chunk as it is", () => {
+  it("passes on an unbroken chunk unchanged", () => {
     const chunk = Buffer.concat([frame(1, true, bytes(3)), frame(1, true, bytes(4))]);
     const out: Buffer[] = [];
     filterOf().take(chunk, (piece) => out.push(piece));
@@ -98,7 +98,7 @@ describe("FrameFilter", () => {
     expect(out[0]?.buffer).toBe(chunk.buffer);
   });
 
-  it("does not care where the chunks end, and passes what is within the limit unchanged", () => {
+  it("works wherever the chunks end, and passes what is within the limit unchanged", () => {
     const message = fc.record({
       opcode: fc.constantFrom(1, 2, 9, 10),
       length: fc.oneof(fc.nat(MAX), fc.nat(400), fc.constantFrom(65_535, 65_536)),
@@ -118,7 +118,7 @@ describe("FrameFilter", () => {
     );
   });
 
-  it("passes 64 fragments, whatever control frames lie between, and says what the 65th breaks", () => {
+  it("passes 64 fragments with any control frames in between, and names the rule that the 65th breaks", () => {
     const fragments = (count: number): Buffer =>
       Buffer.concat(
         Array.from({ length: count }, (_, i) => [
@@ -134,7 +134,7 @@ describe("FrameFilter", () => {
     expect(fault).toMatchObject({ kind: "frames", detail: expect.stringContaining("64") });
   });
 
-  it("gives frames without a message of their own the rate of messages", () => {
+  it("applies the rate of messages to frames without a message of their own", () => {
     let now = 0;
     const filter = filterOf(MAX, undefined, () => now);
     const pongs = (count: number): FrameFault | null =>
@@ -145,7 +145,7 @@ describe("FrameFilter", () => {
     expect(pongs(1)).toMatchObject({ kind: "frames" });
   });
 
-  it("rates of a message only its first fragment, and numbers the messages", () => {
+  it("applies the rate only to a message's first fragment, and numbers the messages", () => {
     const filter = filterOf(MAX, undefined, () => 0);
     const begin = Buffer.concat([frame(1, false, bytes(0)), frame(0, false, bytes(0))]);
     const end = frame(0, true, bytes(0));
@@ -162,7 +162,7 @@ describe("FrameFilter", () => {
     for (let i = 4; i < 2000; i++) expect(filter.take(message, () => undefined)).toBeNull();
   });
 
-  it("keeps no chunk alive for a fragment, nor for a frame that came in pieces", () => {
+  it("keeps no chunk alive for a fragment, nor for a frame that arrived in pieces", () => {
     const chunk = Buffer.concat([
       frame(1, false, bytes(1)),
       frame(10, true, bytes(3)),
@@ -182,7 +182,7 @@ describe("FrameFilter", () => {
     for (const own of [0, 2, 3]) expect(out[own]?.buffer.byteLength).toBe(out[own]?.length);
   });
 
-  it("holds no more than what came, however long the frame says it is", () => {
+  it("holds no more than what arrived, whatever length the frame announces", () => {
     const held = new HeldBytes();
     const filter = filterOf(65_536, held);
     const message = frame(1, true, bytes(60_000));
@@ -192,7 +192,7 @@ describe("FrameFilter", () => {
     expect(held.held).toBe(0);
   });
 
-  it("over the bound of all connections only unauthenticated ones that hold more than an auth are closed", () => {
+  it("over the limit of all connections closes only unauthenticated ones that hold more than an auth", () => {
     const held = new HeldBytes(10_000);
     const half = frame(1, true, bytes(60_000)).subarray(0, 30_000);
     const known = filterOf(65_536, held);
@@ -207,7 +207,7 @@ describe("FrameFilter", () => {
     expect(held.held).toBe(0);
   });
 
-  it("passes nothing but the close frame once the connection is to end", () => {
+  it("passes only the close frame once the connection is to end", () => {
     const message = frame(1, true, bytes(8));
     const filter = filterOf();
     const out: Buffer[] = [];

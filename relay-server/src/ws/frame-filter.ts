@@ -2,12 +2,12 @@
  * Sits between a socket and the reader of its frames, and bounds what one connection can hold:
  *
  * - A message over the limit is cut down to one byte more than the limit. ws would close with 1009;
- *   section 3 wants `TOO_LARGE` and the connection kept, however long the message is. So a message
- *   of 100 MB costs no more memory than one of 64 KiB and arrives in its place among the others.
+ *   section 3 requires `TOO_LARGE` and an open connection, however long the message is. So a
+ *   message of 100 MB costs no more memory than one of 64 KiB and keeps its place among the others.
  * - A message has at most MAX_FRAGMENTS fragments, and frames that carry no message of their own
  *   (fragments, control frames) have a rate.
- * - The reader gets whole frames only. A fragment, and a frame that arrives in pieces, is copied
- *   into a buffer of its own: as a view it would keep alive the 64 KiB chunk that it came in.
+ * - The reader gets only whole frames. A fragment, and a frame that arrives in pieces, is copied
+ *   into a buffer of its own: a view would keep the 64 KiB chunk alive in which it arrived.
  */
 import {
   MAX_FRAGMENTS,
@@ -41,14 +41,14 @@ const NO_MEMORY: FrameFault = { kind: "memory" };
 
 export interface FrameFilterOptions {
   readonly maxMessageBytes?: number;
-  /** Of frames that carry no message of their own. */
+  /** For frames that carry no message of their own. */
   readonly ratePerSecond?: number;
   readonly rateBurst?: number;
-  /** Shared by all connections; absent: no bound over them. */
+  /** Shared by all connections; absent: there is no common limit. */
   readonly heldBytes?: HeldBytes;
-  /** Milliseconds; asked only for frames that have a rate. */
+  /** Milliseconds; called only for frames that have a rate. */
   readonly nowMs: () => number;
-  /** Of the frames that have one, where some have been counted before. */
+  /** The rate of such frames, if some have been counted before. */
   readonly rate?: RateBucket | null;
 }
 
@@ -63,23 +63,22 @@ export class FrameFilter {
   /** The beginning of a header whose end has not arrived. */
   #rest: Buffer = NOTHING;
   /**
-   * The frame under way, where it has a buffer of its own: filled up to `#filled`, whole at
-   * `#size`.
+   * The current frame, if it has a buffer of its own: filled up to `#filled`, complete at `#size`.
    */
   #own: Buffer | null = null;
   #filled = 0;
   #size = 0;
   /** Payload bytes of the current frame that are dropped. */
   #drop = 0;
-  /** Payload bytes that have passed of the message under way, over its frames. */
+  /** Payload bytes of the current message that have passed, over its frames. */
   #passed = 0;
-  /** Frames of the message under way whose end has not come. */
+  /** Frames of the current, incomplete message. */
   #fragments = 0;
   /** How many fragmented messages have begun. */
   #begun = 0;
   /** Bytes of the unfinished message that are kept here or by the reader. */
   #held = 0;
-  /** Of the unfinished frame. */
+  /** Describes the unfinished frame. */
   #control = false;
   #endsMessage = false;
   #ended = false;
@@ -100,7 +99,7 @@ export class FrameFilter {
     this.#rate = rate ?? new RateBucket(rateBurst, nowMs());
   }
 
-  /** The number of the message whose fragments have come and whose last one has not; else 0. */
+  /** The number of the message that is still missing its last fragment; else 0. */
   get unfinishedMessage(): number {
     return this.#fragments > 0 ? this.#begun : 0;
   }
@@ -121,14 +120,14 @@ export class FrameFilter {
   }
 
   /**
-   * Hands on what arrived, in one piece where no frame had to be changed or copied. `known`:
-   * whether the peer has authenticated, and so is not subject to the bound over all connections. A
-   * fault is answered once; `end` follows.
+   * Passes on what arrived, in one piece if no frame had to be changed or copied. `known`: the peer
+   * has authenticated, and so is not subject to the common limit. A fault is returned once; `end`
+   * follows.
    */
   take(chunk: Buffer, deliver: (bytes: Buffer) => void, known = true): FrameFault | null {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     this.#rest = NOTHING;
-    let from = 0; // of what is to be delivered as it is
+    let from = 0; // start of what is passed on unchanged
     let at = 0;
     const flush = (): void => {
       if (at > from) deliver(bytes.subarray(from, at));
@@ -166,7 +165,7 @@ export class FrameFilter {
         }
       }
       let allowed = control ? payloadLength : this.#allow(payloadLength, fin);
-      if (control && payloadLength > MAX_CONTROL_PAYLOAD) allowed = 0; // broken: the header tells
+      if (control && payloadLength > MAX_CONTROL_PAYLOAD) allowed = 0; // malformed: the header shows it
       if (this.#ended && opcode !== OP_CLOSE) {
         flush();
         this.#drop = payloadLength;
@@ -176,7 +175,7 @@ export class FrameFilter {
       }
       const length = headerLength + payloadLength;
       if (alone && allowed === payloadLength && at + length <= bytes.length) {
-        at += length; // the way of nearly everything: whole, and handed on where it lies
+        at += length; // nearly every frame: complete, and passed on in place
         continue;
       }
       flush();
@@ -209,8 +208,8 @@ export class FrameFilter {
 
   /** Counts a frame that carries no message of its own. */
   #count(control: boolean): FrameFault | null {
-    // Of a message only the first fragment: the others are bounded by their number, and the hub
-    // rates whole messages.
+    // Of a message only the first fragment: the others are limited in number, and the hub limits
+    // the rate of whole messages.
     const rated = control || this.#fragments === 0;
     if (rated && !this.#rate.take(this.#ratePerSecond, this.#rateBurst, this.#nowMs())) {
       return TOO_MANY_FRAMES;
@@ -218,7 +217,7 @@ export class FrameFilter {
     if (control) return null;
     if (this.#fragments === 0) this.#begun += 1;
     this.#fragments += 1;
-    // its last one makes it more
+    // the last fragment adds one more
     return this.#fragments >= MAX_FRAGMENTS ? TOO_MANY_FRAGMENTS : null;
   }
 
@@ -231,7 +230,7 @@ export class FrameFilter {
     if (wanted > own.length) {
       const size = Math.min(this.#size, Math.max(wanted, 2 * own.length));
       if (!this.#charge(size - own.length, known)) return false;
-      const grown = Buffer.allocUnsafeSlow(size); // the pool's slab would be kept alive with it
+      const grown = Buffer.allocUnsafeSlow(size); // otherwise it would keep the pool's slab alive
       own.copy(grown, 0, 0, this.#filled);
       this.#own = grown;
     }

@@ -1,6 +1,6 @@
 /**
- * RFC 6455 frames as far as the relay touches them itself (section 5.2): the frames that it writes,
- * and the header it reads to know how long a frame is.
+ * RFC 6455 frames, as far as the relay handles them itself (section 5.2): the frames that it
+ * writes, and the header that it reads to find the length of a frame.
  */
 import type { Frame } from "../core/link.ts";
 
@@ -29,13 +29,13 @@ export interface FrameHead {
 export const isControl = (opcode: number): boolean => opcode >= FIRST_CONTROL_OPCODE;
 
 /**
- * One unmasked text frame around a message. A payload that `writeTextHeader` was called for is
- * framed where it lies; anything else is copied.
+ * One unmasked text frame around a message. A payload prepared by `writeTextHeader` is framed in
+ * place; anything else is copied.
  */
 export const textFrame = (message: Frame): Buffer =>
   (typeof message === "string" ? null : inPlace(message)) ?? ownFrame(FIN_TEXT, message);
 
-/** A close frame (section 5.5.1): a code and a reason, or, for null, nothing at all. */
+/** A close frame (section 5.5.1): a code and a reason or, for null, an empty one. */
 export const closeFrame = (code: number | null, reason: string | Uint8Array): Buffer => {
   if (code === null) return ownFrame(FIN_CLOSE, "");
   const text = typeof reason === "string" ? Buffer.from(reason) : reason;
@@ -62,8 +62,9 @@ const ownFrame = (first: number, payload: Frame): Buffer => {
 };
 
 /**
- * Writes the header of an unmasked text frame in front of a payload of `length` bytes at `at`. That
- * of the masked frame which the payload came in is 4 bytes longer at least, so there is room.
+ * Writes the header of an unmasked text frame in front of a payload of `length` bytes at `at`. The
+ * header of the masked frame that contained the payload is at least 4 bytes longer, so there is
+ * room.
  */
 export const writeTextHeader = (bytes: Buffer, at: number, length: number): void => {
   const from = at - lengthBytes(length) - 2;
@@ -72,8 +73,8 @@ export const writeTextHeader = (bytes: Buffer, at: number, length: number): void
 };
 
 /**
- * The frame around a payload whose header precedes it in memory; null where it does not.
- * Read instead of remembered: if these bytes are there, they are correct.
+ * The frame around a payload with its header before it in memory; null if there is none. This is
+ * read instead of remembered: if these bytes are present, they are correct.
  */
 export const inPlace = (payload: Uint8Array): Buffer | null => {
   const { buffer, byteOffset, length } = payload;
@@ -85,7 +86,7 @@ export const inPlace = (payload: Uint8Array): Buffer | null => {
   return frame;
 };
 
-/** Reads a frame's header at `at`; null when not all of it is there yet. */
+/** Reads a frame's header at `at`; null if it is incomplete. */
 export const readFrameHead = (bytes: Buffer, at: number): FrameHead | null => {
   const there = bytes.length - at;
   if (there < 2) {
@@ -108,7 +109,7 @@ export const headerLengthOf = (second: number): number => {
   return 2 + extended + ((second & MASKED) === 0 ? 0 : MASK_BYTES);
 };
 
-/** The payload's length by the header at `at`, which is all there. */
+/** The payload's length from the header at `at`, which is complete. */
 export const readLength = (bytes: Buffer, at: number): number => {
   const short = (bytes[at + 1] as number) & 0x7f;
   if (short < LENGTH_16) return short;
@@ -138,7 +139,7 @@ const lengthBytes = (length: number): number => (length < LENGTH_16 ? 0 : length
 const shortLength = (length: number): number =>
   length < LENGTH_16 ? length : length < 2 ** 16 ? LENGTH_16 : LENGTH_64;
 
-/** Into the header at `at`. */
+/** Writes the length into the header at `at`. */
 const writeLength = (bytes: Buffer, at: number, maskBit: number, length: number): void => {
   bytes[at + 1] = maskBit | shortLength(length);
   if (length >= 2 ** 16) {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
 import { acceptance, handshakeFault } from "./handshake.ts";
 
-/** The request of RFC 6455 section 1.3, changed. */
+/** The request of RFC 6455 section 1.3, with changes. */
 const request = (headers: Record<string, string | undefined> = {}, method = "GET") =>
   ({
     method,
@@ -13,7 +13,7 @@ const request = (headers: Record<string, string | undefined> = {}, method = "GET
     },
   }) as unknown as IncomingMessage;
 
-test("answers the RFC's key as the RFC does, and the first subprotocol that is offered", () => {
+test("gives the RFC's answer to its key, and chooses the first subprotocol offered", () => {
   expect(handshakeFault(request())).toBeNull();
   expect(acceptance(request())).toBe(
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +

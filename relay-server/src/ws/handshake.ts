@@ -1,6 +1,6 @@
 /**
- * The opening handshake of RFC 6455 (section 4.2) as the relay takes part in it: what a request has
- * to be, and the 101 that answers it. No extension is ever agreed on: packets are sealed, and
+ * The relay's part of the opening handshake of RFC 6455 (section 4.2): the requirements for a
+ * request, and the 101 that answers it. No extension is ever accepted: packets are sealed, and
  * sealed bytes do not compress.
  */
 import { hash } from "node:crypto";
@@ -14,12 +14,12 @@ const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** base64 of 16 bytes. */
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 
-/** Exported by ws, unknown to its types. Throws where the header lists no distinct tokens. */
+/** Exported by ws, but missing from its types. Throws unless the header lists distinct tokens. */
 const { parse: parseSubprotocols } = (
   ws as unknown as { subprotocol: { parse(header: string): Set<string> } }
 ).subprotocol;
 
-/** Why a request that asks for the upgrade does not get it; null where it does. */
+/** Why a request for an upgrade is refused; null if it is not. */
 export const handshakeFault = (request: IncomingMessage): HttpProblem | null => {
   const { method, headers } = request;
   if (method !== "GET") {
@@ -28,7 +28,7 @@ export const handshakeFault = (request: IncomingMessage): HttpProblem | null => 
     });
   }
   if (headers["sec-websocket-version"] !== VERSION) {
-    // Section 4.4. Version 8, which ws would take too, no standard describes.
+    // Section 4.4. No standard describes version 8, which ws would accept too.
     return new HttpProblem("UPGRADE_REQUIRED", `This path requires WebSocket version ${VERSION}.`, {
       headers: { "sec-websocket-version": VERSION, upgrade: "websocket" },
     });
@@ -44,7 +44,7 @@ export const handshakeFault = (request: IncomingMessage): HttpProblem | null => 
   return null;
 };
 
-/** The answer to a request without fault. */
+/** The answer to a valid request. */
 export const acceptance = (request: IncomingMessage): string => {
   const accept = hash("sha1", request.headers["sec-websocket-key"] + GUID, "base64");
   const subprotocol = subprotocolOf(request);
@@ -58,7 +58,7 @@ export const acceptance = (request: IncomingMessage): string => {
   ].join("\r\n");
 };
 
-/** The first that the peer offers: browsers that offer some fail where none is chosen. */
+/** The first one offered: some browsers that offer any fail if none is chosen. */
 const subprotocolOf = ({ headers }: IncomingMessage): string | null => {
   const offered = headers["sec-websocket-protocol"];
   if (offered === undefined) return null;

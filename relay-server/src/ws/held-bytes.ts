@@ -1,6 +1,6 @@
 /**
- * Bytes of messages that have begun and not ended, over all connections. What one connection may
- * hold is small, and thousands that have not authenticated could hold it at once.
+ * Bytes of messages that have begun and not ended, over all connections. One connection may hold
+ * little, but thousands of unauthenticated ones could do so at once.
  */
 
 /**
@@ -9,8 +9,8 @@
  */
 const MAX_HELD_BYTES = 33_554_432;
 /**
- * An `auth` that arrives in two segments fits; a connection that says no more than that costs
- * little.
+ * Enough for an `auth` that arrives in two segments; a connection that sends no more than that
+ * costs little.
  */
 const FREE_BYTES = 1024;
 
@@ -27,8 +27,8 @@ export class HeldBytes {
   }
 
   /**
-   * Whether a connection may hold so many bytes, which have been added. Who is `known` has
-   * authenticated, and so is not subject to the bound over all.
+   * Whether a connection may hold this many bytes, which have already been added. A `known` peer
+   * has authenticated, and so is not subject to the common limit.
    */
   allows(bytes: number, known: boolean): boolean {
     return known || bytes <= FREE_BYTES || this.#held <= this.#max;

@@ -1,4 +1,6 @@
-/** Stores that answer at once, late and never: who waits is told, and nothing is kept for ever. */
+/**
+ * Stores that answer at once, late and never: waiting peers are told, and nothing is kept for ever.
+ */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { ALONE } from "../core/bus.ts";
 import { TURN_COST } from "../core/limits.ts";
@@ -18,7 +20,7 @@ const CLIENT = {
   requestsUsed: 0,
 } as const satisfies AuthResult;
 
-/** The hub's turns are those of the event loop: everything but `setImmediate`. */
+/** The hub's turns are those of the event loop: everything is faked except `setImmediate`. */
 const FAKED = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"] as const;
 const turn = setImmediate;
 
@@ -53,7 +55,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A connection whose messages from the hub are kept. */
+/** A connection that records the hub's messages. */
 const connect = () => {
   const said: Fields[] = [];
   const codes: number[] = [];
@@ -72,7 +74,7 @@ const connect = () => {
   return { said, codes, say, link, connection };
 };
 
-it("an auth that the store does not answer is failed with UNAVAILABLE, and its link ends", async () => {
+it("an auth that the store does not answer fails with UNAVAILABLE, and its link ends", async () => {
   authenticate = () => new Promise(() => {});
   const { said, codes, say, connection } = connect();
   say(authOf("lamp"));
@@ -89,7 +91,7 @@ it("an auth that the store does not answer is failed with UNAVAILABLE, and its l
   expect(logged).toHaveLength(1);
 });
 
-it("a look-up that throws counts as one that failed", () => {
+it("a look-up that throws counts as failed", () => {
   authenticate = () => {
     throw new Error("the store is closed");
   };
@@ -100,7 +102,7 @@ it("a look-up that throws counts as one that failed", () => {
   expect(logged).toHaveLength(1);
 });
 
-it("an agent that was gone before the store answered is not claimed from other nodes", async () => {
+it("an agent that left before the store answered is not claimed from other nodes", async () => {
   const claim = vi.fn(ALONE.claim);
   running.stop();
   running = start({ bus: { ...ALONE, claim } });
@@ -115,7 +117,7 @@ it("an agent that was gone before the store answered is not claimed from other n
   expect(there.said).toMatchObject([{ status: "authenticated" }]);
 });
 
-it("an answer that comes too late lets nobody in", async () => {
+it("an answer that arrives too late admits nobody", async () => {
   let answer: (result: AuthResult) => void = () => {};
   authenticate = () =>
     new Promise((resolve) => {
@@ -142,7 +144,7 @@ it("an envelope whose owner cannot be looked up is refused, and the link stays o
   expect(codes).toEqual([]);
 });
 
-it("an answer at hand is used before the message's call returns, and needs no timer", () => {
+it("an immediate answer is used before the message's call returns, and needs no timer", () => {
   const timers = vi.getTimerCount();
   authenticate = () => CLIENT;
   ownerOf = () => null;
@@ -163,7 +165,7 @@ it.each([
   ["ownerFound", Promise.resolve(CLIENT), Promise.resolve("ann")],
   ["ownerUnknown", Promise.resolve(CLIENT), new Promise<null>(() => {})],
 ] as const)(
-  "a hub that fails in %s ends the connection that it was about, with 1011 (answers %o, %o)",
+  "a hub that fails in %s ends the connection concerned with 1011 (answers %o, %o)",
   async (what, result, owner) => {
     authenticate = () => result;
     ownerOf = () => owner;
@@ -177,11 +179,11 @@ it.each([
     say(envelope(packet("C"), { agent_id: "lamp" }));
     await vi.advanceTimersByTimeAsync(31_000);
     expect(codes).toEqual([1011]);
-    expect(other.codes).toEqual([1008]); // it never said who it is
+    expect(other.codes).toEqual([1008]); // it never authenticated
   },
 );
 
-it("a hub that fails on held messages ends their connection with 1011, and goes on with the rest", async () => {
+it("a hub that fails on held messages ends their connection with 1011, and continues with the rest", async () => {
   const [ann, bob] = [connect(), connect()];
   for (const [{ say }, userId] of [
     [ann, "ann"],
@@ -203,7 +205,7 @@ it("a hub that fails on held messages ends their connection with 1011, and goes 
   expect(logged).toHaveLength(1);
 });
 
-it("a hub that fails on a message that waited for a reservation ends that connection only", async () => {
+it("a hub that fails on a message that waited for a reservation ends only that connection", async () => {
   running.stop();
   running = start({ reserve: async () => 10 });
   authenticate = () => Promise.resolve(CLIENT);

@@ -1,6 +1,6 @@
 /**
- * Makes a hub live: gives it a clock and a tick, asks the store what it asks, and brings the
- * answers back, one for each question, in bounded time. Decides nothing.
+ * Runs a hub: gives it a clock and a tick, passes its questions to the store, and returns one
+ * answer to each within bounded time. Decides nothing.
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import { type Answer, whenKnown } from "../answer.ts";
@@ -17,49 +17,49 @@ import type { ErrorLog } from "../outage-log.ts";
 export interface HubParts {
   lookups: HubLookups;
   writeBehind: WriteBehind;
-  /** Shared with REST. By `clocks.steadyMs`. */
+  /** Shared with REST. Uses `clocks.steadyMs`. */
   lockout: Lockout;
   limits?: Partial<HubLimits>;
   clocks: Clocks;
   log: ErrorLog;
-  /** The process's own timers where absent; a simulator brings a virtual clock. */
+  /** Defaults to the process's own timers; a simulator passes a virtual clock. */
   timer?: DriverTimer;
-  /** To the other nodes; absent: there are none. */
+  /** Leads to the other nodes; absent: there are none. */
   bus?: Bus;
-  /** Reserves requests of a session for this node of several; answers how many. */
+  /** Reserves requests of a session for this node of a cluster; returns the number. */
   reserve?: (sessionHash: string) => Promise<number>;
 }
 
-/** What drives a hub through time. */
+/** The hub's source of time. */
 export interface DriverTimer {
   /** Milliseconds, monotonic; the origin does not matter. */
   now(): number;
   /** Calls `fn` every `ms` milliseconds until the returned function is called. */
   every(ms: number, fn: () => void): () => void;
-  /** Calls `fn` once after `ms` milliseconds unless the returned function is called before. */
+  /** Calls `fn` once after `ms` milliseconds unless the returned function is called first. */
   after(ms: number, fn: () => void): () => void;
-  /** Calls `fn` in the next turn of the event loop, behind the sockets that can be read. */
+  /** Calls `fn` in the next turn of the event loop, after the sockets that are ready. */
   soon(fn: () => void): void;
 }
 
 export interface RunningHub {
   readonly timings: Timings;
   readonly hub: Hub;
-  /** The hub's clock: the steady one. */
+  /** The hub's clock, which is monotonic. */
   readonly nowMs: () => number;
   readonly log: ErrorLog;
   /**
-   * Closes all links and resolves when the last socket is gone, or after `timeoutMs`; true
-   * if none was left.
+   * Closes all links and resolves when the last socket is gone, or after `timeoutMs`; true if none
+   * is left.
    */
   drain(timeoutMs: number): Promise<boolean>;
-  /** Ends the ticking. The hub does nothing of its own accord afterwards. */
+  /** Stops the ticks. The hub does nothing by itself afterwards. */
   stop(): void;
 }
 
 /**
- * A store that has not answered by then counts as unavailable. Its peer has waited as long as for
- * its own `auth`; a fleet that reconnects at once may keep a slow disk busy for half of it.
+ * A store that has not answered by then counts as unavailable. The peer has waited as long as for
+ * its own `auth`; a fleet that reconnects at once may keep a slow disk busy for half of this time.
  */
 const LOOK_UP_TIMEOUT_MS = AUTH_TIMEOUT_MS;
 
@@ -191,7 +191,8 @@ export const runHub = (parts: HubParts): RunningHub => {
 };
 
 /**
- * Asks by the wall clock, which expiry is written by, and answers by the hub's, which cannot jump.
+ * Asks by the wall clock, which expiry refers to, and answers by the hub's clock, which cannot
+ * jump.
  */
 const authenticate = (
   lookups: HubLookups,
@@ -203,9 +204,9 @@ const authenticate = (
   );
 
 /**
- * Asks, and gives the answer to `take`, at once where it is at hand, or what became of it to
- * `lost`, in bounded time; `fail` hears what either throws. A late answer is ignored: its
- * connection may have another look-up in progress.
+ * Asks, and passes the answer to `take`, immediately if it is available, or the error to `lost`,
+ * within bounded time; `fail` gets what either throws. A late answer is ignored: its connection may
+ * have another look-up in progress.
  */
 const handOn = <T>(
   timer: DriverTimer,

@@ -1,7 +1,7 @@
 /**
- * What goes out on one WebSocket: the frames of one turn of the event loop in one write, and the
- * closing handshake (RFC 6455 section 7). Handlers are static and state lies flat on the link,
- * because closures and small objects cost memory ten thousand times.
+ * The sending side of one WebSocket: the frames of one turn of the event loop in one write, and the
+ * closing handshake (RFC 6455 section 7). Handlers are static and all state is in fields of the
+ * link, because closures and small objects would cost memory ten thousand times.
  *
  *     open --close, peer's close, peer's end--> closing --the socket's close--> closed
  */
@@ -11,15 +11,15 @@ import { closeFrame, inPlace, MASK_BYTES, textFrame } from "./frames.ts";
 
 /** How long a peer may take to answer a close; a shutdown, and a slow peer's queue, wait for it. */
 const CLOSE_TIMEOUT_MS = 5000;
-/** Below it one buffer of all frames costs less than a list of them for the operating system. */
+/** Below this, one buffer of all frames costs less than passing the operating system a list. */
 const JOIN_BYTES = 32_768;
-/** For less, V8's collections of young objects cost no more than freeing. */
+/** Freeing smaller buffers costs as much as V8's collections of young objects. */
 const FREED_FROM = 8192;
 
 export class SocketLink implements HubLink {
   protected readonly socket: Socket;
   #open = true;
-  /** Frames of this turn, and their bytes; null for none. */
+  /** This turn's frames, and their size in bytes; null if there are none. */
   #frames: Buffer[] | null = null;
   #bytes = 0;
   #closeTimer: NodeJS.Timeout | null = null;
@@ -28,7 +28,7 @@ export class SocketLink implements HubLink {
     this.socket = socket;
   }
 
-  /** Whether neither side has begun to close. */
+  /** Neither side has begun to close. */
   protected get open(): boolean {
     return this.#open;
   }
@@ -43,7 +43,7 @@ export class SocketLink implements HubLink {
 
   close(code: number, reason: string): void {
     this.startClose(code, reason);
-    this.socket.resume(); // or the peer's half of the handshake is never read
+    this.socket.resume(); // otherwise the peer's half of the handshake is never read
   }
 
   pause(): void {
@@ -66,11 +66,13 @@ export class SocketLink implements HubLink {
       return;
     }
     this.#frames = [frame];
-    // Not at the end of this chunk: what other sockets bring in this turn may go here too.
+    // Not at the end of this chunk: messages from other sockets in this turn can join the write.
     if (waiting.push(this) === 1) setImmediate(writeLinks);
   }
 
-  /** The relay's close frame, after what was sent; nothing where one side has begun already. */
+  /**
+   * The relay's close frame, after queued messages; ignored if one side has already begun to close.
+   */
   protected startClose(code: number | null, reason: string | Uint8Array): void {
     if (!this.#open) return;
     this.sendFrame(closeFrame(code, reason));
@@ -82,7 +84,7 @@ export class SocketLink implements HubLink {
     if (this.#open) this.#startClosing();
     this.write();
     this.socket.end();
-    this.socket.resume(); // or the peer's end is never noticed
+    this.socket.resume(); // otherwise the peer's end is never noticed
   }
 
   #startClosing(): void {
@@ -106,7 +108,7 @@ export class SocketLink implements HubLink {
     this.#frames = null;
     this.#bytes = 0;
     const { socket } = this;
-    // A peer that reads slowly has a queue, and frames that join it may stay for long.
+    // The queue of a slow reader may keep frames for a long time.
     const stays = socket.writableLength > 0;
     if (frames.length === 1) {
       const [frame] = frames as [Buffer];
@@ -121,7 +123,7 @@ export class SocketLink implements HubLink {
     if (socket.writableLength > 0) this.queues();
   }
 
-  /** Frees a large frame as soon as the operating system has it. */
+  /** Frees a large frame as soon as the operating system has accepted it. */
   #writeAndFree(frame: Buffer): void {
     if (frame.buffer.byteLength < FREED_FROM || !hasAll(frame)) {
       this.socket.write(frame);
@@ -133,8 +135,8 @@ export class SocketLink implements HubLink {
   }
 
   /**
-   * Frees what nobody reads any more, without waiting for a garbage collection: left to V8, these
-   * let it collect its whole heap, which costs several times what the messages do, and cool the
+   * Frees what is no longer read, without waiting for a garbage collection: V8 would collect its
+   * whole heap for these, which costs several times more than the messages do, and cools the
    * caches.
    */
   protected free({ buffer }: Buffer): void {
@@ -146,14 +148,14 @@ export class SocketLink implements HubLink {
 
   protected freed(_bytes: number): void {}
 
-  /** The operating system did not take all of it. */
+  /** The operating system did not accept all of it. */
   protected queues(): void {}
 }
 
 /** Links with frames of this turn. */
 let waiting: SocketLink[] = [];
 
-/** Writes what this turn has brought so far; harmless at any time. */
+/** Writes this turn's frames so far; harmless at any time. */
 export const writeLinks = (): void => {
   const links = waiting;
   waiting = [];
@@ -169,8 +171,8 @@ const join = (frames: readonly Buffer[], bytes: number, stays: boolean): Buffer 
 };
 
 /**
- * A frame that keeps no more than twice its bytes alive: it may lie in a chunk of many, or in a
- * pool, and the queue's bound counts only its own bytes.
+ * A frame that keeps at most twice its bytes alive: it may be part of a chunk or of a pool, and the
+ * limit of the queue counts only its own bytes.
  */
 const unpinned = (frame: Buffer): Buffer => {
   if (2 * frame.length >= frame.buffer.byteLength) return frame;
@@ -180,8 +182,8 @@ const unpinned = (frame: Buffer): Buffer => {
 };
 
 /**
- * Whether the frame was read from a peer, so that its mask lay before it, and nothing else lies in
- * its memory. Frames of the relay's own or from another node are not counted as read (collect.ts).
+ * Whether the frame was read from a peer, and so had its mask before it, and is alone in its
+ * memory. The relay's own frames and those from other nodes are not counted as read (collect.ts).
  */
 const hasAll = ({ buffer, byteOffset, length }: Buffer): boolean =>
   byteOffset === MASK_BYTES && byteOffset + length === buffer.byteLength;

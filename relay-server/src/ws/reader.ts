@@ -1,8 +1,8 @@
 /**
- * Reads the frames that nearly every peer sends: a whole text message, a ping or a pong, masked. A
- * frame is unmasked where it lies, and the header under which the relay sends it on is written over
- * the end of its own, so a message that is forwarded is never copied. Whatever else may come
- * (fragments, binary, a close, reserved bits, no mask, more than the limit) is left to careful.ts.
+ * Reads the frames that nearly every peer sends: a complete text message, a ping or a pong, masked.
+ * A frame is unmasked in place, and the header of the relay's outgoing frame is written over the
+ * end of the received one, so a forwarded message is never copied. Everything else (fragments,
+ * binary, a close, reserved bits, no mask, more than the limit) is left to careful.ts.
  *
  * A chunk belongs to the reader: node reads into buffers of the right size and keeps none of them.
  */
@@ -30,16 +30,16 @@ export interface FrameSink {
   readonly heldBytes: HeldBytes;
   /** Whether the peer has authenticated. */
   readonly known: boolean;
-  /** Asked before each frame: whether this reader is the one to read it. */
+  /** Asked before each frame: whether this reader is still in use. */
   readonly reading: boolean;
   /**
    * A text message, with the header of an unmasked frame before it in memory (`textFrame`).
-   * `printable`: as `unmask` says.
+   * `printable`: see `unmask`.
    */
   message(payload: Buffer, printable: boolean): void;
   ping(payload: Buffer): void;
   pong(): void;
-  /** A buffer of so many bytes was made for a frame that comes in pieces. */
+  /** A buffer of this many bytes was allocated for a frame that arrives in pieces. */
   allocated(bytes: number): void;
   /** There is no room for the frame that has begun. */
   noRoom(): void;
@@ -47,14 +47,14 @@ export interface FrameSink {
 
 /** One connection's reading position in the stream of frames. */
 export class FrameReader {
-  /** The frame of which only the beginning has come; nearly always there is none. */
+  /** The incomplete frame; nearly always there is none. */
   #begun: Begun | null = null;
-  /** Whether a frame was handed on that lies in the last chunk. */
+  /** Whether a frame was passed on that is part of the last chunk. */
   usedInPlace = false;
 
   /**
-   * Takes what arrived. Answers what it leaves to another reader, null for nothing; once it has
-   * left something it must not be asked again.
+   * Takes received bytes. Returns what it leaves to another reader, or null; after that it must not
+   * be called again.
    */
   take(chunk: Buffer, sink: FrameSink): Buffer | null {
     let at = 0;
@@ -80,7 +80,7 @@ export class FrameReader {
     return null;
   }
 
-  /** Hands over the received part of an unfinished frame to another reader; null for none. */
+  /** Passes the received part of an unfinished frame to another reader; null if there is none. */
   leave({ heldBytes }: FrameSink): Buffer | null {
     const begun = this.#begun;
     if (begun === null) return null;
@@ -89,7 +89,10 @@ export class FrameReader {
     return begun.bytes.subarray(0, begun.filled);
   }
 
-  /** The begun frame first. Answers where it ended in the chunk, or what another is to read. */
+  /**
+   * Continues with the begun frame. Returns where it ended in the chunk, or the bytes for another
+   * reader.
+   */
   #goOn(begun: Begun, chunk: Buffer, sink: FrameSink): number | Buffer {
     let at = 0;
     for (;;) {
@@ -124,12 +127,12 @@ export class FrameReader {
 }
 
 /**
- * The beginning of a frame, in a buffer of its own: as a view it would keep its whole chunk alive.
- * The buffer grows with what comes, to at most twice that, however long the frame says it is; a
- * peer that sends byte by byte makes it grow seldom.
+ * The beginning of a frame, in a buffer of its own: a view would keep its whole chunk alive. The
+ * buffer grows with what arrives, to at most twice that, whatever length the frame announces, so
+ * that a peer that sends byte by byte rarely makes it grow.
  */
 class Begun {
-  /** Bytes of the frame, or of as much as has to be there to say more. */
+  /** Bytes of the frame, or as many as are needed to learn more. */
   size: number;
   filled = 0;
   bytes: Buffer = Buffer.alloc(0);
@@ -138,7 +141,7 @@ class Begun {
     this.size = size;
   }
 
-  /** By how much the buffer has to grow to take `n` bytes. */
+  /** By how much the buffer has to grow to hold `n` more bytes. */
   missing(n: number): number {
     const { bytes, filled, size } = this;
     const wanted = filled + n;
@@ -147,7 +150,7 @@ class Begun {
 
   add(chunk: Buffer, at: number, n: number, more: number): void {
     if (more > 0) {
-      const grown = Buffer.allocUnsafeSlow(this.bytes.length + more); // a pool would live with it
+      const grown = Buffer.allocUnsafeSlow(this.bytes.length + more); // would keep a pool alive
       this.bytes.copy(grown, 0, 0, this.filled);
       (this.bytes.buffer as ArrayBuffer).transfer(0);
       this.bytes = grown;
@@ -158,8 +161,8 @@ class Begun {
 }
 
 /**
- * How many bytes the frame at `at` has. Where the bytes that are there do not say: how many it
- * takes for them to say more. UNUSUAL where it is not for this reader.
+ * The length of the frame at `at`. If the available bytes do not show it: how many are needed to
+ * learn more. UNUSUAL if the frame is not for this reader.
  */
 const extent = (bytes: Buffer, at: number, there: number, limit: number): number => {
   if (there < MIN_HEADER_BYTES) return MIN_HEADER_BYTES;
@@ -173,7 +176,7 @@ const extent = (bytes: Buffer, at: number, there: number, limit: number): number
   return length > (first === FIN_TEXT ? limit : MAX_CONTROL_PAYLOAD) ? UNUSUAL : header + length;
 };
 
-/** Hands on the frame at `at`, all of which is there. */
+/** Passes on the complete frame at `at`. */
 const deliver = (bytes: Buffer, at: number, size: number, sink: FrameSink): void => {
   const first = bytes[at] as number;
   const from = at + headerLengthOf(bytes[at + 1] as number);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { unmask } from "./unmask.ts";
 
-/** As RFC 6455 section 5.3 has it. */
+/** As specified in RFC 6455 section 5.3. */
 const masked = (payload: Uint8Array, mask: Uint8Array): Uint8Array =>
   payload.map((byte, i) => byte ^ (mask[i % 4] as number));
 
@@ -10,7 +10,7 @@ const isPrintable = (payload: Uint8Array): boolean =>
   payload.every((byte) => byte >= 0x20 && byte <= 0x7e);
 
 const MASK = fc.uint8Array({ minLength: 4, maxLength: 4 });
-/** Printable but for one byte anywhere, or without exception; short and long. */
+/** Entirely printable or with one exception anywhere; short and long. */
 const PAYLOAD = fc
   .tuple(
     fc.oneof(fc.nat(20), fc.integer({ min: 250, max: 300 })),
@@ -35,7 +35,7 @@ it("unmasks at any offset, changes no other bytes, and detects what is not print
       expect(bytes.subarray(5, 5 + payload.length).equals(payload)).toBe(true);
       expect(bytes.subarray(5 + payload.length).every((byte) => byte === 0xee)).toBe(true);
       expect(bytes.subarray(0, 4).equals(mask)).toBe(true);
-      // A DEL among words counts as printable there; JSON takes it.
+      // In words a DEL counts as printable; JSON accepts it.
       if (!payload.includes(0x7f)) expect(printable).toBe(isPrintable(payload));
     }),
     { numRuns: 3000 },

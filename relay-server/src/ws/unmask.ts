@@ -1,23 +1,23 @@
 /**
  * Unmasking (RFC 6455 section 5.3) in place, in JavaScript: for messages of the usual size a call
- * into native code costs more than the work. The same pass tells whether the text is printable
- * ASCII, which a reader of it would otherwise need a pass of its own for.
+ * into native code costs more than the work. The same pass determines whether the text is printable
+ * ASCII, which its reader would otherwise need another pass for.
  */
 import { endianness } from "node:os";
 
-/** From here on words pay: the view that they need costs about as much as 250 bytes. */
+/** From this length words are faster: the view that they need costs about as much as 250 bytes. */
 const WORDS_FROM = 256;
 const LITTLE_ENDIAN = endianness() === "LE";
 const SPACES = 0x20202020;
 
-/** 1 for what is not printable: control characters, DEL, and all beyond ASCII. */
+/** 1 for bytes that are not printable: control characters, DEL, and everything beyond ASCII. */
 const NOT_PRINTABLE = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte > 0x7e ? 1 : 0,
 );
 
 /**
- * Unmasks `bytes` from `from` to before `to` with the four bytes at `maskAt`. Answers whether the
- * result is printable ASCII. A DEL counts as printable among words: JSON takes it.
+ * Unmasks `bytes` from `from` to before `to` with the four bytes at `maskAt`. Returns whether the
+ * result is printable ASCII. In words a DEL counts as printable: JSON accepts it.
  */
 export const unmask = (bytes: Buffer, from: number, to: number, maskAt: number): boolean => {
   const mask = bytes.readUInt32LE(maskAt);
@@ -34,7 +34,7 @@ const unmaskBytes = (bytes: Buffer, from: number, to: number, mask: number): boo
   const m3 = mask >>> 24;
   let notPrintable = 0;
   let at = from;
-  // Four at a time, because each goes with its own byte of the mask.
+  // Four at a time, because each uses its own byte of the mask.
   for (const last = to - 3; at < last; at += 4) {
     const b0 = (bytes[at] as number) ^ m0;
     const b1 = (bytes[at + 1] as number) ^ m1;
@@ -59,8 +59,8 @@ const unmaskBytes = (bytes: Buffer, from: number, to: number, mask: number): boo
 };
 
 /**
- * Bytes up to a whole word of the memory below, words as far as they go, and bytes again. For
- * little-endian hosts only: words have the order of the host, the mask has its first byte lowest.
+ * Bytes up to a word boundary, then words as far as possible, then bytes again. For little-endian
+ * hosts only: words have the host's byte order, the mask has its first byte lowest.
  */
 const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boolean => {
   const before = -(bytes.byteOffset + from) & 3;
@@ -69,7 +69,7 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
   const count = (to - start) >> 2;
   const words = wordsOf(bytes.buffer);
   const first = (bytes.byteOffset + start) >> 2;
-  // Bit 7 of each byte: set where it was above 0x7f, or where any was below 0x20 and so borrows.
+  // Bit 7 of each byte: set if it was above 0x7f, or if any was below 0x20 and so borrows.
   let notPrintable = 0;
   let at = first;
   for (const last = first + count - 3; at < last; at += 4) {
@@ -94,7 +94,7 @@ const unmaskWords = (bytes: Buffer, from: number, to: number, mask: number): boo
   return begins && ends && (notPrintable & 0x80808080) === 0;
 };
 
-/** The memory that was looked at last, and its words: many frames lie in one chunk. */
+/** The memory used last, and its words: many frames share one chunk. */
 let lastMemory: ArrayBufferLike | null = null;
 let lastWords: Int32Array = new Int32Array(0);
 

@@ -1,7 +1,7 @@
 /**
- * Handles upgrades to WebSocket of a node http server, on the path `/wss`. Everything else is an
- * ordinary request, also if it offers another upgrade, as clients that prefer HTTP/2 do (curl
- * --http2, Java); a plain GET of the path is answered 426 by the REST side (http/wss.ts).
+ * Handles upgrades to WebSocket on the path `/wss` of a node http server. Everything else is an
+ * ordinary request, even if it offers another upgrade, as clients that prefer HTTP/2 do (curl
+ * --http2, Java); the REST side answers a plain GET of the path with 426 (http/wss.ts).
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
@@ -19,7 +19,7 @@ import type { RunningHub } from "./hub-driver.ts";
 const RETRY_AFTER_S = 10;
 
 export interface UpgradeOptions {
-  /** The address that failures are counted under; see http/client-address.ts. */
+  /** The address that failures are counted for; see http/client-address.ts. */
   addressOf: (request: IncomingMessage) => string;
   maxMessageBytes: number;
   ratePerSecond: number;
@@ -27,7 +27,7 @@ export interface UpgradeOptions {
   outboxBytes: number;
 }
 
-/** Lets a server, listening or not, take WebSockets for a hub. */
+/** Makes a server, listening or not, accept WebSockets for a hub. */
 export const attachUpgrade = (
   server: Server,
   running: RunningHub,
@@ -36,19 +36,19 @@ export const attachUpgrade = (
   const { addressOf, ...limits } = options;
   const [heldBytes, young] = [new HeldBytes(), new YoungBuffers()];
   const edge = { ...limits, running, heldBytes, young, chunks: 0, now: 0 };
-  // An option of node's createServer; set here it is there however the server was made.
+  // An option of node's createServer; setting it here works however the server was created.
   Object.assign(server, { shouldUpgradeCallback: wantsLink });
   server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-    const socket = stream as Socket; // node's http server hands over the net or TLS socket itself
+    const socket = stream as Socket; // node's http server passes the net or TLS socket itself
     const address = addressOf(request);
     const problem = hasTwoHosts(request)
       ? twoHosts()
       : (handshakeFault(request) ?? (running.hub.hasRoom(address) ? null : crowded()));
     if (problem !== null) {
-      socket.on("error", () => undefined); // a peer that is gone needs no answer
+      socket.on("error", () => undefined); // a peer that has left needs no answer
       endWithProblem(socket, problem);
     } else if (!socket.readable || !socket.writable) {
-      socket.destroy(); // the peer has gone again
+      socket.destroy(); // the peer has left
     } else {
       socket.write(acceptance(request));
       acceptSocket(edge, socket, head, address);

@@ -1,4 +1,6 @@
-/** Users, agents, persistent tokens and sessions: all that section 1 asks the relay to remember. */
+/**
+ * Users, agents, persistent tokens and sessions: all that section 1 requires the relay to remember.
+ */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -46,7 +48,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     .columns(["user_id", "created_at", "agent_id"])
     .execute();
 
-  // Tokens and sessions outlive their owners, so they reference nobody.
+  // Tokens and sessions outlive their owners, so they have no foreign keys.
   await db.schema
     .createTable("tokens")
     .addColumn("hash", "text", (c) => c.primaryKey())

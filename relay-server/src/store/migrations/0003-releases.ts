@@ -1,4 +1,4 @@
-/** Firmware releases, their artifacts in parts, and who was offered what. */
+/** Firmware releases, their artifacts in parts, and which agents they were offered to. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -12,7 +12,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     .createTable("upload_parts")
     .addColumn("upload_id", "text", (c) => c.notNull().references("uploads.id").onDelete("cascade"))
     .addColumn("part", "integer", (c) => c.notNull())
-    .addColumn("bytes", "bytea", (c) => c.notNull()) // SQLite takes any name for a type
+    .addColumn("bytes", "bytea", (c) => c.notNull()) // SQLite accepts any name for a type
     .addPrimaryKeyConstraint("upload_parts_key", ["upload_id", "part"])
     .execute();
 

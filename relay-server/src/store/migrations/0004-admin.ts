@@ -1,10 +1,10 @@
-/** People may be disabled, and who did what is written down. */
+/** Users can be disabled, and actions are recorded. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
   await db.schema.alterTable("users").addColumn("disabled_at", "bigint").execute();
 
-  // It outlives those it names, so it references nobody.
+  // Entries outlive what they name, so there are no foreign keys.
   await db.schema
     .createTable("audit")
     .addColumn("id", "text", (c) => c.primaryKey())

@@ -1,4 +1,4 @@
-/** Retired tokens may stay good for a while, so that a fleet survives a new master key. */
+/** Retired tokens may stay valid for a while, so that a fleet survives a new master key. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

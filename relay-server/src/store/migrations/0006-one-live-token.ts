@@ -1,8 +1,8 @@
-/** Of one owner one persistent token is good, also where two rotations come at once. */
+/** An owner has one valid persistent token, even after two concurrent rotations. */
 import { type Kysely, sql } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
-  // PostgreSQL could be left with several; the newest is the one that exports say.
+  // PostgreSQL could be left with several; the newest is the one that exports show.
   await sql`
     update tokens set retired_at = issued_at
     where retired_at is null and exists (

@@ -1,4 +1,4 @@
-/** What commands tell the relays that run on this store. */
+/** Notices from commands to the relays that run on this store. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * Lists of agents are filtered in the index: metadata may be 8 KiB a row, and is read for one page
- * only.
+ * Lists of agents are filtered in the index: metadata may be 8 KiB a row, and is read only for one
+ * page.
  */
 import type { Kysely } from "kysely";
 

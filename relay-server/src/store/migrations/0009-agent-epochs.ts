@@ -1,4 +1,6 @@
-/** Logins of agents are numbered over all nodes; an embedded store has one node, and needs none. */
+/**
+ * Logins of agents are numbered over all nodes; a SQLite store has one node, and needs no numbers.
+ */
 import { type Kysely, PostgresAdapter, sql } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * Notices get numbers, so that a relay reads the new ones only. Those from before are dropped: they
- * concern relays of the version before, none of which runs while its store is migrated.
+ * Notices get numbers, so that a relay reads only new ones. Earlier notices are dropped: they
+ * concern relays of the previous version, none of which runs while its store is migrated.
  */
 import { type Kysely, PostgresAdapter } from "kysely";
 

@@ -1,7 +1,7 @@
 /**
- * The index that lists of agents are filtered in has the node as well: SQLite looked up each row
- * for it. PostgreSQL would have to write the index at each login of an agent, and reads long
- * metadata only where it is asked for.
+ * Adds the node to the index that filters lists of agents: SQLite looked up each row for it.
+ * PostgreSQL would have to write the index at each login of an agent, and reads long metadata only
+ * on request.
  */
 import { type Kysely, PostgresAdapter } from "kysely";
 

@@ -1,5 +1,5 @@
 /**
- * What a user's agents count for, kept beside the user by the database itself: adding up 10,000
+ * The totals of a user's agents, maintained with the user by the database itself: adding up 10,000
  * agents at each change took 20 ms of the thread that forwards messages.
  */
 import { type Kysely, PostgresAdapter, sql } from "kysely";

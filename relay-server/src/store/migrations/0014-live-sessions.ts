@@ -1,4 +1,4 @@
-/** Whether a token has made too many sessions is read from an index of those that live. */
+/** An index of live sessions shows whether a token has made too many. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
@@ -8,6 +8,6 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     .columns(["parent", "expires_at"])
     .where("ended_at" as never, "is", null)
     .execute();
-  // So that what is beyond an actor's newest is found, and removed a few at a time.
+  // Finds what exceeds an actor's newest entries, so that it can be removed a few rows at a time.
   await db.schema.createIndex("audit_by_actor").on("audit").columns(["actor_id", "at"]).execute();
 };

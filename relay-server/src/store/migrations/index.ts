@@ -1,6 +1,5 @@
 /**
- * Every migration in order. A released one is never changed; what it forgot becomes the next
- * number.
+ * Every migration in order. A released one is never changed; a correction becomes the next number.
  */
 import type { Kysely } from "kysely";
 import { up as initial } from "./0001-initial.ts";

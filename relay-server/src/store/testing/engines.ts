@@ -1,4 +1,4 @@
-/** For tests: both engines, each with its own store; PostgreSQL where one listens. */
+/** For tests: both engines, each with its own store; PostgreSQL if one is listening. */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -7,7 +7,10 @@ import { join } from "node:path";
 import pg from "pg";
 import type { StoreLocation } from "../open.ts";
 
-/** Another server, or user: a postgres:// URL of a database in which schemas may be made. */
+/**
+ * Can be set to another server or user: a postgres:// URL of a database in which schemas can be
+ * created.
+ */
 const address = new URL(
   process.env.BLINDRELAY_TEST_POSTGRES ?? "postgres://postgres@127.0.0.1:5432/test",
 );
@@ -26,7 +29,7 @@ export interface Engine {
   readonly skipped: boolean;
   prepare(): Promise<StoreLocation>;
   remove(): Promise<void>;
-  /** The server's first process, where it runs on this machine; 0 where it is embedded. */
+  /** The server's first process, if it runs on this machine; 0 for SQLite. */
   pid(): Promise<number>;
 }
 

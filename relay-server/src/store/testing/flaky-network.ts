@@ -1,19 +1,18 @@
 /**
- * For tests: a TCP proxy in front of a database, which can freeze, cut every connection, or
- * refuse.
+ * For tests: a TCP proxy in front of a database that can freeze, cut every connection, or refuse.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface FlakyNetwork {
   readonly port: number;
-  /** Nothing passes and nothing is closed, as with a database that is stopped or unplugged. */
+  /** Nothing passes and nothing is closed, as if the database was stopped or unplugged. */
   freeze(): void;
-  /** Ends every connection, as a restart does; new ones are taken. */
+  /** Ends every connection, as a restart does; accepts new ones. */
   cut(): void;
-  /** Ends every connection and each new one at once, as with a database that is down. */
+  /** Ends every connection, and each new one at once, as if the database was down. */
   refuse(): void;
-  /** As at first. */
+  /** Restores normal operation. */
   heal(): void;
   close(): Promise<void>;
 }
