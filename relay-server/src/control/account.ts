@@ -26,7 +26,7 @@ import { drawRecoveryCodes, drawTotpSecret, otpauthUri, totpStep } from "./totp.
 
 const USERNAME = new RegExp(USERNAME_PATTERN);
 
-/** Why a user name or password cannot be taken, as a sentence; null if both can. */
+/** Why a user name or password is not acceptable, as a sentence; null if both are. */
 export const userProblem = (username: string, password: string): string | null => {
   if (!USERNAME.test(username)) {
     return "a user name has 1 to 64 letters, digits or any of . _ @ -";
@@ -45,8 +45,8 @@ export interface Login {
 }
 
 /**
- * Logs a person in; null for a wrong name, password or code, whichever it was. `rank`: of
- * this login among those that wait (hash-queue.ts). Rejects with Overloaded.
+ * Logs a person in; null for a wrong name, password or code alike. `rank`: of this login in the
+ * queue (hash-queue.ts). Rejects with Overloaded.
  */
 export const logIn = async (
   context: ControlContext,
@@ -55,14 +55,14 @@ export const logIn = async (
   code: string | undefined,
   rank = KNOWN,
 ): Promise<Login | null> => {
-  // A name of another form cannot exist, and may contain characters that a database refuses.
+  // A name of another form cannot exist, and may contain characters that a database rejects.
   const user = USERNAME.test(username)
     ? await findUserByName(context.store.db, username)
     : undefined;
   if (!(await provesFactors(context, user, password, code, rank)) || user === undefined)
     return null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
-  // A change of password ends the logins that it finds, so none may slip in behind it.
+  // A change of password ends the logins that it finds, so none may be added behind its back.
   const login = await context.store.write(async (tx) =>
     (await holdPassword(tx, user.id, user.password_hash))
       ? issueLogin(tx, user.id, limited, context.nowMs())
@@ -76,7 +76,7 @@ export const logIn = async (
   return { user, login, accountToken };
 };
 
-/** Ends an access token, and the session tokens and links that were made with it. */
+/** Ends an access token, and the session tokens and links made with it. */
 export const logOut = async (context: ControlContext, loginHash: string): Promise<void> => {
   const nowMs = context.nowMs();
   const notices = await context.store.write(async (tx) => {
@@ -87,8 +87,8 @@ export const logOut = async (context: ControlContext, loginHash: string): Promis
 };
 
 /**
- * A new account token; the old one, all session tokens of the account's clients and their links
- * end.
+ * Makes a new account token; the old one, all session tokens of the account's clients and their
+ * links end.
  */
 export const rotateAccountToken = async (
   context: ControlContext,
@@ -106,8 +106,8 @@ export const rotateAccountToken = async (
 };
 
 /**
- * Sets a new password. Anyone who knew the old one may have every token that a login gives, so the
- * account token is renewed and all logins and session tokens end, except the requesting login.
+ * Sets a new password. Anyone who knew the old one may have every token that a login returns, so
+ * the account token is renewed and all logins and session tokens end, except the requesting login.
  */
 export const changePassword = async (
   context: ControlContext,
@@ -127,7 +127,7 @@ export const changePassword = async (
   context.links.act([notice]);
 };
 
-/** Draws a TOTP secret that counts once a code confirms it. */
+/** Makes a TOTP secret that becomes valid once a code confirms it. */
 export const enrollTotp = async (
   context: ControlContext,
   user: UserRow,
@@ -137,7 +137,7 @@ export const enrollTotp = async (
   return { secret, uri: otpauthUri(user.username, secret) };
 };
 
-/** Confirms the drawn secret with a code: ten recovery codes, or null for a wrong code. */
+/** Confirms the new secret with a code; returns ten recovery codes, or null for a wrong code. */
 export const confirmEnrolment = async (
   context: ControlContext,
   user: UserRow,

@@ -20,7 +20,7 @@ export interface NewAgent {
   readonly metadata: string;
 }
 
-/** Makes an agent and its relay token; null if the identifier is taken. */
+/** Creates an agent and its relay token; null if the identifier is taken. */
 export const createAgent = (
   context: ControlContext,
   userId: string,
@@ -51,7 +51,10 @@ export const createAgent = (
   });
 };
 
-/** A new relay token; the old one, its session tokens and its link end. Null: not this user's. */
+/**
+ * Makes a new relay token; the old one, its session tokens and its link end. Null: not this user's
+ * agent.
+ */
 export const rotateAgentToken = async (
   context: ControlContext,
   userId: string,
@@ -87,7 +90,7 @@ export const deleteAgent = async (
   return true;
 };
 
-/** Returns an agent's relay token again, and audits who asked; null if there is none. */
+/** Returns an agent's relay token again, with an audit entry; null if there is none. */
 export const exportAgentToken = (
   context: ControlContext,
   userId: string,

@@ -1,6 +1,6 @@
 /**
- * What a fleet that comes back costs the store, in counts: nothing is compiled for a login, and
- * logins that come together are committed together. Both engines.
+ * The cost to the store of a fleet that reconnects, in counts: no query is compiled for a login,
+ * and concurrent logins are committed together. Both engines.
  */
 import { randomUUID } from "node:crypto";
 import { type CompiledQuery, DefaultQueryCompiler, PostgresDriver, SqliteDriver } from "kysely";
@@ -23,7 +23,7 @@ const NOW = 1_800_000_000_000;
 const FLEET = 100;
 const secrets = new Secrets(new Uint8Array(32));
 
-/** The first message that an agent's link is sent. */
+/** The first message sent on an agent's link. */
 const logIn = ({ hub }: RunningHub, { agentId, apiToken }: { agentId: string; apiToken: string }) =>
   new Promise<Fields>((resolve) => {
     const link: HubLink = {
@@ -67,7 +67,7 @@ for (const [engine, driver] of [
       const apiToken = await store.write((tx) => issuePersistent(tx, secrets, owner, NOW));
       return { agentId, apiToken };
     };
-    /** All in one turn of the loop, and what is written behind them. */
+    /** All in one turn of the loop, and then what is written afterwards. */
     const comeIn = async (agents: typeof fleet): Promise<void> => {
       const { authenticate } = storeLookups(store);
       const behind = storeWriteBehind(store);
@@ -92,7 +92,7 @@ for (const [engine, driver] of [
       expect(compile.mock.results.map(({ value }) => (value as CompiledQuery).sql)).toEqual([]);
     });
 
-    test("what is known of a login is at hand where the store is embedded, else promised", async () => {
+    test("look-ups for a login are synchronous with SQLite, and promises otherwise", async () => {
       const { authenticate, ownerOf } = storeLookups(store);
       const [{ agentId, apiToken }] = fleet as [(typeof fleet)[number]];
       const common = { clientType: "agent", address: "192.0.2.1", agentId, nowMs: NOW } as const;
@@ -110,7 +110,7 @@ for (const [engine, driver] of [
       const wrong = { ok: false, code: "WRONG_TOKEN_KIND" };
       const known = [{ ok: true, sessionToken }, wrong, result.userId, null];
       expect(await Promise.all(ask())).toMatchObject(known);
-      // While somebody writes, what is at hand may be undone.
+      // During another write, the visible data may still be undone.
       let during: unknown[] = [];
       const writing = store.write(async (tx) => {
         await tx.deleteFrom("agents").execute();
@@ -145,7 +145,7 @@ for (const [engine, driver] of [
       },
     );
 
-    test("logins that come together share their commits", async () => {
+    test("concurrent logins share their commits", async () => {
       const clocks = { steadyMs: () => NOW, wallMs: () => NOW };
       const log = { error: (...args: unknown[]) => expect(args).toEqual([]) };
       const writeBehind = { saveRequestsUsed: async () => {}, agentSeen: async () => {} };

@@ -1,4 +1,4 @@
-/** What the control plane works with: a store, the secrets, a clock, the hub. */
+/** What the control plane works with: a store, the secrets, clocks, the hub. */
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import type { Store } from "../store/open.ts";
@@ -12,7 +12,7 @@ import { WrongLogins } from "./wrong-logins.ts";
 export interface ControlContext {
   readonly store: Store;
   readonly secrets: Secrets;
-  /** Whether people must enrol TOTP before they may do anything else. */
+  /** Whether users must enrol TOTP before they may do anything else. */
   readonly totpRequired: boolean;
   readonly lockout: Lockout;
   /** Failed logins by name. */
@@ -20,26 +20,24 @@ export interface ControlContext {
   /** Failed logins by network. */
   readonly wrongLogins: WrongLogins;
   readonly links: Links;
-  /** Unix milliseconds, as the machine's clock has them: for what is kept and compared later. */
+  /** Unix milliseconds by the machine's clock: for what is stored and compared later. */
   readonly nowMs: () => number;
-  /**
-   * Milliseconds that no correction of that clock moves: for lockouts and other waits (clock.ts).
-   */
+  /** Milliseconds of a clock that is never corrected: for lockouts and other waits (clock.ts). */
   readonly steadyMs: () => number;
-  /** Logins by address and by user, one at a time. */
+  /** Serializes logins by address and by user. */
   readonly mutex: KeyedMutex;
-  /** Whatever hashes a password goes through it. */
+  /** Used for every password hash. */
   readonly hashing: HashQueue;
   readonly quotas: Quotas;
 }
 
-/** What the control plane asks of this relay and the others: who is here, and to end links. */
+/** What the control plane needs from this relay and the others: who is online, and ending links. */
 export interface Links {
-  /** `node`: the one that the store names. */
+  /** `node`: the one recorded in the store. */
   isOnline(agentId: string, node: string | null): boolean;
   /**
-   * Does at once, on every node that can be told, what the transaction has posted; call it after
-   * the commit. The hub itself handles links that were being admitted at that moment.
+   * Executes what the transaction has posted, at once and on every node that can be reached; call
+   * it after the commit. The hub itself handles links that were being admitted at that moment.
    */
   act(notices: readonly Notice[]): void;
 }

@@ -12,7 +12,7 @@ import { hashToken } from "./secrets.ts";
 /** The kind of a token's holder, with the two kinds of session token distinguished. */
 export type Holder = "account" | "agent" | "login" | "client_session" | "agent_session";
 
-/** How each holder's token is called in a sentence for a person. */
+/** What to call each holder's token in an error message. */
 export const HOLDER_NAMES: { readonly [holder in Holder]: string } = {
   account: TOKEN_NAMES.account,
   agent: TOKEN_NAMES.agent,
@@ -25,14 +25,14 @@ export interface Credential {
   readonly holder: Holder;
   readonly hash: string;
   readonly userId: string;
-  /** Agents' tokens only. */
+  /** Only for agents' tokens. */
   readonly agentId: string | null;
   /** A login that may only enrol TOTP. */
   readonly limited: boolean;
   /** Unix milliseconds; null for persistent tokens. */
   readonly expiresAtMs: number | null;
   readonly requestsUsed: number;
-  /** Of an agent's login with it, should there be one (store/login-numbers.ts). */
+  /** The number of a login of its agent with it, should there be one (store/login-numbers.ts). */
   readonly loginNumber: number;
 }
 
@@ -45,7 +45,7 @@ export type Finding =
 const UNKNOWN: Finding = { state: "unknown" };
 const ENDED: Finding = { state: "ended" };
 
-/** Finds out what a text is worth now. */
+/** Finds out what a token is currently worth. */
 export const findCredential = (db: Db, text: string, nowMs: number): Answer<Finding> => {
   const reading = readToken(text);
   if (!reading.ok) return UNKNOWN;

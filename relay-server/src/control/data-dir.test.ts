@@ -1,5 +1,5 @@
 /**
- * Making and opening a relay's memory: what is refused, and that a death in between leaves no trap.
+ * Creating and opening a relay's store: what is refused, and that a crash in between does no harm.
  */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,13 +25,13 @@ test.each([
   [{ username: "" }, "a user name has"],
   [{ username: "a b" }, "a user name has"],
   [{ username: "x".repeat(65) }, "a user name has"],
-])("%j is a matter of usage, and leaves nothing behind", async (more, named) => {
+])("%j is a usage error, and leaves nothing behind", async (more, named) => {
   await expect(make(more)).rejects.toThrow(named);
   await expect(make(more)).rejects.toMatchObject({ exitCode: 2 });
   expect(existsSync(data)).toBe(false);
 });
 
-test("a store is made once", async () => {
+test("a store is created once", async () => {
   const { totpSecret } = await make();
   await expect(make()).rejects.toMatchObject({ exitCode: 5 });
   const { store, secrets } = await openData({ data });
@@ -73,7 +73,7 @@ for (const [name, skipped, where] of [
   );
 }
 
-test("a half-made one is completed by the next try, with the key that was left", async () => {
+test("a partial one is completed by the next attempt, with the key that was left", async () => {
   await make();
   const { store, secrets } = await openData({ data });
   const check = secrets.check();
@@ -87,7 +87,7 @@ test("a half-made one is completed by the next try, with the key that was left",
   await again.store.close();
 });
 
-test("a key that was cut short while it was written is no key", async () => {
+test("a truncated key is refused", async () => {
   mkdirSync(join(data, "key"), { recursive: true });
   const part = join(data, "key", "master.key.new");
   writeFileSync(part, "cut");
@@ -97,7 +97,7 @@ test("a key that was cut short while it was written is no key", async () => {
   await store.close();
 });
 
-test("a key given from outside is used and not written", async () => {
+test("a key passed from outside is used and not written", async () => {
   const masterKey = "ab".repeat(32);
   await make({ masterKey });
   expect(existsSync(join(data, "key"))).toBe(false);
@@ -109,7 +109,7 @@ test("a key given from outside is used and not written", async () => {
   await store.close();
 });
 
-test("what cannot be opened says why, with the exit code for it", async () => {
+test("what cannot be opened is reported with the reason and its exit code", async () => {
   await expect(openData({ data })).rejects.toMatchObject({ exitCode: 4 });
   const away = openData({ data, store: "postgres://127.0.0.1:1/x" });
   await expect(away).rejects.toThrow("cannot open the store: ");

@@ -31,14 +31,14 @@ export interface DataOptions {
   readonly data: string;
   /** "sqlite", the default, or a postgres:// URL. */
   readonly store?: string | undefined;
-  /** Instead of the key file: 64 hexadecimal digits or base64. */
+  /** Replaces the key file: 64 hexadecimal digits or base64. */
   readonly masterKey?: string | undefined;
 }
 
 export interface InitOptions extends DataOptions {
   readonly username: string;
   readonly password: string;
-  /** Whether people must use TOTP; the first admin is then enrolled at once. */
+  /** Whether users must use TOTP; the first admin is then enrolled at once. */
   readonly totp: boolean;
 }
 
@@ -49,9 +49,7 @@ export interface InitResult {
   readonly otpauthUri: string | null;
 }
 
-/**
- * Makes store, master key and first admin. Rejects with a Failure; refuses where a store exists.
- */
+/** Creates store, master key and first admin. Rejects with a Failure; refuses if a store exists. */
 export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const { username, password } = options;
   const problem = userProblem(username, password);
@@ -61,7 +59,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
   const store = await open(options, true);
   try {
-    // Again under the lock: two processes may create the same store at once.
+    // Checked again under the lock: two processes may create the same store at once.
     if ((await readSetting(store.db, "master_key_check")) !== null) throw storeExists(options);
     const id = randomUUID();
     const nowMs = Date.now();
@@ -88,9 +86,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   }
 };
 
-/**
- * Looked up before anything is written: a new key is useless for a store of another key.
- */
+/** Checked before anything is written: a new key is useless for a store of another key. */
 const alreadyMade = async (options: DataOptions): Promise<boolean> => {
   try {
     return await isInitialised(locate(options));
@@ -114,7 +110,8 @@ export interface Data {
 }
 
 /**
- * Opens what `init` made. Rejects with a Failure if there is none, or the master key is another.
+ * Opens what `init` created. Rejects with a Failure if there is none, or if the master key is
+ * wrong.
  */
 export const openData = async (options: DataOptions): Promise<Data> => {
   const store = await open(options, false);
@@ -136,8 +133,7 @@ export const openData = async (options: DataOptions): Promise<Data> => {
 };
 
 /**
- * The key that the store was made with; null if it is another. Completes a rotation that was cut
- * short.
+ * The key that the store was created with; null for a wrong one. Completes an interrupted rotation.
  */
 const rightKey = (options: DataOptions, check: string): Secrets | null => {
   const { data, masterKey } = options;
@@ -180,9 +176,8 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
 };
 
 /**
- * Opens the store for a relay. Rejects with a Failure too where another relay runs on an embedded
- * one; several on one PostgreSQL are not kept apart. Commands open it while a relay runs, with
- * `openData`.
+ * Opens the store for a relay. Also rejects with a Failure if another relay runs on a SQLite store;
+ * PostgreSQL allows several. Commands use `openData`, also while a relay runs.
  */
 export const openAlone = async (options: DataOptions): Promise<Data> => {
   const data = await openData(options);
@@ -217,7 +212,7 @@ const takeLock = (options: DataOptions): StoreLock | null => {
   );
 };
 
-/** The file of an embedded store. */
+/** The file of a SQLite store. */
 export const storePath = (data: string): string => join(data, "store", "relay.sqlite");
 
 const locate = ({ data, store = "sqlite" }: DataOptions): StoreLocation =>

@@ -1,4 +1,4 @@
-/** Who waits for a password's hash, and who does not. */
+/** Which callers wait for a password hash, and which do not. */
 import { afterEach, expect, test, vi } from "vitest";
 import { HashQueue, KNOWN, Overloaded } from "./hash-queue.ts";
 
@@ -35,7 +35,7 @@ test("known callers go first, and the others in order of arrival", async () => {
   expect(begun).toEqual(["a", "ada", "eve", "b", "c"]);
 });
 
-test("a full queue refuses unknown callers, and a known one displaces the last", async () => {
+test("a full queue refuses unknown callers, and a known one displaces the last of them", async () => {
   const { queue, begun, run, end } = world(2, 2);
   const working = [run("a"), run("b")];
   const first = run("c");
@@ -52,7 +52,7 @@ test("a full queue refuses unknown callers, and a known one displaces the last",
   expect(begun).toEqual(["a", "b", "ada", "bob"]);
 });
 
-test("a refusal takes a second, but not of more than a thousand at once", async () => {
+test("a refusal takes a second, but for at most a thousand at once", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout"] });
   const queue = new HashQueue(1, 1);
   const told: number[] = [];
@@ -67,13 +67,13 @@ test("a refusal takes a second, but not of more than a thousand at once", async 
   expect(told).toHaveLength(1025);
 });
 
-test("work that fails gives its place back", async () => {
+test("work that fails frees its place", async () => {
   const queue = new HashQueue(1, 1);
   await expect(queue.run(1, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
   expect(await queue.run(1, async () => 7)).toBe(7);
 });
 
-test("strangers of a lower rank go first, and displace one of the highest", async () => {
+test("unknown callers of a lower rank go first, and displace one of the highest", async () => {
   const { begun, run, end } = world(1, 3);
   const working = run("a");
   const guessers = [run("g1", 7), run("g2", 7), run("g3", 7)];

@@ -1,7 +1,7 @@
 /**
- * Password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that the
- * relay needs for messages. Known callers (an address that this name logged in from, or
- * a user already logged in) go first, and strangers by how much their network has guessed wrong
+ * Runs password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that
+ * the relay needs for messages. Known callers (an address that this name logged in from, or a user
+ * already logged in) go first; unknown ones are ordered by the wrong guesses of their network
  * lately (wrong-logins.ts), so that a distributed flood of guesses delays neither.
  */
 import { availableParallelism } from "node:os";
@@ -15,17 +15,17 @@ const MAX_WORKERS = 3;
 const NEWEST_WEIGHT = 0.25;
 export const RETRY_AFTER_S = 5;
 /**
- * A refusal comes after this long: who tries again at once, on a new connection each time, would
- * otherwise cost as much as the hashes do.
+ * A refusal is delayed this long. Otherwise a caller that retries at once, on a new connection each
+ * time, would cost as much as the hashes do.
  */
 const REFUSAL_MS = 1000;
-/** So many refusals may be due, of some 15 KB each; the next ones come at once. */
+/** This many refusals may be delayed, at some 15 KB each; further ones are sent at once. */
 const MAX_REFUSALS_DUE = 1024;
 
-/** The place of a known caller; strangers have a higher one. */
+/** The rank of a known caller; unknown ones have a higher one. */
 export const KNOWN = 0;
 
-/** Too many wait already. */
+/** Too many callers are waiting. */
 export class Overloaded extends Error {
   readonly retryAfterS = RETRY_AFTER_S;
 }
@@ -44,7 +44,7 @@ export class HashQueue {
   #hashMs = 0;
   #working = 0;
   #refusalsDue = 0;
-  /** In the order in which they go. */
+  /** In the order in which they will run. */
   readonly #waiting: Waiting[] = [];
 
   constructor(
@@ -62,8 +62,8 @@ export class HashQueue {
   }
 
   /**
-   * Runs `work` when its turn comes. Rejects with Overloaded where too many wait: the last of the
-   * highest rank.
+   * Runs `work` when its turn comes. If too many wait, rejects the last one of the highest rank
+   * with Overloaded.
    */
   async run<T>(rank: number, work: () => Promise<T>): Promise<T> {
     if (this.#working >= this.#workers) await this.#turn(rank);
@@ -99,7 +99,7 @@ export class HashQueue {
     this.#refusalsDue -= 1;
   }
 
-  /** Hands the place on, or gives it back. */
+  /** Passes the place on to the next caller, or frees it. */
   #next(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#working -= 1;

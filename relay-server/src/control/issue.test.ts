@@ -1,4 +1,4 @@
-/** However often somebody logs in or asks for session tokens, the store holds a bounded number. */
+/** However often a user logs in or requests session tokens, the store holds a bounded number. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
@@ -25,7 +25,7 @@ const credential = async (text: string): Promise<Credential> => {
   return finding.credential;
 };
 
-/** Issues one a millisecond; the tokens, oldest first. */
+/** Issues one per millisecond; returns the tokens, oldest first. */
 const issue = async (parent: Credential, count: number): Promise<string[]> => {
   const issued = Array.from({ length: count }, () =>
     issueSession(rest.context.store, parent, ++rest.clock.nowMs),
@@ -39,7 +39,7 @@ const rowsOf = async ({ hash }: Credential): Promise<number> => {
     .length;
 };
 
-test("an agent has 16 at a time; 16 more are known as ended, and those before are forgotten", async () => {
+test("an agent has 16 at a time; 16 more are remembered as ended, and older ones are deleted", async () => {
   const tokens = await issue(device, 40);
   const states = await Promise.all(tokens.map(async (token) => (await find(token)).state));
   expect(states).toEqual([
@@ -50,14 +50,14 @@ test("an agent has 16 at a time; 16 more are known as ended, and those before ar
   expect(await rowsOf(device)).toBe(32);
 });
 
-test("those that expired by themselves count among the ended ones", async () => {
+test("expired ones count among the ended ones", async () => {
   await issue(device, 32);
   rest.clock.nowMs += 86_400_000;
   await issue(device, 3);
   expect(await rowsOf(device)).toBe(19);
 });
 
-test("an account has 1,000 at a time; what was used outlives what was not", async () => {
+test("an account has 1,000 at a time; used ones outlive unused ones", async () => {
   const [used = "", unused = ""] = await issue(account, 1000);
   await addRequestsUsed(rest.context.store.db, (await credential(used)).hash, 1);
   const [newest = ""] = await issue(account, 1);
@@ -67,7 +67,7 @@ test("an account has 1,000 at a time; what was used outlives what was not", asyn
   expect(await rowsOf(account)).toBe(1001);
 });
 
-test("an account with all of its sessions loses 64 together, so that most new ones look for none", async () => {
+test("an account at its limit loses 64 at a time, so that most new ones need no search", async () => {
   const tokens = await issue(account, 1000);
   const live = async () =>
     (await Promise.all(tokens.map(async (token) => (await find(token)).state === "live"))).filter(
@@ -91,7 +91,7 @@ const logInOften = async (times: number): Promise<void> => {
   for (let i = 0; i < times; i++) await logIn();
 };
 
-test("a person has 200 logins at a time; those before end, and then are forgotten with what they made", async () => {
+test("a user has 200 logins at a time; older ones end, and later are deleted with what they made", async () => {
   const first = await logIn();
   const [session = ""] = await issue(await credential(first), 1);
   await logInOften(200);

@@ -11,7 +11,7 @@ import { addToken, currentToken, retireTokens } from "../store/tokens.ts";
 import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
 
-/** Whose persistent token: `agentId` null means the account's own. */
+/** The owner of a persistent token: `agentId` null means the account itself. */
 export interface Owner {
   readonly userId: string;
   readonly agentId: string | null;
@@ -24,7 +24,7 @@ export const issuePersistent = async (
   owner: Owner,
   nowMs: number,
 ): Promise<string> => {
-  // Two rotations at once: the second one ends what the first has made.
+  // Of two concurrent rotations, the second ends what the first made.
   await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
   await retireTokens(db, owner.userId, owner.agentId, nowMs);
   const kind = owner.agentId === null ? "account" : "agent";
@@ -43,8 +43,8 @@ export const issuePersistent = async (
 };
 
 /**
- * Says the current persistent token again; null if there is none. Throws if it does not match its
- * hash.
+ * Returns the current persistent token again; null if there is none. Throws if it does not match
+ * its hash.
  */
 export const repeatPersistent = async (
   db: Db,
@@ -68,22 +68,22 @@ export interface Issued {
 
 /**
  * How many session tokens of one credential are valid at a time; as many again are remembered as
- * ended. A device needs one; a script that asks for a token at each run must neither fill the store
- * nor lock out the browsers of its owner.
+ * ended. A device needs one; a script that requests a token at each run must neither fill the store
+ * nor lock out its owner's browsers.
  */
 const MAX_CLIENT_SESSIONS = 1000;
 const MAX_AGENT_SESSIONS = 16;
-/** Who has that many client sessions and makes more loses so many at a time. */
+/** A user at the limit loses this many client sessions at a time. */
 const CLIENT_SESSIONS_TOGETHER = 64;
 /**
  * The same for a person's logins: more than one-time codes allow within the hour that a login
- * lives.
+ * lasts.
  */
 const MAX_LOGINS = 200;
 
 /**
- * Makes a session token from a credential. It is good as long as that credential is, or until too
- * many were made with it later.
+ * Makes a session token from a credential. It is valid as long as that credential is, or until too
+ * many newer ones exist.
  */
 export const issueSession = async (
   store: Store,

@@ -1,6 +1,4 @@
-/**
- * Rotating the master key: what it does to every secret, and that no crash in between loses any.
- */
+/** Rotating the master key: its effect on every secret, and that no crash in between loses any. */
 import {
   existsSync,
   readdirSync,
@@ -62,7 +60,7 @@ const stateOf = (token: string, atMs = rest.clock.nowMs) =>
 const current = (agentId: string | null) =>
   opened(({ store, secrets }) => repeatPersistent(store.db, secrets, { userId, agentId }));
 
-test("every account and agent gets another token, and the old ones end", async () => {
+test("every account and agent gets a new token, and the old ones end", async () => {
   rest.clock.nowMs += 1;
   const result = await rotate();
   expect(result).toMatchObject({
@@ -82,7 +80,7 @@ test("every account and agent gets another token, and the old ones end", async (
   expect(acts).toMatchObject([{ action: "relay.rekey", actor: null }]);
 });
 
-test("with a grace the old tokens are valid with the new ones, until it ends or somebody rotates", async () => {
+test("in a grace period old tokens are valid beside the new ones, until it ends or one is rotated", async () => {
   const { oldTokensUntilMs } = await rotate(14);
   expect(oldTokensUntilMs).toBe(rest.clock.nowMs + 14 * 86_400_000);
   for (const token of [account, agent, session, (await current("x")) as string]) {
@@ -99,7 +97,7 @@ test("with a grace the old tokens are valid with the new ones, until it ends or 
   expect(await stateOf(account)).toBe("live");
 });
 
-test("second factors stay as they are; recovery codes and kept answers end", async () => {
+test("second factors stay valid; recovery codes and stored answers end", async () => {
   await rotate();
   await opened(async (data) => {
     const user = await data.store.db.selectFrom("users").selectAll().executeTakeFirstOrThrow();
@@ -115,7 +113,7 @@ test("second factors stay as they are; recovery codes and kept answers end", asy
   });
 });
 
-test("the key file is the new one, 0600, and the old one is kept in its folder", async () => {
+test("the key file contains the new key with mode 0600, and the old key is kept in its folder", async () => {
   const path = masterKeyPath(rest.dataDir);
   const before = readFileSync(path);
   const { oldKey } = await rotate();
@@ -144,17 +142,17 @@ test("the old key with the new store, or the other way round, yields no token", 
   });
 });
 
-test("cut short after the store's commit, the next start puts the new key in its place", async () => {
+test("if interrupted after the store's commit, the next start installs the new key", async () => {
   const path = masterKeyPath(rest.dataDir);
   const { oldKey } = await rotate();
-  // As it was between commit and rename: the old key in place, the new one drawn.
+  // The state between commit and rename: the old key in place, the new one beside it.
   renameSync(path, `${path}.next`);
   renameSync(oldKey as string, path);
   expect(await current("x")).toMatch(/^agt_/);
   expect(existsSync(`${path}.next`)).toBe(false);
 });
 
-test("cut short before the commit nothing has changed, and another try draws another key", async () => {
+test("if interrupted before the commit nothing has changed, and the next attempt makes another key", async () => {
   const path = masterKeyPath(rest.dataDir);
   for (const torn of [Buffer.alloc(32, 1), Buffer.alloc(5)]) {
     writeFileSync(`${path}.next`, torn);
@@ -166,7 +164,7 @@ test("cut short before the commit nothing has changed, and another try draws ano
   expect(await current("x")).not.toBe(agent);
 });
 
-test("keys given by variable are changed by variables, and no file is touched", async () => {
+test("keys passed in variables are changed in variables, and no file is touched", async () => {
   const { data, masterKey } = {
     data: rest.dataDir,
     masterKey: readFileSync(masterKeyPath(rest.dataDir)).toString("hex"),

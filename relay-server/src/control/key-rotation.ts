@@ -1,7 +1,7 @@
 /**
- * Rotation of the master key (docs/operations.md, "Rotating the master key"). The new key is on the
+ * Rotation of the master key (docs/operations.md, "Rotating the master key"). The new key is on
  * disk before the store refers to it, the store changes in one transaction, and only then does the
- * new key take the old one's place: a crash anywhere leaves the old state, or a new one that the
+ * new key replace the old one: a crash at any point leaves the old state, or a new one that the
  * next start completes.
  */
 import { join } from "node:path";
@@ -24,9 +24,11 @@ import { Secrets } from "./secrets.ts";
 const DAY_MS = 86_400_000;
 
 export interface RekeyOptions extends DataOptions {
-  /** How long the old tokens stay good; 0: they end at once. */
+  /** How long the old tokens stay valid; 0: they end at once. */
   readonly graceDays: number;
-  /** The new key as text, where keys are given by variable; else one is drawn into a file. */
+  /**
+   * The new key as text, if keys are passed in variables; otherwise one is generated into a file.
+   */
   readonly newMasterKey?: string | undefined;
   readonly nowMs?: () => number;
 }
@@ -35,18 +37,18 @@ export interface RekeyResult {
   /** New tokens made. */
   readonly accounts: number;
   readonly agents: number;
-  /** People's second factors carried over, and recovery codes that could not be. */
+  /** TOTP secrets that were carried over, and recovery codes that could not be. */
   readonly totpSecrets: number;
   readonly recoveryCodesEnded: number;
-  /** Until when the old tokens are good; null: they ended. */
+  /** How long the old tokens are valid; null: they have ended. */
   readonly oldTokensUntilMs: number | null;
-  /** Where the old key is now; null if keys are given by variable. */
+  /** Where the old key is now; null if keys are passed in variables. */
   readonly oldKey: string | null;
 }
 
 /**
- * Rotates the key of a store that no relay runs on. Rejects with a Failure; nothing has changed
- * then.
+ * Rotates the key of a store without a running relay. Rejects with a Failure; then nothing has
+ * changed.
  */
 export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
   const { data, masterKey, newMasterKey, graceDays } = options;
@@ -56,7 +58,7 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
       "if the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; if it is a file, set neither",
     );
   }
-  const opened = await openAlone(options); // which completes a rotation that was cut short
+  const opened = await openAlone(options); // which completes an interrupted rotation
   try {
     const nowMs = options.nowMs?.() ?? Date.now();
     const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
@@ -112,7 +114,7 @@ const renewTokens = async (tx: Db, fresh: Secrets, until: number | null, nowMs: 
   return { accounts, agents };
 };
 
-/** Second factors keep working: what wraps them is renewed, they are not. */
+/** Second factors stay the same: only their encryption is renewed. */
 const carryOver = async (tx: Db, old: Secrets, fresh: Secrets): Promise<number> => {
   let carried = 0;
   for (const { id, totp_secret, totp_pending } of await wrappedSecrets(tx)) {

@@ -1,11 +1,11 @@
 /**
- * Runs work with the same key one at a time. Otherwise guesses that are sent all at once would be
- * checked before the first of them is counted.
+ * Runs work with the same key one at a time. Otherwise guesses sent all at once would be checked
+ * before the first of them is counted.
  */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` after everything that came earlier under `key`, and answers as it does. */
+  /** Runs `work` after everything that came earlier under `key`, and returns its result. */
   pass<T>(key: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(work, work);
     const done = turn

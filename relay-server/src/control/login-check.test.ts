@@ -1,5 +1,6 @@
 /**
- * Proving a password costs the same whether or not there is such a user; guesses go one at a time.
+ * Checking a password costs the same whether or not the user exists; guesses are checked one at a
+ * time.
  */
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
@@ -32,27 +33,27 @@ test("an unknown user name costs the same hash as a wrong password", async () =>
   await rest.close();
 });
 
-test("codes tried while the clock was ahead lock out nobody once it is right again", async () => {
+test("codes tried while the clock was ahead lock nobody out once it is corrected", async () => {
   const rest = await startRest({ totp: true });
   const user = async () => findUserByName(rest.context.store.db, "admin");
   const proves = async (code: string) => provesFactors(rest.context, await user(), PASSWORD, code);
   const rightMs = rest.clock.nowMs;
   rest.clock.nowMs += 2 * 86_400_000;
   for (let i = 0; i < 4; i += 1) expect(await proves("000000")).toBe(false);
-  rest.clock.nowMs += 40_000; // the third wrong one made it rest, by the wrong clock
+  rest.clock.nowMs += 40_000; // the third wrong one locked it, by the wrong clock
   expect(await proves(rest.code())).toBe(true);
   for (let i = 0; i < 3; i += 1) expect(await proves("000000")).toBe(false);
   rest.clock.nowMs = rightMs;
   expect(await proves(rest.code())).toBe(true);
-  expect(await proves(rest.code())).toBe(false); // once, as ever
+  expect(await proves(rest.code())).toBe(false); // a code works once, as always
   await rest.close();
 });
 
-test("a node whose clock is a little behind another's takes no code twice and keeps its rests", async () => {
+test("a node with a clock slightly behind accepts no code twice and keeps lockouts", async () => {
   const rest = await startRest({ totp: true });
   const user = async () => findUserByName(rest.context.store.db, "admin");
   const proves = async (code: string) => provesFactors(rest.context, await user(), PASSWORD, code);
-  // Five seconds before a step of codes ends for the node that is behind; for the other it has.
+  // Five seconds before a code's step ends on the node that is behind; on the other it has ended.
   const behindMs = Math.ceil(rest.clock.nowMs / 30_000) * 30_000 - 2000;
   const at = (ms: number) => {
     rest.clock.nowMs = ms;
@@ -60,7 +61,7 @@ test("a node whose clock is a little behind another's takes no code twice and ke
   at(behindMs);
   const first = rest.code();
   at(behindMs + 35_000);
-  const next = rest.code(); // the device is ahead, too
+  const next = rest.code(); // the device's clock is ahead, too
   at(behindMs);
   expect(await proves(first)).toBe(true);
   at(behindMs + 5000);
@@ -83,7 +84,7 @@ test("a node whose clock is a little behind another's takes no code twice and ke
   await rest.close();
 });
 
-test("a mistyped code costs nothing, and is no rest", async () => {
+test("a mistyped code costs nothing, and locks nothing", async () => {
   const rest = await startRest({ totp: true });
   const user = async () => findUserByName(rest.context.store.db, "admin");
   expect(await provesFactors(rest.context, await user(), PASSWORD, "000000")).toBe(false);
@@ -91,7 +92,7 @@ test("a mistyped code costs nothing, and is no rest", async () => {
   await rest.close();
 });
 
-test("a password is what was set, to the letter", async () => {
+test("a password must match exactly", async () => {
   const hash = await hashPassword("pässword ☃");
   expect(await verifyPassword("pässword ☃", hash)).toBe(true);
   expect(await verifyPassword("pässword ☃ ", hash)).toBe(false);
@@ -116,7 +117,7 @@ test("TOTP codes are those of RFC 6238", () => {
   );
 });
 
-test("a mutex lets one pass at a time for each key, also after a failure", async () => {
+test("a mutex lets one caller pass at a time for each key, also after a failure", async () => {
   const mutex = new KeyedMutex();
   const order: string[] = [];
   const gates: (() => void)[] = [];

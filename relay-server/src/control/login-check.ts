@@ -1,6 +1,6 @@
 /**
  * Checks what a user presents: a password, and a one-time code if TOTP is enabled (section 4).
- * Every failure is the same `false`, so a right password cannot be told from a wrong one.
+ * Every failure is the same `false`, so a correct password cannot be told from a wrong one.
  */
 
 import type { UserRow } from "../store/tables.ts";
@@ -11,17 +11,18 @@ import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
 import { totpStep, totpStepAt } from "./totp.ts";
 
 /**
- * How long the account rests after the first, second, ... wrong code in a row. Two cost nothing,
- * because people mistype; then at least one step, so that a retry is with another code.
+ * How long the account is locked after the first, second, ... wrong code in a row. The first two
+ * cost nothing, because people mistype; then it is at least one step, so that a retry uses another
+ * code.
  */
 const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
 const LONGEST_REST_MS = Math.max(...RESTS_MS);
-/** By how much the clocks of nodes that share a store may differ: one step of a code. */
+/** How far the clocks of nodes that share a store may differ: one step of a code. */
 const NODES_APART_MS = 30_000;
 
 /**
- * Whether password and code are the user's. Takes as long for an unknown user. `rank`: of
- * the caller among those that wait (hash-queue.ts). Rejects with Overloaded.
+ * Whether password and code are correct. Takes as long for an unknown user. `rank`: of the caller
+ * in the queue (hash-queue.ts). Rejects with Overloaded.
  */
 export const provesFactors = async (
   context: ControlContext,
@@ -39,8 +40,8 @@ export const provesFactors = async (
 };
 
 /**
- * Wrong codes after a right password slow the account down: while it rests a code is not even
- * looked at, so its owner's next one stays good.
+ * Wrong codes after a correct password slow the account down: while it is locked, codes are not
+ * checked at all, so the owner's next one stays valid.
  */
 const provesCode = async (
   context: ControlContext,
@@ -51,8 +52,8 @@ const provesCode = async (
   const user = await findUser(context.store.db, userId);
   if (user === undefined || user.totp_secret === null || code === undefined) return false;
   const restMs = user.totp_rests_until - nowMs;
-  // One that is longer than any rest was written by a clock that was wrong then, or is wrong now,
-  // unless another node's is a little ahead.
+  // A lockout longer than the longest possible one was written by a clock that was wrong then, or
+  // the clock is wrong now, unless another node's is slightly ahead.
   if (restMs > 0 && restMs <= LONGEST_REST_MS + NODES_APART_MS) return false;
   if (await usesCode(context, user, user.totp_secret, code, nowMs)) return true;
   await failTotp(context.store.db, userId, { ms: RESTS_MS, nowMs });

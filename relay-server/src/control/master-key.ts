@@ -20,12 +20,12 @@ import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
 
-/** The master key is missing, malformed, or not the one that the store was made with. */
+/** The master key is missing, malformed, or not the one that the store was created with. */
 export class MasterKeyProblem extends Error {}
 
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "key", "master.key");
 
-/** Reads the key: the variable's text where it is set, else the file. Throws MasterKeyProblem. */
+/** Reads the key, from the variable if it is set, else from the file. Throws MasterKeyProblem. */
 export const readMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
   if (variable !== undefined) return parseKey(variable);
   const path = masterKeyPath(dataDir);
@@ -44,7 +44,7 @@ export const readMasterKey = (dataDir: string, variable: string | undefined): Ui
 };
 
 /**
- * The key for a new store: the variable's, or one left by an `init` that crashed, or a fresh one.
+ * The key for a new store: from the variable, left by an `init` that crashed, or newly generated.
  */
 export const makeMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
   const path = masterKeyPath(dataDir);
@@ -57,7 +57,7 @@ export const makeMasterKey = (dataDir: string, variable: string | undefined): Ui
 
 const nextKeyPath = (dataDir: string): string => `${masterKeyPath(dataDir)}.next`;
 
-/** Draws the key that is to follow, beside the one in use. Of an earlier try nothing is kept. */
+/** Generates the next key beside the current one; replaces one left by an earlier attempt. */
 export const makeNextKey = (dataDir: string): Uint8Array => {
   const key = randomBytes(MASTER_KEY_BYTES);
   rmSync(nextKeyPath(dataDir), { force: true });
@@ -65,34 +65,34 @@ export const makeNextKey = (dataDir: string): Uint8Array => {
   return key;
 };
 
-/** The key that was drawn to follow; null if there is none. */
+/** The next key, if it was generated; else null. */
 export const readNextKey = (dataDir: string): Uint8Array | null => {
   if (!existsSync(nextKeyPath(dataDir))) return null;
   const key = readFileSync(nextKeyPath(dataDir));
-  return key.length === MASTER_KEY_BYTES ? key : null; // shorter: a power cut stopped its writing
+  return key.length === MASTER_KEY_BYTES ? key : null; // shorter after a power cut
 };
 
 /**
- * Replaces the key in use by the next one; returns where the old one is now, within the folder.
+ * Replaces the current key with the next one; returns where the old one is now, within the folder.
  */
 export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   const kept = `${masterKeyPath(dataDir)}.${new Date(nowMs).toISOString().replaceAll(":", "")}.old`;
-  // A second name first: no moment without a key in its place.
+  // Links the old key first, so that a key is in place at any moment.
   if (!existsSync(kept)) linkSync(masterKeyPath(dataDir), kept);
   renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
   flushFolder(join(dataDir, "key"));
   return join("key", basename(kept));
 };
 
-/** Under another name until it is whole: a key that was cut short must not be taken for one. */
+/** Under another name until it is complete: a truncated key must not be mistaken for a key. */
 const writeKey = (path: string, key: Uint8Array): void => {
   const part = `${path}.new`;
   rmSync(part, { force: true });
   const file = openSync(part, "wx", 0o600);
   writeSync(file, key);
-  fsyncSync(file); // the store must never refer to a key that a power cut took away
+  fsyncSync(file); // the store must never refer to a key that a power cut can remove
   closeSync(file);
-  linkSync(part, path); // unlike a renaming it never replaces a key
+  linkSync(part, path); // unlike a rename, it never replaces a key
   rmSync(part);
   flushFolder(dirname(path));
 };

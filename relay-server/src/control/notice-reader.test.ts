@@ -1,4 +1,6 @@
-/** What a relay does about notices: each once, whatever way it heard, and whenever it committed. */
+/**
+ * How a relay handles notices: each once, however it learned of it, and whenever it was committed.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Notice, postNotice } from "../store/notices.ts";
 import { openStore, type Store } from "../store/open.ts";
@@ -27,11 +29,11 @@ for (const engine of [sqlite(), postgres()]) {
     };
     const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1);
 
-    test("what was there at the start is not acted on, what comes is, once", async () => {
+    test("notices that exist at the start are skipped, later ones are handled once", async () => {
       await post("before");
       const { board, done, clock } = await open();
       const one = await post("one");
-      board.take(one); // another node said so
+      board.take(one); // another node announced it
       await board.look();
       await post("two");
       await board.look();
@@ -42,7 +44,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(done).toEqual(["one", "two"]);
     });
 
-    test("many at once are all acted on", async () => {
+    test("many at once are all handled", async () => {
       const { board, done } = await open();
       const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
       await store.write(async (tx) => {
@@ -53,7 +55,7 @@ for (const engine of [sqlite(), postgres()]) {
     });
 
     test.skipIf(engine.name === "SQLite")(
-      "one that commits after a later one was read is acted on",
+      "one that commits after a later one was read is handled",
       async () => {
         const { board, done, clock } = await open();
         let commit = () => {};

@@ -1,15 +1,15 @@
 /**
- * Acts once on each notice in the store: at once on one that this relay posted, as soon as another
- * node announces one, and otherwise within a second, because the store is read that often. The
- * content always comes from the store. PostgreSQL numbers notices when they are written but shows
- * them when they are committed, so the latest ones are read again.
+ * Handles each notice in the store once: immediately if this relay posted it or another node
+ * announces it, and otherwise within a second, because the store is read that often. The content
+ * always comes from the store. PostgreSQL numbers notices when they are written but shows them when
+ * they are committed, so the latest ones are read again.
  */
 import { lastNotice, listNotices, type Notice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 
-/** Longer than a transaction that posts a notice can last, by far. */
+/** Much longer than a transaction that posts a notice can last. */
 const OVERLAP_MS = 60_000;
-/** Numbers below the last one that a relay looks through as it starts. */
+/** A relay checks this many numbers below the last one when it starts. */
 const OVERLAP_AT_START = 1000;
 const PAGE = 1000;
 
@@ -17,12 +17,12 @@ export class NoticeReader {
   readonly #db: Db;
   readonly #act: (notice: Notice) => void;
   readonly #nowMs: () => number;
-  /** Numbers above `#after` that were acted on, or were there at the start. */
+  /** Numbers above `#after` that were handled, or existed at the start. */
   readonly #known = new Set<number>();
   #after = 0;
   #isLooking = false;
   #isHinted = false;
-  /** The highest number at an earlier time, oldest first. */
+  /** The highest numbers at earlier times, oldest first. */
   #marks: { atMs: number; seq: number }[] = [];
 
   private constructor(db: Db, act: (notice: Notice) => void, nowMs: () => number) {
@@ -31,7 +31,7 @@ export class NoticeReader {
     this.#nowMs = nowMs;
   }
 
-  /** Starts with the existing notices as read. `nowMs`: steady. */
+  /** Starts with the existing notices as read. `nowMs`: monotonic. */
   static async open(
     db: Db,
     act: (notice: Notice) => void,
@@ -43,7 +43,7 @@ export class NoticeReader {
     return board;
   }
 
-  /** Acts on a notice, unless that was done. */
+  /** Handles a notice, unless that was done. */
   take(notice: Notice): void {
     if (notice.seq <= this.#after || this.#known.has(notice.seq)) return;
     this.#known.add(notice.seq);
@@ -51,16 +51,16 @@ export class NoticeReader {
   }
 
   /**
-   * Another node says that there is something new. What it says is not acted on, only looked for;
-   * however many say so, one look runs, and one after it.
+   * Another node announces news. Its message only triggers a look at the store; however many
+   * arrive, one look runs, and one after it.
    */
   hint(): void {
     this.#isHinted = this.#isLooking;
-    // The look of each second reports what is wrong.
+    // Errors are reported by the look that runs every second.
     this.look().catch(() => undefined);
   }
 
-  /** Acts on what is new in the store; does nothing while an earlier look runs. */
+  /** Handles what is new in the store; does nothing while an earlier look runs. */
   async look(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;

@@ -6,7 +6,7 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "nod
 import { promisify } from "node:util";
 import { lowerPoolPriority } from "./pool-priority.ts";
 
-/** The cost of one hash, for us and for a guesser. */
+/** The cost of one hash, for the relay and for an attacker. */
 export interface HashCost {
   readonly memoryKib: number;
   readonly passes: number;
@@ -24,7 +24,7 @@ const argon2id = promisify(
   },
 );
 
-/** The hash to keep of a password. Off the main thread. */
+/** The hash to store for a password. Computed off the main thread. */
 export const hashPassword = async (password: string, cost = SERVER_COST): Promise<string> => {
   const salt = randomBytes(SALT_BYTES);
   const tag = await argon2id({
@@ -40,7 +40,7 @@ export const hashPassword = async (password: string, cost = SERVER_COST): Promis
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
-/** Whether a password is the one behind a hash. Throws where the hash is none of ours. */
+/** Whether a password matches a hash. Throws if the hash is not in our format. */
 export const verifyPassword = async (password: string, hash: string): Promise<boolean> => {
   const parts = PHC.exec(hash);
   if (parts === null) throw new Error("the store holds a password hash of an unknown form");
@@ -60,12 +60,12 @@ export const verifyPassword = async (password: string, hash: string): Promise<bo
 const phc = ({ memoryKib, passes }: HashCost, salt: string, tag: string): string =>
   `$argon2id$v=19$m=${memoryKib},t=${passes},p=${PARALLELISM}$${salt}$${tag}`;
 
-/** A hash that no password has. */
+/** A hash that no password matches. */
 export const dummyHash = (cost: HashCost): string => phc(cost, "A".repeat(22), "A".repeat(43));
 
 /**
- * Verified where a user name is unknown, so that the answer takes as long as for a wrong password
- * and does not reveal which accounts exist.
+ * Verified for an unknown user name, so that the answer takes as long as for a wrong password and
+ * does not reveal which accounts exist.
  */
 export const DUMMY_HASH = dummyHash(SERVER_COST);
 

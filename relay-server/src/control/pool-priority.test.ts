@@ -1,10 +1,10 @@
-/** Hashes give way to the thread that forwards messages. */
+/** Password hashes have a lower priority than the thread that forwards messages. */
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect, test } from "vitest";
 import { hashPassword } from "./passwords.ts";
 
-test.runIf(process.platform === "linux")("the pool's threads have less priority", async () => {
+test.runIf(process.platform === "linux")("the pool's threads have a lower priority", async () => {
   await hashPassword("correct horse battery");
   const own = getPriority();
   const tasks = readdirSync("/proc/self/task").map((task) => ({

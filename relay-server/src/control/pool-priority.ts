@@ -6,16 +6,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
 
 const TASKS = "/proc/self/task";
-/** As libuv calls them. */
+/** As named by libuv. */
 const POOL_THREAD = "libuv-worker";
-/** In steps of nice(1), each about 25 % less of a core that others want too. */
+/** In steps of nice(1), each about 25 % less of a core that others need too. */
 const STEPS = 10;
 
 let done = false;
 
 /**
- * Lowers it once; call it when the pool has been given something to do. Only Linux has priorities
- * of threads: elsewhere, and where it is not allowed, all stays as it is.
+ * Lowers it once; call it when the pool has work. Only Linux has thread priorities: elsewhere, and
+ * if it is not permitted, nothing changes.
  */
 export const lowerPoolPriority = (): void => {
   if (done || process.platform !== "linux") return;
@@ -27,6 +27,6 @@ export const lowerPoolPriority = (): void => {
       if (name === POOL_THREAD) setPriority(Number(task), lower);
     }
   } catch {
-    // Without /proc, or forbidden: hashes then compete as before.
+    // No /proc, or not permitted: hashes then compete as before.
   }
 };

@@ -1,4 +1,4 @@
-/** The quotas that look into the store; the numbers are in quotas.ts, which `--help` loads too. */
+/** The quotas that need the store; the numbers are in quotas.ts, which `--help` also loads. */
 
 import { heldBy } from "../store/agents.ts";
 import type { Db } from "../store/open.ts";
@@ -8,8 +8,8 @@ import { QuotaExceeded, type Quotas } from "./quotas.ts";
 const EMPTY_METADATA_BYTES = 2;
 
 /**
- * Throws if one more agent, or an agent's metadata of so many bytes instead of so many, would be
- * too much. Call it inside the transaction that makes the change.
+ * Throws if one more agent, or a change of an agent's metadata from `insteadOf` to `bytes` bytes,
+ * exceeds a quota. Call it inside the transaction that makes the change.
  */
 export const holdQuotas = async (
   db: Db,

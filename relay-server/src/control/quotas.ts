@@ -3,16 +3,17 @@
  * all of this work, so the quotas bound how long other users wait.
  */
 
-/** 50 a second, all at once too: a script that makes a thousand agents is not stopped. */
+/** 50 a second, or all at once: a script that creates a thousand agents is not stopped. */
 export const REQUESTS_PER_MINUTE = 3000;
-/** A site of people behind one address who read the documentation; logins have their own limits. */
-export const ANONYMOUS_REQUESTS_PER_MINUTE = 1200;
 /**
- * Enough for one user's writes to share a sync of the disk; others wait for so many at the most.
+ * Enough for the people at one site, behind one address, to read the documentation; logins have
+ * their own limits.
  */
+export const ANONYMOUS_REQUESTS_PER_MINUTE = 1200;
+/** Enough for one user's writes to share a disk sync; others wait for at most this many. */
 export const REQUESTS_AT_ONCE = 4;
 export const AGENTS_PER_USER = 10_000;
-/** 8 KiB is the most of one agent, and few have a fraction of it. */
+/** One agent has at most 8 KiB, and most have a fraction of that. */
 export const METADATA_BYTES_PER_USER = 33_554_432;
 
 export interface Quotas {
@@ -31,5 +32,5 @@ export const DEFAULT_QUOTAS: Quotas = {
   metadataBytesPerUser: METADATA_BYTES_PER_USER,
 };
 
-/** A user has as much as the quota allows; the message says of what. */
+/** A user has reached a quota; the message says which. */
 export class QuotaExceeded extends Error {}

@@ -1,4 +1,4 @@
-/** Derivations from the master key (section 1), against HMAC-SHA256 written out. */
+/** Derivations from the master key (section 1), compared with explicit HMAC-SHA256. */
 import { createHmac } from "node:crypto";
 import { makeToken, readToken } from "@blindrelay/protocol";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ test("a persistent token is HMAC-SHA256(master key, kind/id/nonce) in the token 
   expect(other.slice(5)).not.toBe(secrets.persistentToken("agent", "pump-7", NONCE).slice(4));
 });
 
-test("another master key has another check", () => {
+test("another master key has a different check value", () => {
   const other = Uint8Array.from(KEY);
   other[31] = 0;
   expect(new Secrets(other).check()).not.toBe(new Secrets(KEY).check());
@@ -27,7 +27,7 @@ test.each([31, 33, 0])("a key of %i bytes is refused", (length) => {
   expect(() => new Secrets(new Uint8Array(length))).toThrow(RangeError);
 });
 
-test("a wrapped secret opens for its user only, whole only, and never looks the same", () => {
+test("a wrapped secret opens only for its user and only unmodified, and never looks the same", () => {
   const secrets = new Secrets(KEY);
   const wrapped = secrets.wrap("ada", "SECRET");
   expect(secrets.unwrap("ada", wrapped)).toBe("SECRET");
@@ -39,12 +39,12 @@ test("a wrapped secret opens for its user only, whole only, and never looks the 
   expect(() => secrets.unwrap("ada", flipped.toString("base64url"))).toThrow();
 });
 
-test("recovery codes are hashed for their user", () => {
+test("recovery codes are hashed per user", () => {
   const secrets = new Secrets(KEY);
   expect(secrets.recoveryHash("ada", "a")).not.toBe(secrets.recoveryHash("bob", "a"));
 });
 
-test("drawn nonces and tokens differ, and are stored as SHA-256 of their text", () => {
+test("random nonces and tokens differ, and are stored as SHA-256 of their text", () => {
   expect(drawNonce()).toMatch(/^[0-9a-f]{32}$/);
   expect(drawNonce()).not.toBe(drawNonce());
   expect(drawToken("session")).not.toBe(drawToken("session"));

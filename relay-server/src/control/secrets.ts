@@ -1,6 +1,6 @@
 /**
  * Everything that the relay derives from its master key (section 1): persistent tokens, the key
- * that wraps TOTP secrets, the hashes of recovery codes, and the key that seals kept answers.
+ * that wraps TOTP secrets, the hashes of recovery codes, and the key that seals stored answers.
  * Persistent tokens are derived and not stored, so a copy of the database yields none, but login
  * and export can return them again.
  */
@@ -35,34 +35,34 @@ export class Secrets {
     this.#printKey = createSecretKey(this.#hmac("print/requests"));
   }
 
-  /** What the store keeps to notice another master key. Hex. */
+  /** Stored to detect another master key. Hex. */
   check(): string {
     return this.#hmac("check").toString("hex");
   }
 
-  /** The persistent token of an account or agent at one issue; `nonce` is hex from `drawNonce`. */
+  /** The persistent token of an account or agent for one issue; `nonce` is hex from `drawNonce`. */
   persistentToken(kind: "account" | "agent", id: string, nonce: string): string {
     return makeToken(kind, this.#hmac(`${kind}/${id}/${nonce}`));
   }
 
-  /**
-   * What is kept of a recovery code. Under the key, because 50 bits alone could be searched. Hex.
-   */
+  /** The stored form of a recovery code. Keyed, because 50 bits alone could be searched. Hex. */
   recoveryHash(userId: string, code: string): string {
     return this.#hmac(`recovery/${userId}/${code}`).toString("hex");
   }
 
-  /** What is kept of a request that is to be known again: it may hold a password. Hex. */
+  /**
+   * The stored form of a request that must be recognized later, and may contain a password. Hex.
+   */
   requestPrint(request: string): string {
     return createHmac("sha256", this.#printKey).update(request, "utf8").digest("hex");
   }
 
-  /** What proves that this relay lets a release be fetched until `expiryS`, Unix seconds. Hex. */
+  /** Proves that this relay permits fetching a release until `expiryS`, Unix seconds. Hex. */
   ticketMac(releaseId: string, expiryS: number): string {
     return this.#hmac(`ticket/${releaseId}/${expiryS}`).toString("hex");
   }
 
-  /** A TOTP secret for the store, bound to its user. */
+  /** Wraps a TOTP secret for the store, bound to its user. */
   wrap(userId: string, secret: string): string {
     return seal(this.#wrapKey, userId, secret);
   }
@@ -72,7 +72,7 @@ export class Secrets {
     return unseal(this.#wrapKey, userId, wrapped);
   }
 
-  /** An answer for the store, bound to what it answers. */
+  /** Seals an answer for the store, bound to what it answers. */
   seal(name: string, answer: string): string {
     return seal(this.#answerKey, name, answer);
   }
@@ -109,7 +109,7 @@ const unseal = (key: KeyObject, name: string, sealed: string): string => {
   );
 };
 
-/** The hex of a fresh nonce, one for each issue of a persistent token. */
+/** A fresh nonce in hex, one for each issue of a persistent token. */
 export const drawNonce = (): string => randomBytes(TOKEN_NONCE_BYTES).toString("hex");
 
 /** A random token: sessions and logins are stored as a hash only and never shown again. */

@@ -1,6 +1,6 @@
 /**
- * A stolen store yields no token (section 1): what a thief can do with all of `DIR/store`, and no
- * key.
+ * A stolen store yields no token (section 1): what a thief can do with all of `DIR/store`, without
+ * the key.
  */
 import { createHash, createHmac } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -53,11 +53,11 @@ test("it contains no secret, as text, base64 or hex", () => {
       expect(loot.includes(text), `${name} as ${form}`).toBe(false);
     }
   }
-  // the search does find things
+  // check that the search works
   expect(loot.includes(hashToken(secrets.agent as string))).toBe(true);
 });
 
-test("ids and nonces make no token without the key, also not under keys one might guess", async () => {
+test("ids and nonces yield no token without the key, nor with keys that a thief might guess", async () => {
   const rows = await rest.context.store.db.selectFrom("tokens").selectAll().execute();
   expect(rows.length).toBeGreaterThan(1);
   const check = rest.context.secrets.check();
@@ -85,7 +85,7 @@ test("a relay started on it with another key refuses to start", async () => {
   rmSync(den, { recursive: true });
 });
 
-test("a thief who writes his own key's check gets neither tokens nor TOTP secrets", async () => {
+test("a thief who inserts the check value of their own key gets neither tokens nor TOTP secrets", async () => {
   const den = mkdtempSync(join(tmpdir(), "blindrelay-den-"));
   cpSync(join(rest.dataDir, "store"), join(den, "store"), { recursive: true });
   const his = new Uint8Array(32).fill(7);

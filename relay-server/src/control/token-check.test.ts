@@ -1,6 +1,6 @@
 /**
- * Who may come in on `/wss`, as far as the store decides: every row of section 3 about tokens and
- * texts.
+ * Which logins `/wss` accepts, as far as the store decides: every row of section 3 about tokens and
+ * error texts.
  */
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -61,7 +61,7 @@ describe("accepted", () => {
     expect(result).toMatchObject({ role: "agent", agentId: "pump-7" });
   });
 
-  test("a session token is returned unchanged, with its remaining time and its use", async () => {
+  test("a session token is returned unchanged, with its remaining time and count", async () => {
     const first = await accepted(asClient(account));
     await addRequestsUsed(rest.context.store.db, first.sessionHash, 41);
     rest.clock.nowMs += 5000;
@@ -76,7 +76,7 @@ describe("accepted", () => {
     expect(again).toEqual(first);
   });
 
-  test("a session token that REST made", async () => {
+  test("a session token issued over REST", async () => {
     const { session_token } = (await rest.call("POST", "/auth/session", { token: login })).json();
     expect((await accepted(ask({ sessionToken: session_token }))).role).toBe("client");
   });
@@ -143,7 +143,7 @@ describe("refused with both kinds named", () => {
     });
   });
 
-  test("session tokens are good for the side that they were issued for", async () => {
+  test("session tokens are valid for the side that they were issued for", async () => {
     const agentSession = (await accepted(asAgent(relayToken))).sessionToken;
     const clientSession = (await accepted(asClient(account))).sessionToken;
     expect(await ask({ sessionToken: agentSession })).toMatchObject({
@@ -160,7 +160,7 @@ describe("refused with both kinds named", () => {
 });
 
 describe("refused with exactly Invalid token", () => {
-  test("what nobody ever had, counted", async () => {
+  test("a token that never existed, counted", async () => {
     const mistyped = `${account.slice(0, -1)}${account.endsWith("0") ? "1" : "0"}`;
     const unknown = makeToken("account", new Uint8Array(32));
     for (const text of [
@@ -194,7 +194,7 @@ describe("refused with exactly Invalid token", () => {
     }
   });
 
-  test("what was valid once, not counted: rotated, deleted, logged out", async () => {
+  test("a token that was valid once, not counted: rotated, deleted, logged out", async () => {
     const clientSession = (await accepted(asClient(account))).sessionToken;
     const agentSession = (await accepted(asAgent(relayToken))).sessionToken;
     const agent = { clientType: "agent", agentId: "pump-7" } as const;
@@ -234,7 +234,7 @@ test("expired and used-up session tokens get their own codes, and are not counte
   });
 });
 
-test("a session whose token was rotated between look-up and insert is born ended", async () => {
+test("a session whose token was rotated between look-up and insert has ended from the start", async () => {
   const { store } = rest.context;
   const found = await findCredential(store.db, relayToken, rest.clock.nowMs);
   if (found.state !== "live") throw new Error(found.state);
@@ -244,7 +244,7 @@ test("a session whose token was rotated between look-up and insert is born ended
   expect(late).toEqual({ ...INVALID, counted: false });
 });
 
-test("an agent's owner is known, and nobody's is null", async () => {
+test("an agent's owner is found, and null if there is none", async () => {
   const lookups = storeLookups(rest.context.store);
   const { id } = (await rest.login()).user;
   expect(await lookups.ownerOf("pump-7")).toBe(id);

@@ -1,6 +1,6 @@
 /**
  * Checks the token of a login at `/wss` (section 3), and looks up who owns an agent. Failures do
- * not tell why a token is invalid; only a token with a valid checksum in the wrong place gets more
+ * not say why a token is invalid; only a token with a valid checksum in the wrong place gets more
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
@@ -69,7 +69,8 @@ const misplacement = (text: string, finding: Finding, expected: Holder): AuthFai
   const reading = readToken(text);
   if (!reading.ok) return null;
   const expectsSession = expected === "client_session" || expected === "agent_session";
-  // A session token that the store does not know could be of either side: nothing to name.
+  // A session token that the store does not know could belong to either side: there is no kind to
+  // name.
   if (holder === null && reading.kind === (expectsSession ? "session" : expected)) return null;
   const got = holder === null ? TOKEN_NAMES[reading.kind] : HOLDER_NAMES[holder];
   return {
@@ -81,8 +82,8 @@ const misplacement = (text: string, finding: Finding, expected: Holder): AuthFai
 };
 
 /**
- * Whether a refusal is a failure towards the lockout. The contract spares what was valid once; a
- * live token in the wrong place, or with another agent's identifier, is a failure like any other.
+ * Whether a refusal counts towards the lockout. The contract exempts what was valid once; a live
+ * token in the wrong place, or with another agent's identifier, counts like any other failure.
  */
 const isCounted = ({ state }: Finding): boolean => state === "unknown" || state === "live";
 

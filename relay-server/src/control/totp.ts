@@ -8,19 +8,19 @@ const ISSUER = "blindrelay";
 const STEP_S = 30;
 const SECRET_BYTES = 20; // RFC 4226 section 4: as long as the HMAC's hash
 const RECOVERY_CODES = 10;
-const RECOVERY_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"; // 32 letters that are not mixed up on paper
+const RECOVERY_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"; // 32 characters without lookalikes
 
-/** A fresh secret as base32. */
+/** A random secret as base32. */
 export const drawTotpSecret = (): string => generateSecret({ length: SECRET_BYTES });
 
 /** What an authenticator app reads from a QR code. */
 export const otpauthUri = (username: string, secret: string): string =>
   generateURI({ issuer: ISSUER, label: username, secret });
 
-/** The step of an instant. */
+/** The TOTP step at an instant. */
 export const totpStepAt = (nowMs: number): number => Math.floor(nowMs / 1000 / STEP_S);
 
-/** The step that a code belongs to, at most one away from now; null for a wrong code. */
+/** The step that a code belongs to, at most one from the current one; null for a wrong code. */
 export const totpStep = (secret: string, code: string, nowMs: number): number | null => {
   if (!/^[0-9]{6}$/.test(code)) return null;
   const result = verifySync({
@@ -32,7 +32,7 @@ export const totpStep = (secret: string, code: string, nowMs: number): number | 
   return result.valid && "timeStep" in result ? result.timeStep : null;
 };
 
-/** Ten fresh codes of 50 bits, as `xxxxx-xxxxx`. */
+/** Ten random codes of 50 bits, as `xxxxx-xxxxx`. */
 export const drawRecoveryCodes = (): string[] =>
   Array.from({ length: RECOVERY_CODES }, recoveryCode);
 

@@ -34,7 +34,7 @@ type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs"> &
 const hashed = ({ hashing }: Offline, password: string): Promise<string> =>
   hashing === undefined ? hashPassword(password) : hashing.run(KNOWN, () => hashPassword(password));
 
-/** Makes a user, without a second factor yet; null if the name is taken. */
+/** Creates a user, without a second factor yet; null if the name is taken. */
 export const createUser = async (
   context: Offline,
   actorId: string | null,
@@ -58,14 +58,14 @@ export interface UserChange {
   readonly role?: "admin" | "user";
   readonly disabled?: boolean;
   readonly password?: string;
-  /** Ends a second factor that its owner lost. */
+  /** Removes a second factor that its owner lost. */
   readonly totpEnabled?: false;
 }
 
 /** Why a user was not changed. */
 export type Refusal = "unknown" | "last_admin";
 
-/** Changes a user, and ends what that takes away: logins, session tokens, links. */
+/** Changes a user, and ends what the change takes away: logins, session tokens, links. */
 export const administer = async (
   context: Offline & Partial<Pick<ControlContext, "links">>,
   actorId: string | null,
@@ -85,7 +85,7 @@ export const administer = async (
     }
     if (change.disabled !== undefined && change.disabled !== (user.disabled_at !== null)) {
       await changeUser(tx, id, { disabled_at: change.disabled ? nowMs : null });
-      // Persistent tokens are valid again with the user; short-lived ones are not.
+      // Enabling the user makes persistent tokens valid again, but not short-lived ones.
       if (change.disabled) await endSessions(tx, id, ["login", "client"], null, nowMs);
       acts.push({ action: change.disabled ? "user.disable" : "user.enable" });
     }
@@ -137,7 +137,7 @@ export const deleteUser = async (
 
 class LastAdmin extends Error {}
 
-/** Runs `work` in a transaction that is undone where it would leave no admin. */
+/** Runs `work` in a transaction that is undone if it would leave no admin. */
 const unlessLastAdmin = async <T>(
   context: Offline,
   work: (tx: Db) => Promise<T>,

@@ -1,4 +1,6 @@
-/** Failed logins by name, over REST: from many addresses too, and without keeping the owner out. */
+/**
+ * Failed logins by name, over REST: also from many addresses, and without locking the owner out.
+ */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { PASSWORD, type Rest, startRest } from "../http/testing/test-rest.ts";
 import { UsernameLockout } from "./username-lockout.ts";
@@ -12,7 +14,7 @@ afterEach(() => rest.close());
 const login = (address: string, password: string, username = "admin") =>
   rest.call("POST", "/auth/login", { body: { username, password }, address });
 
-/** Ten failures, none of which shuts its address. */
+/** Ten failures, none of which locks its address out. */
 const guess = async (username: string) => {
   for (let i = 0; i < 9; i += 1) {
     const answer = await login(`198.51.100.${i % 5}`, "wrong", username);
@@ -21,7 +23,7 @@ const guess = async (username: string) => {
   return login("198.51.100.9", "wrong", username);
 };
 
-test("the tenth failure locks the name for every new address, the right password included", async () => {
+test("the tenth failure locks the name for every new address, even with the correct password", async () => {
   const tenth = await guess("admin");
   expect([tenth.statusCode, tenth.headers["retry-after"]]).toEqual([401, "600"]);
   const right = await login("203.0.113.1", PASSWORD);
@@ -38,7 +40,7 @@ test("an address from which that name has logged in is not locked", async () => 
   expect((await login("192.0.2.8", PASSWORD)).statusCode).toBe(429);
 });
 
-test("a name that nobody has answers alike, and other names are not concerned", async () => {
+test("a name that does not exist gets the same answers, and other names are not affected", async () => {
   await rest.addUser("grace");
   const tenth = await guess("nobody");
   expect([tenth.statusCode, tenth.headers["retry-after"]]).toEqual([401, "600"]);
@@ -46,7 +48,7 @@ test("a name that nobody has answers alike, and other names are not concerned", 
   expect((await login("203.0.113.1", PASSWORD, "grace")).statusCode).toBe(200);
 });
 
-test("tokens are not concerned by a name that is shut", async () => {
+test("tokens are not affected by a locked name", async () => {
   const { user } = (await login("192.0.2.7", PASSWORD)).json();
   await guess("admin");
   const answer = await rest.call("GET", "/agents", {
@@ -56,7 +58,7 @@ test("tokens are not concerned by a name that is shut", async () => {
   expect(answer.statusCode).toBe(200);
 });
 
-test("long names that are tried are remembered as briefly as others, and apart", () => {
+test("long names are remembered as briefly as others, and separately", () => {
   const names = new UsernameLockout();
   const keys: string[] = [];
   names.onFailure = (key) => keys.push(key);

@@ -1,7 +1,7 @@
 /**
- * Failed logins by user name, from any address (section 4), which also stops guessing from many
- * addresses. A name's lockout does not apply to addresses from which that user has logged in, so
- * nobody can lock a user out with wrong guesses.
+ * Counts failed logins by user name, from any address (section 4), which also stops guessing from
+ * many addresses. A name's lockout does not apply to addresses from which that user has logged in,
+ * so nobody can lock a user out with wrong guesses.
  */
 import { createHash } from "node:crypto";
 import { LOCKOUT_S } from "@blindrelay/protocol";
@@ -13,7 +13,7 @@ import { Lockout } from "../core/lockout.ts";
  */
 const NAME_FAILURES = 10;
 const NAME_WINDOW_S = 600;
-/** Names are untrusted text; kept in memory only, like the counts of addresses. */
+/** Names are untrusted text; they are kept only in memory, like the counts of addresses. */
 const MAX_KNOWN = 10_000;
 
 export class UsernameLockout {
@@ -22,18 +22,18 @@ export class UsernameLockout {
     windowS: NAME_WINDOW_S,
     durationS: LOCKOUT_S,
   });
-  /** Called, for the other nodes, for each counted failure and each new pair. */
+  /** Called for each counted failure and each new pair, for the other nodes. */
   onFailure: (name: string) => void = () => undefined;
   onKnown: (pair: string) => void = () => undefined;
-  /** Names with an address of theirs, the one used longest ago first. */
+  /** Pairs of a name and an address it logged in from, least recently used first. */
   readonly #known = new Set<string>();
 
-  /** How often a name was shut, since the start. */
+  /** How often a name was locked, since the start. */
   get lockouts(): number {
     return this.#lockout.lockouts;
   }
 
-  /** Whether the name has logged in from this address lately. */
+  /** Whether the name has recently logged in from this address. */
   isKnown(username: string, address: string): boolean {
     return this.#known.has(pairKey(username, address));
   }
@@ -44,7 +44,7 @@ export class UsernameLockout {
     return this.#lockout.secondsLeft(nameKey(username), nowMs);
   }
 
-  /** Counts a failure; answers as Lockout.fail does. */
+  /** Counts a failure; returns the same as Lockout.fail. */
   fail(username: string, address: string, nowMs: number): number {
     if (this.isKnown(username, address)) return 0;
     const { failures } = this.#lockout;
@@ -60,12 +60,12 @@ export class UsernameLockout {
     return this.#lockout.fail(name, nowMs);
   }
 
-  /** Lifts a name's lockout and clears its failures; returns whether there was anything. */
+  /** Lifts a name's lockout and clears its failures; returns whether it had any. */
   forgive(username: string): boolean {
     return this.#lockout.forgive(nameKey(username));
   }
 
-  /** The name logged in from here. */
+  /** The name has logged in from this address. */
   succeed(username: string, address: string): void {
     const pair = pairKey(username, address);
     if (!this.#known.has(pair)) this.onKnown(pair);
@@ -82,10 +82,7 @@ export class UsernameLockout {
   }
 }
 
-/**
- * A digest, because a name that is tried may be long, and may hold what the lockout takes for an
- * address.
- */
+/** A digest, because the name may be long, and may look like an address to the lockout. */
 const nameKey = (username: string): string =>
   createHash("sha256").update(username, "utf8").digest("base64url");
 

@@ -1,4 +1,4 @@
-/** What the hub leaves behind reaches the store in one go, the newest value of each. */
+/** What the hub leaves for the store is written in one go, with the newest value of each. */
 import { expect, test } from "vitest";
 import { startRest } from "../http/testing/test-rest.ts";
 import { hashToken } from "./secrets.ts";
@@ -14,7 +14,7 @@ test("counts and times are written at a flush, the newest of each, and only once
   const report = { runtime: "node 26.10.0", firmwareVersion: "1.2.3" };
   await writeBehind.agentSeen("x", seenAt - 2, { ...report, firmwareVersion: "1.2.2" }, true);
   await writeBehind.agentSeen("x", seenAt - 1, report, true);
-  await writeBehind.agentSeen("x", seenAt, null, false); // it went: what it said stays
+  await writeBehind.agentSeen("x", seenAt, null, false); // it left: its report stays
   await writeBehind.agentSeen("deleted meanwhile", seenAt, report, true);
   await writeBehind.saveRequestsUsed(hashToken(session), 9_999, 9_999);
   await writeBehind.saveRequestsUsed(hashToken(session), 10_000, 1);
@@ -30,7 +30,7 @@ test("counts and times are written at a flush, the newest of each, and only once
   await rest.context.store.db.updateTable("agents").set({ last_seen: null }).execute();
   await writeBehind.agentSeen("x", seenAt, null, false);
   void writeBehind.flush();
-  await writeBehind.flush(); // nothing more is waiting, but that is still on its way
+  await writeBehind.flush(); // nothing more is waiting, but a write is still in progress
   expect(await shown()).not.toBeNull();
   await rest.context.store.db.updateTable("agents").set({ last_seen: null }).execute();
   await writeBehind.flush();

@@ -1,7 +1,7 @@
 /**
- * Writes what the hub leaves behind (core/ports.ts, WriteBehind) once a second and in groups: a
- * fleet that reconnects at once would otherwise need a disk flush per device. What cannot be
- * written is kept and retried for as long as the store is unavailable. A killed process loses a
+ * Writes what the hub leaves for the store (core/ports.ts, WriteBehind) once a second and in
+ * groups: a fleet that reconnects at once would otherwise need a disk flush per device. What cannot
+ * be written is kept and retried for as long as the store is unavailable. A killed process loses a
  * second of `last_seen` and of request counts, which are not guaranteed.
  */
 import type { AgentReport } from "../core/link.ts";
@@ -18,7 +18,7 @@ interface Sighting {
   readonly online: boolean;
 }
 
-/** Entries of one transaction: other writes wait at most for these. */
+/** Entries in one transaction: other writes wait for at most this many. */
 const MAX_TOGETHER = 200;
 
 export interface StoreWriteBehind extends WriteBehind {
@@ -26,9 +26,9 @@ export interface StoreWriteBehind extends WriteBehind {
   flush(): Promise<void>;
 }
 
-/** `node`: this one of several; null if there is one. */
+/** `node`: this node of a cluster; null if there is only one relay. */
 export const storeWriteBehind = (store: Store, node: string | null = null): StoreWriteBehind => {
-  /** Requests by session that the store does not know of. */
+  /** Requests by session that are not in the store yet. */
   const used = new Map<string, number>();
   const seen = new Map<string, Sighting>();
   const addUsed = (hash: string, requests: number) => {
@@ -45,8 +45,8 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
         for (const [hash, requests] of counts) await addRequestsUsed(tx, hash, requests);
       });
     } catch (error) {
-      // A commit whose answer was lost is counted twice: a token may end early, and never late.
-      // What is given back is not: a token may not last longer for it.
+      // A commit with a lost answer is counted twice: a token may end early, but never late.
+      // Returned requests are not repeated, because a token must not last longer for that.
       for (const [hash, requests] of counts) if (requests > 0) addUsed(hash, requests);
       throw error;
     }
@@ -83,7 +83,7 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
     saveRequestsUsed: async (sessionHash, _, added) => addUsed(sessionHash, added),
     agentSeen: async (agentId, atMs, report, online) => addSeen(agentId, { atMs, report, online }),
     flush: () => {
-      // One at a time, so that what a failed one puts back is not overtaken.
+      // One at a time, so that what a failed write puts back is not overtaken.
       writing = writing.catch(() => undefined).then(writeAll);
       return writing;
     },
@@ -91,7 +91,7 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
 };
 
 /**
- * Takes some entries out, in the order of their keys: two nodes that write the same ones never
+ * Removes some entries, in the order of their keys, so that two nodes writing the same ones never
  * deadlock.
  */
 const first = <Value>(entries: Map<string, Value>): [string, Value][] => {

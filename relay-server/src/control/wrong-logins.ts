@@ -1,13 +1,14 @@
 /**
  * Counts wrong logins by address, and failed ones by network. When more users log in than passwords
- * can be hashed, users whose network has tried least go first: an attacker with thousands of
- * addresses shares the count of the whole network, while a user at a new place has a low one.
+ * can be hashed, users in the networks with the fewest attempts go first: an attacker with
+ * thousands of addresses shares the count of the whole network, while a user in a new place has a
+ * low one.
  */
 import { addressKey } from "../core/address-group.ts";
 
 /** A count is forgotten after one to two of these. */
 const PERIOD_MS = 150_000;
-/** Of each kind and period; about 2 MB in all. Beyond it new ones are not counted. */
+/** Per kind and period, about 2 MB in total. Further ones are not counted. */
 const MAX_COUNTED = 8192;
 /** An address that has failed comes after all others, whatever their networks did. */
 const ADDRESS_WEIGHT = 1_000_000;
@@ -16,7 +17,7 @@ export class WrongLogins {
   readonly #addresses = new RecentCounts();
   readonly #networks = new RecentCounts();
 
-  /** 0 where nothing was wrong; the higher, the later it is the turn of this address. */
+  /** 0 if nothing was wrong; the higher it is, the later this address gets its turn. */
   of(address: string, nowMs: number): number {
     const key = addressKey(address);
     const own = Math.min(this.#addresses.of(key, nowMs), 1);
@@ -28,13 +29,13 @@ export class WrongLogins {
     this.unheard(address, nowMs);
   }
 
-  /** Too many waited. Who comes again as fast as can be only falls back. */
+  /** Too many callers waited. A caller that retries as fast as possible only falls back. */
   unheard(address: string, nowMs: number): void {
     this.#networks.count(networkOf(addressKey(address)), nowMs);
   }
 }
 
-/** As much as one provider has: a /16 of IPv4, a /32 of IPv6. */
+/** The range of one provider: a /16 of IPv4, a /32 of IPv6. */
 const networkOf = (key: string): string =>
   key.includes(":")
     ? `${key.split(":").slice(0, 2).join(":")}/32`

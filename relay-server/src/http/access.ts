@@ -17,19 +17,19 @@ import { HttpProblem } from "./problem.ts";
 
 export interface Access {
   readonly holders: readonly Holder[];
-  /** Whether a login that still has to enrol TOTP is enough. */
+  /** Whether a login that has not enrolled TOTP yet is sufficient. */
   readonly beforeTotp?: boolean;
   /** The role that the user behind the token must have. */
   readonly role?: "admin";
-  /** Requests that carry something else than a token, and need none. */
+  /** Requests with something other than a token, which need none. */
   readonly unless?: (request: FastifyRequest) => boolean;
 }
 
-/** A person's own programs. */
+/** The user's own programs. */
 export const WRITERS: Access = { holders: ["account", "login"] };
-/** The programs of a person with the admin role. */
+/** The programs of a user with the admin role. */
 export const ADMINS: Access = { ...WRITERS, role: "admin" };
-/** The same as writers, and clients that hold a session token. */
+/** Writers, and clients with a session token. */
 export const READERS: Access = { holders: ["account", "login", "client_session"] };
 
 const credentials = new WeakMap<FastifyRequest, Credential>();
@@ -41,7 +41,7 @@ export const credentialOf = (request: FastifyRequest): Credential => {
   return credential;
 };
 
-/** An onRequest hook: it refuses before the body is read. */
+/** An onRequest hook: it refuses requests before their body is read. */
 export const requires = (context: HttpContext, access: Access) => {
   const hook = async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
     const { requestLimits } = request.server;
@@ -94,7 +94,7 @@ const identify = async (
 
 const accesses = new WeakMap<object, Access>();
 
-/** What a route's hooks require, for the document that describes it; null if anyone may call. */
+/** What a route's hooks require, for the API documents; null if anyone may call it. */
 export const accessOf = (hooks: unknown): Access | null =>
   [hooks].flat().reduce<Access | null>((found, hook) => {
     return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;
@@ -112,7 +112,7 @@ export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): 
   throw lockedOut(`Address ${address} has failed to authenticate too often`, left, address);
 };
 
-/** Throws while a name is shut for the caller's address. */
+/** Throws while a name is locked for the caller's address. */
 export const refuseShutName = (
   context: HttpContext,
   request: FastifyRequest,
@@ -134,8 +134,8 @@ const lockedOut = (what: string, seconds: number, subject: string): HttpProblem 
   );
 
 /**
- * Counts a failed authentication, by address and, where a name was given, by name; the problem to
- * throw says how long to wait, if that shut either out.
+ * Counts a failed authentication, by address and by name, if one was given; returns the problem to
+ * throw, which says how long to wait if that locked either.
  */
 export const failedAuthentication = (
   context: HttpContext,
@@ -176,7 +176,7 @@ const refused = (
     : new HttpProblem(code, detail);
 };
 
-/** A device's token is no authentication here, and counts as a failure while it is live. */
+/** A device's token is not accepted here, and counts as a failure while it is live. */
 const checkHolder = (
   context: HttpContext,
   request: FastifyRequest,

@@ -57,7 +57,7 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
   );
 };
 
-/** A user as REST shows it. */
+/** A user as shown by REST. */
 export const userAnswer = (user: UserRow): User => ({
   id: user.id,
   username: user.username,
@@ -73,7 +73,7 @@ export const userOf = async (context: HttpContext, request: FastifyRequest): Pro
   return user;
 };
 
-/** Throws unless password and, where TOTP is enabled, code are the user's; failures count. */
+/** Throws unless the password and, with TOTP enabled, the code are correct; failures count. */
 export const reauthenticate = (
   context: HttpContext,
   request: FastifyRequest,

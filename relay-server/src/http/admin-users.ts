@@ -1,6 +1,6 @@
 /**
- * `/admin/users`: people and their roles (section 4). The first admin is made by `blindrelay-server
- * init` only.
+ * `/admin/users`: users and their roles (section 4). The first admin can be created only by
+ * `blindrelay-server init`.
  */
 import {
   AdminUser,
@@ -129,7 +129,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
   );
 };
 
-/** An identifier that a database can be asked for; any other is 404 like one that is not there. */
+/** An identifier that can be looked up in a database; any other is 404 like an unknown one. */
 const knowable = (id: string): string => {
   if (/^[A-Za-z0-9-]{1,64}$/.test(id)) return id;
   throw notFound("user");

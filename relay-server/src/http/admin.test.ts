@@ -32,7 +32,7 @@ test.each([
   ["PATCH", "/admin/users/x"],
   ["DELETE", "/admin/users/x"],
   ["GET", "/admin/audit"],
-])("%s %s is for the admin role, and not for session tokens", async (method, path) => {
+])("%s %s requires the admin role, and refuses session tokens", async (method, path) => {
   const user = await rest.addUser("user");
   const { session_token } = (await rest.call("POST", "/auth/session", { token })).json();
   for (const as of [user, session_token]) {
@@ -43,7 +43,7 @@ test.each([
 });
 
 describe("users", () => {
-  test("are made, and log in", async () => {
+  test("are created, and can log in", async () => {
     const made = await make({ username: "grace", password: PASSWORD, role: "user" });
     expect(made.statusCode).toBe(201);
     expect(Value.Check(AdminUser, made.json())).toBe(true);
@@ -99,7 +99,7 @@ describe("users", () => {
     }
   });
 
-  test("deleted: everything of theirs is gone, and the name is free", async () => {
+  test("deleted: everything they own is gone, and the name is free", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "user" })).json();
     const { access_token, user } = (await login("grace")).json();
     const body = { name: "x", agent_id: "x" };
@@ -120,7 +120,7 @@ describe("users", () => {
     expect((await rest.call("POST", "/agents", { token, body })).statusCode).toBe(201);
   });
 
-  test("a new password by an admin ends what the old one gave; a lost second factor can be taken off", async () => {
+  test("a new password by an admin ends what the old one gave; a lost second factor can be removed", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "user" })).json();
     const { user } = (await login("grace")).json();
     await change(id, { password: "another long one" });
@@ -136,7 +136,7 @@ describe("users", () => {
     expect((await login("grace", "another long one")).statusCode).toBe(200);
   });
 
-  test("the role counts from the next request", async () => {
+  test("a change of role applies from the next request", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "user" })).json();
     const { user } = (await login("grace")).json();
     const stats = () => rest.call("GET", "/admin/stats", { token: user.api_token });
@@ -165,7 +165,7 @@ describe("the last admin", () => {
     expect(await acts()).toEqual([]);
   });
 
-  test("is also the one that remains when the others are disabled", async () => {
+  test("remains the last when the others are disabled", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "admin" })).json();
     expect((await change(id, { disabled: true })).statusCode).toBe(200);
     expect((await change(adminId, { role: "user" })).statusCode).toBe(409);
@@ -175,7 +175,7 @@ describe("the last admin", () => {
 
   test("two admins who remove each other at once leave one", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "admin" })).json();
-    // Past their credentials, which the removal of one of them ends.
+    // After the credentials check, which the removal of one of them would fail.
     const outcomes = await Promise.all([
       deleteUser(rest.context, adminId, id),
       deleteUser(rest.context, id, adminId),
@@ -204,7 +204,7 @@ test("stats have every figure", async () => {
 });
 
 describe("the audit log", () => {
-  test("says who did what to what, newest first, and holds no secret", async () => {
+  test("says who did what to what, newest first, and contains no secret", async () => {
     const secrets: string[] = [PASSWORD, token];
     const step = () => {
       rest.clock.nowMs += 1;
@@ -263,7 +263,7 @@ describe("the audit log", () => {
     for (const secret of secrets) expect(answer.body).not.toContain(secret);
   });
 
-  test("can be asked for one action, actor or subject, and read in pages", async () => {
+  test("can be filtered by action, actor or subject, and read in pages", async () => {
     for (const agent_id of ["a", "b", "c"]) {
       rest.clock.nowMs += 1;
       await rest.call("POST", "/agents", { token, body: { name: "x", agent_id } });

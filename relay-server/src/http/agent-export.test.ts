@@ -1,4 +1,4 @@
-/** What a device needs, as its firmware takes it: evaluated as that firmware would. */
+/** What a device needs, in its firmware's format: evaluated as that firmware would. */
 import { runInNewContext } from "node:vm";
 import { EXPORT_MEDIA_TYPES, ModdableManifest } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
@@ -24,7 +24,7 @@ const exported = (query: string, accept?: string, host = "relay.example:8443") =
     headers: { host, ...(accept === undefined ? {} : { accept }) },
   });
 
-test("a module for Espruino, asked for by query or by Accept", async () => {
+test("a module for Espruino, requested by query or by Accept", async () => {
   for (const answer of [
     await exported("?format=espruino"),
     await exported("", "text/javascript"),
@@ -38,7 +38,7 @@ test("a module for Espruino, asked for by query or by Accept", async () => {
   }
 });
 
-test("a manifest for Moddable, whose config its modules import", async () => {
+test("a manifest for Moddable with a config that its modules import", async () => {
   const answer = await exported("?format=moddable");
   expect(answer.headers["content-type"]).toBe(`${EXPORT_MEDIA_TYPES.moddable}; charset=utf-8`);
   const manifest = JSON.parse(answer.body);
@@ -53,7 +53,7 @@ test("lines for a shell", async () => {
   );
 });
 
-test("a Host that would be more than a host in a file is refused", async () => {
+test("a Host that would mean more than a host in a file is refused", async () => {
   const answer = await exported("?format=env", undefined, "x$(reboot)");
   expect([answer.statusCode, answer.json().code]).toEqual([400, "BAD_REQUEST"]);
   expect((await exported("?format=yaml")).statusCode).toBe(422);

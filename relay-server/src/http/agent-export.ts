@@ -9,13 +9,13 @@ export interface ExportedAgent {
   readonly relayToken: string;
   /** `ws(s)://.../wss` */
   readonly url: string;
-  /** `http(s)://...`, which is what our commands take. */
+  /** `http(s)://...`, which our commands take. */
   readonly base: string;
 }
 
 /**
- * The format that a request wants: by `?format=`, else by the first type of Accept that is one,
- * else JSON.
+ * The format that a request asks for: by `?format=`, else by the first known type in Accept, else
+ * JSON.
  */
 export const exportFormat = (
   asked: ExportFormat | undefined,
@@ -32,7 +32,7 @@ export const exportFormat = (
   return "json";
 };
 
-/** The text in each format but JSON. */
+/** The text in each format except JSON. */
 export const exportText = (format: Exclude<ExportFormat, "json">, agent: ExportedAgent): string => {
   const { agentId, relayToken, url, base } = agent;
   switch (format) {

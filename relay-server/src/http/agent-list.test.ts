@@ -22,7 +22,7 @@ const page = async (query: string) =>
 const ids = async (query: string) =>
   (await page(query)).items.map((agent: { agent_id: string }) => agent.agent_id);
 
-test("by how name and runtime begin, to the letter and without wildcards", async () => {
+test("by the beginning of name and runtime, exactly and without wildcards", async () => {
   await add("a", "Pump 1", "espruino 2v25 ESP32", "1.0.0");
   await add("b", "pump 2", "espruino 2v25 PUCKJS", "1.1.0");
   await add("c", "P%mp", "node 26.10.0", "1.1.0");
@@ -35,7 +35,7 @@ test("by how name and runtime begin, to the letter and without wildcards", async
   expect(await ids("firmware_version=1.1")).toEqual([]);
 });
 
-test("by presence, page by page, each once", async () => {
+test("by presence, page by page, each agent once", async () => {
   for (let i = 0; i < 7; i += 1) {
     rest.clock.nowMs += 1;
     await add(`a${i}`, "n");

@@ -1,5 +1,5 @@
 /**
- * Pages of agents by filters that the store knows, and by one that only the hub does: who is
+ * Pages of agents by filters that the store knows, and by one that only the hub knows: who is
  * online.
  */
 import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
@@ -8,13 +8,13 @@ import type { AgentRow } from "../store/tables.ts";
 import type { HttpContext } from "./context.ts";
 import { readPosition, writePosition } from "./pagination.ts";
 
-/** How many agents one request looks at in search of those online or offline. */
+/** How many agents one request examines in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;
 /** Agents per turn of the relay's thread, which all requests share. */
 const LOOK_AT_ONCE = 256;
 /** Agents read at a time, each with its metadata. */
 const READ_AT_ONCE = 8;
-/** Metadata of one page, which is written in one go: JSON of 128 KiB takes milliseconds. */
+/** Metadata in one page, which is written in one go: JSON of 128 KiB takes milliseconds. */
 const MAX_PAGE_BYTES = 32_768;
 
 export interface AgentPageRows {
@@ -23,8 +23,8 @@ export interface AgentPageRows {
 }
 
 /**
- * One page. It may end early, with a cursor for the rest: with `online` among many, and where the
- * agents have much metadata. A long search waits for `pause` now and then.
+ * One page. It may end early, with a cursor for the rest: when it filters many agents by `online`,
+ * or when the agents have much metadata. A long search waits for `pause` occasionally.
  */
 export const agentPage = async (
   context: HttpContext,
@@ -37,7 +37,7 @@ export const agentPage = async (
   return { rows, nextCursor: cursorAfter(end ?? next) };
 };
 
-/** The places of one page, and the last that was looked at, where more follow. */
+/** The places of one page, and the last one examined, if more follow. */
 const choosePlaces = async (
   context: HttpContext,
   userId: string,
@@ -69,7 +69,8 @@ const choosePlaces = async (
 };
 
 /**
- * The agents at these places as far as a page may hold them; `end`: the last, where more are left.
+ * The agents at these places, as far as a page may contain them; `end`: the last one, if more are
+ * left.
  */
 const readRows = async (
   context: HttpContext,

@@ -1,4 +1,4 @@
-/** `/agents` by section 4, over a real store and without sockets. */
+/** `/agents` as in section 4, over a real store and without sockets. */
 import { AgentCreated, AgentPage, Agent as AgentSchema } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ afterEach(() => rest.close());
 const create = async (body: object) => (await rest.call("POST", "/agents", { token, body })).json();
 
 describe("creating", () => {
-  test("a new agent has never been seen, and comes with its relay token", async () => {
+  test("a new agent has never been seen, and is returned with its relay token", async () => {
     const answer = await rest.call("POST", "/agents", { token, body: { name: "Pump 7" } });
     expect(answer.statusCode).toBe(201);
     const agent = answer.json();
@@ -34,7 +34,7 @@ describe("creating", () => {
     expect(answer.headers["cache-control"]).toBe("no-store");
   });
 
-  test("a proposed identifier is taken as it is, once on the whole relay", async () => {
+  test("a proposed identifier is used unchanged, once on the whole relay", async () => {
     expect((await create({ name: "x", agent_id: "A_1" })).agent_id).toBe("A_1");
     const stranger = await rest.addUser("stranger");
     const again = await rest.call("POST", "/agents", {
@@ -54,7 +54,7 @@ describe("creating", () => {
     ["an identifier of 65", { name: "x", agent_id: "a".repeat(65) }, "/agent_id"],
     ["metadata that is a list", { name: "x", metadata: [] }, "/metadata"],
     ["metadata over its limit", { name: "x", metadata: { a: "x".repeat(8192) } }, "/metadata"],
-  ])("%s is refused with the place", async (_what, body, path) => {
+  ])("%s is refused with its location", async (_what, body, path) => {
     const answer = await rest.call("POST", "/agents", { token, body });
     expect(answer.statusCode).toBe(422);
     const problem = answer.json();
@@ -64,7 +64,7 @@ describe("creating", () => {
     ).toBe(true);
   });
 
-  test("metadata nested deeper than a stack is refused, not a fault", async () => {
+  test("metadata nested deeper than the stack is refused, not a fault", async () => {
     const body = `{"name":"x","metadata":{"toJSON":1,"a":${"[".repeat(32_000)}${"]".repeat(32_000)}}}`;
     const answer = await rest.call("POST", "/agents", {
       token,
@@ -76,7 +76,7 @@ describe("creating", () => {
 });
 
 describe("reading", () => {
-  test("one agent, with what the hub knows", async () => {
+  test("returns one agent, with what the hub knows", async () => {
     const { agent_id } = await create({ name: "valve", metadata: { room: { nr: 4 } } });
     rest.online.add(agent_id);
     const answer = await rest.call("GET", `/agents/${agent_id}`, { token });
@@ -86,7 +86,7 @@ describe("reading", () => {
     expect(answer.json()).not.toHaveProperty("api_token");
   });
 
-  test("pages hold each agent once, in order of creation, and end with null", async () => {
+  test("pages contain each agent once, in order of creation, and end with null", async () => {
     for (let i = 0; i < 5; i += 1) {
       rest.clock.nowMs += i % 2; // some at the same millisecond
       await create({ name: "n", agent_id: `a${i}` });
@@ -119,7 +119,7 @@ describe("reading", () => {
   );
 });
 
-test("PATCH changes what it names, and replaces metadata as a whole", async () => {
+test("PATCH changes the given fields, and replaces metadata as a whole", async () => {
   const { agent_id } = await create({ name: "old", metadata: { a: 1 } });
   const path = `/agents/${agent_id}`;
   const renamed = await rest.call("PATCH", path, { token, body: { name: "new" } });
@@ -140,7 +140,7 @@ test("DELETE ends link and tokens at once, and the identifier is free again", as
   expect(again.api_token).not.toBe(api_token);
 });
 
-test("rotation ends exactly this agent's link and answers a new token, which export repeats", async () => {
+test("rotation ends only this agent's link and returns a new token, which export repeats", async () => {
   const { agent_id, api_token, created_at } = await create({ name: "x" });
   const exported = await rest.call("GET", `/agents/${agent_id}/export`, {
     token,
@@ -169,7 +169,7 @@ test.each([
   ["DELETE", ""],
   ["POST", "/rotate-token"],
   ["GET", "/export"],
-])("%s on somebody else's agent%s is the same 404 as on none", async (method, suffix) => {
+])("%s on somebody else's agent%s is the same 404 as on an unknown one", async (method, suffix) => {
   const { agent_id } = await create({ name: "x" });
   const stranger = await rest.addUser("stranger");
   const body = method === "PATCH" ? { name: "mine" } : undefined;

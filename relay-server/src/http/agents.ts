@@ -220,7 +220,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
   );
 };
 
-/** Whether an agent's token, answered before, is the one that it has now. */
+/** Whether an agent's token, returned earlier, is still its current one. */
 const isCurrent =
   (
     context: HttpContext,
@@ -232,7 +232,7 @@ const isCurrent =
     return token?.hash === hashToken(api_token);
   };
 
-/** One answer in four media types. */
+/** One response in four media types. */
 const EXPORTED = {
   description: "What the agent's firmware is configured with.",
   content: {
@@ -275,7 +275,7 @@ const metadataText = (metadata: Agent["metadata"]): string => {
 };
 
 /**
- * Null if JSON.stringify runs out of stack: next to a key `toJSON` it recurses, and JSON.parse does
+ * Null if JSON.stringify exceeds the stack: for a key `toJSON` it recurses, and JSON.parse does
  * not.
  */
 const jsonText = (value: unknown): string | null => {

@@ -39,20 +39,20 @@ import { totpRoutes } from "./totp.ts";
 import { validatorCompiler } from "./validation.ts";
 import { upgradeRoute } from "./wss.ts";
 
-/** Nothing that this API takes is near it. */
+/** Nothing that this API accepts comes near it. */
 const BODY_LIMIT_BYTES = 65536;
 /**
- * As long as node lets a request's head be: an identifier that cannot exist is 404, not unreadable.
+ * As long as node lets a request's head be, so that an impossible identifier is 404 and not a 400.
  */
 const MAX_PARAM_LENGTH = 16384;
 /** From a request's first byte to its last: an artifact of 64 MiB at 20 KB/s. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
-/** Longer than proxies keep a connection that they may use again. */
+/** Longer than proxies keep a connection for reuse. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 
 /**
  * Builds the server without listening. `logger` must not be passed to code that logs bodies;
- * `serve` makes the server where it is not to be a plain http one.
+ * `serve` creates the server if it should not be a plain http one.
  */
 export const buildApp = (
   context: HttpContext,
@@ -75,13 +75,13 @@ export const buildApp = (
     },
     clientErrorHandler: malformedRequest,
     return503OnClosing: false,
-    // For `localhost` fastify would make its own second server, on the other kind of address, which
-    // none of the limits below hold for.
+    // For `localhost` fastify would create a second server of its own, for the other address
+    // family, without the limits below.
     serverFactory: serve,
     forceCloseConnections: "idle", // requests in progress are answered; see close.ts
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // Not in fastify's options, which do not apply to a custom server.
+  // These are not fastify options, which do not apply to a custom server.
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
   app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   limitIdleness(app.server);
@@ -105,11 +105,11 @@ export const buildApp = (
   });
   app.addHook("onRequest", async (request) => {
     const { unlimited, credentials } = request.routeOptions.config;
-    // The others are counted by whose credentials they are; see access.ts.
+    // The others are counted by their credentials; see access.ts.
     if (unlimited !== true && credentials !== true) await limits.countAnonymous(request);
   });
   app.addHook("onResponse", async (request, reply) => {
-    // A balancer asks for health every second; what is wrong then is logged where it goes wrong.
+    // A balancer polls health every second; a fault is logged where it occurs.
     const level = request.routeOptions.config.unlimited === true ? "debug" : "info";
     request.log[level](
       {
@@ -150,9 +150,9 @@ export const buildApp = (
   return app;
 };
 
-/** What every answer carries, errors before any route too. */
+/** Headers of every response, including errors before any route. */
 const stampHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
   reply.header("x-request-id", request.id);
   reply.header("x-content-type-options", "nosniff");
-  reply.header("cache-control", "no-store"); // answers hold secrets, or are true for a moment
+  reply.header("cache-control", "no-store"); // secrets, or true only for a moment
 };

@@ -26,7 +26,7 @@ import { existing, note, shown } from "./releases.ts";
 type ArtifactRequest = FastifyRequest<{ Params: { id: string } }>;
 
 export const artifactRoutes = (app: App, context: HttpContext): void => {
-  // Here, and here only: anywhere else such a body is a 415, as JSON is here.
+  // Only here: anywhere else such a body is a 415, as JSON is here.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(ARTIFACT_MEDIA_TYPE, (_request, payload, done) => done(null, payload));
 
@@ -137,7 +137,7 @@ const BYTES = {
   content: { [ARTIFACT_MEDIA_TYPE]: { schema: ArtifactBody } },
 };
 
-/** The parser hands the stream on; where there was no body at all it never ran. */
+/** The parser passes the stream on; without any body it never ran. */
 const bodyOf = (request: FastifyRequest): Readable =>
   (request.body as Readable | undefined) ?? request.raw;
 
@@ -152,12 +152,12 @@ const hasTicket = (context: HttpContext, request: ArtifactRequest): boolean => {
 const mayPreview = async (context: HttpContext, request: ArtifactRequest): Promise<boolean> =>
   !hasTicket(context, request) && (await isAdmin(context, request));
 
-/** All of these have harmless characters only. */
+/** All of these consist of harmless characters. */
 const fileName = (row: ReleaseRow): string => `${row.runtime}-${row.channel}-${row.version}.bin`;
 
 const tooLarge = (context: HttpContext): HttpProblem =>
   new HttpProblem("TOO_LARGE", `An artifact has at most ${context.maxReleaseBytes} bytes here.`, {
-    headers: { connection: "close" }, // what is still coming is not read
+    headers: { connection: "close" }, // the rest of the upload is not read
   });
 
 const untrusted = (detail: string): HttpProblem => new HttpProblem("UNTRUSTED_SIGNATURE", detail);

@@ -1,6 +1,6 @@
 /**
- * `/auth`, `/account` and who may do what (sections 1 and 4), without sockets and with a clock set
- * by hand.
+ * `/auth`, `/account` and permissions (sections 1 and 4), without sockets and with a clock set by
+ * hand.
  */
 
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
@@ -21,7 +21,7 @@ const login = (body: object, address?: string) =>
   rest.call("POST", "/auth/login", { body, ...(address === undefined ? {} : { address }) });
 
 describe("login without TOTP", () => {
-  test("answers an access token and the account token", async () => {
+  test("returns an access token and the account token", async () => {
     rest = await startRest();
     const answer = await login({ username: "admin", password: PASSWORD });
     expect(answer.statusCode).toBe(200);
@@ -55,7 +55,7 @@ describe("login without TOTP", () => {
     expect(problems[0]).toMatchObject({ status: 401, code: "INVALID_CREDENTIALS" });
   });
 
-  test("a missing field is 422 and counts as nothing", async () => {
+  test("a missing field is 422 and does not count as a failure", async () => {
     rest = await startRest();
     for (let i = 0; i < 6; i += 1) {
       expect((await login({ username: "admin" })).statusCode).toBe(422);
@@ -92,7 +92,7 @@ describe("lockout", () => {
     expect((await rest.call("GET", "/account", { token: account })).statusCode).toBe(200);
   });
 
-  test("guesses sent all at once are counted one after another", async () => {
+  test("concurrent guesses are counted one after another", async () => {
     rest = await startRest();
     const guesses = Array.from({ length: 12 }, () =>
       login({ username: "admin", password: "guess guess" }),
@@ -102,7 +102,7 @@ describe("lockout", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(7);
   });
 
-  test("unknown and mistyped tokens count; what was valid once does not", async () => {
+  test("unknown and mistyped tokens count; tokens that were valid once do not", async () => {
     rest = await startRest();
     const { access_token, user } = await rest.login();
     const session = (await rest.call("POST", "/auth/session", { token: user.api_token })).json();
@@ -123,7 +123,7 @@ describe("lockout", () => {
     expect((await rest.call("GET", "/account", { token: current })).statusCode).toBe(429);
   });
 
-  test("a device's live token counts: it is no credential here", async () => {
+  test("a device's live token counts: it is not accepted here", async () => {
     rest = await startRest();
     const { access_token: token } = await rest.login();
     const agent = (await rest.call("POST", "/agents", { token, body: { name: "x" } })).json();
@@ -134,7 +134,7 @@ describe("lockout", () => {
     expect((await rest.call("GET", "/account", { token })).statusCode).toBe(429);
   });
 
-  test("no credentials at all are 401 and count as nothing", async () => {
+  test("a request without credentials is 401 and does not count", async () => {
     rest = await startRest();
     for (let i = 0; i < 6; i += 1) {
       const answer = await rest.call("GET", "/account");
@@ -142,7 +142,7 @@ describe("lockout", () => {
     }
   });
 
-  test("a hash retired more than 30 days ago is forgotten, and counts again", async () => {
+  test("a hash retired more than 30 days ago is deleted, and counts again", async () => {
     rest = await startRest();
     const old = (await rest.login()).user.api_token;
     await rest.call("POST", "/auth/token/rotate", { token: old });
@@ -157,7 +157,7 @@ describe("lockout", () => {
 });
 
 describe("login with TOTP", () => {
-  test("wants the code, once, with one step of drift", async () => {
+  test("requires the code, once, with one step of drift", async () => {
     rest = await startRest({ totp: true });
     const right = { username: "admin", password: PASSWORD };
     const code = rest.code();
@@ -187,14 +187,14 @@ describe("login with TOTP", () => {
     expect((await login({ ...right, totp_code: rest.code() }, address())).statusCode).toBe(401);
   });
 
-  test("one code sent twice at once lets one in", async () => {
+  test("one code sent twice at once admits one", async () => {
     rest = await startRest({ totp: true });
     const body = { username: "admin", password: PASSWORD, totp_code: rest.code() };
     const answers = await Promise.all([login(body, "192.0.2.1"), login(body, "192.0.2.2")]);
     expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, 401]);
   });
 
-  test("wrong codes after a right password make the account rest, and the right code stays good", async () => {
+  test("wrong codes after a correct password lock the account, and the right code stays valid", async () => {
     rest = await startRest({ totp: true });
     const right = { username: "admin", password: PASSWORD };
     for (let i = 0; i < 3; i += 1) {
@@ -206,7 +206,7 @@ describe("login with TOTP", () => {
     expect((await login({ ...right, totp_code: code }, "192.0.2.8")).statusCode).toBe(200);
   });
 
-  test("wrong passwords do not make an account rest: strangers cannot keep its owner out", async () => {
+  test("wrong passwords do not lock an account: strangers cannot keep its owner out", async () => {
     rest = await startRest({ totp: true });
     for (let i = 0; i < 8; i += 1) {
       await login(
@@ -218,7 +218,7 @@ describe("login with TOTP", () => {
     expect((await login(right, "192.0.2.99")).statusCode).toBe(200);
   });
 
-  test("without enrolment a login may enrol and confirm, and nothing else; recovery codes work once", async () => {
+  test("without enrolment a login may only enrol and confirm; recovery codes work once", async () => {
     rest = await startRest({ totp: true });
     await rest.addUser("newcomer");
     const who = { username: "newcomer", password: PASSWORD };
@@ -255,7 +255,7 @@ describe("login with TOTP", () => {
     expect((await login(recovery)).statusCode).toBe(401);
   });
 
-  test("replacing an enrolment wants password and code", async () => {
+  test("replacing an enrolment requires password and code", async () => {
     rest = await startRest({ totp: true });
     const token = (await rest.login({ totp_code: rest.code() })).access_token;
     const enroll = (body?: object) =>
@@ -308,7 +308,7 @@ describe("sessions", () => {
     expect(user.api_token).toMatch(/^acct_/);
   });
 
-  test("an account token is not a login: logging out and enrolling want one", async () => {
+  test("an account token is not a login: logging out and enrolling require one", async () => {
     rest = await startRest();
     const token = (await rest.login()).user.api_token;
     for (const path of ["/auth/logout", "/auth/totp/enroll"]) {
@@ -320,7 +320,7 @@ describe("sessions", () => {
     }
   });
 
-  test("agents' tokens and sessions, and end-to-end secrets, are 401 with the kind that is expected", async () => {
+  test("agents' tokens and sessions, and end-to-end secrets, are 401 with the expected kind", async () => {
     rest = await startRest();
     const account = (await rest.login()).user.api_token;
     const agent = (
@@ -372,7 +372,7 @@ describe("sessions", () => {
     expect(rest.context.lockout.failures).toBe(0);
   });
 
-  test("logging out ends the login, and the sessions and links made with it, and no others", async () => {
+  test("logging out ends the login, and only the sessions and links made with it", async () => {
     rest = await startRest();
     const { access_token, user } = await rest.login();
     const mine = (await rest.call("POST", "/auth/session", { token: access_token })).json();
@@ -416,7 +416,7 @@ describe("/account", () => {
     expect(Value.Check(User, answer)).toBe(true);
   });
 
-  test("a new password wants the old one and a code, and ends what the old one gave", async () => {
+  test("a new password requires the old one and a code, and ends what the old one gave", async () => {
     rest = await startRest({ totp: true });
     const { access_token: token, user } = await rest.login({ totp_code: rest.code() });
     rest.clock.nowMs += 30_000;
@@ -440,7 +440,7 @@ describe("/account", () => {
     expect(again.statusCode).toBe(200);
   });
 
-  test("TOTP may be ended if the relay does not require it", async () => {
+  test("TOTP may be disabled if the relay does not require it", async () => {
     rest = await startRest();
     const token = (await rest.login()).access_token;
     const { secret } = (await rest.call("POST", "/auth/totp/enroll", { token })).json();

@@ -34,7 +34,7 @@ import { userAnswer } from "./account.ts";
 import type { App, HttpContext } from "./context.ts";
 import { secondsUntil, timestamp } from "./time.ts";
 
-/** The same for a wrong name, password or code, and for an account that rests after wrong codes. */
+/** The same for a wrong name, password or code, and for an account locked after wrong codes. */
 export const WRONG_CREDENTIALS =
   "Wrong user name, password or one-time code. A code is good once; several failures lock you out for a while.";
 

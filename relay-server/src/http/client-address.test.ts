@@ -1,5 +1,5 @@
 /**
- * Whose address counts (section 3, "lockout scope"): forwarded ones only from configured proxies.
+ * Which address counts (section 3, "lockout scope"): forwarded ones only from configured proxies.
  */
 import type { IncomingMessage } from "node:http";
 import { expect, test, vi } from "vitest";
@@ -59,7 +59,7 @@ test.each([
   expect(addressOf(request(remote, forwarded))).toBe(expected);
 });
 
-test("an untrusted sender of the header is named once", () => {
+test("an untrusted sender of the header is logged once", () => {
   const warn = vi.fn();
   const addressOf = addressReader([], warn);
   addressOf(request("192.0.2.1"));
@@ -69,7 +69,7 @@ test("an untrusted sender of the header is named once", () => {
   expect(warn.mock.calls).toEqual([["192.0.2.1"]]);
 });
 
-// "10.0.0.0/" was once read as 10.0.0.0/0: everybody's header was believed.
+// "10.0.0.0/" was once read as 10.0.0.0/0, which trusted everybody's header.
 test.each(["proxy.example", "10.0.0.0/x", "", "10.0.0.0/", "10.0.0.0/8/8", "10.0.0.0/33"])(
   "%j cannot be a trusted proxy",
   (text) => {

@@ -6,12 +6,12 @@
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 
-/** The address to count failures under. Also for upgrades to `/wss`. */
+/** The address to count failures for. Also used for upgrades to `/wss`. */
 export type AddressReader = (request: IncomingMessage) => string;
 
 /**
- * `trusted`: addresses or CIDR ranges. `warn` is called once, for the first untrusted sender of the
- * header. Throws a TypeError for a text that is neither.
+ * `trusted`: addresses or CIDR ranges; throws a TypeError for any other text. `warn` is called
+ * once, for the first untrusted sender of the header.
  */
 export const addressReader = (
   trusted: readonly string[],
@@ -34,12 +34,12 @@ export const addressReader = (
     }
     const hops = [header].flat().join(",").split(",").map(addressIn);
     const last = hops.findLast((hop) => !isProxy(hop)) ?? "";
-    // Entries before a hop that is no address were not written by a trusted proxy.
+    // Entries before a hop that is not an address were not written by a trusted proxy.
     return isIP(last) === 0 ? nearest : last;
   };
 };
 
-/** Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Some proxies include the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 const addressIn = (hop: string): string => {
   const text = hop.trim();
   const withPort = /^(?:([0-9.]+)|\[(.+)\])(?::[0-9]+)?$/.exec(text);

@@ -1,9 +1,9 @@
 /** Shuts down the REST server: it accepts no new connections, and answers requests in progress. */
 import type { App } from "./context.ts";
 
-/** A long upload or download is cut by then. */
+/** After this, a long upload or download is aborted. */
 const ANSWER_TIMEOUT_MS = 5000;
-/** How often connections are looked for that were kept alive after their answer. */
+/** How often to close connections that were kept alive after their response. */
 const LET_GO_MS = 50;
 
 export const closeApp = async (app: App): Promise<void> => {

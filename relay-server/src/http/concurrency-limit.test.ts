@@ -1,11 +1,11 @@
-/** How many requests of one user are worked on at a time. */
+/** How many requests of one user run at a time. */
 import { expect, test } from "vitest";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { Pace } from "./pace.ts";
 
 const pass = () => new Promise((resolve) => setImmediate(resolve));
 
-test("so many at a time for each user, then one for each that ends", async () => {
+test("each user may run a few at a time, then one more for each that ends", async () => {
   const limit = new ConcurrencyLimit(2, 10, new Pace());
   const ends: (() => void)[] = [];
   const take = (user: string) => limit.take(user).then((end) => ends.push(end as () => void));
@@ -14,7 +14,7 @@ test("so many at a time for each user, then one for each that ends", async () =>
   for (let i = 0; i < 3; i++) await pass();
   expect(ends).toHaveLength(3);
   ends[0]?.();
-  ends[0]?.(); // once more means nothing
+  ends[0]?.(); // calling it again has no effect
   for (let i = 0; i < 3; i++) await pass();
   expect(ends).toHaveLength(4);
   while (limit.size > 0) {
@@ -24,7 +24,7 @@ test("so many at a time for each user, then one for each that ends", async () =>
   expect(ends).toHaveLength(6);
 });
 
-test("a turn begins in a turn of the event loop of its own", async () => {
+test("each turn begins in a separate turn of the event loop", async () => {
   const limit = new ConcurrencyLimit(1, 10, new Pace());
   let other = false;
   setImmediate(() => {
@@ -35,7 +35,7 @@ test("a turn begins in a turn of the event loop of its own", async () => {
   end?.();
 });
 
-test("so many wait, and one more is refused", async () => {
+test("a few wait, and one more is refused", async () => {
   const limit = new ConcurrencyLimit(1, 1, new Pace());
   const end = await limit.take("ann");
   const waiting = limit.take("ann");

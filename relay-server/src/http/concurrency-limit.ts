@@ -1,4 +1,6 @@
-/** How many requests of one user run at a time: the user's others wait, other users' do not. */
+/**
+ * Limits how many requests of one user run at a time: the user's others wait, other users' do not.
+ */
 import type { Pace } from "./pace.ts";
 
 interface Line {
@@ -18,7 +20,9 @@ export class ConcurrencyLimit {
     this.#maxWaiting = maxWaiting;
   }
 
-  /** Resolves when the turn has come, to what ends it; to null if too many wait. */
+  /**
+   * Resolves when the request may run, to the function that ends it, or to null if too many wait.
+   */
   async take(key: string): Promise<(() => void) | null> {
     let line = this.#lines.get(key);
     if (line === undefined) {
@@ -45,14 +49,14 @@ export class ConcurrencyLimit {
   #end(key: string, line: Line): void {
     const next = line.waiting.shift();
     if (next !== undefined) {
-      next(); // the place is handed on
+      next(); // passes the place on
       return;
     }
     line.working -= 1;
     if (line.working === 0) this.#lines.delete(key);
   }
 
-  /** Users with a request under way. */
+  /** Users with a request in progress. */
   get size(): number {
     return this.#lines.size;
   }

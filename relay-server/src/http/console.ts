@@ -25,7 +25,7 @@ export const consoleRoutes = (app: App): void => {
   );
 };
 
-/** Asked for each time and sent when it changed: page and script must be of one version. */
+/** Revalidated each time: page and script must be of one version. */
 const send = async (request: FastifyRequest, reply: FastifyReply, file: ConsoleFile) => {
   const bytes = await file.read();
   const tag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;

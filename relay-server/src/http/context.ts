@@ -1,4 +1,4 @@
-/** What every route works with: the server's type, and its context. */
+/** The server's type, and the context shared by all routes. */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
@@ -17,33 +17,33 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** What the routes work with, beyond the control plane itself. */
+/** What the routes need beyond the control plane. */
 export interface HttpContext extends ControlContext {
   readonly addressOf: AddressReader;
-  /** `http://host:port` as people reach it, or null: as the request did. */
+  /** `http://host:port` as users reach it, or null: as in the request. */
   readonly publicUrl: string | null;
-  /** Origins whose pages browsers let use this API. */
+  /** Origins of pages that browsers allow to use this API. */
   readonly corsOrigins: readonly string[];
   readonly version: string;
-  /** Whose releases are taken. */
+  /** The keys that sign accepted releases. */
   readonly releaseKeys: ReleaseKeys;
-  /** Of one artifact. */
+  /** The limit for one artifact. */
   readonly maxReleaseBytes: number;
   readonly figures: () => Figures;
-  /** For errors of the store. */
+  /** Logs errors of the store. */
   readonly outages: ErrorLog;
-  /** Hands the operating system the messages that wait for the end of this turn. */
+  /** Writes the messages that wait for the end of this turn to their sockets. */
   readonly writeLinks: () => void;
-  /** Resolves when the store has what the hub left behind, as far as it can be written. */
+  /** Resolves when the hub's pending writes are in the store, as far as that is possible. */
   readonly settle: () => Promise<void>;
-  /** Whether the relay takes new work; false while it drains. */
+  /** Whether the relay accepts new work; false while it drains. */
   readonly isReady: () => Promise<boolean>;
 }
 
 /** What the process around the control plane knows. */
 export interface Figures {
   readonly hub: HubStats;
-  /** Of the other nodes of a cluster. */
+  /** Figures of the other nodes of a cluster. */
   readonly others: readonly NodeFigures[];
   readonly startedAtMs: number;
   readonly eventLoopDelay: {

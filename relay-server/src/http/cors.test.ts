@@ -1,4 +1,4 @@
-/** Browser pages of other origins: kept out by default, let in by name. */
+/** Browser pages of other origins: blocked by default, allowed by name. */
 import { describe, expect, test } from "vitest";
 import { startRest } from "./testing/test-rest.ts";
 
@@ -14,7 +14,7 @@ const preflight = (origin: string) => ({
 });
 
 describe("with an origin allowed", () => {
-  test("its pages may ask for what they need, and read what they get", async () => {
+  test("its pages may send what they need, and read the response", async () => {
     const rest = await startRest({ corsOrigins: [APP, "http://localhost:5173"] });
     const allowed = await rest.app.inject(preflight(APP));
     expect(allowed.statusCode).toBe(204);
@@ -40,7 +40,7 @@ describe("with an origin allowed", () => {
   });
 });
 
-test("by default no origin is", async () => {
+test("by default no origin is allowed", async () => {
   const rest = await startRest();
   const refused = await rest.app.inject(preflight(APP));
   expect(refused.statusCode).toBe(405);

@@ -1,6 +1,6 @@
 /**
- * Browser pages of other origins, off unless the operator names some. No cookies are involved: a
- * page needs a token, so an allowed origin gains nothing by itself.
+ * CORS for browser pages of other origins, off unless the operator names some. There are no
+ * cookies: a page needs a token, so an allowed origin gains nothing by itself.
  */
 
 import { IDEMPOTENCY_HEADER } from "@blindrelay/protocol/schema/rest";

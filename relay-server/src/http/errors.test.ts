@@ -1,4 +1,4 @@
-/** Whatever goes wrong with a request is a problem document (section 4). */
+/** Every failed request gets a problem document (section 4). */
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
@@ -44,7 +44,7 @@ test.each([
   ["text", "text/plain"],
   ["a form", "application/x-www-form-urlencoded"],
   ["nothing known", "nonsense"],
-])("a body that says it is %s is 415", async (_what, type) => {
+])("a body declared as %s is 415", async (_what, type) => {
   const headers = { "content-type": type };
   const answer = await rest.call("POST", "/agents", { token, body: "name=x", headers });
   expectProblem(answer, 415, "UNSUPPORTED_MEDIA_TYPE");
@@ -57,7 +57,7 @@ test("a body over 64 KiB is 413", async () => {
 });
 
 test.each(["null", "[]", "1", '"x"', "{}", ""])(
-  "a body %j where an object belongs is 422",
+  "a body %j instead of an object is 422",
   async (body) => {
     const answer = await rest.call("POST", "/agents", { token, body, headers: JSON_TYPE });
     expectProblem(answer, 422, "VALIDATION_FAILED");
@@ -97,7 +97,7 @@ test.each([
   ["POST", "/health", "GET, HEAD"],
   ["POST", "/wss", "GET, HEAD"],
   ["OPTIONS", "/api/v1/account", "GET, HEAD, PATCH"],
-])("%s %s is 405 and says what goes", async (method, url, allow) => {
+])("%s %s is 405 and lists the allowed methods", async (method, url, allow) => {
   const answer = await rest.app.inject({ method: method as "GET", url });
   expectProblem(answer, 405, "METHOD_NOT_ALLOWED");
   expect(answer.headers.allow).toBe(allow);
@@ -109,21 +109,21 @@ test("a plain GET of /wss is 426", async () => {
   expect(answer.headers.upgrade).toBe("websocket");
 });
 
-test("credentials are looked at before the body", async () => {
+test("credentials are checked before the body", async () => {
   const answer = await rest.call("POST", "/agents", { body: "{", headers: JSON_TYPE });
   expectProblem(answer, 401, "AUTH_REQUIRED");
   expect(answer.headers["www-authenticate"]).toBe("Bearer");
 });
 
 test.each(["Basic YTpi", "Bearer", "Bearer a b", "acct_x"])(
-  "an Authorization of %j is as good as none",
+  "an Authorization of %j counts as missing",
   async (authorization) => {
     const answer = await rest.call("GET", "/account", { headers: { authorization } });
     expectProblem(answer, 401, "AUTH_REQUIRED");
   },
 );
 
-test("a fault of ours is 500 and tells nothing but the request id", async () => {
+test("a fault of ours is 500 and reveals nothing but the request id", async () => {
   const broken = await startRest();
   const { access_token } = await broken.login();
   await broken.context.store.db.schema.dropTable("agents").execute();
@@ -134,7 +134,7 @@ test("a fault of ours is 500 and tells nothing but the request id", async () => 
   await broken.close();
 });
 
-test("bytes that are no HTTP get a problem document too", async () => {
+test("bytes that are not HTTP get a problem document too", async () => {
   await rest.app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = rest.app.addresses()[0] as { port: number };
   const socket = connect(port, "127.0.0.1");
@@ -156,7 +156,7 @@ test("health says ok, and ready is 503 while the relay is not", async () => {
   await draining.close();
 });
 
-test("a balancer that asks for health each second does not fill the log", async () => {
+test("a balancer that polls health every second does not fill the log", async () => {
   const lines: string[] = [];
   const log = createLog("info", { write: (line: string) => lines.push(line) });
   for (const isReady of [true, false]) {

@@ -1,4 +1,4 @@
-/** Who is served when, and who loses an item where there is no room. */
+/** The order of service, and which item is lost if there is no room. */
 import { expect, test } from "vitest";
 import { FairQueue } from "./fair-queue.ts";
 
@@ -16,7 +16,7 @@ test("keys are served in turn, and the items of each in order", () => {
   expect(queue.size).toBe(0);
 });
 
-test("a full queue gives up the newest of the key with the most, or what was to go in", () => {
+test("a full queue drops the newest item of the key with the most, or the new item", () => {
   const queue = new FairQueue<string>(3);
   for (const item of ["a1", "a2", "a3"]) expect(queue.push("a", item)).toBeNull();
   expect(queue.push("a", "a4")).toBe("a4");

@@ -1,10 +1,10 @@
 /**
- * A bounded queue that serves its keys in turn, one item each: a key with many items waits for its
- * own, and loses items first if the queue is full.
+ * A bounded queue that serves its keys in turn, one item each: a key with many items waits only for
+ * its own, and loses items first if the queue is full.
  */
 export class FairQueue<T> {
   readonly #max: number;
-  /** What waits, oldest first, by key; the key that is served next comes first. */
+  /** Waiting items by key, oldest first; the key that is served next comes first. */
   readonly #lines = new Map<string, T[]>();
   #size = 0;
 
@@ -17,8 +17,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Puts an item in. Where there is no room for it, one is taken out and returned: the newest of
-   * the key with the most, and the item itself where no key has more than its own.
+   * Adds an item. If there is no room, one is removed and returned: the newest of the key with the
+   * most, or the new item if no key has more than its own.
    */
   push(key: string, item: T): T | null {
     const line = this.#lines.get(key);

@@ -1,4 +1,4 @@
-/** `/health` at the root: alive means the process answers, ready that it takes new work. */
+/** `/health` at the root: live means that the process responds, ready that it accepts new work. */
 import type { ErrorCode } from "@blindrelay/protocol";
 import { Health } from "@blindrelay/protocol/schema/rest";
 import type { App, HttpContext } from "./context.ts";
@@ -6,7 +6,7 @@ import { HttpProblem } from "./problem.ts";
 
 const OK: Health = { status: "ok" };
 const schema = (summary: string) => ({ summary, response: { 200: Health } });
-/** A supervisor asks as often as it likes. */
+/** A supervisor may poll as often as it likes. */
 const UNLIMITED = { unlimited: true };
 const MAY_BE_AWAY = { ...UNLIMITED, problems: ["UNAVAILABLE"] as ErrorCode[] };
 

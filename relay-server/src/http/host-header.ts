@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./problem.ts";
 
-/** node keeps the first of them, and says nothing. */
+/** node keeps the first one silently. */
 export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -1,4 +1,4 @@
-/** A POST sent again with its Idempotency-Key happens once (section 4). */
+/** A POST repeated with its Idempotency-Key is executed once (section 4). */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -16,7 +16,7 @@ const create = (key: string, body: object, as = token) =>
   rest.call("POST", "/agents", { token: as, body, headers: { "idempotency-key": key } });
 const count = async () => (await rest.call("GET", "/agents", { token })).json().items.length;
 
-test("the same request is answered as before, token and all, and does nothing", async () => {
+test("the same request is answered as before, including the token, and does nothing", async () => {
   const first = await create("k1", { name: "Pump" });
   const again = await create("k1", { name: "Pump" });
   expect([first.statusCode, again.statusCode]).toEqual([201, 201]);
@@ -27,13 +27,13 @@ test("the same request is answered as before, token and all, and does nothing", 
   expect(await count()).toBe(1);
 });
 
-test("sent twice at once, it happens once", async () => {
+test("sent twice at once, it is executed once", async () => {
   const answers = await Promise.all([1, 2, 3].map(() => create("k1", { name: "Pump" })));
   expect(new Set(answers.map((answer) => answer.json().agent_id)).size).toBe(1);
   expect(await count()).toBe(1);
 });
 
-test("another request under the same key is 422, also to another path", async () => {
+test("another request with the same key is 422, also to another path", async () => {
   const { agent_id } = (await create("k1", { name: "Pump" })).json();
   for (const answer of [
     await create("k1", { name: "Valve" }),
@@ -48,7 +48,7 @@ test("another request under the same key is 422, also to another path", async ()
   expect(rest.ended).toEqual([]);
 });
 
-test("a key is its account's own, and lapses after a day", async () => {
+test("a key belongs to its account, and expires after a day", async () => {
   await create("k1", { name: "Pump" });
   const stranger = await rest.addUser("stranger");
   expect((await create("k1", { name: "Theirs" }, stranger)).statusCode).toBe(201);
@@ -64,7 +64,7 @@ test("a refused request may be corrected under its key", async () => {
   expect((await create("k1", { name: "x", agent_id: "pump-2" })).statusCode).toBe(201);
 });
 
-test("after a fault of ours nobody knows what happened, so the key stays taken", async () => {
+test("after a fault of ours the outcome is unknown, so the key stays taken", async () => {
   const { secrets } = rest.context;
   vi.spyOn(secrets, "persistentToken").mockImplementationOnce(() => {
     throw new Error("on purpose");
@@ -74,7 +74,7 @@ test("after a fault of ours nobody knows what happened, so the key stays taken",
   expect((await create("k2", { name: "Pump" })).statusCode).toBe(201);
 });
 
-test("a request that a crash cut short is not carried out again", async () => {
+test("a request interrupted by a crash is not executed again", async () => {
   await create("k1", { name: "Pump" });
   await rest.context.store.db.updateTable("idempotency").set({ answer: null }).execute();
   const answer = await create("k1", { name: "Pump" });
@@ -83,7 +83,7 @@ test("a request that a crash cut short is not carried out again", async () => {
   expect(await count()).toBe(1);
 });
 
-test("the newest thousand keys of an account are known", async () => {
+test("the newest thousand keys of an account are kept", async () => {
   await create("k1", { name: "Pump" });
   const { db } = rest.context.store;
   const [row] = await db.selectFrom("idempotency").selectAll().execute();
@@ -119,7 +119,7 @@ test.each(["", "a b", "x".repeat(256)])("the key %j is refused", async (key) => 
   expect((await create(key, { name: "Pump" })).statusCode).toBe(422);
 });
 
-test("a token that was renewed since is not answered again", async () => {
+test("a token that was renewed since is not returned again", async () => {
   const made = (await create("k1", { name: "Pump" })).json();
   const rotate = (key: string) =>
     rest.call("POST", `/agents/${made.agent_id}/rotate-token`, {

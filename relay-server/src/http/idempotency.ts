@@ -1,10 +1,10 @@
 /**
- * `Idempotency-Key` on POST (section 4): a request that is repeated with the same key within a day
- * gets the first answer, and does nothing. The key is stored before the work begins, so not even a
- * crash in between can execute it twice: the key then stays in use until it expires.
+ * `Idempotency-Key` on POST (section 4): a request repeated with the same key within a day gets the
+ * first response, and does nothing. The key is stored before the work begins, so not even a crash
+ * in between can execute it twice: the key then stays in use until it expires.
  *
- * Answers hold tokens, so they are kept sealed under the master key, and requests, which may hold
- * passwords, only as an HMAC.
+ * Responses contain tokens, so they are stored sealed under the master key, and requests, which may
+ * contain passwords, only as an HMAC.
  */
 import { IDEMPOTENCY_TTL_S } from "@blindrelay/protocol";
 import { IDEMPOTENCY_HEADER, type IdempotencyHeaders } from "@blindrelay/protocol/schema/rest";
@@ -21,12 +21,10 @@ import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
-/**
- * Of one user. A script that needs more within a day loses its oldest, and the store stays small.
- */
+/** Per user. A script that needs more within a day loses its oldest, and the store stays small. */
 const MAX_KEPT = 1000;
 
-/** What a route with a key may answer beyond its own problems. */
+/** What a route with a key may answer in addition to its own problems. */
 export const IDEMPOTENCY_PROBLEMS = ["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_IN_USE"] as const;
 
 interface Kept {
@@ -35,9 +33,7 @@ interface Kept {
   readonly body: unknown;
 }
 
-/**
- * Runs `work`, or answers what it answered when this key came first. Without a key it just runs it.
- */
+/** Runs `work`, or returns its first response for this key. Without a key it just runs it. */
 export const idempotently = async <T>(
   context: HttpContext,
   request: FastifyRequest,
@@ -115,7 +111,7 @@ const answerOnce = async <T>(
   }
 };
 
-/** Whether an answer still says what is; a token that was renewed must not be handed out again. */
+/** Whether a response is still true; a token that was renewed must not be returned again. */
 export type IsTrue<T> = (answer: T) => Promise<boolean>;
 
 const sealName = (userId: string, key: string): string => `idempotency/${userId}/${key}`;

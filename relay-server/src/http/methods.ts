@@ -1,22 +1,22 @@
 /**
- * A known path with another method gets 405 and the list of allowed methods; any other path gets
- * 404.
+ * Answers 405 with the allowed methods for another method on a known path, and 404 for any other
+ * path.
  */
 import type { HTTPMethods } from "fastify";
 import type { App } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
 export interface Methods {
-  /** Adds the 405 routes. To be called once all real routes are there. */
+  /** Adds the 405 routes. Call it after all real routes. */
   answerOthers(app: App): void;
 }
 
-/** Watches which methods the routes that follow have. */
+/** Records the methods of the routes that follow. */
 export const watchMethods = (app: App): Methods => {
   const known = new Map<string, Set<string>>();
   let watching = true;
   app.addHook("onRoute", (route) => {
-    if (!watching || route.url.includes("*")) return; // a plugin's, for every path
+    if (!watching || route.url.includes("*")) return; // a plugin's route for every path
     const methods = known.get(route.url) ?? new Set();
     for (const method of [route.method].flat()) methods.add(method);
     known.set(route.url, methods);
@@ -38,7 +38,7 @@ const answerOthers = (app: App, url: string, methods: ReadonlySet<string>): void
   app.route({
     method: others as HTTPMethods[],
     url,
-    schema: { hide: true }, // no operation: the document says what the path does know
+    schema: { hide: true }, // not an operation: the document lists the path's real methods
     onRequest: async () => {
       const detail = `This path knows ${allow} only.`;
       throw new HttpProblem("METHOD_NOT_ALLOWED", detail, { headers: { allow } });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Pace } from "./pace.ts";
 import type { HttpProblem } from "./problem.ts";
 
-/** For each of `count` requests that keep the thread busy for `ms`, in which turn it began. */
+/** For each of `count` requests that keep the thread busy for `ms`: the turn in which it began. */
 const turnsOf = async (count: number, ms: number): Promise<number[]> => {
   const pace = new Pace();
   let turn = 0;
@@ -25,13 +25,13 @@ const turnsOf = async (count: number, ms: number): Promise<number[]> => {
   return began;
 };
 
-test("one that takes long begins alone", async () => {
+test("a slow one begins alone", async () => {
   const began = await turnsOf(8, 3);
   expect(new Set(began).size).toBe(8);
   expect(began).toEqual(began.toSorted((a, b) => a - b));
 });
 
-test("quick ones begin together, and not more than 16", async () => {
+test("quick ones begin together, but at most 16", async () => {
   const began = await turnsOf(64, 0);
   expect(began).toEqual(began.toSorted((a, b) => a - b));
   const most = Math.max(...began.map((turn) => began.filter((other) => other === turn).length));
@@ -39,7 +39,7 @@ test("quick ones begin together, and not more than 16", async () => {
   expect(most).toBeLessThanOrEqual(16);
 });
 
-test("messages that wait go out before each request, not behind all of them", async () => {
+test("waiting messages are written before each request, not after all of them", async () => {
   const order: string[] = [];
   const pace = new Pace(() => order.push("messages"));
   const begin = async (name: string): Promise<void> => {
@@ -50,7 +50,7 @@ test("messages that wait go out before each request, not behind all of them", as
   expect(order).toEqual(["messages", "a", "messages", "b"]);
 });
 
-test("so many may wait to begin; one more is refused, from the address that sent most", async () => {
+test("the waiting requests are limited; beyond that one of the heaviest address is refused", async () => {
   const pace = new Pace(() => undefined, 3);
   const outcome = (address: string): Promise<string> =>
     pace.begin(address).then(
@@ -69,7 +69,7 @@ test("so many may wait to begin; one more is refused, from the address that sent
   expect(await outcome("192.0.2.1")).toBe("began");
 });
 
-test("requests that go on and requests that arrive take turns", async () => {
+test("continuing and arriving requests take turns", async () => {
   const pace = new Pace();
   const order: string[] = [];
   const goesOn = async (): Promise<void> => {

@@ -1,11 +1,11 @@
 /**
- * How many requests begin in one turn of the event loop: many quick ones, so that writes that
- * arrive together share a flush of the disk, or one slow one. Work on the store blocks the relay's
- * thread; everything else that is due, especially messages, runs between two turns, however many
- * requests have arrived. A long request pauses in the same way.
+ * Limits how many requests begin in one turn of the event loop: many quick ones, so that concurrent
+ * writes share a disk flush, or one slow one. Work on the store blocks the relay's thread;
+ * everything else that is due, especially messages, runs between two turns, however many requests
+ * have arrived. A long request pauses in the same way.
  *
- * Requests that arrive and requests that go on are served alternately; the former by address in
- * turn, the latter by user.
+ * Arriving and continuing requests are served alternately; the former by address in turn, the
+ * latter by user.
  */
 import { FairQueue } from "./fair-queue.ts";
 import { HttpProblem } from "./problem.ts";
@@ -13,7 +13,7 @@ import { HttpProblem } from "./problem.ts";
 /** After this long in one turn no further request begins in it. */
 const TURN_MS = 0.25;
 const MOST_IN_ONE_TURN = 16;
-/** Requests that may wait to begin, of about 15 KB each: a second of work. */
+/** Requests that may wait to begin, at about 15 KB each: a second of work. */
 const MAX_ARRIVED = 4096;
 
 interface Waiting {
@@ -23,15 +23,15 @@ interface Waiting {
 
 export class Pace {
   readonly #arrived: FairQueue<Waiting>;
-  /** Not bounded here: of each user a few are worked on at a time (concurrency-limit.ts). */
+  /** Not bounded here: concurrency-limit.ts limits them per user. */
   readonly #begun = new FairQueue<Waiting>(Number.POSITIVE_INFINITY);
   #lastBegan = false;
-  /** Immediates under way, each for one request. */
+  /** Pending immediates, each for one request. */
   #steps = 0;
   #turnSinceMs: number | null = null;
   readonly #first: () => void;
 
-  /** `first` is called before each request that begins: messages that wait to be written. */
+  /** `first` is called before each request that begins, to write waiting messages. */
   constructor(first: () => void = () => undefined, maxArrived = MAX_ARRIVED) {
     this.#first = first;
     this.#arrived = new FairQueue(maxArrived);
@@ -42,7 +42,7 @@ export class Pace {
     return this.#wait(this.#arrived, address);
   }
 
-  /** Resolves when a request of this user that has begun may go on. */
+  /** Resolves when a request of this user that has begun may continue. */
   goOn(userId: string): Promise<void> {
     return this.#wait(this.#begun, userId);
   }
@@ -63,7 +63,7 @@ export class Pace {
     }
   }
 
-  /** What a request does at once is done before the next step of the same turn. */
+  /** The synchronous part of a request is done before the next step of the same turn. */
   readonly #step = (): void => {
     this.#steps -= 1;
     const nowMs = performance.now();

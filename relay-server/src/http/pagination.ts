@@ -1,6 +1,6 @@
 /**
- * Pages of lists in order of time, and their cursors: opaque to callers, they contain the position
- * at which a page ended.
+ * Pages of chronological lists, and their cursors: opaque to callers, they contain the position at
+ * which a page ended.
  */
 import type { Position } from "../store/keyset.ts";
 import { HttpProblem } from "./problem.ts";
@@ -22,7 +22,7 @@ export const readPosition = (cursor: string | undefined): Position | null => {
   return { at: Number(match[1]), id: match[2] as string };
 };
 
-/** A page of up to `limit` rows; one more than that was asked for, to see whether more follow. */
+/** A page of up to `limit` rows; one more was requested, to see whether more follow. */
 export const cutPage = <Row extends { readonly id: string }>(
   found: readonly Row[],
   limit: number,

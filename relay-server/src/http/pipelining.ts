@@ -1,5 +1,5 @@
 /**
- * Limits how many requests of one connection may wait for their answers. An HTTP client may send
+ * Limits how many requests of one connection may wait for their responses. An HTTP client may send
  * the next request before the last one is answered; node accepts each as fast as its bytes arrive,
  * and each takes kilobytes until it is answered, so one connection could fill the memory within
  * seconds.
@@ -8,10 +8,10 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { Socket } from "node:net";
 import { endWithProblem, HttpProblem } from "./problem.ts";
 
-/** Clients in use send one at a time; who sends a few at once is served. */
+/** Real clients send one at a time; a client that sends a few at once is still served. */
 const MAX_UNANSWERED = 8;
 
-/** Ends a connection that sends one more. Call it after the server's own listener is there. */
+/** Ends a connection that sends one more. Call it after the server's own listener was added. */
 export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
   const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
   const admit = (socket: Socket, response: ServerResponse): boolean => {
@@ -26,7 +26,7 @@ export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
     socket.destroy();
     return false;
   };
-  // In place of the listeners, because a request that another one hears has cost most already.
+  // Replaces the listeners, because a request that reaches another listener has already cost most.
   const listeners = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {

@@ -1,4 +1,4 @@
-/** Every error answer: RFC 9457 problem documents from the one table of errors (section 4). */
+/** Every error response: RFC 9457 problem documents from the one table of errors (section 4). */
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
@@ -11,10 +11,10 @@ import type { ErrorLog } from "../outage-log.ts";
 import { unavailability } from "../store/unavailable.ts";
 import { InvalidRequest } from "./validation.ts";
 
-/** A database that restarts is back by then, mostly. */
+/** A database that restarts is usually back by then. */
 const STORE_RETRY_AFTER_S = 2;
 
-/** What a route throws to answer with a problem. `code` must be one that travels over REST. */
+/** Thrown by a route to answer with a problem. `code` must have an HTTP status. */
 export class HttpProblem extends Error {
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
@@ -35,22 +35,19 @@ export class HttpProblem extends Error {
 export const notFound = (what: string): HttpProblem =>
   new HttpProblem("NOT_FOUND", `This ${what} does not exist, or is not yours.`);
 
-/** A 422 for what a schema cannot say. `path`: a JSON pointer into the body. */
+/** A 422 for what a schema cannot express. `path`: a JSON pointer into the body. */
 export const invalidBody = (path: string, message: string): HttpProblem =>
   new HttpProblem("VALIDATION_FAILED", "The body does not have the right shape.", {
     errors: [{ path, in: "body", message }],
   });
 
-/**
- * What fastify itself throws, as codes of the table. Its other 4xx are requests that cannot be
- * read.
- */
+/** Codes of the table for fastify's own errors. Its other 4xx are unreadable requests. */
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "TOO_LARGE",
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "UNSUPPORTED_MEDIA_TYPE",
 };
 
-/** fastify's error handler: answers, and logs what is our own fault. */
+/** fastify's error handler: answers, and logs our own faults. */
 export const answerProblems = (
   outages: ErrorLog,
   error: unknown,
@@ -108,7 +105,7 @@ const problemBody = (problem: HttpProblem, requestId: string): Problem => {
   };
 };
 
-/** For bytes that are no HTTP request: node's parser gave up. */
+/** For bytes that are not an HTTP request: node's parser gave up. */
 export const malformedRequest = (error: Error, socket: Socket): void => {
   const late = (error as NodeJS.ErrnoException).code === "ERR_HTTP_REQUEST_TIMEOUT";
   const detail = late
@@ -117,7 +114,7 @@ export const malformedRequest = (error: Error, socket: Socket): void => {
   endWithProblem(socket, new HttpProblem("BAD_REQUEST", detail));
 };
 
-/** Writes a problem by hand where there is no reply to write it, and ends the socket. */
+/** Writes a problem to a socket that has no reply object, and ends the socket. */
 export const endWithProblem = (socket: Socket, problem: HttpProblem): void => {
   if (!socket.writable) return;
   const document = problemBody(problem, randomUUID());

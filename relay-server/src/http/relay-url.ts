@@ -4,10 +4,10 @@ import type { FastifyRequest } from "fastify";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
-/** What goes into files that shells and boards read, so nothing but names, numbers and ports. */
+/** Written into files that shells and boards read, so only names, numbers and ports. */
 const HOST = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
 
-/** `http(s)://host:port` without a slash at its end. Throws a 400 where Host is no host. */
+/** `http(s)://host:port` without a trailing slash. Throws a 400 if Host is not a host. */
 export const httpBase = (context: HttpContext, request: FastifyRequest): string => {
   if (context.publicUrl !== null) return context.publicUrl.replace(/\/+$/, "");
   if (!HOST.test(request.host) || !URL.canParse(`http://${request.host}`)) {
@@ -16,6 +16,6 @@ export const httpBase = (context: HttpContext, request: FastifyRequest): string 
   return `${request.protocol}://${request.host}`;
 };
 
-/** What firmware connects to. */
+/** The address that firmware connects to. */
 export const relayUrl = (context: HttpContext, request: FastifyRequest): string =>
   `${httpBase(context, request).replace(/^http/, "ws")}${WSS_PATH}`;

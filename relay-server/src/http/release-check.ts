@@ -11,7 +11,7 @@ import { HttpProblem } from "./problem.ts";
 import { httpBase } from "./relay-url.ts";
 import { timestamp } from "./time.ts";
 
-/** The one place where agents' tokens are good over REST. */
+/** The only place where REST accepts agents' tokens. */
 const ANYBODY: Access = {
   holders: ["account", "login", "client_session", "agent", "agent_session"],
 };
@@ -51,9 +51,7 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
   );
 };
 
-/**
- * The runtime by its name, which is the first word of what the agent said; null if it said nothing.
- */
+/** The runtime's name, the first word of the agent's report; null if it reported nothing. */
 const reportedRuntime = async (
   context: HttpContext,
   userId: string,
@@ -64,7 +62,7 @@ const reportedRuntime = async (
   return said?.split(" ")[0]?.toLowerCase() ?? null;
 };
 
-/** Looked up first: devices ask every hour, and a flush of the disk for each would be a waste. */
+/** Looked up first: devices ask every hour, and a disk flush for each would be wasteful. */
 const note = async (context: HttpContext, release: ReleaseRow, agentId: string): Promise<void> => {
   if (await wasOffered(context.store.db, release.id, agentId)) return;
   const nowMs = context.nowMs();

@@ -1,4 +1,4 @@
-/** Releases from draft to yank, and what devices are offered of them (section 4). */
+/** Releases from draft to yank, and which are offered to devices (section 4). */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
@@ -59,7 +59,7 @@ const upload = (id: string, bytes: Buffer, signature: string, as = token) =>
 
 const patch = (id: string, body: object) => rest.call("PATCH", `/releases/${id}`, { token, body });
 
-/** A published release of some bytes. */
+/** A published release of a few bytes. */
 const publish = async (draft: typeof DRAFT = DRAFT, bytes = Buffer.from("firmware")) => {
   const id = await create(draft);
   expect((await upload(id, bytes, signatureOf(draft, bytes))).statusCode).toBe(200);
@@ -73,7 +73,7 @@ const addAgent = async (agent_id: string, report?: { runtime: string; version: s
   return made.json().api_token as string;
 };
 
-/** An agent logs in and says what it runs. */
+/** An agent logs in and reports what it runs. */
 const boots = async (agentId: string, runtime: string, firmwareVersion: string) => {
   const writeBehind = storeWriteBehind(rest.context.store);
   await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion }, true);
@@ -117,7 +117,7 @@ describe("the life of a release", () => {
     expect((await patch(id, { status: "published" })).statusCode).toBe(409);
   });
 
-  test("a version is taken once for a runtime and channel", async () => {
+  test("a version can be used once for a runtime and channel", async () => {
     await create();
     expect((await rest.call("POST", "/releases", { token, body: DRAFT })).statusCode).toBe(409);
     await create({ ...DRAFT, channel: "beta" });
@@ -137,7 +137,7 @@ describe("the life of a release", () => {
     expect(answer.statusCode).toBe(422);
   });
 
-  test("only admins write, and only they see drafts", async () => {
+  test("only admins write and see drafts", async () => {
     const id = await publish();
     const draft = await create({ ...DRAFT, version: "2.0.0" });
     const user = await rest.addUser("user");
@@ -177,7 +177,7 @@ describe("the life of a release", () => {
 });
 
 describe("an upload", () => {
-  test("is taken only with a configured key's signature over exactly these bytes and names", async () => {
+  test("is accepted only with a configured key's signature over exactly these bytes and names", async () => {
     const id = await create();
     const bytes = randomBytes(100);
     const other = generateKeyPairSync("ed25519").privateKey;
@@ -199,7 +199,7 @@ describe("an upload", () => {
     expect((await rest.call("GET", `/releases/${id}`, { token })).json().size).toBeNull();
   });
 
-  test("is refused over the limit, empty, or of another type, and leaves nothing", async () => {
+  test("is refused if over the limit, empty, or of another type, and leaves nothing", async () => {
     const id = await create();
     const big = Buffer.alloc(1_000_001);
     expect((await upload(id, big, signatureOf(DRAFT, big))).statusCode).toBe(413);
@@ -240,7 +240,7 @@ describe("an upload", () => {
       { code: "TOO_LARGE" },
     ]);
     endless.destroy();
-    // What was read to its half was once taken for gone, and nothing of it was logged.
+    // A request with a half-read body was once mistaken for aborted, and not logged.
     await vi.waitUntil(() => logged.length > 0, SOON);
     expect(JSON.parse(logged[0] as string)).toMatchObject({ method: "PUT", status: 413 });
 
@@ -264,7 +264,7 @@ describe("an upload", () => {
   });
 });
 
-test("a draft can be deleted with its artifact, what was published cannot, and admins only may", async () => {
+test("a draft can be deleted with its artifact, a published release cannot, and only by admins", async () => {
   const id = await create();
   const bytes = randomBytes(PART_BYTES + 1);
   await upload(id, bytes, signatureOf(DRAFT, bytes));
@@ -297,7 +297,7 @@ describe("the artifact", () => {
   const get = (headers: Record<string, string> = {}) =>
     rest.app.inject({ method: "GET", url: url.replace("http://relay.example", ""), headers });
 
-  test("comes whole, with its hash as ETag, and needs no token with the ticket", async () => {
+  test("is sent whole, with its hash as ETag, and needs no token with the ticket", async () => {
     expect(url).toMatch(
       /^http:\/\/relay\.example\/api\/v1\/releases\/[0-9a-f-]{36}\/artifact\?ticket=/,
     );
@@ -322,7 +322,7 @@ describe("the artifact", () => {
     ["bytes=-5", size - 5, size - 1],
     ["bytes=-99999999", 0, size - 1],
     ["bytes=5-99999999", 5, size - 1],
-  ])("%s is that range", async (range, from, to) => {
+  ])("%s returns that range", async (range, from, to) => {
     const answer = await get({ range });
     expect(answer.statusCode).toBe(206);
     expect(answer.headers["content-range"]).toBe(`bytes ${from}-${to}/${size}`);
@@ -330,14 +330,14 @@ describe("the artifact", () => {
   });
 
   test.each(["bytes=0-1,3-4", "bytes=9-3", "lines=1-2", "bytes=-", "bytes=a-b"])(
-    "%s is no single range and gets the whole",
+    "%s is not a single range and returns the whole",
     async (range) => {
       const answer = await get({ range });
       expect([answer.statusCode, answer.rawPayload.length]).toEqual([200, size]);
     },
   );
 
-  test("a range outside is 416; one of another version of the file gets the whole", async () => {
+  test("a range outside is 416; one of another version of the file returns the whole", async () => {
     for (const range of [`bytes=${size}-`, "bytes=-0"]) {
       const answer = await get({ range });
       expect([answer.statusCode, answer.json().code]).toEqual([416, "RANGE_NOT_SATISFIABLE"]);
@@ -346,7 +346,7 @@ describe("the artifact", () => {
     expect((await get({ range: "bytes=0-0", "if-range": '"other"' })).statusCode).toBe(200);
   });
 
-  test("a ticket is good for its release and an hour; a forged one is not", async () => {
+  test("a ticket is valid for its release and an hour; a forged one is not", async () => {
     const other = await publish({ ...DRAFT, version: "1.5.0" });
     const [path, ticket] = url.replace("http://relay.example", "").split("?ticket=");
     const status = async (target: string, text: string) =>
@@ -358,7 +358,7 @@ describe("the artifact", () => {
     expect(await status(path as string, ticket as string)).toBe(401);
   });
 
-  test("what is yanked is gone for devices and people, and there for admins", async () => {
+  test("a yanked release is gone for devices and users, but not for admins", async () => {
     const [release] = (await rest.call("GET", "/releases", { token })).json().items;
     await patch(release.id, { status: "yanked" });
     expect((await get()).statusCode).toBe(404);
@@ -384,7 +384,7 @@ describe("a check", () => {
     }
   });
 
-  test("sees neither drafts, nor what is yanked, nor other channels and runtimes", async () => {
+  test("ignores drafts, yanked releases, and other channels and runtimes", async () => {
     await create({ ...DRAFT, version: "9.0.0" });
     await patch(await publish({ ...DRAFT, version: "8.0.0" }), { status: "yanked" });
     await publish({ ...DRAFT, channel: "beta", version: "7.0.0" });
@@ -395,7 +395,7 @@ describe("a check", () => {
     expect(await offered(agent, "1.0.0", "&runtime=node")).toBe("6.0.0");
   });
 
-  test("is for all five tokens, and an agent's are valid for nothing else", async () => {
+  test("accepts all five tokens, and agents' tokens are valid nowhere else", async () => {
     await publish();
     const agent = await addAgent("a");
     const { access_token } = await rest.login();
@@ -429,7 +429,7 @@ describe("a rollout", () => {
     return tokens.filter((_, index) => versions[index] !== null);
   };
 
-  test("comes to a share of the devices, keeps them as it grows, and rests while paused", async () => {
+  test("reaches a share of the devices, keeps them as it grows, and stops while paused", async () => {
     const tokens = await fleet(60);
     const id = await publish();
     await patch(id, { rollout: { percent: 30 } });
@@ -441,14 +441,14 @@ describe("a rollout", () => {
     expect(await reached(tokens)).toEqual(expect.arrayContaining(some));
     await patch(id, { rollout: { paused: true } });
     expect(await reached(tokens)).toEqual([]);
-    expect(await offered(token, "1.0.0")).toBe("1.4.0"); // people see what is published
+    expect(await offered(token, "1.0.0")).toBe("1.4.0"); // users see what is published
     await patch(id, { rollout: { percent: 100, paused: false } });
     expect(await reached(tokens)).toHaveLength(60);
     await patch(id, { rollout: { percent: 0 } });
     expect(await reached(tokens)).toEqual([]);
   });
 
-  test("a device outside of it is offered what is below and above its own", async () => {
+  test("a device outside of it is offered a lower release above its own version", async () => {
     const agent = await addAgent("a");
     await publish({ ...DRAFT, version: "1.3.0" });
     await patch(await publish(), { rollout: { paused: true } });
@@ -456,7 +456,7 @@ describe("a rollout", () => {
     expect(await offered(agent, "1.3.0")).toBeNull();
   });
 
-  test("counts devices that were offered it and logged in with it, not mere downloads", async () => {
+  test("counts devices that were offered it and logged in with it, but not downloads alone", async () => {
     const id = await publish();
     const runtime = "espruino 2v25 ESP32";
     const [one, two] = [await addAgent("one"), await addAgent("two")];
@@ -481,7 +481,7 @@ describe("a rollout", () => {
   });
 });
 
-test("a relay without release keys takes no upload, and says how to give it one", async () => {
+test("a relay without release keys accepts no upload, and says how to configure one", async () => {
   await rest.close();
   rest = await startRest();
   token = (await rest.login()).user.api_token;

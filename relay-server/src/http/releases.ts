@@ -179,7 +179,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
   );
 };
 
-/** Audits an action on a release. */
+/** Writes an audit entry for an action on a release. */
 export const note = (
   context: HttpContext,
   request: FastifyRequest,
@@ -226,7 +226,7 @@ const changeOf = (
   throw new HttpProblem("CONFLICT", `What is ${row.status} cannot become ${status}.`);
 };
 
-/** A release as REST shows it, with the counts of its rollout. */
+/** A release as shown by REST, with the counts of its rollout. */
 export const shown = async (context: HttpContext, row: ReleaseRow): Promise<Release> =>
   releaseAnswer(row, (await rolloutCounts(context.store.db, [row.id])).get(row.id));
 

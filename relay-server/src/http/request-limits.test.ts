@@ -1,4 +1,4 @@
-/** What one user, one agent and one address may ask for (docs/operations.md). */
+/** How many requests one user, one agent and one address may make (docs/operations.md). */
 import type { LightMyRequestResponse } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../control/quotas.ts";
@@ -12,7 +12,7 @@ const start = async (quotas: Partial<Quotas>): Promise<void> => {
 };
 const statuses = (answers: LightMyRequestResponse[]) => answers.map((answer) => answer.statusCode);
 
-test("a user's requests have a rate, whichever token makes them, and another user's have theirs", async () => {
+test("a user's requests have a common rate for all tokens, separate from other users'", async () => {
   await start({ requestsPerMinute: 5, anonymousRequestsPerMinute: 1 });
   const { access_token, user } = await rest.login();
   const other = await rest.addUser("bob");
@@ -45,7 +45,7 @@ test("an agent's requests count for the agent, not for its owner", async () => {
   expect((await rest.call("GET", "/account", { token: user.api_token })).statusCode).toBe(200);
 });
 
-test("without good credentials it is the address that counts, and health is not counted", async () => {
+test("without valid credentials the address counts, and health is not counted", async () => {
   await start({ anonymousRequestsPerMinute: 3 });
   const config = (address: string) => rest.call("GET", "/auth/config", { address });
   const bad = () => rest.call("GET", "/account", { address: "192.0.2.7" });
@@ -62,7 +62,7 @@ test("without good credentials it is the address that counts, and health is not 
   }
 });
 
-test("agents of a user, and their metadata, have a quota; what is removed makes room", async () => {
+test("a user's agents and their metadata have a quota; removing some makes room", async () => {
   await start({ agentsPerUser: 2, metadataBytesPerUser: 100 });
   const { user } = await rest.login();
   const token = user.api_token;
@@ -87,7 +87,7 @@ test("agents of a user, and their metadata, have a quota; what is removed makes 
   expect((await rest.call("POST", "/agents", theirs)).statusCode).toBe(201);
 });
 
-test("the quota of agents holds for those that are made side by side", async () => {
+test("the quota of agents applies to concurrent creations", async () => {
   await start({ agentsPerUser: 2 });
   const { user } = await rest.login();
   const made = ["a", "a", "b", "c", "d"].map((agent_id) =>
@@ -123,7 +123,7 @@ test("a page of agents with much metadata ends early and continues with its curs
   expect(pages).toBeGreaterThan(2);
 });
 
-test("documents and bundles are sent once to who keeps them", async () => {
+test("documents and bundles are sent once to clients that cache them", async () => {
   await start({});
   for (const path of [
     "/api/openapi.json",

@@ -1,6 +1,6 @@
 /**
- * How many requests a user, an agent and an address may make per minute, and how many of one user
- * run at a time. Requests over the rate get 429 with `Retry-After`; others wait, so that the
+ * Limits how many requests a user, an agent and an address may make per minute, and how many of one
+ * user run at a time. Requests over the rate get 429 with `Retry-After`; others wait, so that the
  * relay's other work is done between two of them.
  */
 import rateLimit from "@fastify/rate-limit";
@@ -13,7 +13,7 @@ import { Pace } from "./pace.ts";
 import { HttpProblem } from "./problem.ts";
 
 const WINDOW_MS = 60_000;
-/** Users, agents and addresses remembered at once, the least recent out. */
+/** Users, agents and addresses remembered at once; the least recent is dropped. */
 const MAX_REMEMBERED = 10_000;
 
 declare module "fastify" {
@@ -21,11 +21,11 @@ declare module "fastify" {
     requestLimits: RequestLimits;
   }
   interface FastifyContextConfig {
-    /** Nobody's requests are counted: health. */
+    /** Not counted for anybody: health. */
     unlimited?: boolean;
-    /** Asks for credentials, and so is counted by them. */
+    /** Requires credentials, and is counted by them. */
     credentials?: boolean;
-    /** Takes as long as its bytes do, and so no turn: artifacts. */
+    /** Takes as long as its bytes do, and therefore no turn: artifacts. */
     streams?: boolean;
   }
 }
@@ -40,7 +40,7 @@ export class RequestLimits {
   #holder: Check = async () => undefined;
   #address: Check = async () => undefined;
 
-  /** Counts for `app`, whose routes are registered after this. */
+  /** Applies to `app`'s routes that are registered after this. */
   constructor(app: App, context: HttpContext) {
     const { quotas, addressOf } = context;
     this.#pace = new Pace(context.writeLinks);
@@ -52,7 +52,7 @@ export class RequestLimits {
     app.addHook("onRequest", async ({ raw, routeOptions }: FastifyRequest, reply) => {
       if (routeOptions.config.unlimited === true) return;
       await this.#pace.begin(addressKey(addressOf(raw)));
-      if (raw.socket.destroyed) reply.hijack(); // gone while it waited: nobody is to be answered
+      if (raw.socket.destroyed) reply.hijack(); // nobody is left to answer
     });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
@@ -89,12 +89,12 @@ export class RequestLimits {
     return this.#pace.goOn(userId);
   }
 
-  /** Counts a request that needs no credentials, or whose credentials are no good. */
+  /** Counts a request without valid credentials. */
   countAnonymous(request: FastifyRequest): Promise<void> {
     return this.#address(request);
   }
 
-  /** Counts a request by who makes it, and waits for its turn among those of the same user. */
+  /** Counts a request by its caller, and waits for its turn among those of the same user. */
   async admit(request: FastifyRequest, { userId, agentId }: Credential): Promise<void> {
     this.#holders.set(request, agentId === null ? `user/${userId}` : `agent/${agentId}`);
     await this.#holder(request);
@@ -106,7 +106,7 @@ export class RequestLimits {
       });
     }
     this.#ends.set(request, end);
-    if (request.raw.destroyed) this.#end(request); // gone while it waited
+    if (request.raw.destroyed) this.#end(request); // disconnected while it waited
   }
 
   #end(request: FastifyRequest): void {

@@ -1,7 +1,7 @@
 /**
- * Serializes answers by the schemas of the contract. There are hundreds, one for each status of
- * each route, and most are never used, so each is compiled when first needed. This saves more than
- * half of the time to build the server.
+ * Serializes responses with the schemas of the contract. There are hundreds, one for each status of
+ * each route, and most are never used, so each is compiled on first use. This saves more than half
+ * of the time needed to build the server.
  */
 import { SerializerSelector } from "@fastify/fast-json-stringify-compiler";
 

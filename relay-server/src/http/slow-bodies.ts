@@ -1,14 +1,14 @@
 /**
- * How long a request may be idle, how long its body may take, and how many connections without a
- * link may be open. Uploads may take as long as they need (`streams`); any other body has at most
- * 64 KiB.
+ * Limits how long a request may be idle, how long its body may take, and how many connections
+ * without a link may be open. Uploads may take as long as they need (`streams`); any other body has
+ * at most 64 KiB.
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { endWithProblem, HttpProblem } from "./problem.ts";
 
-/** A connection that is idle for this long while a request is answered is closed. */
+/** A connection that is idle for this long while a request is in progress is closed. */
 const IDLE_TIMEOUT_MS = 60_000;
 /** 64 KiB at 2 KB/s. */
 const BODY_TIMEOUT_MS = 30_000;
@@ -17,7 +17,7 @@ const BODY_TIMEOUT_MS = 30_000;
  */
 const MAX_CONNECTIONS = 16_384;
 
-/** Call it before the routes are there. */
+/** Call it before the routes are registered. */
 export const limitBodies = (
   app: Pick<FastifyInstance, "addHook">,
   timeoutMs = BODY_TIMEOUT_MS,
@@ -38,8 +38,9 @@ const tooSlow = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "The body took too long to arrive.");
 
 /**
- * From the first request on; before it, node's `headersTimeout` closes silent connections. A timer
- * from the start of the connection would stay with a link, and cost time at each of its messages.
+ * Applies from the first request on; before it, node's `headersTimeout` closes silent connections.
+ * A timer from the start of the connection would remain on a link, and cost time at each of its
+ * messages.
  */
 export const limitIdleness = (server: Server): void => {
   server.headersTimeout = IDLE_TIMEOUT_MS;
@@ -47,12 +48,12 @@ export const limitIdleness = (server: Server): void => {
 };
 
 /**
- * Over the cap, the connection that has been open longest without becoming a link is closed, so one
- * host that holds silent connections does not lock out others. Links have their own limits.
+ * Beyond the limit, the connection that has been open longest without becoming a link is closed, so
+ * a host that holds silent connections does not lock out others. Links have their own limits.
  */
 export const limitConnections = (server: Server, max = MAX_CONNECTIONS): void => {
   const open = new Set<Socket>();
-  // One for all, and not of a link: a closure each would be kept ten thousand times.
+  // One function for all, not kept by links: a closure each would exist ten thousand times.
   function forget(this: Socket): void {
     open.delete(this);
   }

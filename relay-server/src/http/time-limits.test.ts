@@ -1,6 +1,4 @@
-/**
- * Anyone who opens connections and dawdles holds them for a bounded time, over https as over http.
- */
+/** Slow or silent clients hold a connection only for a bounded time, over https as over http. */
 import dns from "node:dns";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -20,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rest.close());
 
-/** What a server that is slow to be told says on a socket, until it ends that. */
+/** What a server sends to a slow client, until it ends the socket. */
 const hear = async (port: number, bytes: string, host = "127.0.0.1"): Promise<string> => {
   const socket = connect(port, host);
   socket.on("error", () => undefined);
@@ -28,7 +26,7 @@ const hear = async (port: number, bytes: string, host = "127.0.0.1"): Promise<st
   return text(socket);
 };
 
-test("a body that drips is given up, but for uploads; a whole one is not", async () => {
+test("a slow body is aborted, except uploads; a complete one is not", async () => {
   const app = Fastify();
   limitBodies(app, 50);
   app.post("/", async () => "taken");
@@ -41,13 +39,13 @@ test("a body that drips is given up, but for uploads; a whole one is not", async
   expect(await hear(port, `${head("/")}xx`)).toMatch(/^HTTP\/1.1 200 .*taken$/s);
   const upload = connect(port, "127.0.0.1");
   upload.write(`${head("/upload")}x`);
-  expect(await hear(port, `${head("/")}x`)).toContain("took too long"); // begun later, ended before
+  expect(await hear(port, `${head("/")}x`)).toContain("took too long"); // though it began later
   upload.write("x");
   expect(await text(upload)).toMatch(/taken$/);
   await app.close();
 });
 
-test("so many connections may be open that are no links; one more closes the oldest", async () => {
+test("connections without a link are limited; one more closes the oldest", async () => {
   const server = createServer((_request, response) => response.end("ok"));
   limitConnections(server, 2);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -67,7 +65,7 @@ test("so many connections may be open that are no links; one more closes the old
   server.close();
 });
 
-test("of one connection eight requests may wait; one more ends it, and nothing of it is worked on", async () => {
+test("on one connection eight requests may wait; one more ends it, and none of them is processed", async () => {
   const held: ServerResponse[] = [];
   const server = createServer((_request, response) => held.push(response));
   limitPipelining(server);
@@ -98,7 +96,7 @@ test("a relay ends a connection that sends many requests at once", async () => {
 });
 
 test("it does so on every address that it listens on", async () => {
-  // As where `localhost` is 127.0.0.1 and ::1, which not every machine has.
+  // As if `localhost` was 127.0.0.1 and ::1, which is not the case on every machine.
   const lookUp = (host: string, _options: object, done: (error: null, found: object) => void) => {
     const addresses = host === "localhost" ? ["127.0.0.1", "127.0.0.2"] : [host];
     done(
@@ -125,11 +123,11 @@ test("two Host headers are 400", async () => {
   expect(answer).toMatch(/^HTTP\/1.1 400 .*one Host header/s);
 });
 
-test("a silent connection and a slow request are ended, on a custom server too, and proxies may reuse theirs", async () => {
+test("a silent connection and a slow request end, on a custom server too, and proxies may reuse theirs", async () => {
   const own = buildApp(rest.context, createLog("silent"), (listener) => createServer(listener));
   for (const { server } of [rest.app, own]) {
     expect(server.headersTimeout).toBe(60_000);
-    expect(server.timeout).toBe(0); // or links would have a timer that they do not need
+    expect(server.timeout).toBe(0); // otherwise links would have a timer that they do not need
     expect(server.requestTimeout).toBe(3_600_000);
     expect(server.keepAliveTimeout).toBe(72_000);
   }

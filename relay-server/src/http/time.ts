@@ -1,4 +1,4 @@
-/** Times as REST returns them: ISO 8601 in UTC. */
+/** Times as returned by REST: ISO 8601 in UTC. */
 export const timestamp = (unixMs: number): string => new Date(unixMs).toISOString();
 
 /** Whole seconds from one instant to a later one, rounded up. */

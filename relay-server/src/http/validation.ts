@@ -5,7 +5,7 @@ import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { Value } from "typebox/value";
 
-/** A request of the wrong shape, and all that is wrong with it. */
+/** A malformed request, with all its errors. */
 export class InvalidRequest extends Error {
   readonly errors: NonNullable<Problem["errors"]>;
 
@@ -20,9 +20,9 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   let check: ReturnType<typeof compile> | undefined;
   const part = httpPart ?? "body";
   return (given: unknown) => {
-    // Only bodies have their own types; everything else arrives as text.
+    // Only bodies have types of their own; everything else arrives as text.
     const value = part === "body" ? given : Value.Convert(schema, given);
-    check ??= compile(); // when it is first needed, as serialization.ts
+    check ??= compile(); // on first use, as in serialization.ts
     if (check.Check(value)) return { value };
     const errors = check.Errors(value).map((error) => ({
       path: error.instancePath,

@@ -1,5 +1,5 @@
 /**
- * Answers a plain GET of the WebSocket path with 426 (section 3). Upgrades never come here, because
+ * Answers a plain GET of the WebSocket path with 426 (section 3). Upgrades never get here, because
  * ws/ handles them first.
  */
 import { WSS_PATH } from "@blindrelay/protocol";

@@ -165,7 +165,7 @@ export class FrameFilter {
         }
       }
       let allowed = control ? payloadLength : this.#allow(payloadLength, fin);
-      if (control && payloadLength > MAX_CONTROL_PAYLOAD) allowed = 0; // malformed: the header shows it
+      if (control && payloadLength > MAX_CONTROL_PAYLOAD) allowed = 0; // malformed
       if (this.#ended && opcode !== OP_CLOSE) {
         flush();
         this.#drop = payloadLength;

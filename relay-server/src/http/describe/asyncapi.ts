@@ -1,5 +1,5 @@
 /**
- * `/api/asyncapi.json`: the link's messages and their directions, from the contract's one table.
+ * `/api/asyncapi.json`: the link's messages and their directions, from the contract's single table.
  */
 import { MAX_MESSAGE_BYTES, PING_INTERVAL_MS, WSS_PATH } from "@blindrelay/protocol";
 import { MESSAGES, type MessageEntry } from "@blindrelay/protocol/schema";
@@ -10,7 +10,7 @@ Directions are the relay's: *receive* is what a peer sends, *send* what the rela
 
 const entries = Object.entries(MESSAGES) as [string, MessageEntry][];
 
-/** The document, as JSON to be. `host`: where this relay was reached, as `host:port`. */
+/** The document as a JSON object. `host`: where this relay was reached, as `host:port`. */
 export const asyncapiDocument = (version: string, host: string, secure: boolean): object => ({
   asyncapi: "3.0.0",
   info: {

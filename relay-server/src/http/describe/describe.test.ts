@@ -1,4 +1,6 @@
-/** The two documents: valid by others' validators, complete, and with examples that are true. */
+/**
+ * Both documents: valid according to independent validators, complete, and with correct examples.
+ */
 import asyncapi from "@asyncapi/specs";
 import { MESSAGES } from "@blindrelay/protocol/schema";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -27,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => rest.close());
 
-/** A checker of the document's own schemas, by somebody else's validator. */
+/** A checker for the document's own schemas, using an independent validator. */
 const checker = () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -53,7 +55,7 @@ describe("/api/openapi.json", () => {
     expect((await new Validator().validate(broken)).valid).toBe(false);
   });
 
-  test("every operation has its own name, a summary, a group and its credentials", () => {
+  test("every operation has a unique name, a summary, a group and its credentials", () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     const groups = TAGS.map(({ name }) => name);
@@ -70,7 +72,7 @@ describe("/api/openapi.json", () => {
     }
   });
 
-  test("every example is one: of bodies, answers, parameters and problems", () => {
+  test("every example is valid: of bodies, responses, parameters and problems", () => {
     const check = checker();
     const wrong: string[] = [];
     let checked = 0;
@@ -108,7 +110,7 @@ describe("/api/openapi.json", () => {
     expect(checked).toBeGreaterThan(100);
   });
 
-  test("nothing that may be left out is filled in if somebody tries it", () => {
+  test("nothing optional is prefilled when somebody tries it out", () => {
     let optional = 0;
     for (const { name, operation } of operations) {
       for (const parameter of (operation.parameters ?? []) as Json[]) {
@@ -124,7 +126,7 @@ describe("/api/openapi.json", () => {
     expect(version.description).toMatch(/Example: `\S+`/);
   });
 
-  test("what needs credentials says 401, 403 and 429; what takes a body says 413 and 415", () => {
+  test("operations with credentials list 401, 403 and 429; those with a body 413 and 415", () => {
     for (const { name, operation } of operations) {
       const statuses = Object.keys(operation.responses);
       expect(statuses, name).toContain("500");
@@ -144,7 +146,7 @@ describe("/api/openapi.json", () => {
     );
   });
 
-  test("shared shapes are written once, and a body that may be left out is optional", () => {
+  test("shared schemas are written once, and an optional body is optional", () => {
     const text = JSON.stringify(openapi.paths["/api/v1/agents"].get.responses["200"]);
     expect(text).toContain('"$ref":"#/components/schemas/AgentPage"');
     expect(openapi.components.schemas.AgentPage.properties.items.items).toEqual({
@@ -171,7 +173,7 @@ describe("/api/asyncapi.json", () => {
     expect(check(broken)).toBe(false);
   });
 
-  test("every message has its direction and an example that its schema takes", () => {
+  test("every message has its direction and an example that matches its schema", () => {
     expect(Object.keys(document.components.messages)).toEqual(Object.keys(MESSAGES));
     const ajv = new Ajv2020({ strict: false });
     (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);

@@ -1,6 +1,6 @@
 /** Builds an example for a schema from the examples of its parts. */
 
-/** JSON Schema as far as ours goes. */
+/** JSON Schema, as far as our schemas use it. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown;
   readonly type?: string;
@@ -18,7 +18,7 @@ const PLAIN: Readonly<Record<string, unknown>> = {
   null: null,
 };
 
-/** A leaf without its own example gets a plain one; whether that will do is a test's matter. */
+/** A leaf without an example gets a plain one; a test checks that it is valid. */
 export const exampleOf = (schema: JsonSchema): unknown => {
   if (schema.examples !== undefined && schema.examples.length > 0) return schema.examples[0];
   if ("example" in schema) return schema.example;

@@ -1,6 +1,7 @@
 /**
  * `/api/openapi.json`: the schemas of the routes (collected by @fastify/swagger), completed with
- * what hooks and handlers may answer. Nothing is described twice, so nothing can disagree.
+ * the problems that hooks and handlers may answer. Nothing is described twice, so nothing can
+ * disagree.
  */
 import { STATUS_CODES } from "node:http";
 import { WSS_PATH } from "@blindrelay/protocol";
@@ -21,7 +22,7 @@ interface Parameter {
   example?: unknown;
 }
 
-/** What swagger makes of a route, as far as it is touched here. */
+/** An operation as written by swagger, as far as it is used here. */
 interface Operation {
   operationId?: string;
   summary?: string;
@@ -55,7 +56,7 @@ What agents and clients say to each other goes over \`${WSS_PATH}\`, sealed end 
 Every error is a problem document (RFC 9457) whose \`code\` is stable. Every \`GET\` also answers \`HEAD\`.
 A path that exists but not with the method asked for answers 405 with \`Allow\`.`;
 
-/** Collects the routes that are registered after it; `document()` once the server is ready. */
+/** Collects the routes that are registered after it; call `document()` once the server is ready. */
 export const collectRoutes = (app: App, version: string): (() => OpenapiDocument) => {
   const routes = new Map<string, RouteOptions>();
   app.register(swagger, {
@@ -79,7 +80,7 @@ export const collectRoutes = (app: App, version: string): (() => OpenapiDocument
   };
 };
 
-/** What swagger writes where a schema has no description. */
+/** The text that swagger uses if a schema has no description. */
 const SWAGGER_DEFAULT = "Default Response";
 
 const LICENSE = { name: "MIT", identifier: "MIT" };
@@ -154,8 +155,8 @@ const completeOperation = (
 };
 
 /**
- * A page that tries things out fills an example in, and a filter that nobody asked for hides what
- * there is. So what may be left out is left empty, and its description holds the example.
+ * A page for trying things out prefills examples, and an unintended filter hides results. So
+ * optional parameters have no example, but their description contains it.
  */
 const describeExample = (parameter: Parameter): void => {
   const { examples, ...schema } = parameter.schema;
@@ -168,7 +169,7 @@ const describeExample = (parameter: Parameter): void => {
     .join(" ");
 };
 
-/** A request body or a response, by what both have; only a response has headers. */
+/** A request body or a response, with what both have in common; only a response has headers. */
 const asBearer = (
   part: { content?: Record<string, Media>; headers?: object } | undefined,
 ): { content: Record<string, Media>; headers: Record<string, object> | null } => {
@@ -185,7 +186,7 @@ const operationId = (method: string, path: string): string =>
     .replace(/\{(\w+)\}/g, "by/$1")
     .replace(/[^A-Za-z0-9]+(\w)/g, (_all, letter: string) => letter.toUpperCase());
 
-/** A body that may be left out is a union with `undefined`, which JSON Schema does not know. */
+/** An optional body is a union with `undefined`, which JSON Schema does not have. */
 const mayBeAbsent = (schema: JsonSchema | undefined): boolean =>
   schema?.anyOf?.some(({ type }) => type === "undefined") ?? false;
 
@@ -196,7 +197,7 @@ const withoutUndefined = (schema: JsonSchema): JsonSchema =>
 
 // ---- one definition for what several operations share
 
-/** The contract's named object schemas as plain JSON Schema. Leaves stay where they are used. */
+/** The contract's named object schemas as plain JSON Schema. Leaves are not shared. */
 const NAMED: readonly (readonly [name: string, schema: JsonSchema])[] = Object.entries(rest)
   .filter(([name, value]) => /^[A-Z][a-z]/.test(name) && typeof value === "object")
   .map(([name, value]) => [name, plain(value as object)] as const)
@@ -206,7 +207,7 @@ const NAME_OF: ReadonlyMap<string, string> = new Map(
   NAMED.map(([name, schema]) => [canonical(schema), name]),
 );
 
-/** A copy in which every named schema is a reference, but for the value itself where `whole`. */
+/** A copy in which every named schema is a reference, except the value itself if `whole`. */
 const shared = (value: unknown, whole = false): unknown => {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => shared(item));
@@ -215,7 +216,7 @@ const shared = (value: unknown, whole = false): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shared(part)]));
 };
 
-/** The named schemas that `paths`, or another of them, refers to. */
+/** The named schemas that `paths`, or other named schemas, refer to. */
 const componentSchemas = (paths: unknown): Record<string, unknown> => {
   const schemas = NAMED.map(([name, schema]) => [name, shared(schema, true)] as const);
   const used = JSON.stringify([paths, schemas]);
@@ -224,7 +225,7 @@ const componentSchemas = (paths: unknown): Record<string, unknown> => {
   );
 };
 
-/** Without what TypeBox adds, and as swagger writes it, so that both can be compared. */
+/** Without TypeBox's additions, in swagger's form, so that both can be compared. */
 function plain(schema: object): JsonSchema {
   const text = JSON.stringify(schema, (key, value) =>
     key === "$id" ? undefined : value?.patternProperties === undefined ? value : openRecord(value),
@@ -236,7 +237,7 @@ function openRecord({ patternProperties, ...schema }: JsonSchema): object {
   return { ...schema, additionalProperties: Object.values(patternProperties as object)[0] };
 }
 
-/** The same text for the same schema, whatever the order of its members. */
+/** The same text for the same schema, regardless of the order of its members. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === "object" && part !== null && !Array.isArray(part)

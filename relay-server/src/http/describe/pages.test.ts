@@ -1,6 +1,6 @@
 /**
- * The two pages in a real browser: every operation is shown, nothing is fetched from elsewhere, and
- * the console stays empty, which a broken content security policy would not leave it.
+ * Both pages in a real browser: every operation is shown, nothing is fetched from elsewhere, and
+ * the browser's console stays empty, which also shows that the content security policy is correct.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ import {
 } from "../../testing/chromium.ts";
 import { PAGES, REDOC_LOGO_URL } from "./pages.ts";
 
-/** A folder to leave pictures in, for eyes. */
+/** A folder for screenshots, for visual inspection. */
 const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 
 let folder: string;
@@ -63,7 +63,7 @@ describe.skipIf(!HAS_CHROMIUM)(
     }, BROWSER_TIMEOUT_MS);
     afterAll(() => browser?.close());
 
-    /** Opens a page of the relay and keeps everything that it asks for or complains about. */
+    /** Opens a page of the relay and records all its requests and errors. */
     const open = async (path: string) => {
       const page = await browser.newPage();
       const elsewhere: string[] = [];
@@ -84,7 +84,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       if (PICTURES !== undefined) await page.screenshot({ path: join(PICTURES, `${name}.png`) });
     };
 
-    test("/api/docs shows every operation, opens one, and talks to this relay only", async () => {
+    test("/api/docs shows every operation, opens one, and contacts only this relay", async () => {
       const { page, elsewhere, complaints } = await open("/api/docs");
       await page.waitForSelector(".opblock");
       const shown = await page.$$eval(".opblock", (blocks) =>
@@ -157,7 +157,7 @@ describe.skipIf(!HAS_CHROMIUM)(
   },
 );
 
-test("pages say what may be loaded, and scripts what their letters are", async () => {
+test("pages declare what may be loaded, and scripts their charset", async () => {
   for (const { folder: name, assets } of PAGES) {
     const page = await fetch(`${server.url}/api/${name}`);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -175,13 +175,13 @@ test("pages say what may be loaded, and scripts what their letters are", async (
   }
 });
 
-test("/ leads to the pages", async () => {
+test("/ redirects to the pages", async () => {
   const home = await fetch(server.url);
   expect([home.status, home.url]).toEqual([200, `${server.url}/api/docs`]);
   expect((await fetch(`${server.url}/nothing`)).status).toBe(404);
 });
 
-test("Redoc's bundle still asks for the logo that is taken out of it", async () => {
+test("Redoc's bundle still contains the logo that we remove from it", async () => {
   const bundle = createRequire(import.meta.url).resolve("redoc/bundles/redoc.standalone.js");
   expect(await readFile(bundle, "utf8")).toContain(REDOC_LOGO_URL);
   const served = await (await fetch(`${server.url}/api/redoc/redoc.standalone.js`)).text();

@@ -23,9 +23,9 @@ export interface Page {
 const SCRIPT = "text/javascript; charset=utf-8";
 const STYLE = "text/css; charset=utf-8";
 
-/** Redoc's bundle asks this host for a logo. */
+/** Redoc's bundle requests a logo from this host. */
 export const REDOC_LOGO_URL = "https://cdn.redoc.ly/redoc/logo-mini.svg";
-/** One transparent pixel of our own. */
+/** One transparent pixel. */
 const NO_LOGO = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E";
 
 const policyOf = (more: Readonly<Record<string, string>>): string =>
@@ -62,7 +62,7 @@ const file = (type: string, viewer: Viewer, path: string): Asset => ({
   read: () => readViewerFile(viewer, path),
 });
 
-// validatorUrl null: else the page would ask a server of Swagger's about this document.
+// validatorUrl null: otherwise the page would send this document to a server of Swagger's.
 const SWAGGER_START = `const dark = matchMedia("(prefers-color-scheme: dark)");
 const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", paint);
@@ -77,7 +77,7 @@ window.ui = SwaggerUIBundle({
 });
 `;
 
-// Redoc has one theme and writes its colours into the page, so a change asks for the page again.
+// Redoc has one theme and writes its colours into the page, so a change of theme reloads the page.
 const REDOC_START = `const dark = matchMedia("(prefers-color-scheme: dark)");
 dark.addEventListener("change", () => location.reload());
 const text = "#e4e6e6";
@@ -130,7 +130,7 @@ export const PAGES: readonly Page[] = [
   {
     title: "Read about the API",
     folder: "redoc",
-    // Redoc writes its styles into the page, and its search runs in a worker made of a blob.
+    // Redoc writes its styles into the page, and its search runs in a worker created from a blob.
     policy: policyOf({
       "style-src": "'self' 'unsafe-inline'",
       "img-src": "'self' data:",

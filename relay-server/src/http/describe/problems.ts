@@ -1,5 +1,5 @@
 /**
- * Which problems an operation may answer. Those that follow from a route's credentials, body and
+ * The problems that an operation may answer. Those that follow from a route's credentials, body and
  * parameters are derived; those that only its handler knows are declared: `config: { problems:
  * ["CONFLICT"] }`.
  */
@@ -10,7 +10,7 @@ import type { Access } from "../access.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Beyond those that every route of this make may answer. */
+    /** In addition to those of every route of this kind. */
     problems?: readonly ErrorCode[];
   }
 }
@@ -32,7 +32,7 @@ const WITH_CREDENTIALS: readonly ErrorCode[] = [
 const REQUEST_ID = "6f1d3f0e-7c0c-4b0f-9a35-0a4d5b1c2e3f";
 const BODY_METHODS = ["POST", "PUT", "PATCH", "DELETE"];
 
-/** The codes that a route may answer, each once. */
+/** The codes that a route may answer, without duplicates. */
 export const problemsOf = (route: RouteOptions, access: Access | null): ErrorCode[] => {
   const { body, querystring, params, headers } = route.schema ?? {};
   const takesBody = [route.method].flat().some((method) => BODY_METHODS.includes(method));
@@ -107,7 +107,7 @@ export const PROBLEM_HEADERS = {
   },
 };
 
-/** One example for every code that REST carries, as Example Objects by code. */
+/** One example for every code that occurs in REST, as Example Objects by code. */
 export const problemExamples = (): Record<string, { summary: string; value: Problem }> =>
   Object.fromEntries(
     (Object.keys(ERRORS) as ErrorCode[])

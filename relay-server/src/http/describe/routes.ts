@@ -1,6 +1,6 @@
 /**
- * The routes by which the service describes itself (section 4): two documents for programs, two
- * pages for people.
+ * The routes that describe the service (section 4): two documents for programs, two pages for
+ * people.
  */
 import { createHash } from "node:crypto";
 import { AssetParams, AsyncapiDocument, OpenapiDocument } from "@blindrelay/protocol/schema/rest";
@@ -14,9 +14,9 @@ import { asyncapiDocument } from "./asyncapi.ts";
 import type { OpenapiDocument as Document } from "./openapi.ts";
 import { PAGES, type Page } from "./pages.ts";
 
-/** The bundles change with the program only. */
+/** The bundles change only with the program. */
 const ASSETS_KEPT = "public, max-age=3600";
-/** Names that this relay is reached by; made-up Host headers cannot create more of them. */
+/** Names under which this relay is reached; forged Host headers cannot add more than this. */
 const MAX_BASES = 16;
 const HTML_TYPE = "text/html; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -111,7 +111,7 @@ const keptText = (type: string, text: string | Buffer): Kept => {
   return { type, bytes, etag: `"${hash}"` };
 };
 
-/** Past the serialiser, which would drop what an answer's schema does not name. */
+/** Bypasses the serializer, which would drop members that the response schema does not name. */
 const sendKept = (request: FastifyRequest, reply: FastifyReply, kept: Kept): never => {
   reply.header("etag", kept.etag);
   if (reply.getHeader("cache-control") === "no-store") reply.header("cache-control", "no-cache");

@@ -1,6 +1,6 @@
 /**
  * The two programs that show the API in a browser. Each is a bundle from a package with many
- * dependencies, so the published relay contains a copy (`build/viewers.ts`) and does not install
+ * dependencies, so the published relay contains a copy (`build/viewers.ts`) instead of installing
  * the packages; a checkout reads them from node_modules.
  */
 import { existsSync } from "node:fs";
@@ -9,10 +9,10 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Where the copy is, the same for `src` and `dist`. */
+/** The folder of the copies, the same for `src` and `dist`. */
 export const COPIES = fileURLToPath(new URL("../../../dist/viewers/", import.meta.url));
 
-/** Of each package, by its name: the files that are served, and the licences that go with them. */
+/** By package: the files that are served, and their licences. */
 export const VIEWERS = {
   "swagger-ui-dist": {
     files: ["swagger-ui.css", "swagger-ui-bundle.js"],

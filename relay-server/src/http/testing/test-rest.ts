@@ -1,4 +1,4 @@
-/** For tests: the REST side over its own store, with a clock that is set by hand and no sockets. */
+/** For tests: the REST side over its own store, with a clock set by hand and no sockets. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,17 +26,17 @@ export interface Rest {
   readonly context: HttpContext;
   readonly dataDir: string;
   readonly clock: { nowMs: number };
-  /** What the control plane asked of the hub, as `["endAgent", "pump-7"]`. */
+  /** What the control plane requested from the hub, as `["endAgent", "pump-7"]`. */
   readonly ended: [string, string][];
   readonly online: Set<string>;
-  /** The admin's TOTP secret, where `totp` was asked for. */
+  /** The admin's TOTP secret, if `totp` was set. */
   readonly totpSecret: string | null;
   call(method: string, path: string, options?: CallOptions): Promise<LightMyRequestResponse>;
-  /** Logs the admin in; the JSON answer. */
+  /** Logs the admin in; returns the JSON response. */
   login(more?: object): Promise<{ access_token: string; user: { id: string; api_token: string } }>;
-  /** The code that the admin's authenticator shows now. */
+  /** The code that the admin's authenticator currently shows. */
   code(secret?: string): string;
-  /** Adds another user and answers its account token. */
+  /** Adds another user and returns its account token. */
   addUser(username: string): Promise<string>;
   close(): Promise<void>;
 }
