@@ -1,4 +1,4 @@
-/** Two clocks: one that nothing moves, and one that is the machine's; and who notices a jump. */
+/** Two clocks: a monotonic one and the machine's; and detecting a jump. */
 import { expect, test } from "vitest";
 import { clockWatch, systemClocks } from "./clock.ts";
 
@@ -22,7 +22,7 @@ const machine = () => {
   };
 };
 
-test("a jump moves the wall clock only, and its correction moves it back", () => {
+test("a jump moves only the wall clock, and its correction moves it back", () => {
   const { clocks, pass, jump } = machine();
   const start = clocks.steadyMs();
   expect(clocks.wallMs()).toBe(start);

@@ -7,9 +7,12 @@
 
 /** Milliseconds. */
 export interface Clocks {
-  /** Never runs backwards and never jumps; about Unix time, if that was right at the start. */
+  /**
+   * Never runs backwards and never jumps; approximately Unix time, if that was correct at the
+   * start.
+   */
   readonly steadyMs: () => number;
-  /** Unix time as the machine has it. */
+  /** Unix time according to the machine. */
   readonly wallMs: () => number;
 }
 
@@ -21,19 +24,19 @@ export const systemClocks = (
   return { wallMs, steadyMs: () => Math.floor(counterMs() + origin) };
 };
 
-/** Between two looks; a clock that is disciplined by NTP moves by far less. */
+/** Between two checks; a clock disciplined by NTP moves by far less. */
 const JUMP_MS = 60_000;
-/** For this long after a jump nothing is deleted: it may have been a glitch. */
+/** Nothing is deleted for this long after a jump, which may have been a glitch. */
 const DISTRUST_MS = 24 * 3_600_000;
 
 export interface ClockWatch {
-  /** Looks at both clocks; call it often. True if the wall clock has just jumped. */
+  /** Compares both clocks; call it often. True if the wall clock has just jumped. */
   look(): boolean;
-  /** Whether the wall clock has been steady for long enough to delete by it. */
+  /** Whether the wall clock has been steady for long enough to rely on it for deletions. */
   isTrusted(): boolean;
 }
 
-/** Notices jumps of the wall clock, to and fro. */
+/** Detects jumps of the wall clock, in either direction. */
 export const clockWatch = ({ steadyMs, wallMs }: Clocks): ClockWatch => {
   let ahead = wallMs() - steadyMs();
   let distrustedUntil = Number.NEGATIVE_INFINITY;

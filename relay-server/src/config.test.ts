@@ -1,4 +1,4 @@
-/** Where settings come from, which source wins, and that a wrong one names itself. */
+/** Sources of settings, which one wins, and that an invalid setting is named. */
 import { isAbsolute } from "node:path";
 import { expect, test } from "vitest";
 import { CONFIG_KEYS, flagOf, maskConfig, readConfig, variableOf } from "./config.ts";
@@ -35,7 +35,7 @@ test("every setting has a default", () => {
   expect(() => readConfig({ data: "" })).toThrow("--data (or BLINDRELAY_DATA) must");
 });
 
-test("flags win over the environment, and that over the file", () => {
+test("flags override the environment, which overrides the file", () => {
   const environment = { BLINDRELAY_PORT: "2", BLINDRELAY_METRICS_PORT: "3" };
   const file = { port: 4, metricsPort: 5, host: "::1" };
   expect(readConfig({ data: "d", port: "1" }, environment, file)).toMatchObject({
@@ -45,7 +45,7 @@ test("flags win over the environment, and that over the file", () => {
   });
 });
 
-test("lists are comma-separated in text, and lists in the file", () => {
+test("lists are comma-separated in text, and arrays in the file", () => {
   const environment = { BLINDRELAY_TRUSTED_PROXIES: "10.0.0.0/8, ::1" };
   expect(readConfig({ data: "d" }, environment).trustedProxies).toEqual(["10.0.0.0/8", "::1"]);
   expect(readConfig({ data: "d" }, {}, { trustedProxies: ["::1"] }).trustedProxies).toEqual([
@@ -62,13 +62,13 @@ test.each([
   [{ corsOrigin: "*" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
   [{ corsOrigin: "https://app.example/" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
   [{ publicUrl: "relay.example" }, "--public-url (or BLINDRELAY_PUBLIC_URL)"],
-])("%j is refused as a matter of usage", (flags, named) => {
+])("%j is refused as a usage error", (flags, named) => {
   const read = () => readConfig({ data: "d", ...flags });
   expect(read).toThrow(named);
   expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
 });
 
-test("a file with an unknown setting is refused, unknown variables are not ours", () => {
+test("a file with an unknown setting is refused, unknown variables are ignored", () => {
   expect(() => readConfig({ data: "d" }, {}, { prot: 1 })).toThrow(
     "unknown setting in the configuration file: prot;",
   );

@@ -1,8 +1,8 @@
 /**
- * Everything that an operator may set, in one schema. A value comes from the flags
- * (`--metrics-port`), else from the environment (`BLINDRELAY_METRICS_PORT`), else from the
- * configuration file (`{"metricsPort": 9090}`), else it is the default here. The default data
- * folder depends on the system (default-data-dir.ts).
+ * All settings of an operator, in one schema. A value comes from the flags (`--metrics-port`), else
+ * from the environment (`BLINDRELAY_METRICS_PORT`), else from the configuration file
+ * (`{"metricsPort": 9090}`), else it is the default here. The default data folder depends on the
+ * system (default-data-dir.ts).
  */
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
 import { type Static, Type } from "typebox";
@@ -170,8 +170,8 @@ export const variableOf = (key: ConfigKey): string =>
   `BLINDRELAY_${flagOf(key).slice(2).replaceAll("-", "_").toUpperCase()}`;
 
 /**
- * The configuration from all its sources. `flags` and `environment` hold text, `file` what the file
- * held. Throws a Failure (usage) that names each wrong setting.
+ * The configuration from all its sources. `flags` and `environment` contain text, `file` the parsed
+ * file. Throws a Failure (usage) that names each invalid setting.
  */
 export const readConfig = (
   flags: Settings,
@@ -206,7 +206,7 @@ export const readConfig = (
 const BUS_ALONE =
   "--bus connects relays that share a store: give --store postgres://... too, or leave it out";
 
-/** The configuration as it may be shown: passwords in addresses are hidden. */
+/** The configuration for display: passwords in addresses are hidden. */
 export const maskConfig = (config: Config): Config => ({
   ...config,
   store: maskAddress(config.store),
@@ -215,11 +215,11 @@ export const maskConfig = (config: Config): Config => ({
 
 const maskAddress = (address: string): string => {
   if (!address.includes("://")) return address;
-  // A password with a "#" or "/" that was not escaped: who knows where it ends.
+  // If a password contains an unescaped "#" or "/", its end is unknown.
   if (!URL.canParse(address)) return address.replace(/:.*/s, "://***");
   const url = new URL(address);
   if (url.password !== "") url.password = "***";
-  // NATS takes a token as a user without a password.
+  // NATS accepts a token as a user without a password.
   else if (url.username !== "" && !url.protocol.startsWith("postgres")) url.username = "***";
   for (const name of url.searchParams.keys()) {
     if (/pass|key|secret/i.test(name)) url.searchParams.set(name, "***");
@@ -227,7 +227,7 @@ const maskAddress = (address: string): string => {
   return String(url);
 };
 
-/** Flags and variables are text: numbers and lists are read out of it. */
+/** Flags and variables are text: numbers and lists are parsed from it. */
 const fromText = (schema: object, value: unknown): unknown => {
   if (typeof value !== "string") return value;
   const type = "type" in schema ? schema.type : null;

@@ -1,6 +1,4 @@
-/**
- * Where the relay keeps its data by default, and that git does not see it in a repository either.
- */
+/** Where the relay keeps its data by default, and that git ignores it inside a repository. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +18,7 @@ test.each([
   expect(defaultDataFolder(environment, platform, "/home/ada")).toBe(folder);
 });
 
-test("git sees nothing of a data folder inside a repository", () => {
+test("git ignores a data folder inside a repository", () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-git-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const git = (...args: string[]) => execFileSync("git", args, { cwd: folder, encoding: "utf8" });
@@ -33,7 +31,7 @@ test("git sees nothing of a data folder inside a repository", () => {
   expect(git("status", "--porcelain")).toBe("");
 });
 
-test("a .gitignore that is there is left alone, and no folder is made", () => {
+test("an existing .gitignore is left alone, and no folder is created", () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-git-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, ".gitignore"), "!*\n");

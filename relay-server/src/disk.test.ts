@@ -1,6 +1,6 @@
 /**
- * A disk that is full, broken or slow, under a relay that runs: it says so in time and by the right
- * name, takes no new work meanwhile, and what it acknowledged is there afterwards.
+ * A disk that is full, broken or slow, under a running relay: it reports that in time and with the
+ * correct cause, accepts no new work meanwhile, and keeps what it acknowledged.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -60,7 +60,7 @@ const start = async (environment: Record<string, string> = {}) => {
   token = (await login.json()).user.api_token;
 };
 
-/** The identifiers that were acknowledged, among so many tries at once; every refusal is a 503. */
+/** The acknowledged identifiers among `count` concurrent attempts; every refusal is a 503. */
 const addAgents = async (count: number): Promise<string[]> => {
   const add = async () => {
     const agent_id = randomUUID();
@@ -74,7 +74,7 @@ const addAgents = async (count: number): Promise<string[]> => {
   return (await Promise.all(Array.from({ length: count }, add))).flat();
 };
 
-/** After a kill, so that nothing is written on the way out. */
+/** After a kill, so that nothing is written on shutdown. */
 const expectKept = async (acknowledged: readonly string[]) => {
   child?.kill("SIGKILL");
   await once(child as ChildProcess, "exit");
@@ -85,7 +85,7 @@ const expectKept = async (acknowledged: readonly string[]) => {
 };
 
 let isMounted = false;
-/** Only root may; CI is. */
+/** Requires root, as in CI. */
 const mount = (): boolean => {
   try {
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "none", data], { stdio: "ignore" });
@@ -96,7 +96,7 @@ const mount = (): boolean => {
   return isMounted;
 };
 
-test("a full disk is named, makes the relay not ready, and nothing acknowledged is lost", async (context) => {
+test("a full disk is reported, makes the relay not ready, and nothing acknowledged is lost", async (context) => {
   if (!mount()) context.skip("a small disk cannot be mounted here");
   await start();
   const acknowledged = await addAgents(20);

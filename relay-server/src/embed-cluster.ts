@@ -1,6 +1,6 @@
 /**
- * `@blindrelay/relay-server/cluster`: what makes several relays of `./core` one, on Node only, over
- * a bus and notices of anyone who runs them. Exempt from semantic versioning.
+ * `@blindrelay/relay-server/cluster`: combines several relays of `./core` into a cluster, on Node
+ * only, with a bus and notices provided by the caller. Exempt from semantic versioning.
  */
 export { Cluster } from "./bus/cluster.ts";
 export type { Delivery, Transport } from "./bus/transport.ts";

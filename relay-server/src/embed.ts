@@ -1,7 +1,7 @@
 /**
- * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for anyone who runs
- * it under their own clock, as the simulator does. It runs in browsers too, as part of fake
- * devices. Exempt from semantic versioning.
+ * `@blindrelay/relay-server/core`: the relay without sockets, REST or a store, for callers that run
+ * it with their own clock, such as the simulator. It runs in browsers too, as part of fake devices.
+ * Exempt from semantic versioning.
  */
 export type { Connection } from "./core/connection.ts";
 export type { Counters } from "./core/counters.ts";

@@ -1,16 +1,16 @@
 /**
- * The relay's log: JSON lines on standard error; standard output is for answers. Callers log
+ * The relay's log: JSON lines on standard error; standard output is for results. Callers log
  * identifiers, addresses and times, never a token, password or code. `redact` is the second line of
  * defence for fields with such names.
  */
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino } from "pino";
 
-/** Lines that wait for a slow reader of the log; what comes beyond it is dropped, and counted. */
+/** Lines that wait for a slow reader of the log; further lines are dropped and counted. */
 const MAX_WAITING = 4096;
-/** How soon a reader that took nothing is tried again. */
+/** How soon to try again after a reader accepted nothing. */
 const RETRY_MS = 100;
-/** How long an ending process waits for a reader that takes nothing. */
+/** How long an ending process waits for a reader that accepts nothing. */
 const FLUSH_MS = 1000;
 
 const SECRET_FIELDS = [
@@ -24,7 +24,7 @@ const SECRET_FIELDS = [
   "secret",
 ];
 
-/** `out`: instead of standard error. */
+/** `out` replaces standard error. */
 export const createLog = (level: string, out: DestinationStream = standardError()): Logger =>
   pino(
     {
@@ -37,14 +37,14 @@ export const createLog = (level: string, out: DestinationStream = standardError(
   );
 
 /**
- * Standard error, whatever its reader does: a slow one delays nothing, and one that is gone ends
- * only the log. Not pino's own destination, which holds any number of lines for a
- * stalled reader, and at exit tries endlessly to write them to one that is gone.
+ * Standard error, whatever its reader does: a slow reader delays nothing, and if the reader is
+ * gone, only logging ends. pino's own destination holds any number of lines for a stalled reader,
+ * and at exit tries endlessly to write them to one that is gone.
  */
 export class LogStream implements DestinationStream {
   readonly #fd: number;
   #waiting: string[] = [];
-  /** What an earlier write did not take. */
+  /** The part that an earlier write did not accept. */
   #rest: Buffer = Buffer.alloc(0);
   #busy = false;
   #gone = false;
@@ -64,7 +64,7 @@ export class LogStream implements DestinationStream {
     this.#next();
   }
 
-  /** At exit: writes what waits, as far as the reader takes it. */
+  /** At exit: writes waiting lines, as far as the reader accepts them. */
   flushSync(): void {
     const deadline = performance.now() + FLUSH_MS;
     let bytes = this.#gather();
@@ -116,7 +116,7 @@ const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).cod
 
 let shared: LogStream | null = null;
 
-/** The one stream of this process that writes there. */
+/** This process has only one such stream. */
 export const standardError = (): LogStream => {
   if (shared !== null) return shared;
   const stream = new LogStream(2);

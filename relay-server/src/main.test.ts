@@ -1,4 +1,4 @@
-/** `blindrelay-server` as people type it: process, output and exit code (docs/commands.md). */
+/** `blindrelay-server` as users type it: process, output and exit code (docs/commands.md). */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -46,7 +46,7 @@ const run = async (args: string[], input = "", environment: Record<string, strin
   return { out, err, code };
 };
 
-/** A store, made without a process. */
+/** Creates a store without a process. */
 const make = (more: Partial<InitOptions> = {}) =>
   initStore({ data, username: "ada", password: PASSWORD, totp: false, ...more });
 
@@ -63,7 +63,7 @@ const start = async (args: string[] = [], environment: Record<string, string> = 
 };
 
 describe("init", () => {
-  test("makes store, key and admin, and prints exactly what an authenticator needs", async () => {
+  test("creates store, key and admin, and prints exactly what an authenticator needs", async () => {
     const made = await run(INIT(), `${PASSWORD}\n`);
     expect([made.code, made.err]).toEqual([0, ""]);
     const answer = JSON.parse(made.out);
@@ -78,7 +78,7 @@ describe("init", () => {
     }
   });
 
-  test("refuses to make a store if there is one", async () => {
+  test("refuses to create a store if there is one", async () => {
     await make();
     const again = await run(INIT(), PASSWORD);
     expect([again.code, again.out]).toEqual([5, ""]);
@@ -88,14 +88,14 @@ describe("init", () => {
   test.each([
     ["a password that will not do", [], "short", "8 to 256 characters"],
     ["an unknown flag", ["--password", "x"], PASSWORD, "unknown option"],
-  ])("%s is a matter of usage", async (_what, more, input, named) => {
+  ])("%s is a usage error", async (_what, more, input, named) => {
     const refused = await run([...INIT(), ...more], input);
     expect([refused.code, refused.out]).toEqual([2, ""]);
     expect(refused.err).toContain(named);
   });
 
-  test("keeps its data in the person's state folder by default, where user list finds it", async () => {
-    // Which of them counts depends on the system.
+  test("keeps its data in the user's state folder by default, where user list finds it", async () => {
+    // Which of these applies depends on the system.
     const environment = { XDG_STATE_HOME: folder, HOME: folder, LOCALAPPDATA: folder };
     const anywhere = INIT().filter((arg) => arg !== "--data" && arg !== data);
     const made = await run([...anywhere, "--no-totp"], PASSWORD, environment);
@@ -113,7 +113,7 @@ describe("init", () => {
   });
 });
 
-test("a command ends with 70 where its answer could not be written", async () => {
+test("a command exits with 70 if its output cannot be written", async () => {
   await make();
   const line = `'${process.execPath}' '${MAIN}' user list --data '${data}' > /dev/full`;
   const { status, stderr } = spawnSync("bash", ["-c", line], { encoding: "utf8" });
@@ -121,7 +121,7 @@ test("a command ends with 70 where its answer could not be written", async () =>
 });
 
 describe("start", () => {
-  test("says where it listens on its first line, and SIGTERM ends it with 0", async () => {
+  test("prints its address on the first line, and exits with 0 after SIGTERM", async () => {
     await run([...INIT(), "--no-totp"], `${PASSWORD}\r\n`);
     const { child, listening } = await start();
     expect(Object.keys(listening)).toEqual(["event", "url", "metrics_url"]);
@@ -178,7 +178,7 @@ describe("start", () => {
         });
       const link = new WebSocket(`${listening.url.replace("http", "ws")}/wss`);
       await once(link, "open");
-      link.pause(); // the drain waits for its goodbye
+      link.pause(); // the drain waits for the link to close
       const closed = once(link, "close");
       const draining = logged("draining");
       const ignored = logged("draining already");
@@ -192,7 +192,7 @@ describe("start", () => {
     },
   );
 
-  test("SIGTERM ends it also when nobody reads its log any more", async () => {
+  test("SIGTERM also ends it when its log has no reader any more", async () => {
     await make();
     const { child } = await start();
     child.stderr?.destroy();
@@ -212,7 +212,7 @@ describe("start", () => {
     await start();
   });
 
-  test("takes settings from a file and the environment, and a key that lies elsewhere", async () => {
+  test("accepts settings from a file and the environment, and a key outside of the data folder", async () => {
     const key = { BLINDRELAY_MASTER_KEY: "ab".repeat(32) };
     await make({ masterKey: key.BLINDRELAY_MASTER_KEY });
     const file = join(folder, "config.json");
@@ -226,7 +226,7 @@ describe("start", () => {
     await once(child, "exit");
   });
 
-  test("a configuration file that holds a list is refused, though it names no wrong setting", async () => {
+  test("a configuration file that contains a list is refused, though it names no invalid setting", async () => {
     const file = join(folder, "config.json");
     writeFileSync(file, "[]");
     const failed = await run(["start", "--data", data, "--config", file, "--print-config"]);
@@ -234,7 +234,7 @@ describe("start", () => {
     expect([failed.code, failed.out]).toEqual([2, ""]);
   });
 
-  test("there being no store is named with its fix", async () => {
+  test("a missing store is reported with its fix", async () => {
     const failed = await run(["start", "--data", data]);
     expect(failed.err).toContain(`run blindrelay-server init --data ${data}`);
     expect([failed.code, failed.out]).toEqual([4, ""]);
@@ -244,7 +244,7 @@ describe("start", () => {
     ["another master key", [], { BLINDRELAY_MASTER_KEY: "cd".repeat(32) }, 5, "not the one"],
     ["a wrong port", ["--port", "http"], {}, 2, "--port (or BLINDRELAY_PORT)"],
     ["a file that is not there", ["--config", "/nowhere"], {}, 2, "cannot read the configuration"],
-  ])("%s is named with its fix", async (_what, args, environment, code, named) => {
+  ])("%s is reported with its fix", async (_what, args, environment, code, named) => {
     await make();
     const failed = await run(["start", "--data", data, ...args], "", environment);
     expect(failed.err).toContain(named);

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * `blindrelay-server`: the commands of docs/commands.md. Answers go to standard output, all else to
- * standard error.
+ * `blindrelay-server`: the commands of docs/commands.md. Results go to standard output, everything
+ * else to standard error.
  */
 import { enableCompileCache } from "node:module";
 
-// Much of a start is the reading of its sources.
+// Reading its sources is a large part of a start.
 enableCompileCache();
 
 const { CommanderError } = await import("commander");
@@ -33,7 +33,7 @@ try {
   process.stdout.write("", () => {
     const { errored } = process.stdout;
     if (errored !== null) endUnwritten(errored);
-    process.exit(); // with the code that a command set, whatever a dependency may have left open
+    process.exit(); // whatever a dependency may have left open
   });
 } catch (error) {
   if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : EXIT.usage);

@@ -1,4 +1,7 @@
-/** `/metrics`: both kinds of lockout are counted, and what cannot be collected ends no relay. */
+/**
+ * `/metrics`: both kinds of lockout are counted, and a metric that cannot be collected does not end
+ * the relay.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Gauge, Registry } from "prom-client";
@@ -12,7 +15,7 @@ import { newTimings } from "./ops/duration-histogram.ts";
 
 const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
 
-test("a name that is guessed from many addresses is counted apart from locked addresses", async () => {
+test("a name that is guessed from many addresses is counted separately from locked addresses", async () => {
   const [lockout, names] = [new Lockout(), new UsernameLockout()];
   const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings(), ENGINES);
   for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
@@ -21,7 +24,7 @@ test("a name that is guessed from many addresses is counted apart from locked ad
   expect(await shown("blindrelay_lockouts_total")).toContain("_total 0");
 });
 
-test("a scrape visits no connection, however many there are, but those with a queue", async () => {
+test("a scrape visits only connections with a queue, however many there are", async () => {
   const world = new World();
   world.user("ann", "lamp");
   const client = world.client("ann");
@@ -51,7 +54,7 @@ test("a scrape visits no connection, however many there are, but those with a qu
   if (process.platform === "linux") expect(text).toMatch(/process_open_fds [1-9]/);
 });
 
-test("a connection that asks many times at once is ended, and costs a few answers", async () => {
+test("a connection that sends many requests at once is closed, at the cost of a few responses", async () => {
   const registry = new Registry();
   let asked = 0;
   new Gauge({
@@ -72,7 +75,7 @@ test("a connection that asks many times at once is ended, and costs a few answer
   server.close();
 });
 
-test("what cannot be collected is a 500 and a line in the log, and the next try is free", async () => {
+test("a metric that cannot be collected is a 500 and a line in the log, and the next scrape works", async () => {
   const registry = new Registry();
   let fails = true;
   new Gauge({

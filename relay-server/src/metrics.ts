@@ -21,7 +21,7 @@ import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";
 
-/** Of prom-client's own: each scrape would list all sockets for them. */
+/** prom-client's own metrics that would list all sockets at each scrape. */
 const LISTS = ["handles", "requests", "resources"].flatMap((what) => [
   `nodejs_active_${what}`,
   `nodejs_active_${what}_total`,
@@ -30,8 +30,8 @@ const LISTS = ["handles", "requests", "resources"].flatMap((what) => [
 const OPEN_FILES = "/proc/self/fd";
 
 /**
- * prom-client lists the folder of open files, which takes 10 ms for 10,000. Linux from 6.2 on says
- * their number as the folder's size; where it does not, prom-client's way stays.
+ * prom-client lists the folder of open files, which takes 10 ms for 10,000. Linux 6.2 and newer
+ * reports their number as the folder's size; otherwise prom-client's method remains.
  */
 const countOpenFiles = (registry: Registry): void => {
   const count = () => statSync(OPEN_FILES, { throwIfNoEntry: false })?.size ?? 0;
@@ -47,7 +47,7 @@ const countOpenFiles = (registry: Registry): void => {
   });
 };
 
-/** The same figures for all who ask in one turn, as a scrape does. */
+/** The same figures for all callers in one turn, as in a scrape. */
 const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
   let figures: HubStats | null = null;
   return () => {
@@ -61,10 +61,10 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
   };
 };
 
-/** What a relay shares with others; `nodes`: how many of them were heard of lately. */
+/** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
   readonly store: Pick<Store, "isReady" | "pool">;
-  /** Null: the relay is alone. */
+  /** Null: a single relay. */
   readonly bus: {
     traffic(): BusTraffic;
     nodes(): number;
@@ -72,7 +72,7 @@ export interface Engines {
   } | null;
 }
 
-/** The registry over a hub and the counters of failures that it shares with REST. */
+/** The registry over a hub and the failure counters that it shares with REST. */
 export const relayMetrics = (
   readStats: () => HubStats,
   { lockout, names }: Pick<ControlContext, "lockout" | "names">,
@@ -219,7 +219,10 @@ export const relayMetrics = (
   return registry;
 };
 
-/** A server for the registry, not listening yet. What cannot be collected is a 500, and logged. */
+/**
+ * A server for the registry, not listening yet. A metric that cannot be collected is a 500, and
+ * logged.
+ */
 export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): Server => {
   const server = createServer(async (request, response) => {
     if (request.url?.split("?")[0] !== PATH) {

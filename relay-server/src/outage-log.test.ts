@@ -20,7 +20,7 @@ const err = new StoreUnavailable(new Error("SQLITE_FULL"));
 const no = async () => false;
 const yes = async () => true;
 
-test("the first error is whole, later ones are counted, and its end is a line", async () => {
+test("the first error is logged in full, later ones are counted, and the end is one line", async () => {
   const { clock, log, take } = start();
   log.error({ err }, "a request");
   expect(take()).toEqual([[{ err }, "a request"]]);
@@ -47,7 +47,7 @@ test("the first error is whole, later ones are counted, and its end is a line", 
   expect(take()).toEqual([[{ err }, "a request"]]);
 });
 
-test("other errors are logged as they are, also during an outage", () => {
+test("other errors are logged as usual, even during an outage", () => {
   const { log, take } = start();
   log.error({ err }, "a request");
   const other = new Error("a bug");

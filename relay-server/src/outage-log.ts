@@ -1,13 +1,13 @@
 /**
- * What the log says while the store is unavailable, which every request, login and timer meets: the
- * first error whole, then a line with their number every few seconds, and one when it is back.
+ * Logs outages of the store, which every request, login and timer encounters: the first error in
+ * full, then a line with their number every few seconds, and one when the store is back.
  */
 import type { Logger } from "pino";
 import { unavailability } from "./store/unavailable.ts";
 
 const EVERY_MS = 10_000;
 
-/** The part of a log that errors go to. */
+/** The part of a log that errors are written to. */
 export interface ErrorLog {
   error(fields: { readonly err: unknown; readonly request_id?: string }, what: string): void;
 }
@@ -15,10 +15,10 @@ export interface ErrorLog {
 export class OutageLog implements ErrorLog {
   readonly #log: Pick<Logger, "error" | "warn">;
   readonly #nowMs: () => number;
-  /** Null while the store is available, as far as is known. */
+  /** Null while the store is available, as far as known. */
   #sinceMs: number | null = null;
   #saidAtMs = 0;
-  /** Since the last line, and what the last one was. */
+  /** The errors since the last line, and the last of them. */
   #errors = 0;
   #last = "";
   #asking = false;
@@ -55,7 +55,7 @@ export class OutageLog implements ErrorLog {
     this.#sinceMs = null;
   }
 
-  /** Says what has not been said. */
+  /** Logs what has not been logged. */
   flush(): void {
     if (this.#errors === 0) return;
     this.#log.error({ errors: this.#errors, last: this.#last }, "the store is still unavailable");

@@ -1,6 +1,6 @@
 /**
- * A relay whose PostgreSQL is cut off, stands still, goes away and comes back, under requests: it
- * says 503 in time, ends for none of it, keeps every link, and forgets nothing that it has counted.
+ * A relay under requests while its PostgreSQL is cut off, frozen, stopped and restarted: it answers
+ * 503 in time, does not crash, keeps every link, and forgets nothing that it has counted.
  */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -29,7 +29,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
   let network: FlakyNetwork;
   let server: RunningServer;
   let log: string[];
-  /** Past the network. */
+  /** Bypasses the network. */
   let direct: Store;
   let token: string;
 
@@ -80,7 +80,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
   const addAgent = () => api("POST", "/agents", { name: "x", agent_id: randomUUID() });
   const isReady = async () => (await fetch(`${server.url}/health/ready`)).ok;
 
-  /** A client's link, and what it sends is counted. */
+  /** A client's link; what it sends is counted. */
   const link = async () => {
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/wss`);
     await once(socket, "open");
@@ -95,7 +95,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     return { socket, ask, used: async () => (await findSession(direct.db, hash))?.requests_used };
   };
 
-  test("connections that are cut under requests end nothing, and what was acknowledged is there", async () => {
+  test("connections that are cut during requests crash nothing, and acknowledged changes remain", async () => {
     const { socket } = await link();
     const statuses: number[] = [];
     const made: string[] = [];
@@ -109,7 +109,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
       }
     };
     const workers = Array.from({ length: 8 }, worker);
-    // At least five cuts, and until one has met a request and one request has come between two: on
+    // At least five cuts, until one has hit a request and one request has succeeded in between: on
     // a busy machine a request may take longer than the wait, which therefore grows.
     const seen = () => statuses.includes(201) && statuses.includes(503);
     for (let i = 0; i < 5 || (i < 50 && !seen()); i += 1) {
@@ -138,11 +138,11 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     }
     const [ok, readyMs] = await ready;
     expect(ok).toBe(false);
-    // The promise is 1 s and 2 s. A busy machine gets ten times that, and a wait without a bound
+    // The guarantee is 1 s and 2 s. A busy machine gets ten times that; an unbounded wait still
     // fails.
     expect(readyMs).toBeLessThan(10_000);
     expect(tookMs).toBeLessThan(20_000);
-    // Nobody waits once more for what is known.
+    // Nobody waits again for a known outage.
     const laterMs = performance.now();
     expect((await addAgent()).status).toBe(503);
     expect(performance.now() - laterMs).toBeLessThan(tookMs / 2);
@@ -159,13 +159,13 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
       await released;
     });
     const renamed = api("PATCH", `/agents/${agent_id}`, { name: "z" });
-    await sleep(2000); // longer than the silence that is taken for an end
+    await sleep(2000); // longer than the silence that counts as an outage
     release();
     await holding;
     expect((await renamed).status).toBe(200);
   });
 
-  test("the image's health check passes while the database is away, and fails without a relay", async () => {
+  test("the image's health check passes while the database is unavailable, and fails without a relay", async () => {
     const file = readFileSync(join(import.meta.dirname, "../deploy/Containerfile"), "utf8");
     const command = /^HEALTHCHECK .*\n +CMD (.*)$/m.exec(file)?.[1] as string;
     expect(file).toMatch(/^EXPOSE 8080 /m);
@@ -185,7 +185,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     expect(await check(String(closed))).toEqual([1, null]);
   });
 
-  test("the log has an outage's first error, its end, and none of what meets it meanwhile", async () => {
+  test("the log has an outage's first error and its end, and nothing in between", async () => {
     await vi.waitUntil(() => log.length === 0 || log.at(-1)?.includes("available again"), 120_000);
     log.length = 0;
     network.refuse();
@@ -193,7 +193,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
       Array.from({ length: 30 }, async () => (await addAgent()).status),
     );
     expect(new Set(statuses)).toEqual(new Set([503]));
-    await sleep(2500); // in which three timers meet it twice
+    await sleep(2500); // in which three timers encounter it twice
     expect(log).toHaveLength(1);
     expect(JSON.parse(log[0] as string)).toHaveProperty("err.stack");
     network.heal();
@@ -202,14 +202,14 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     expect(JSON.parse(log[1] as string).errors).toBeGreaterThan(30);
   });
 
-  test("requests that a session makes during a database outage are counted after it", async () => {
+  test("requests of a session during a database outage are counted after it", async () => {
     const { socket, ask, used } = await link();
     for (let i = 0; i < 3; i += 1) await ask();
     network.refuse();
     expect(await isReady()).toBe(false);
     expect((await addAgent()).status).toBe(503);
     for (let i = 0; i < 4; i += 1) await ask(); // answered, whatever the store does
-    socket.terminate(); // the count is handed over at once, and cannot be written
+    socket.terminate(); // the count is saved at once, which fails
     await sleep(1500);
     network.heal();
     await vi.waitUntil(async () => (await used()) === 7, 120_000);

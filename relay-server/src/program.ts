@@ -31,8 +31,8 @@ const describe = (key: ConfigKey): string => {
 };
 
 /**
- * A list may be given in one flag, separated by commas, or in several. Other flags: the last one
- * wins.
+ * A list may be given in one flag, separated by commas, or in several. For other flags, the last
+ * one wins.
  */
 const repeated =
   (key: ConfigKey) =>
@@ -130,7 +130,7 @@ const addStart = (program: Command): void => {
       import("./server.ts"),
     ]);
     const log = createLog(config.logLevel);
-    // Before the relay is announced: an early signal must drain too.
+    // Before the relay is announced, because an early signal must drain too.
     const signalled = firstSignal(log);
     const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
     const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };

@@ -51,7 +51,7 @@ const connect = (auth: object) => connectPeer(server.url, { client_type: "client
 const asAgent = (agent: { agent_id: string; api_token: string }) =>
   connect({ client_type: "firmware", agent_id: agent.agent_id, api_token: agent.api_token });
 
-test("one message's way: login, agent, both links, a bare packet there and back", async () => {
+test("one round trip: login, agent, both links, a bare packet there and back", async () => {
   const { body } = await logIn();
   const account = body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
@@ -74,7 +74,7 @@ test("one message's way: login, agent, both links, a bare packet there and back"
   expect(await client.next()).toEqual(answer);
 });
 
-test("a clock that jumps ahead and is corrected ends no link, and no token for good", async () => {
+test("a clock that jumps ahead and is corrected ends no link, and no token permanently", async () => {
   await server.stop();
   let aheadMs = 0;
   const { steadyMs } = systemClocks();
@@ -117,7 +117,7 @@ test("a clock that has just jumped deletes no audit entries", async () => {
   expect(await audit()).toEqual(before);
 });
 
-test("a folder takes one relay, and commands while it runs", async () => {
+test("a folder allows one relay, and commands while it runs", async () => {
   const second = start();
   await expect(second).rejects.toMatchObject({ exitCode: 4 });
   await expect(second).rejects.toThrow("another relay runs on");
@@ -147,7 +147,7 @@ test("rotating an agent's token ends its link at once, and only the new token co
   expect(await bystander.next()).toEqual({ type: "pong" });
 });
 
-test("what an agent said of itself at its login is shown, also after a restart", async () => {
+test("what an agent reported at its login is shown, even after a restart", async () => {
   const account = (await logIn()).body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
   const { agent_id, api_token } = agent;
@@ -162,7 +162,7 @@ test("what an agent said of itself at its login is shown, also after a restart",
   });
 });
 
-test("disabling a user by command ends the links of clients and agents of a relay that runs", async () => {
+test("disabling a user by command ends the links of the user's clients and agents on a running relay", async () => {
   const account = (await logIn()).body.user.api_token;
   const grace = { username: "grace", password: PASSWORD, role: "user" };
   expect((await api("POST", "/admin/users", account, grace)).status).toBe(201);
@@ -204,7 +204,7 @@ test("the master key is not rotated under a running relay; agents continue withi
   expect((await asAgent(exported.body)).answer.status).toBe("authenticated");
 });
 
-test("a relay whose store another node has rotated to a new key stops, and says why", async () => {
+test("a relay stops when another node has rotated its store's key, and says why", async () => {
   const client = await connect({ api_token: (await logIn()).body.user.api_token });
   const other = await openData({ data });
   await other.store.db
@@ -255,7 +255,7 @@ test("logging out ends the links that the login's session tokens hold", async ()
   expect(await other.next()).toEqual({ type: "pong" });
 });
 
-test("failures over REST and /wss share one counter, and an open link is not touched", async () => {
+test("failures over REST and /wss share one counter, and an open link is not affected", async () => {
   const account = (await logIn()).body.user.api_token;
   const client = await connect({ api_token: account });
   const waits = [(await logIn("wrong password")).headers.get("retry-after")];
@@ -274,7 +274,7 @@ test("failures over REST and /wss share one counter, and an open link is not tou
   expect(await client.next()).toEqual({ type: "pong" });
 });
 
-test("metrics are on their own port, and tell connections, failures and drops", async () => {
+test("metrics are on their own port, and count connections, failures and drops", async () => {
   const account = (await logIn()).body.user.api_token;
   const agent = (await api("POST", "/agents", account, { name: "pump" })).body;
   const [device, client] = [await asAgent(agent), await connect({ api_token: account })];
@@ -301,7 +301,7 @@ test("metrics are on their own port, and tell connections, failures and drops", 
   expect((await fetch(`${server.url}/metrics`)).status).toBe(404);
 });
 
-test("an upgrade elsewhere than on /wss is an ordinary request", async () => {
+test("an upgrade on a path other than /wss is an ordinary request", async () => {
   const headers = {
     connection: "Upgrade",
     upgrade: "websocket",
@@ -338,7 +338,7 @@ test("a stop sends RESTARTING to all links, closes with 1012, and keeps what was
   expect((await connect(back)).answer).toMatchObject({ status: "authenticated", session_token });
 });
 
-test("a key that others may read is warned of at the start", async () => {
+test("a key readable by others causes a warning at the start", async () => {
   await server.stop();
   const key = masterKeyPath(data);
   chmodSync(key, 0o640);
@@ -350,7 +350,7 @@ test("a key that others may read is warned of at the start", async () => {
   ]);
 });
 
-test("a host that is none of this machine's is named with its fix", async () => {
+test("a host that this machine does not have is reported with its fix", async () => {
   await server.stop();
   stopped = true;
   for (const settings of [{ host: "192.0.2.1" }, { metricsHost: "192.0.2.1" }]) {
@@ -359,7 +359,7 @@ test("a host that is none of this machine's is named with its fix", async () => 
   }
 });
 
-test("a port that is taken is named with its fix", async () => {
+test("a port in use is reported with its fix", async () => {
   await server.stop();
   stopped = true;
   const taken = createServer().listen(0, "127.0.0.1");
@@ -385,7 +385,7 @@ test("a request in progress when the relay stops is answered, and idle connectio
   const headers = {
     "content-type": "application/json",
     "content-length": body.length,
-    expect: "100-continue", // whose answer says that the relay has begun
+    expect: "100-continue", // its response shows that the relay has begun
   };
   const login = request(`${server.url}/api/v1/auth/login`, { method: "POST", headers });
   login.flushHeaders();

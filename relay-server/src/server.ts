@@ -39,13 +39,13 @@ import { runHub } from "./ws/hub-driver.ts";
 import { writeLinks } from "./ws/link.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
-/** How often what the hub left behind is written, and what commands did is noticed. */
+/** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
 /** How often retention is applied to the store. */
 const FORGET_MS = 3_600_000;
-/** Long enough for 10,000 links at the hub's pace, short enough for a supervisor's patience. */
+/** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
 const DRAIN_TIMEOUT_MS = 15_000;
-/** The same for a node of several, which holds each link until its peer has gone elsewhere. */
+/** The same for a cluster node, which keeps each link until its peer has moved. */
 const MOVE_TIMEOUT_MS = 27_000;
 
 export interface RunningServer {
@@ -54,9 +54,9 @@ export interface RunningServer {
   /** `http://host:port/metrics`. */
   readonly metricsUrl: string;
   readonly hub: Hub;
-  /** Settles if the relay cannot continue, and has begun to stop. */
+  /** Settles if the relay cannot continue and has begun to stop. */
   readonly failed: Promise<Failure>;
-  /** Reads the certificate's files again, where there are any. */
+  /** Reloads the certificate's files, if there are any. */
   reloadTls(): void;
   /**
    * Drains: links get `RESTARTING` and are closed with 1012, then everything ends. Idempotent.
@@ -64,18 +64,18 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** What a server is started with, beyond its configuration; a test brings its own. */
+/** What a server needs in addition to its configuration; tests pass their own. */
 export interface ServerPorts {
   readonly log?: Logger;
-  /** Instead of the machine's. */
+  /** Replaces the machine's clocks. */
   readonly clocks?: Clocks;
-  /** Instead of the key file. */
+  /** Replaces the key file. */
   readonly masterKey?: string | undefined;
 }
 
 /**
- * Starts a relay on what `initStore` made. `settings` as in config.ts, `data` at least.
- * Rejects with a Failure that says what to do.
+ * Starts a relay on the result of `initStore`. `settings`: see config.ts; at least `data`. Rejects
+ * with a Failure that says what to do.
  */
 export const startServer = async (
   settings: Partial<Config>,
@@ -112,7 +112,7 @@ export const startServer = async (
   return run(parts);
 };
 
-/** What a relay is assembled from. */
+/** The parts that a relay is assembled from. */
 interface Ground {
   readonly config: Config;
   readonly log: Logger;
@@ -230,14 +230,14 @@ const assemble = async (ground: Ground) => {
     await bus?.cluster.handedOver();
     bus?.cluster.leaveAll();
     await bus?.close();
-    await settle(); // or the log says what was lost
+    await settle(); // otherwise the log says what was lost
     outages.flush();
     await store.close();
   };
   return { ...ground, outages, running, hub, board, context, app, metrics, life, settle, end };
 };
 
-/** Starts the timers of a relay that listens. */
+/** Starts the timers of a relay that is listening. */
 const run = async (parts: Parts): Promise<RunningServer> => {
   const { log, life, tls, data, hub } = parts;
   const { promise: failed, resolve: fail } = Promise.withResolvers<Failure>();
@@ -273,7 +273,7 @@ const run = async (parts: Parts): Promise<RunningServer> => {
   };
 };
 
-/** What is looked after while the relay runs. */
+/** Periodic work while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
   const { log, outages, clocks, data, bus, board, settle } = parts;
   const { patient } = data.store;
@@ -340,12 +340,12 @@ const figures = (
   return { hub: hub.stats(), others: bus?.cluster.figures() ?? [], startedAtMs, eventLoopDelay };
 };
 
-/** A relay cannot continue then: it would derive other tokens than the next one. */
+/** A relay cannot continue then: it would derive different tokens than the next one. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
 const CLOCK_JUMPED = "the machine's clock jumped: nothing is forgotten by it for a day";
 
-/** What a notice asks of this relay. */
+/** Executes a notice on this relay. */
 const actOn = (
   hub: Hub,
   lockout: Lockout,
@@ -366,12 +366,10 @@ const actOn = (
   return ({ kind, subject }) => acts[kind](subject);
 };
 
-/**
- * What node says where it is the address that cannot be listened on, and no other port would help.
- */
+/** node's error codes for an address that cannot be listened on: another port would not help. */
 const WRONG_HOST = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];
 
-/** `which`: how the flags of the listener begin. */
+/** `which`: the prefix of the listener's flags. */
 const listening = async (which: "" | "metrics-", started: Promise<unknown>): Promise<void> => {
   try {
     await started;

@@ -2,7 +2,10 @@
 import { constants } from "node:os";
 import type { Logger } from "pino";
 
-/** From the first signal; a third one that late ends the relay without waiting for the drain. */
+/**
+ * Counted from the first signal; a third one after that ends the relay without waiting for the
+ * drain.
+ */
 const INSIST_AFTER_MS = 5000;
 
 /** The parts of `process` that this needs. */
@@ -13,8 +16,8 @@ export interface SignalSource {
 
 /**
  * Resolves with the first SIGTERM or SIGINT. A second one is ignored, because npm and a terminal's
- * Ctrl-C send two; a third one that late means that the user does not want to wait any longer, and
- * gets the exit code of a process that the signal ended.
+ * Ctrl-C send two; a late third one means that the user does not want to wait any longer, and exits
+ * with the code of a process ended by the signal.
  */
 export const firstSignal = (
   log: Pick<Logger, "warn">,

@@ -1,34 +1,34 @@
 /**
- * Core NATS does not report what it loses, so nodes compare what they know of a user's agents: a
+ * Core NATS does not report what it loses, so nodes compare what they know about a user's agents: a
  * node with clients of the user sends every other node a digest of the logins that it knows there,
  * and a node with a different digest announces its agents again.
  */
 
-/** Ticks, of a second each, in which each user is compared once. */
+/** Each user is compared once in this many ticks, of a second each. */
 const ROUND_TICKS = 30;
 /** Users in one message: about 20 KB. */
 export const COMPARED_TOGETHER = 500;
 
-/** Of logins in any order; no two agents share a number. 0 if there are none. */
+/** Digest of logins in any order; no two agents share a number. 0 if there are none. */
 export const digestOf = (loginNumbers: Iterable<number>): number => {
   let sum = 0;
   for (const number of loginNumbers) sum = (sum + mixed(number)) >>> 0;
   return sum;
 };
 
-/** Numbers that follow each other must not cancel out in a sum. */
+/** Consecutive numbers must not cancel out in a sum. */
 const mixed = (number: number): number => {
   let hash = Math.imul(number ^ (number / 2 ** 32), 0x9e3779b1);
   hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca77);
   return hash ^ (hash >>> 13);
 };
 
-/** Which users are compared when: all in a round, as many in each tick. */
+/** Schedules the comparisons: all users in one round, equally many in each tick. */
 export class Rounds {
   #ticks = 0;
   #left: string[] = [];
 
-  /** Those of this tick. A user that has just come has its turn in the next round. */
+  /** The users of this tick. A user that has just connected has its turn in the next round. */
   next(users: ReadonlyMap<string, unknown>): string[] {
     this.#ticks = (this.#ticks + 1) % ROUND_TICKS;
     if (this.#ticks === 0) {

@@ -1,7 +1,6 @@
 /**
- * Checks what a bus message contains before anything uses it: other nodes may run another version,
- * and not everyone who can publish on the bus is a node. A message that does not match is dropped
- * and counted.
+ * Validates bus messages before use: other nodes may run another version, and not everyone who can
+ * publish on the bus is a node. A message that does not match is dropped and counted.
  */
 import { isUtf8 } from "node:buffer";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
@@ -10,15 +9,15 @@ import { Check } from "typebox/schema";
 import type { Origin } from "../core/bus.ts";
 import { COMPARED_TOGETHER } from "./anti-entropy.ts";
 
-/** Longer than any JSON of ours: 400 agents, or 4,096 parts of sids. */
+/** Longer than any of our JSON bodies: 400 agents, or 4,096 parts of sids. */
 const MAX_JSON_BYTES = 262_144;
 /** Agents of one user in one message: up to 60 KB. */
 export const SIGHTED_TOGETHER = 400;
 /** Parts of one client's sids in one message: up to 35 KB. */
 export const BOUND_TOGETHER = 512;
 /**
- * Of an agent's sessions in the answer to a claim: what any server carries that carries a client's
- * message. What is left out, the clients' nodes tell as the agent has moved.
+ * An agent's sessions in the answer to a claim: fits on any server that can carry a client's
+ * message. For sessions left out, the clients' nodes report them once the agent has moved.
  */
 export const BINDINGS_BYTES = 64_000;
 /** Parts of sids in one message. */
@@ -74,7 +73,7 @@ export const Bodies = {
   ]),
 };
 
-/** Thrown for a message that is not ours, and caught where messages arrive. */
+/** Thrown for an invalid message, and caught where messages arrive. */
 export class Malformed extends Error {}
 
 /** The JSON of a body. Throws Malformed. */

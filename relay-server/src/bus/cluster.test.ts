@@ -1,6 +1,6 @@
 /**
- * Relays that share PostgreSQL and NATS: anyone who reaches one of them finds everybody, and is
- * told what a relay that is alone would tell.
+ * Relays that share PostgreSQL and NATS: a client of one of them reaches everybody, and gets the
+ * same messages as from a single relay.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -32,7 +32,7 @@ describe.skipIf(noCluster)("two nodes", () => {
   const newAgent = async (name = "pump") =>
     (await a.api("POST", "/agents", account, { name })).body;
 
-  test("a client calls an agent of the other node: envelope, bare packets, both ways", async () => {
+  test("a client calls an agent of the other node: envelope, bare packets, in both directions", async () => {
     const agent = await newAgent();
     const device = await a.agent(agent);
     const client = await b.client({ api_token: account });
@@ -62,7 +62,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     expect(await client.next()).toMatchObject({ payload: "there", agent_id: agent.agent_id });
   });
 
-  test("errors are those of a relay that is alone", async () => {
+  test("errors are those of a single relay", async () => {
     const agent = await newAgent();
     const client = await b.client({ api_token: account });
     client.send(envelope(agent.agent_id, packet("OFF"), { request_id: "r1" }));
@@ -98,7 +98,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     await expect.poll(codes).toContain("UNKNOWN_SESSION");
   });
 
-  test("an agent that comes to another node ends its link on the first and is reached there", async () => {
+  test("an agent that moves to another node ends its link on the first and is reached there", async () => {
     const agent = await newAgent();
     const first = await a.agent(agent);
     const client = await b.client({ api_token: account });
@@ -112,7 +112,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     expect(await second.next()).toEqual(packet("MOVE", 1));
     second.send(packet("MOVE.A", 1));
     expect(await client.next()).toEqual(packet("MOVE.A", 1));
-    // And back: it is another node's again.
+    // And back: now it belongs to another node again.
     const third = await a.agent(agent);
     expect(await second.next()).toMatchObject({ code: "REPLACED" });
     client.send(packet("MOVE", 2));
@@ -129,7 +129,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     expect(await device.next()).toEqual({ closed: 1008 });
     const again = await a.agent({ ...agent, api_token: body.api_token });
     expect(again.answer.status).toBe("authenticated");
-    await sleep(1200); // the log of the store, which has it too, does not end the new link
+    await sleep(1200); // the notice in the store, which says the same, does not end the new link
     expect(again.waiting()).toEqual([]);
     await a.api("DELETE", `/agents/${agent.agent_id}`, account);
     expect(await again.next()).toMatchObject({ code: "REVOKED" });
@@ -141,7 +141,7 @@ describe.skipIf(noCluster)("two nodes", () => {
       await a.client({ api_token: account }),
       await b.client({ api_token: account }),
     ];
-    /** What each was told so far. */
+    /** The reports that each client has received so far. */
     const told: boolean[][] = [[], []];
     const heard = () => {
       for (const [at, watcher] of watchers.entries()) {
@@ -162,7 +162,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     const second = await b.agent(agent);
     const third = await a.agent(agent);
     third.socket.close();
-    // Of its moves nobody is told.
+    // Moves are not reported.
     await expect.poll(heard, WAIT).toEqual([
       [true, false],
       [true, false],
@@ -179,7 +179,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     const status = { agent_id: agent.agent_id, online: true };
     await expect.poll(() => client.waiting()).toContainEqual(expect.objectContaining(status));
     const stats = async () => (await third.api("GET", "/admin/stats", account)).body;
-    // The figures of nodes are some seconds old.
+    // The nodes' figures are some seconds old.
     await expect.poll(async () => (await stats()).agents.online).toBeGreaterThan(0);
     device.socket.close();
     client.socket.close();
@@ -209,12 +209,12 @@ describe.skipIf(noCluster)("two nodes", () => {
     first.socket.close();
   });
 
-  test("one session token on three nodes at once passes exactly 10,000 requests", async () => {
+  test("one session token on three nodes at once allows exactly 10,000 requests", async () => {
     const agent = await newAgent();
     const device = await a.agent(agent);
     const third = cluster.nodes[2] ?? (await cluster.add());
     const { session_token } = (await a.api("POST", "/auth/session", account)).body;
-    const used = 9_000; // the last thousand is where nodes could take too many, or leave some
+    const used = 9_000; // in the last thousand, nodes could take too many, or leave some
     await cluster.sql("update sessions set requests_used = $1 where kind = 'client'", [used]);
     const clients = await Promise.all([a, b, third].map((node) => node.client({ session_token })));
     let passed = 0;
@@ -255,11 +255,11 @@ describe.skipIf(noCluster)("two nodes", () => {
   });
 });
 
-describe.skipIf(noCluster || noNatsServer)("with NATS away", () => {
+describe.skipIf(noCluster || noNatsServer)("with NATS unavailable", () => {
   test("links and local routing continue, remote calls fail at once, revocations come from the store, and all recovers", async () => {
     const nats = await ownNatsServer();
     await nats.stop();
-    // Nodes start without it, too.
+    // Nodes also start without it.
     const cluster = await startCluster(2, { bus: nats.url });
     try {
       const [a, b] = cluster.nodes as [Node, Node];
@@ -306,7 +306,7 @@ describe.skipIf(noCluster || noNatsServer)("with NATS away", () => {
       expect(await other.next()).toMatchObject({ code: "REVOKED" });
       expect([device, near].map((peer) => peer.waiting())).toEqual([[], []]);
 
-      // One agent on both nodes, which cannot know of each other.
+      // One agent on both nodes, which cannot know about each other.
       const twin = await b.agent(pump);
       expect(twin.answer.status).toBe("authenticated");
       await nats.start();

@@ -3,7 +3,7 @@
  * Events and a time go in, messages come out; the engine behind the transport carries messages and
  * decides nothing.
  *
- * | subject        | who listens                    | what is said                             |
+ * | subject        | subscribers                    | messages                                 |
  * |----------------|--------------------------------|------------------------------------------|
  * | `a.<agent_id>` | the node with the agent's link | msg, bind, claim, holds                  |
  * | `u.<user>`     | nodes with clients of the user | here, gone                               |
@@ -46,61 +46,64 @@ import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
 /**
- * A node that has not answered a claim by then counts as gone; it learns of it when it resumes.
- * NATS says at once that a node was killed, so this is only waited for where one stands still, and
- * a busy one has the time to hand the agent's sessions over.
+ * A node that has not answered a claim by then counts as gone; it is told when it resumes. NATS
+ * reports a killed node at once, so only a frozen node makes others wait this long, and a busy one
+ * has the time to hand over the agent's sessions.
  */
 const CLAIM_TIMEOUT_MS = 1000;
 /** What may wait for the engine before messages are refused: some hundred of the longest. */
 const MAX_BACKLOG_BYTES = 16_777_216;
-/** How long a node passes on what still reaches it for an agent that has moved, at most. */
+/** The longest time for which a node forwards messages for an agent that has moved. */
 const FORWARD_MS = 2000;
 
-/** A node that was silent for this long counts as gone; each sends `hello` every second. */
+/** A node that was silent for this long counts as gone; each node sends `hello` every second. */
 const LOST_MS = 5000;
-/** Long enough to read what lies in sockets, also on a machine that is busy. */
+/** Long enough to read what is in the sockets, even on a busy machine. */
 const YIELD_MS = 25;
-/** So often that is awaited again while messages of the agent wait for their turn. */
+/** How often to wait again while messages from the agent wait for their turn. */
 const MAX_YIELD_WAITS = 24;
-/** Messages that wait for earlier ones, of one agent; and their bytes, over all agents. */
+/** Messages that wait for earlier ones, for one agent; and their bytes, over all agents. */
 const MAX_EARLY = 256;
 const MAX_EARLY_BYTES = 16_777_216;
-/** Nodes that are remembered at once. */
+/** Nodes remembered at once. */
 const MAX_NODES = 1024;
 
 export interface ClusterParts {
   readonly transport: Transport;
-  /** This process, and no other before or after it; `[A-Za-z0-9_-]`. */
+  /** Identifies this process, and no other before or after it; `[A-Za-z0-9_-]`. */
   readonly node: string;
-  /** Of all subjects. */
+  /** Prefix of all subjects. */
   readonly prefix: string;
-  /** Of a client's or an agent's message. */
+  /** Limit of a client's or an agent's message. */
   readonly maxMessageBytes: number;
   readonly nowMs: () => number;
   readonly log: { error(fields: object, message: string): void };
-  /** Calls once after `ms`, unless the returned function is called before. */
+  /** Calls `fn` once after `ms`, unless the returned function is called first. */
   readonly after: (ms: number, fn: () => void) => () => void;
 }
 
 interface Holding {
-  /** Of the login that holds the agent, here or (`movedTo`) there. */
+  /** Number of the login that holds the agent, here or (`movedTo`) there. */
   loginNumber: number;
   userId: string;
-  /** The node that the agent has moved to; what still comes is passed on. */
+  /** The node that the agent has moved to; later messages are forwarded to it. */
   movedTo: string | null;
-  /** What came here while the node before may still pass on what came to it; null: nothing does. */
+  /**
+   * What arrived here while the previous node may still forward earlier messages; null: it does
+   * not.
+   */
   early: BusMessage[] | null;
   unsubscribe: () => void;
 }
 
-/** A `Sighted` in the body of `here`; `epoch` is the bus's name of the login number. */
+/** A `Sighted` in the body of `here`; `epoch` is the login number. */
 interface SightedOnBus {
   readonly agentId: string;
   readonly epoch: number;
   readonly onlineForMs: number;
 }
 
-/** What a node says of itself; statistics are over all of them. */
+/** What a node reports about itself; statistics add this up over all nodes. */
 export interface NodeFigures {
   readonly agentsOnline: number;
   readonly connections: HubStats["connections"];
@@ -109,14 +112,14 @@ export interface NodeFigures {
 interface OtherNode {
   heardMs: number;
   figures: NodeFigures;
-  /** It was asked for its agents since either of the two was last away. */
+  /** It was asked for its agents since either of the two was last unavailable. */
   isGreeted: boolean;
 }
 
 /** Parts of sids that lead from one client to an agent. */
 type Bound = Origin & { readonly firsts: readonly string[] };
 
-/** What all nodes keep alike. */
+/** State that all nodes keep in common. */
 export interface Shared {
   readonly board: Pick<NoticeReader, "hint">;
   readonly lockout: Lockout;
@@ -135,24 +138,24 @@ export class Cluster implements Bus {
   readonly #parts: ClusterParts;
   readonly #holdings = new Map<string, Holding>();
   readonly #claims = new Map<string, PendingClaim>();
-  /** The agent whose messages another node passes on from now, until it has its place here. */
+  /** Agents whose messages another node forwards from now on, until they have their place here. */
   readonly #passedOn = new Set<string>();
   readonly #nodes = new Map<string, OtherNode>();
-  /** Of users with clients here, how their subject is left. */
+  /** For each user with clients here: unsubscribes from the user's subject. */
   readonly #users = new Map<string, () => void>();
   readonly #rounds = new Rounds();
-  /** In `early`, over all agents. */
+  /** Bytes in `early`, over all agents. */
   #earlyBytes = 0;
   #hub: Hub | null = null;
   #lastClaim = 0;
-  /** Messages that were not ours, or had another form than they must. */
+  /** Messages that were not ours or were malformed. */
   #malformed = 0;
 
   constructor(parts: ClusterParts) {
     this.#parts = parts;
   }
 
-  /** From now on what arrives reaches the hub and what all nodes keep alike. */
+  /** From now on received messages reach the hub and the common state. */
   attach(hub: Hub, shared: Shared): void {
     const { transport, node, prefix } = this.#parts;
     this.#hub = hub;
@@ -181,7 +184,7 @@ export class Cluster implements Bus {
     this.#compare(this.#hub);
   }
 
-  /** Asks the other nodes whether some users' agents there are those that are known here. */
+  /** Asks the other nodes whether some users' agents there are the ones known here. */
   #compare(hub: Hub): void {
     const users = this.#rounds.next(this.#users);
     const known = users.map((userId) => hub.remoteAgents.loginsOf(userId));
@@ -202,35 +205,35 @@ export class Cluster implements Bus {
     return { claims: this.#claims.size, malformed: this.#malformed };
   }
 
-  /** What the other nodes have said of themselves. */
+  /** What the other nodes have reported about themselves. */
   figures(): NodeFigures[] {
     return [...this.#nodes.values()].map(({ figures }) => figures);
   }
 
-  /** `isBack`: this node was away, and the others may not have noticed. */
+  /** `isBack`: this node was disconnected, and the others may not have noticed. */
   #sayHello(hub: Hub, isBack = false): void {
     const { agentsOnline, connections } = hub.stats();
     this.#tellAll("hello", { agentsOnline, connections, isBack });
   }
 
-  /** This node ends. */
+  /** This node shuts down. */
   leaveAll(): void {
     this.#tellAll("bye", {});
   }
 
-  /** There are new notices in the store, which the others can read there. */
+  /** Announces new notices in the store, which the other nodes can read there. */
   post(notices: readonly Notice[]): void {
     if (notices.length > 0) this.#tellAll("notice", {});
   }
 
-  /** Resolves once what comes for agents that have moved goes to their new nodes alone. */
+  /** Resolves once messages for agents that have moved go only to their new nodes. */
   async handedOver(): Promise<void> {
     while ([...this.#holdings.values()].some(({ movedTo }) => movedTo !== null)) {
       await new Promise<void>((resolve) => this.#parts.after(YIELD_MS, resolve));
     }
   }
 
-  // ---- what the hub asks
+  // ---- called by the hub
 
   deliver(
     agentId: string,
@@ -301,7 +304,7 @@ export class Cluster implements Bus {
   agentWent(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
     const { node } = this.#parts;
     this.#publish(`u.${userId}`, ["gone", node, userId, agentId, loginNumber, Number(moving)]);
-    if (moving) return; // what still comes is passed on, until `holds`
+    if (moving) return; // later messages are forwarded, until `holds`
     const holding = this.#holdings.get(agentId);
     if (holding === undefined || holding.movedTo !== null) return;
     if (holding.loginNumber > loginNumber) return;
@@ -320,12 +323,12 @@ export class Cluster implements Bus {
     this.#users.delete(userId);
   }
 
-  /** Whether a node was heard of lately. */
+  /** Whether a node was heard from recently. */
   isLive(node: string): boolean {
     return this.#nodes.has(node);
   }
 
-  /** No responders: free. An agent that is here already needs no claim. */
+  /** Without responders the agent is free. An agent that is already here needs no claim. */
   claim(
     userId: string,
     agentId: string,
@@ -338,7 +341,7 @@ export class Cluster implements Bus {
       answer(FREE);
       return;
     }
-    // What still comes for an agent that went from here is no longer passed on: it returns.
+    // The agent returns, so messages for it are no longer forwarded.
     if (holding !== undefined) this.#letGo(agentId, holding);
     this.#lastClaim += 1;
     const id = `c${this.#lastClaim}`;
@@ -351,7 +354,7 @@ export class Cluster implements Bus {
     );
   }
 
-  // ---- what arrives
+  // ---- received messages
 
   #toAgent(agentId: string, { payload, replyTo }: Delivery): void {
     const hub = this.#hub;
@@ -411,7 +414,10 @@ export class Cluster implements Bus {
     hub.guests.receive(readOrigin(words), agentId, text, body, nowMs());
   }
 
-  /** What was sent to the agent earlier must not come later: sessions take their order for good. */
+  /**
+   * Messages sent to the agent earlier must not arrive later: a session never accepts an older
+   * `seq`.
+   */
   #awaitPassed(agentId: string): void {
     const holding = this.#holdings.get(agentId);
     if (holding === undefined) return;
@@ -462,7 +468,7 @@ export class Cluster implements Bus {
     }
   }
 
-  /** Whose sessions lead to an agent, so that its new node can deliver what it says at once. */
+  /** Which sessions lead to an agent, so that its new node can deliver its messages at once. */
   #bindingsOf(hub: Hub, agentId: string, userId: string): Bound[] {
     const bindings: Bound[] = [];
     let room = BINDINGS_BYTES;
@@ -475,17 +481,17 @@ export class Cluster implements Bus {
     return bindings;
   }
 
-  /** Another node says that it holds an agent that is, or was, here. */
+  /** Another node announces that it holds an agent that is, or was, here. */
   #heldBy(hub: Hub, agentId: string, holding: Holding, node: string, loginNumber: number): void {
     if (holding.movedTo !== null) {
-      // Whatever was passed on is there before this.
+      // Everything that was forwarded arrives before this.
       this.#tell(holding.movedTo, ["passed", agentId]);
       this.#stopForwarding(agentId, holding);
     } else if (loginNumber > holding.loginNumber) {
       hub.yieldAgent(agentId, node, loginNumber, this.#parts.nowMs());
       this.#letGo(agentId, holding);
     } else {
-      // It slept, or was cut off, while this one came.
+      // That node was frozen or disconnected when this login took place.
       this.#tell(node, ["older", agentId, holding.loginNumber]);
     }
   }
@@ -552,7 +558,7 @@ export class Cluster implements Bus {
     }
   }
 
-  /** Another node has had a newer login of an agent for longer than this one has known of it. */
+  /** Another node has a newer login of an agent, and has had it for longer than this node knows. */
   #isOlder(hub: Hub, agentId: string, loginNumber: number): void {
     const holding = this.#holdings.get(agentId);
     if (holding === undefined || holding.movedTo !== null) return;
@@ -622,8 +628,8 @@ export class Cluster implements Bus {
   }
 
   /**
-   * The first hello since this node or that one was away: what either said meanwhile is lost. It
-   * can hear this node now, so it is asked for its agents; those that it no longer names are gone.
+   * The first hello since either node was unavailable: messages sent in the meantime are lost. It
+   * can hear this node now, so it is asked for its agents; those that it no longer lists are gone.
    */
   #greeted(node: string, figures: NodeFigures, isBack: boolean): void {
     const { nowMs } = this.#parts;
@@ -635,7 +641,7 @@ export class Cluster implements Bus {
     for (const userId of this.#users.keys()) this.#tell(node, ["who", this.#parts.node, userId]);
   }
 
-  /** Another node knows other agents than there are: it hears which, and forgets the rest. */
+  /** Another node's list of agents differs: it is sent the current ones, and forgets the rest. */
   #compared(hub: Hub, node: string, users: readonly { userId: string; digest: number }[]): void {
     for (const { userId, digest } of users) {
       const agents = hub.agentsOf(userId, this.#parts.nowMs());
@@ -659,7 +665,10 @@ export class Cluster implements Bus {
     this.#hub?.remoteAgents.nodeLost(node, nowMs);
   }
 
-  /** The engine is back: the others may have been heard all the time, but not here. */
+  /**
+   * The engine is back: the other nodes may have been running all the time, but were not heard
+   * here.
+   */
   #returned(): void {
     const nowMs = this.#parts.nowMs();
     for (const node of this.#nodes.values())
@@ -669,14 +678,14 @@ export class Cluster implements Bus {
     if (this.#hub !== null) this.#sayHello(this.#hub, true);
   }
 
-  /** `said`: by the node that had the agent; null: no node did. */
+  /** `said`: the answer of the node that had the agent; null: there was none. */
   #claimed(id: string, said: (Claim & { bindings?: readonly Bound[] }) | null): void {
     const pending = this.#claims.get(id);
     if (pending === undefined) return;
     this.#claims.delete(id);
     const { userId, agentId, loginNumber, answer, cancel } = pending;
     cancel();
-    // A node that restarts passes messages on also where the agent had left it already.
+    // A node that restarts forwards messages even if the agent had already left it.
     if (said?.kind === "yielded" || said?.kind === "free") this.#passedOn.add(agentId);
     answer(said ?? FREE);
     this.#passedOn.delete(agentId);
@@ -709,7 +718,7 @@ export class Cluster implements Bus {
     });
   }
 
-  /** A fault of one call must not end the process. */
+  /** A fault in one call must not end the process. */
   #guard(call: () => void): void {
     try {
       call();
@@ -733,7 +742,7 @@ export class Cluster implements Bus {
     if (holding.movedTo !== null) this.#letGo(agentId, holding);
   }
 
-  /** Any other node that holds it ends the link of the older login. */
+  /** Any other node that holds the agent ends the link of the older login. */
   #sayHolding(agentId: string, loginNumber: number): void {
     this.#publish(`a.${agentId}`, ["holds", this.#parts.node, loginNumber]);
   }

@@ -8,7 +8,7 @@ export interface BusMessage {
 }
 
 const LINE_END = 0x0a;
-/** Longer than any head of ours. */
+/** Longer than any head that nodes write. */
 export const MAX_HEAD_BYTES = 512;
 
 export const encodeBusMessage = (
@@ -23,7 +23,7 @@ export const encodeBusMessage = (
   return message;
 };
 
-/** Null if it is no message of ours. */
+/** Null if it is not one of our messages. */
 export const decodeBusMessage = (message: Uint8Array): BusMessage | null => {
   const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   const end = bytes.indexOf(LINE_END);

@@ -1,4 +1,4 @@
-/** What nodes make good of what the bus lost: on a bus and a clock of the test's own. */
+/** How nodes recover from lost messages, on a simulated bus and clock. */
 import { expect, test, vi } from "vitest";
 import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
@@ -21,7 +21,7 @@ class World {
   readonly errors: unknown[] = [];
   readonly nodes: Node[] = [];
   readonly subscriptions = new Set<Subscription>();
-  /** Kinds of messages that the bus loses, and no node notices. */
+  /** Kinds of messages that the bus loses without any node noticing. */
   lost: readonly string[] = [];
   readonly sent: string[] = [];
   longestBytes = 0;
@@ -81,7 +81,7 @@ class World {
     this.deliver();
   }
 
-  /** To one node only. */
+  /** Delivers to one node only. */
   hand(to: Node, subject: string, payload: Uint8Array): void {
     for (const { side, take } of this.#listening(subject)) {
       if (side === to.side) take({ subject, payload, replyTo: null, nobody: false });
@@ -96,7 +96,7 @@ class World {
     }
   }
 
-  /** All that was published; no time passes. */
+  /** Delivers everything that was published; no time passes. */
   deliver(): void {
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) next();
   }
@@ -232,7 +232,7 @@ const twoNodes = () => {
   return { world, a, b };
 };
 
-test("presence is right again after an outage, whichever node is back first", () => {
+test("presence is correct again after an outage, whichever node is back first", () => {
   for (const firstBack of ["a", "b"] as const) {
     const { world, a, b } = twoNodes();
     const watcher = b.client();
@@ -248,7 +248,7 @@ test("presence is right again after an outage, whichever node is back first", ()
   }
 });
 
-test("presence is right again after a node was silent for long enough to count as gone", () => {
+test("presence is correct again after a node was silent long enough to count as gone", () => {
   const { world, a, b } = twoNodes();
   const watcher = b.client();
   a.agent("pump", 1);
@@ -261,7 +261,7 @@ test("presence is right again after a node was silent for long enough to count a
   expect(watcher.statuses()).toEqual([true, false, true]);
 });
 
-test("agents that came and went while their node was away for a moment become known", () => {
+test("agents that connected or left during a short outage of their node become known", () => {
   const { world, a, b } = twoNodes();
   const watcher = b.client();
   const pump = a.agent("pump", 1);
@@ -276,7 +276,7 @@ test("agents that came and went while their node was away for a moment become kn
   expect(watcher.statuses()).toEqual([true, true, false]);
 });
 
-test("presence is right again after a message of an agent was lost that no node misses", () => {
+test("presence is correct again after a lost message that no node misses", () => {
   const { world, a, b } = twoNodes();
   const watcher = b.client();
   world.run(500);
@@ -297,7 +297,7 @@ test("presence is right again after a message of an agent was lost that no node 
   expect(watcher.statuses()).toEqual([true, false]);
 });
 
-test("an agent whose move to a third node was lost stays online", () => {
+test("an agent stays online if the message about its move to a third node was lost", () => {
   const { world, a, b } = twoNodes();
   const c = world.add("C");
   world.run(2000);
@@ -316,7 +316,7 @@ test("an agent whose move to a third node was lost stays online", () => {
   expect(watcher.statuses()).toEqual([true, true, false]);
 });
 
-test("nodes that agree compare each user once in 30 s, and say no more", () => {
+test("nodes that agree compare each user once in 30 s, and send nothing else", () => {
   const { world, a, b } = twoNodes();
   b.client();
   for (let number = 1; number <= 50; number += 1) a.agent(`pump-${number}`, number);
@@ -349,7 +349,7 @@ const call = (sid: string) => ({
 const sids = (heard: readonly { sid?: string }[]) =>
   heard.flatMap(({ sid }) => (sid === undefined ? [] : [sid]));
 
-test("a guest whose farewell was lost does not stay", () => {
+test("a guest does not stay if its farewell was lost", () => {
   const { world, a, b } = twoNodes();
   a.agent("pump", 1);
   const clients = [b.client(), b.client()];
@@ -364,7 +364,7 @@ test("a guest whose farewell was lost does not stay", () => {
   expect(a.hub.stats().guests).toBe(1);
 });
 
-test("guests of a node that was never heard of leave too", () => {
+test("guests of a node that was never heard from leave too", () => {
   const { world, a, b } = twoNodes();
   a.agent("pump", 1);
   world.run(100);
@@ -376,7 +376,7 @@ test("guests of a node that was never heard of leave too", () => {
   expect(a.hub.stats().guests).toBe(0);
 });
 
-test("an agent's first word on its new node reaches a session of before", () => {
+test("an agent's first message on its new node reaches an existing session", () => {
   const { world, a, b } = twoNodes();
   const c = world.add("C");
   world.run(2000);
@@ -388,7 +388,7 @@ test("an agent's first word on its new node reaches a session of before", () => 
   near.receive(call("NEAR"));
   old.receive(call("OLD"));
   world.run(500);
-  // Nothing but the claim's answer tells of the sessions.
+  // Only the claim's answer reports the sessions.
   b.cluster.bind = a.cluster.bind = c.cluster.bind = () => {};
   const moved = c.agent("pump", 2);
   world.run(100);
@@ -418,14 +418,14 @@ test("an agent with very many sessions moves no slower: as many as fit are hande
   expect(moved.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
 });
 
-test("what nodes say of their own accord fits where a client's longest message does", () => {
+test("nodes' own messages fit wherever a client's longest message does", () => {
   const { world, a, b } = twoNodes();
   a.agent("pump", 1);
   for (let n = 0; n < 500; n += 1) {
     a.agent(`${n}-`.padEnd(64, "x"), Number.MAX_SAFE_INTEGER - n);
     if (n % 16 === 0) world.run(100);
   }
-  world.nowMs += 0.1; // as clocks do
+  world.nowMs += 0.1; // as real clocks do
   const client = b.client();
   for (let at = 0; at < 1024; at += 1) {
     client.receive(call(`${at}-`.padEnd(64, "x")));
@@ -443,7 +443,7 @@ test("what nodes say of their own accord fits where a client's longest message d
   expect(sids(client.heard)).toHaveLength(1);
 });
 
-test("agents that leave nodes which restart are not taken over, however many these are", () => {
+test("agents that leave restarting nodes are not taken over, however many these are", () => {
   const world = new World();
   const nodes = Array.from({ length: 8 }, (_, at) => world.add(`N${at}`));
   world.run(2000);
@@ -459,7 +459,7 @@ test("agents that leave nodes which restart are not taken over, however many the
   expect(nodes[0]?.hub.counters.takeovers).toBe(0);
 });
 
-test("what waits for an agent on its way is bounded over all agents, and refused beyond that", () => {
+test("what waits for a moving agent is bounded over all agents, and refused beyond that", () => {
   const { world, a, b } = twoNodes();
   world.lost = ["passed"]; // so that it waits for long
   for (const agentId of ["pump", "lamp"]) a.agent(agentId, 1);
@@ -482,7 +482,7 @@ test("what waits for an agent on its way is bounded over all agents, and refused
   expect((2 * messages - refused + 1) * 66_000).toBeGreaterThan(16_777_216);
   world.run(2000);
   expect(devices.every(({ heard }, at) => heard.length > (before[at] ?? 0))).toBe(true);
-  // And there is room again.
+  // Now there is room again.
   const said = () => world.sent.filter((kind) => kind === "say").length;
   const saidBefore = said();
   a.agent("pump", 3);
@@ -495,7 +495,7 @@ test("what waits for an agent on its way is bounded over all agents, and refused
   expect(said()).toBe(saidBefore);
 });
 
-test("a message that is none does not keep those behind it from an agent that has just come", () => {
+test("a malformed message does not keep later ones from an agent that has just connected", () => {
   const { world, a, b } = twoNodes();
   world.lost = ["passed"]; // so that it waits for long
   a.agent("pump", 1);
@@ -512,7 +512,7 @@ test("a message that is none does not keep those behind it from an agent that ha
   expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 2 });
 });
 
-test("a hub that fails on what waited for an agent fails on that message only", () => {
+test("a hub that fails on one message for an agent handles the others", () => {
   const { world, a, b } = twoNodes();
   world.lost = ["passed"];
   a.agent("pump", 1);
@@ -531,7 +531,7 @@ test("a hub that fails on what waited for an agent fails on that message only", 
   expect(world.errors).toHaveLength(1);
 });
 
-test("a node of a version that does not tell planned moves hands an agent over all the same", () => {
+test("a node of a version without planned moves still hands an agent over", () => {
   const world = new World();
   const b = world.add("B");
   const old = new Side(world);
@@ -550,7 +550,7 @@ test("a node of a version that does not tell planned moves hands an agent over a
   expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
 });
 
-test("a claim that was heard before the bus went away is not answered into the void", () => {
+test("a claim that arrived before the bus was lost is not answered afterwards", () => {
   const { world, a, b } = twoNodes();
   a.agent("pump", 1);
   world.run(100);
@@ -562,7 +562,7 @@ test("a claim that was heard before the bus went away is not answered into the v
   expect(world.sent).not.toContain("claimed");
 });
 
-test("an agent that another node let go for a login that came to nothing is offline at once", () => {
+test("an agent is offline at once if the login for which another node let it go failed", () => {
   const { world, a, b } = twoNodes();
   const watcher = a.client();
   a.agent("pump", 1);
@@ -574,7 +574,7 @@ test("an agent that another node let go for a login that came to nothing is offl
   expect(watcher.statuses()).toEqual([true, false]);
 });
 
-test("what is not a message of ours is dropped and counted, whatever its subject", () => {
+test("malformed messages are dropped and counted, whatever their subject", () => {
   const { world, a } = twoNodes();
   a.agent("pump", 1);
   a.client();
@@ -613,7 +613,7 @@ test("what is not a message of ours is dropped and counted, whatever its subject
   expect(a.hub.stats().guests).toBe(0);
 });
 
-test("a node's guests take turns: who sends much delays only their own messages", () => {
+test("a node's guests take turns: a heavy sender delays only their own messages", () => {
   const { world, a, b } = twoNodes();
   const device = a.agent("pump", 1);
   const client = b.client();
@@ -636,7 +636,7 @@ test("a node's guests take turns: who sends much delays only their own messages"
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
 });
 
-/** What a client heard, without who is online. */
+/** What a client received, without presence. */
 const said = ({ heard }: { heard: readonly { type: string; code?: string; sid?: string }[] }) =>
   heard.flatMap(({ type, code, sid }) => (type === "agent_status" || !sid ? [] : [code ?? sid]));
 
@@ -666,7 +666,7 @@ test("callers of an agent that its node has sent away are asked to wait, on ever
   expect(far.statuses()).toEqual([true, false]);
 });
 
-test("an agent that left is offline at once, and one whose node was killed once that is noticed", () => {
+test("an agent that left is offline at once, and one with a killed node once that is noticed", () => {
   const { world, a, b } = twoNodes();
   const client = b.client();
   const pump = a.agent("pump", 1);
@@ -716,7 +716,7 @@ test("a board answers what it was sent before its node closes its link, and gets
   ]);
 });
 
-test("what a node passes on of an agent that has left it is not overtaken on the new one", () => {
+test("forwarded messages for an agent are not overtaken on its new node", () => {
   const { world, a, b } = twoNodes();
   const c = world.add("C");
   world.run(2000);
@@ -733,7 +733,7 @@ test("what a node passes on of an agent that has left it is not overtaken on the
   let passOn = () => {};
   vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
     const text = Buffer.from(payload).toString("latin1");
-    // One message reaches only the old node, and the way over it is the longer one.
+    // One message reaches only the old node, and takes the longer way.
     if (text.startsWith("claimed")) world.hand(a, "p.a.pump", message(1));
     if (!/^(fwd|passed)/.test(text)) publish(from, subject, payload, replyTo);
     else {

@@ -1,4 +1,4 @@
-/** The transport over NATS, through what its server does and demands. */
+/** The transport over NATS, tested with a real server. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const WAIT = { timeout: 20_000 };
 const open = (settings: Partial<NatsSettings> & { url: string }) =>
   openNats({ name: "node", minBytes: 1000, ...settings }, silent);
 
-/** Whether what is published is delivered. */
+/** Whether published messages are delivered. */
 const carries = async (transport: Transport): Promise<boolean> => {
   const heard: string[] = [];
   const unsubscribe = transport.subscribe("a.b", ({ payload }) =>
@@ -51,7 +51,7 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
 });
 
 test.skipIf(noNatsServer)(
-  "a server that comes after the start is found, with what was subscribed",
+  "a server that starts later is found, with all subscriptions",
   async () => {
     const nats = await ownNatsServer();
     await nats.stop();
@@ -81,7 +81,7 @@ test.skipIf(noNatsServer)(
   },
 );
 
-test.skipIf(noNatsServer)("a server that takes only short messages is refused", async () => {
+test.skipIf(noNatsServer)("a server that accepts only short messages is refused", async () => {
   const nats = await ownNatsServer();
   try {
     await expect(open({ url: nats.url, minBytes: 2 ** 21 })).rejects.toThrow(/max_payload/);
@@ -91,7 +91,7 @@ test.skipIf(noNatsServer)("a server that takes only short messages is refused", 
 });
 
 test.skipIf(noNatsServer || noOpenssl)(
-  "TLS: the server and the relay each check the other",
+  "TLS: the server and the relay each verify the other",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
     const { ca, cert, key, clientCert, clientKey } = makeCertificates(folder, "relay");
@@ -124,7 +124,7 @@ test.skipIf(noNatsServer || noOpenssl)(
   },
 );
 
-test.skipIf(noNatsServer)("a credentials file proves a key to the server", async () => {
+test.skipIf(noNatsServer)("a credentials file authenticates the relay with a key", async () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-creds-"));
   const user = nkeys.createUser();
   const config = join(folder, "nats.conf");

@@ -17,17 +17,22 @@ import type { Logger } from "pino";
 import { Failure } from "../failure.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
-/** A server that twice does not answer for this long is gone; the client's default is minutes. */
+/**
+ * A server that fails to answer twice within this time is gone; the client's default is minutes.
+ */
 const PING_MS = 1000;
 const RECONNECT_MS = 500;
-/** How long a start waits for a server before the relay runs without one; so does each try. */
+/**
+ * How long a start, and each later attempt, waits for a server; the relay runs without one
+ * meanwhile.
+ */
 const FIRST_CONNECT_MS = 2000;
-/** What is said last is handed to the server, if it reads. */
+/** How long the last messages may take to reach the server. */
 const CLOSE_MS = 1000;
 const NO_RESPONDERS = 503;
 
 export interface NatsSettings {
-  /** `nats://user:password@host:4222`, or a token as the user; `tls://` demands TLS. */
+  /** `nats://user:password@host:4222`, or a token as the user; `tls://` requires TLS. */
   readonly url: string;
   /** PEM files. */
   readonly ca?: string | undefined;
@@ -35,9 +40,9 @@ export interface NatsSettings {
   readonly key?: string | undefined;
   /** A `.creds` file: a JWT and its nkey. */
   readonly creds?: string | undefined;
-  /** Of this connection, in the server's lists. */
+  /** Name of this connection in the server's lists. */
   readonly name: string;
-  /** The longest message that it has to carry. */
+  /** The longest message that the server must accept. */
   readonly minBytes: number;
 }
 
@@ -45,7 +50,7 @@ type Log = Pick<Logger, "info" | "warn" | "error">;
 
 /**
  * Resolves when the server is connected, or could not be within two seconds. Rejects with a Failure
- * for what waiting does not cure: files that cannot be read, a server that takes only short
+ * for problems that waiting does not solve: unreadable files, or a server that accepts only short
  * messages.
  */
 export const openNats = async (settings: NatsSettings, log: Log): Promise<Transport> => {
@@ -76,7 +81,8 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
     ...(isTls ? { tls: { ...files, ...identityOf(hostname) } } : {}),
     name,
     maxReconnectAttempts: -1,
-    // The client would give up at the second refusal; an operator may yet put the password right.
+    // The client would give up at the second refusal, but an operator may still correct the
+    // password.
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: RECONNECT_MS,
     reconnectJitter: RECONNECT_MS,
@@ -86,7 +92,7 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   };
 };
 
-/** The client leaves an address out of the handshake, and Node then expects "localhost". */
+/** The client omits an address from the handshake, and Node then expects "localhost". */
 const identityOf = (hostname: string) => {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (isIP(address) === 0) return {};
@@ -108,7 +114,7 @@ const readText = (flag: string, path: string): string =>
 interface Subscribed {
   readonly subject: string;
   readonly take: (delivery: Delivery) => void;
-  /** Null until the server is there for the first time. */
+  /** Null until the server is available for the first time. */
   unsubscribe: (() => void) | null;
 }
 
@@ -118,7 +124,7 @@ class NatsTransport implements Transport {
   readonly #options: ConnectionOptions;
   readonly #minBytes: number;
   readonly #log: Log;
-  /** Null until the server is there for the first time. */
+  /** Null until the server is available for the first time. */
   #connection: NatsConnection | null = null;
   readonly #subscribed = new Set<Subscribed>();
   #retry: NodeJS.Timeout | undefined;
@@ -231,7 +237,7 @@ class NatsTransport implements Transport {
     this.#listener();
   }
 
-  /** The server's answer to a flush says that it has read whatever was published before. */
+  /** The server's answer to a flush means that it has read everything published before. */
   async #flush(connection: NatsConnection): Promise<void> {
     this.#flushing = true;
     while (this.isUp && this.backlogBytes > 0) {
@@ -239,7 +245,7 @@ class NatsTransport implements Transport {
       try {
         await connection.flush();
       } catch {
-        break; // the connection was lost, and messages in transit with it
+        break; // the connection was lost, and with it messages in transit
       }
       this.backlogBytes -= covered;
     }

@@ -1,4 +1,4 @@
-/** Opens the bus that the configuration names; loads its client only if there is one. */
+/** Opens the configured bus; loads its client only if there is one. */
 import { randomBytes } from "node:crypto";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import type { Logger } from "pino";
@@ -14,7 +14,7 @@ export interface OpenBus {
   close(): Promise<void>;
 }
 
-/** Null: a relay that is alone. Rejects with a Failure if its settings cannot be right. */
+/** Null: a single relay. Rejects with a Failure if its settings are inconsistent. */
 export const openBus = async (
   config: Config,
   nowMs: () => number,
@@ -29,7 +29,7 @@ export const openBus = async (
   ]);
   const node = randomBytes(9).toString("base64url");
   const server = { url: bus, ca: busCa, cert: busCert, key: busKey, creds: busCreds };
-  // What nodes say by themselves does not shrink with what clients may say.
+  // The nodes' own messages do not get shorter with the limit for clients.
   const minBytes = Math.max(maxMessageBytes, MAX_MESSAGE_BYTES) + MAX_HEAD_BYTES;
   const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
   const { transport, traffic } = counted(nats);

@@ -6,17 +6,17 @@ export interface Delivery {
   readonly subject: string;
   readonly payload: Uint8Array;
   readonly replyTo: string | null;
-  /** Nobody listens on the subject of which this is the reply subject; there is no payload. */
+  /** The message sent with this reply subject had no subscriber; there is no payload. */
   readonly nobody: boolean;
 }
 
 export interface Transport {
-  /** While false, what is published is lost. */
+  /** While false, published messages are lost. */
   readonly isUp: boolean;
   /** Bytes published that the engine has not confirmed. */
   readonly backlogBytes: number;
   publish(subject: string, payload: Uint8Array, replyTo?: string): void;
-  /** Until the returned function is called; over all absences of the engine. */
+  /** Lasts until the returned function is called, across all outages of the engine. */
   subscribe(subject: string, take: (delivery: Delivery) => void): () => void;
   /** Sets the callback for a reconnected engine; subscriptions are restored by then. */
   onUp(listener: () => void): void;

@@ -1,6 +1,6 @@
 /**
- * `backup`: a consistent copy of the store, made while the relay runs. The master key is left out
- * on purpose, so that a backup yields no token.
+ * `backup`: a consistent copy of the store, made while the relay runs. The master key is
+ * deliberately not included, so that a backup yields no token.
  */
 import {
   chmodSync,
@@ -18,13 +18,13 @@ import { storePath } from "../control/data-dir.ts";
 import { Failure, messageOf } from "../failure.ts";
 
 export interface BackupResult {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
   readonly bytes: number;
 }
 
 /**
- * Copies the embedded store of a data folder to a new file. Throws a Failure that says what to do.
+ * Copies the SQLite store of a data folder to a new file. Throws a Failure that says what to do.
  */
 export const backupStore = (data: string, store: string | undefined, to: string): BackupResult => {
   if (store !== undefined && store !== "sqlite") {
@@ -34,7 +34,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   if (!existsSync(source)) throw new Failure("unreachable", `no store at ${source}`);
   const file = resolve(to);
   if (existsSync(file)) throw new Failure("usage", `${file} exists: name a new file`);
-  // Under another name until it is whole, so that a half backup is never taken for one.
+  // Under another name until it is complete, so that a partial backup is never mistaken for one.
   const part = join(dirname(file), `.${basename(file)}.part`);
   try {
     rmSync(part, { force: true });

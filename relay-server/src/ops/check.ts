@@ -17,12 +17,12 @@ import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
 
-/** Less than this, or than the store itself, and a backup or a busy day may fill the disk. */
+/** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
-/** Renewals usually come 30 days before the end; half of that is late. */
+/** Certificates are usually renewed 30 days before they expire; half of that is late. */
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
-/** Group's and everybody's bits. */
+/** The permission bits of group and others. */
 const OTHERS = 0o077;
 
 export interface Finding {
@@ -30,13 +30,13 @@ export interface Finding {
   readonly ok: boolean;
   /** What was found. */
   readonly detail: string;
-  /** What to do about it; null if it is ok. */
+  /** How to fix it; null if it is ok. */
   readonly fix: string | null;
 }
 
 type Settings = Pick<Config, "data" | "store" | "tlsCert">;
 
-/** Looks at everything and changes nothing. `masterKey`: the variable's text, where it is set. */
+/** Checks everything and changes nothing. `masterKey`: the variable's text, if it is set. */
 export const checkRelay = async (
   settings: Settings,
   masterKey: string | undefined,
@@ -143,7 +143,7 @@ const permissionFindings = (
   embedded: boolean,
   masterKey: string | undefined,
 ): Finding[] => {
-  if (privatePaths(data, embedded, masterKey).length === 0) return []; // nothing there to be read
+  if (privatePaths(data, embedded, masterKey).length === 0) return []; // there is nothing to read
   const open = exposedPaths(data, embedded, masterKey);
   if (open.length === 0) return [good("permissions", "store and key are the owner's alone")];
   return open.map((path) =>
@@ -152,7 +152,7 @@ const permissionFindings = (
 };
 
 /**
- * What of store and key others than the owner may enter or read; a key given as text has no file.
+ * Parts of store and key that others than the owner can access; a key passed as text has no file.
  */
 export const exposedPaths = (
   data: string,

@@ -1,6 +1,6 @@
 /**
- * The files of `deploy/` and docs/operations.md against what they deploy: each flag, port, probe,
- * metric and label in them is one of a relay that runs here.
+ * Checks the files of `deploy/` and docs/operations.md against a running relay: each flag, port,
+ * probe, metric and label in them exists.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { type Node, noCluster, startCluster, type TestCluster } from "../testing
 
 const DEPLOY = join(import.meta.dirname, "../../deploy");
 const MAIN = join(import.meta.dirname, "../main.ts");
-/** What a relay of several needs after --drain-delay (docs/operations.md, "Stopping"). */
+/** What a cluster node needs in addition to --drain-delay (docs/operations.md, "Stopping"). */
 const DRAIN_S = 30;
 
 const read = (name: string): string => readFileSync(join(DEPLOY, name), "utf8");
@@ -54,21 +54,21 @@ test("the manifests set nothing that the relay does not know", () => {
 
 test("docs/operations.md names only settings and flags that exist", () => {
   const text = readDocs("operations.md");
-  const commands = readDocs("commands.md"); // which another test holds against each --help
+  const commands = readDocs("commands.md"); // which another test compares with each --help
   const settings = [...text.matchAll(/BLINDRELAY_[A-Z_]+/g)].map(([name]) => name);
-  // Not of `start`: where its file is, and what two commands take.
+  // Not settings of `start`: the path of its file, and what two commands use.
   const others = ["BLINDRELAY_CONFIG", "BLINDRELAY_URL", "BLINDRELAY_NEW_MASTER_KEY"];
   const known = [...CONFIG_KEYS.map(variableOf), MASTER_KEY_VARIABLE, ...others];
   expect(settings).toContain("BLINDRELAY_STORE");
   expect(settings.filter((name) => !known.includes(name))).toEqual([]);
-  // In back quotes with what they are given; those of other programs follow their names.
+  // In back quotes, with their values; flags of other programs follow their names.
   const flags = [...text.matchAll(/`(--[a-z][a-z-]+)/g)].map(([, flag]) => flag as string);
   const flagsKnown = [...CONFIG_KEYS.map(flagOf), ...(commands.match(/--[a-z][a-z-]+/g) ?? [])];
   expect(flags).toContain("--drain-delay");
   expect(flags.filter((flag) => !flagsKnown.includes(flag))).toEqual([]);
 });
 
-test("the manifests agree with the image's entry, user, ports and data folder", () => {
+test("the manifests agree with the image's entry point, user, ports and data folder", () => {
   expect(instruction("ENTRYPOINT")).toContain('"/app/relay-server/src/main.ts"]');
   const command = JSON.parse(instruction("CMD"));
   expect(container.command).toBeUndefined();
@@ -79,7 +79,7 @@ test("the manifests agree with the image's entry, user, ports and data folder", 
     expect(relay.tmpfs[0]).toMatch(new RegExp(`^${instruction("VOLUME")}:`));
   }
   expect(container.volumeMounts[0].mountPath).toBe(instruction("VOLUME"));
-  // The image's user is `node`, whose number in the official image is 1000.
+  // The image's user is `node`, which has number 1000 in the official image.
   expect([instruction("USER"), pod.securityContext.runAsUser]).toEqual(["node", 1000]);
   const ports = container.ports.map((port: Document) => port.containerPort);
   expect(ports).toEqual(imagePorts);
@@ -171,7 +171,7 @@ test("one selector finds the pods, and not all of them may be evicted at once", 
   expect(ofKind("Deployment").spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
 });
 
-/** Each metric with its labels and their values, out of a scrape. */
+/** Each metric with its labels and their values, from a scrape. */
 const seriesOf = (text: string): Map<string, Map<string, Set<string>>> => {
   const all = new Map<string, Map<string, Set<string>>>();
   for (const line of text.split("\n")) {
@@ -191,7 +191,7 @@ const seriesOf = (text: string): Map<string, Map<string, Set<string>>> => {
 const SCRAPED = ["job", "instance"];
 const WORDS = new Set(["offset"]);
 
-/** The metrics of an expression, what is asked of their labels, and the labels grouped by. */
+/** The metrics in an expression, the conditions on their labels, and the labels it groups by. */
 const askedBy = (expression: string) => {
   const selectors = [...expression.matchAll(/([a-z0-9_]+)\{([^}]*)\}/g)].flatMap(
     ([, metric = "", matchers = ""]) =>
@@ -246,15 +246,15 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
   beforeAll(async () => {
     network = await flakyNetwork(POSTGRES);
     cluster = await startCluster(1);
-    // The second node's way to PostgreSQL can fail.
+    // Makes the second node's connection to PostgreSQL fail.
     const store = new URL(cluster.store);
     store.host = `127.0.0.1:${network.port}`;
     await cluster.add({ store: String(store) });
-    // A message that is not forwarded, so that its reason has a label.
+    // A message that is not forwarded, so that its reason becomes a label.
     const client = await node().client({ api_token: cluster.account });
     client.send({ type: "relay", agent_id: "nobody", request_id: "1", payload: "x" });
     await client.next();
-    client.socket.terminate(); // a node that ends would wait for it
+    client.socket.terminate(); // otherwise a node that shuts down would wait for it
     scraped = seriesOf(await (await fetch(node().server.metricsUrl)).text());
   });
   afterAll(async () => {
@@ -284,7 +284,7 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
     expect(named.filter((each) => !isThere(each))).toEqual([]);
   });
 
-  test("is not killed while its database is unavailable: it is alive, and not ready", async () => {
+  test("is not killed while its database is unavailable: it is live, but not ready", async () => {
     const paths = [
       container.livenessProbe.httpGet.path as string,
       /127\.0\.0\.1:8080(\/[\w/]+)/.exec(read("Containerfile"))?.[1] as string,

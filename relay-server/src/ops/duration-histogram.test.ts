@@ -1,6 +1,6 @@
 /**
- * Histograms: every duration in one bucket, the text as Prometheus reads it, and the relay's own
- * two.
+ * Histograms: each duration is in one bucket, the text is readable by Prometheus, and the relay's
+ * own two.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
 import { Durations, registerDurations } from "./duration-histogram.ts";
 
-test("a duration falls into the first bucket that it fits, bounds included", () => {
+test("a duration is counted in the first bucket that it fits, bounds included", () => {
   const durations = new Durations([1, 10]);
   for (const ms of [0, 1, 1.5, 10, 10.1, 5000]) durations.observe(ms);
   expect(durations.counts).toEqual([2, 2, 2]);
@@ -54,7 +54,7 @@ describe("a relay", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("times refused and accepted handshakes, and the routing of one read in 16", async () => {
+  test("measures refused and accepted handshakes, and the routing of one read in 16", async () => {
     const socket = new WebSocket(`${server.url.replace("http", "ws")}/wss`);
     await once(socket, "open");
     socket.send(JSON.stringify({ type: "auth", client_type: "client", api_token: "nonsense" }));
@@ -68,7 +68,7 @@ describe("a relay", () => {
     socket.terminate();
   });
 
-  test("names each request in its log as in its answer", async () => {
+  test("has each request's id in its log and in its response", async () => {
     const answer = await fetch(`${server.url}/api/v1/agents/pump-7`);
     const { request_id } = await answer.json();
     expect(answer.headers.get("x-request-id")).toBe(request_id);

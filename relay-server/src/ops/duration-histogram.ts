@@ -1,6 +1,6 @@
 /**
  * A histogram of durations. prom-client's own costs more per message than routing one (measured:
- * 0.3 us against 0.01), so only its text format is used.
+ * 0.3 us, against 0.01), so only its text format is used.
  */
 import type { Metric, Registry } from "prom-client";
 
@@ -8,7 +8,8 @@ export class Durations {
   /** Upper bounds in milliseconds, ascending. */
   readonly bounds: readonly number[];
   /**
-   * How many were within each bound and above the one before it; the last counts all longer ones.
+   * How many durations were within each bound and above the previous one; the last counts all
+   * longer ones.
    */
   readonly counts: number[];
   sumMs = 0;
@@ -27,7 +28,8 @@ export class Durations {
 }
 
 /**
- * What the relay times: an `auth` until its answer, and a message until it is queued or refused.
+ * What the relay measures: from an `auth` to its answer, and from a message until it is queued or
+ * refused.
  */
 export interface Timings {
   readonly accepted: Durations;

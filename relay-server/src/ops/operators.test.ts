@@ -1,4 +1,4 @@
-/** What operators can lift and reset beside a relay that runs, without HTTP. */
+/** What operators can unlock and reset while the relay runs, without HTTP. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -39,7 +39,7 @@ const logIn = async (address: string, username = "ada", password = PASSWORD) => 
   return { status: answer.status, body: await answer.json() };
 };
 
-test("a locked address learns what is locked, for how long and who can help, and is unlocked", async () => {
+test("a locked address is told what is locked, for how long and who can help, and is unlocked", async () => {
   for (let i = 0; i < 5; i += 1) await logIn("192.0.2.7", "nobody", "wrong password");
   const locked = await logIn("192.0.2.7");
   expect(locked.status).toBe(429);
@@ -50,7 +50,7 @@ test("a locked address learns what is locked, for how long and who can help, and
   await vi.waitUntil(async () => (await logIn("192.0.2.7")).status === 401, 120_000);
 });
 
-test("a locked name is unlocked, with the rest of its second factor", async () => {
+test("a locked name is unlocked, and so is its second factor", async () => {
   for (let i = 0; i < 10; i += 1) await logIn(`192.0.2.${i + 1}`, "ada", "wrong password");
   const locked = await logIn("192.0.2.99");
   expect(locked.status).toBe(429);
@@ -67,11 +67,11 @@ test("a locked name is unlocked, with the rest of its second factor", async () =
   await expect(unlock({ data }, "nobody")).rejects.toMatchObject({ exitCode: 5 });
 });
 
-test("a second factor and a password are reset, and what the old password led to ends", async () => {
+test("a second factor and a password are reset, and everything obtained with the old password ends", async () => {
   expect((await logIn("192.0.2.1")).status).toBe(401); // no code
   await resetTotp({ data }, "ada");
   const enrolling = await logIn("192.0.2.1");
-  expect(enrolling.status).toBe(200); // good for enrolling only
+  expect(enrolling.status).toBe(200); // only permits enrolling
   const { store } = await openData({ data });
   await store.db
     .updateTable("settings")

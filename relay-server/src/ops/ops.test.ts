@@ -1,4 +1,4 @@
-/** backup, check, users and `--print-config`, as anyone who holds the data folder uses them. */
+/** backup, check, users and `--print-config`, as used by the owner of the data folder. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -49,7 +49,7 @@ const run = async (args: string[], input = "", environment: Record<string, strin
 };
 
 describe("backup", () => {
-  test("of a running relay is a whole store, without the key, that starts with it", async () => {
+  test("of a running relay is a complete store without the key, and a relay starts with it", async () => {
     const server = await startServer({ data, port: 0, metricsPort: 0, logLevel: "silent" });
     const login = async (url: string) =>
       fetch(`${url}/api/v1/auth/login`, {
@@ -83,12 +83,12 @@ describe("backup", () => {
     await again.stop();
   });
 
-  test("never writes over a file, and leaves no half one behind", () => {
+  test("never overwrites a file, and leaves no partial one behind", () => {
     const to = join(folder, "copy.sqlite");
     writeFileSync(to, "mine");
     const again = () => backupStore(data, undefined, to);
     expect(again).toThrow(/exists: name a new file/);
-    expect(again).toThrow(expect.objectContaining({ exitCode: 2 })); // as release keygen says it
+    expect(again).toThrow(expect.objectContaining({ exitCode: 2 })); // as for release keygen
     expect(readFileSync(to, "utf8")).toBe("mine");
     expect(() => backupStore(data, undefined, join(folder, "no", "folder"))).toThrow(
       /cannot write/,
@@ -135,7 +135,7 @@ describe("check", () => {
     ]);
   });
 
-  test("of a backup that was put back changes not a byte of it", async () => {
+  test("of a restored backup does not change a byte of it", async () => {
     const copy = join(folder, "copy.sqlite");
     backupStore(data, undefined, copy);
     renameSync(copy, storePath(data));
@@ -146,7 +146,7 @@ describe("check", () => {
     expect(readFileSync(storePath(data)).equals(before)).toBe(true);
   });
 
-  test("each trouble has a fix, and makes the exit code 1", async () => {
+  test("each problem has a fix, and makes the exit code 1", async () => {
     chmodSync(storePath(data), 0o644);
     const open = await run(["check"]);
     expect(open.code).toBe(1);
@@ -189,7 +189,7 @@ describe("check", () => {
     rmSync(join(data, "store"), { recursive: true });
     expect(await failing()).toMatchObject([{ what: "store", detail: `there is none in ${data}` }]);
     const findings = await checkRelay({ data, store: "sqlite" }, undefined, Date.now());
-    expect(findings.map(({ what }) => what)).toEqual(["store", "free space"]); // no word of permissions
+    expect(findings.map(({ what }) => what)).toEqual(["store", "free space"]); // no permissions
   });
 
   test("a certificate that cannot be read", async () => {
@@ -200,7 +200,7 @@ describe("check", () => {
 });
 
 describe("user", () => {
-  test("add makes somebody who can log in, and list shows everybody", async () => {
+  test("add creates a user who can log in, and list shows all users", async () => {
     const added = await run(
       ["user", "add", "grace", "--password-stdin", "--json"],
       "hopper 1906\n",
@@ -244,7 +244,7 @@ test("passwords and second factors are reset, and names unlocked, by command", a
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
 });
 
-test("--print-config says what file, environment and flags come to, and no password", async () => {
+test("--print-config shows the combination of file, environment and flags, without passwords", async () => {
   const file = join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ publicUrl: "https://relay.example", port: 1 }));
   const printed = await run(["start", "--print-config", "--config", file, "--port", "2"], "", {

@@ -1,6 +1,4 @@
-/**
- * Anyone who types a password at a terminal is told that it is waited for; a pipe is told nothing.
- */
+/** A password typed at a terminal is prompted for; a pipe gets no prompt. */
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";

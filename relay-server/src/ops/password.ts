@@ -8,8 +8,8 @@ export interface PasswordStreams {
 }
 
 /**
- * Reads it to the end and removes one line end; at a terminal it prompts first. Rejects with a
- * Failure if `--password-stdin` was not given.
+ * Reads to the end and removes one line end; prompts first at a terminal. Rejects with a Failure if
+ * `--password-stdin` was not given.
  */
 export const readPassword = async (
   asked: boolean | undefined,

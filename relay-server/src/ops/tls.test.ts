@@ -1,4 +1,7 @@
-/** https and wss: new certificates while links stay open, and what is wrong with files named. */
+/**
+ * https and wss: new certificates while links stay open, and errors that name the problem with a
+ * file.
+ */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +36,7 @@ const makePair = (name: string) => {
   expect(made.status, String(made.stderr)).toBe(0);
 };
 
-describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", () => {
+describe.skipIf(!hasOpenssl)("with certificates (requires the openssl command)", () => {
   let server: RunningServer;
   beforeAll(() => {
     makePair("first");
@@ -57,7 +60,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     copyFileSync(path(`${name}.key`), path("live.key"));
   };
 
-  /** Whose certificate a new connection meets. */
+  /** The certificate presented to a new connection. */
   const met = async (port = new URL(server.url).port) => {
     const socket: TLSSocket = connect({ port: Number(port), rejectUnauthorized: false });
     await once(socket, "secureConnect");
@@ -100,7 +103,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     const main = join(import.meta.dirname, "../main.ts");
     const files = ["--tls-cert", path("live.crt"), "--tls-key", path("live.key")];
     const ports = ["--port", "0", "--metrics-port", "0", "--log-level", "info"];
-    await server.stop(); // two relays on one store would be one too many
+    await server.stop(); // a store cannot have two relays
     const child = spawn(process.execPath, [
       main,
       "start",
@@ -120,7 +123,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 
-  test("a pair that does not fit, or is no PEM, changes nothing", async () => {
+  test("a pair that does not match, or is not PEM, changes nothing", async () => {
     copyFileSync(path("second.crt"), path("live.crt"));
     server.reloadTls();
     expect(await met()).toBe("first");
@@ -132,7 +135,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
     expect(await met()).toBe("second");
   });
 
-  test("files that will not do are a matter of usage, with the flag and the fix", async () => {
+  test("unusable files are a usage error, with the flag and the fix", async () => {
     const start = (tlsCert: string, tlsKey: string) =>
       startServer({ data: path("data"), port: 0, metricsPort: 0, tlsCert, tlsKey });
     const [cert, key] = [path("first.crt"), path("first.key")];
@@ -142,7 +145,7 @@ describe.skipIf(!hasOpenssl)("with certificates (wants the openssl command)", ()
   });
 });
 
-test("a certificate without a key, and the other way round, is refused", async () => {
+test("a certificate without a key is refused, and so is a key without a certificate", async () => {
   const start = startServer({ data: path("data"), tlsCert: path("x") });
   await expect(start).rejects.toThrow("--tls-cert and --tls-key belong together");
 });

@@ -9,11 +9,11 @@ import { createServer, type Server } from "node:https";
 import type { Logger } from "pino";
 import { Failure, messageOf } from "../failure.ts";
 
-/** How often the files are looked at. Renewals come weeks before the old one ends. */
+/** How often the files are checked. Renewals happen weeks before the old certificate expires. */
 const LOOK_MS = 2000;
 
 export interface TlsFiles {
-  /** PEM: the certificate, and those between it and its root. */
+  /** PEM: the certificate, followed by the intermediate ones. */
   readonly cert: string;
   /** PEM, not encrypted. */
   readonly key: string;

@@ -9,7 +9,7 @@ import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { forgiveTotp } from "../store/users.ts";
 
-/** As `user list` shows it. */
+/** A user as shown by `user list`. */
 export interface ListedUser {
   readonly id: string;
   readonly username: string;
@@ -20,7 +20,7 @@ export interface ListedUser {
 }
 
 /**
- * Makes an account and answers its id. Rejects with a Failure if the name is taken or will not do.
+ * Creates an account and returns its id. Rejects with a Failure if the name is taken or invalid.
  */
 export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ id: string }> => {
   const { username, password } = user;
@@ -36,7 +36,7 @@ export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ i
   }
 };
 
-/** Everybody, by name. */
+/** All users, by name. */
 export const listUsers = async (options: DataOptions): Promise<ListedUser[]> => {
   const { store } = await openData(options);
   try {
@@ -57,15 +57,15 @@ export const listUsers = async (options: DataOptions): Promise<ListedUser[]> => 
 };
 
 /**
- * Disables a user, or enables one again. A relay that runs on the same store ends the user's links
- * within a second. Rejects with a Failure for an unknown name, and for the last admin.
+ * Disables or enables a user. A relay that runs on the same store ends the user's links within a
+ * second. Rejects with a Failure for an unknown name, and for the last admin.
  */
 export const setDisabled = (options: DataOptions, username: string, disabled: boolean) =>
   changeByName(options, username, { disabled });
 
 /**
- * Sets a password. As where its owner changes it, the account token is renewed, and logins, session
- * tokens and clients' links end; those of a relay that runs within a second.
+ * Sets a password. As when the owner changes it, the account token is renewed, and logins, session
+ * tokens and clients' links end; a running relay does so within a second.
  */
 export const resetPassword = async (
   options: DataOptions,
@@ -77,19 +77,19 @@ export const resetPassword = async (
   await changeByName(options, username, { password });
 };
 
-/** Ends a second factor; where one is required, the next login enrols another. */
+/** Removes a second factor; if one is required, the user enrols again at the next login. */
 export const resetTotp = (options: DataOptions, username: string): Promise<void> =>
   changeByName(options, username, { totpEnabled: false });
 
-/** What `unlock` lifted. */
+/** What `unlock` has unlocked. */
 export interface Unlocked {
   readonly address: string | null;
   readonly username: string | null;
 }
 
 /**
- * Lifts what failed logins have locked, in every relay that runs on the store, within a second: an
- * address, a user name with the rest after wrong one-time codes, or both where one text is both.
+ * Lifts lockouts after failed logins within a second, in every relay that runs on the store: of an
+ * address, of a user name including its second factor, or of both if the text is both.
  */
 export const unlock = async (options: DataOptions, subject: string): Promise<Unlocked> => {
   const { store } = await openData(options);

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const folders = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
 
-/** Whether there is no `nats-server` to start. */
+/** Whether `nats-server` is missing. */
 export const noNatsServer = !folders
   .split(":")
   .some((folder) => existsSync(join(folder, "nats-server")));
@@ -20,13 +20,13 @@ function withSbin(): NodeJS.ProcessEnv {
 export interface NatsServer {
   readonly url: string;
   readonly pid: () => number;
-  /** `flags`: instead of those that it had at first. */
+  /** `flags`: replace the original ones. */
   start(flags?: readonly string[]): Promise<void>;
-  /** By SIGKILL: nothing is said to anybody. */
+  /** By SIGKILL, without notice. */
   stop(): Promise<void>;
 }
 
-/** `args`: more flags of nats-server. */
+/** `args`: additional flags of nats-server. */
 export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsServer> => {
   const port = await freePort();
   let child: ChildProcess | null = null;
