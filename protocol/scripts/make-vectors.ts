@@ -1,9 +1,9 @@
 /**
- * Writes protocol/vectors, all but contract.json, which is given:
+ * Writes protocol/vectors, except contract.json, which is given:
  *
  *   node protocol/scripts/make-vectors.ts
  *
- * A test makes them again and compares, so they cannot be edited by hand.
+ * A test regenerates and compares them, so they cannot be edited by hand.
  */
 import { writeFileSync } from "node:fs";
 import { base64urlFile, jsonFile, tokensFile } from "./vectors/encoding.ts";
@@ -11,7 +11,7 @@ import { packetsFile } from "./vectors/packets.ts";
 import { aes128CcmFile, chacha20Poly1305File, hkdfFile, hmacFile } from "./vectors/primitives.ts";
 import { sessionsFile } from "./vectors/sessions.ts";
 
-/** Every generated file's text by its name. */
+/** The text of every generated file, by its name. */
 export const makeVectorFiles = (): { [name: string]: string } => {
   const files = {
     "hkdf.json": hkdfFile,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ERRORS, isErrorCode } from "./errors.ts";
 
-/** Section 3's list, in its order. */
+/** The list of section 3, in the same order. */
 const ON_A_LINK = [
   "LIMIT_EXCEEDED",
   "SESSION_EXPIRED",
@@ -26,11 +26,11 @@ const ON_A_LINK = [
 
 const entries = Object.entries(ERRORS);
 
-it("knows every code of section 3", () => {
+it("contains every code of section 3", () => {
   expect(Object.keys(ERRORS)).toEqual(expect.arrayContaining(ON_A_LINK));
 });
 
-it("closes with the codes that section 3 names", () => {
+it("closes with the codes that section 3 specifies", () => {
   const closing = Object.fromEntries(
     entries.filter(([, entry]) => entry.close !== null).map(([code, entry]) => [code, entry.close]),
   );
@@ -46,7 +46,7 @@ it("closes with the codes that section 3 names", () => {
   });
 });
 
-it("says of every code what it means, in one sentence", () => {
+it("describes every code in one sentence", () => {
   for (const [code, entry] of entries) {
     expect(code).toMatch(/^[A-Z][A-Z_]*[A-Z]$/);
     expect(entry.meaning).toMatch(/^[A-Z].*\.$/);
@@ -55,7 +55,7 @@ it("says of every code what it means, in one sentence", () => {
   }
 });
 
-it("recognises codes, and not what every object inherits", () => {
+it("recognizes codes, but not what every object inherits", () => {
   expect(isErrorCode("AGENT_OFFLINE")).toBe(true);
   for (const other of ["agent_offline", "toString", "__proto__", "", null, 1, undefined]) {
     expect(isErrorCode(other)).toBe(false);

@@ -1,6 +1,6 @@
 /**
- * The one table of errors (sections 3 and 4 of the contract): what a code means, which WebSocket
- * close code follows it, which HTTP status carries it, and whether a retry helps.
+ * The one table of errors (sections 3 and 4 of the contract): the meaning of a code, the WebSocket
+ * close code that follows it, its HTTP status, and whether a retry helps.
  *
  * [portable]
  */
@@ -15,7 +15,7 @@ export interface ErrorEntry {
   readonly meaning: string;
   /** The close code that follows at once; null: the connection stays open. */
   readonly close: number | null;
-  /** The HTTP status that carries this code; null: it never travels over REST. */
+  /** The HTTP status for this code; null: it does not occur over REST. */
   readonly http: number | null;
   readonly retry: RetryAdvice;
 }
@@ -295,6 +295,6 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
   },
 };
 
-/** Whether a text received from the other side is a code of the table. */
+/** Whether a text received from the other side is a code in the table. */
 export const isErrorCode = (text: unknown): text is ErrorCode =>
   typeof text === "string" && Object.prototype.hasOwnProperty.call(ERRORS, text);

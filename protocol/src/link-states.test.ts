@@ -12,7 +12,7 @@ const STATES: LinkState[] = [
 ];
 const EVENTS: LinkEvent[] = ["start", "opened", "accepted", "lost", "elapsed", "refused", "stop"];
 
-/** The whole table once more, written the other way round: event, from, to. */
+/** The whole table again, in the opposite direction: event, from, to. */
 const ALLOWED: [LinkEvent, LinkState, LinkState][] = [
   ["start", "idle", "connecting"],
   ["opened", "connecting", "authenticating"],

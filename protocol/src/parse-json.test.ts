@@ -26,7 +26,7 @@ test.each([
   expect(() => parseJson(text)).toThrow(`invalid JSON (line ${line}, column ${column})`);
 });
 
-test("what JSON.parse takes is read, and what it refuses has a place within the text", () => {
+test("accepts what JSON.parse accepts, and reports the place of an error within the text", () => {
   const broken = fc.tuple(fc.json(), fc.nat(), fc.nat(3), fc.string({ maxLength: 2 }));
   fc.assert(
     fc.property(broken, ([json, at, gone, put]) => {
@@ -54,6 +54,6 @@ test("what JSON.parse takes is read, and what it refuses has a place within the 
   );
 });
 
-test("a long text is no deep stack", () => {
+test("a long text does not exhaust the stack", () => {
   expect(() => parseJson("[".repeat(1e6))).toThrow("(line 1, column 1000001)");
 });

@@ -10,12 +10,13 @@ export interface Link {
   /** Queues one text message. After `close` or `closed` it does nothing. */
   send(text: string): void;
   /**
-   * Ends the link; `closed` still comes, once. `code` is 1000 or 3000-4999 (RFC 6455 section 7.4).
+   * Ends the link; `closed` still follows, once. `code` is 1000 or 3000-4999 (RFC 6455 section
+   * 7.4).
    */
   close(code: number, reason: string): void;
   /**
-   * Bytes that are queued and that the network has not taken yet, if the runtime can tell. The core
-   * then waits before it adds more.
+   * Bytes that are queued and that the network has not accepted yet, if the runtime can tell. The
+   * core then waits before it adds more.
    */
   queuedBytes?(): number;
 }
@@ -37,7 +38,7 @@ export interface LinkPort {
 }
 
 export interface TimerPort {
-  /** Milliseconds of a clock that never goes back; its zero is arbitrary. */
+  /** Milliseconds of a monotonic clock with an arbitrary zero. */
   now(): number;
   /** Calls `fn` once, not before `ms` milliseconds have passed and never from inside `set`. */
   set(ms: number, fn: () => void): unknown;

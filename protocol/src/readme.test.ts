@@ -1,4 +1,4 @@
-/** The contract in words says what the contract in code says. */
+/** The README's contract agrees with the code. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { ERRORS } from "./errors.ts";

@@ -1,9 +1,9 @@
-/** The address of a relay's WebSocket, from what people write as the relay's address. */
+/** The address of a relay's WebSocket, from the relay's address as users write it. */
 import { WSS_PATH } from "./spec.ts";
 
 /**
- * `http(s)://host[/base]` becomes `ws(s)://host[/base]/wss`; a `ws(s)` address with a path stays as
- * it is. Throws a TypeError for anything else. For runtimes that have the URL class.
+ * `http(s)://host[/base]` becomes `ws(s)://host[/base]/wss`; a `ws(s)` address with a path is
+ * unchanged. Throws a TypeError for anything else. For runtimes that have the URL class.
  */
 export const relayUrl = (text: string): string => {
   let url: URL;

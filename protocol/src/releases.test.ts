@@ -1,4 +1,4 @@
-/** The order of versions, by SemVer's own list and by somebody else's implementation. */
+/** The order of versions, compared with SemVer's own list and an independent implementation. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { isAbove, isVersionText, RELEASE_VERSION_PATTERN, releaseText } from "./releases.ts";
@@ -9,7 +9,7 @@ it("writes the signed text of the contract", () => {
   expect(releaseText(release)).toBe(`blindrelay-release|espruino|stable|1.4.0|65536|${sha256}`);
 });
 
-/** SemVer 2.0.0 section 11, its own example and the core's. */
+/** SemVer 2.0.0 section 11: its own example, and that for the core. */
 const ASCENDING = [
   "0.9.9",
   "1.0.0-0",
@@ -29,7 +29,7 @@ const ASCENDING = [
   "99999999999999999999.0.1",
 ];
 
-it("orders versions as SemVer does, each against each", () => {
+it("orders versions as SemVer does, each compared with each", () => {
   ASCENDING.forEach((a, i) => {
     ASCENDING.forEach((b, j) => {
       expect(isAbove(a, b), `${a} above ${b}`).toBe(i > j);
@@ -53,13 +53,13 @@ it.each([
   "1.0.0-01",
   "1.0.0-a..b",
   "1.0.0+",
-])("%j is no version, and above and below nothing", (text) => {
+])("%j is not a version, and neither above nor below anything", (text) => {
   expect(isVersionText(text)).toBe(false);
   expect(isAbove(text, "0.0.0")).toBe(false);
   expect(isAbove("9.0.0", text)).toBe(false);
 });
 
-it("agrees with the published pattern on any text near a version", () => {
+it("agrees with the published pattern on any text that resembles a version", () => {
   const pattern = new RegExp(RELEASE_VERSION_PATTERN);
   const near = fc.string({ unit: fc.constantFrom(..."0123456789.-.-abZ "), maxLength: 14 });
   fc.assert(

@@ -9,13 +9,12 @@
 export const RELEASE_VERSION_PATTERN =
   "^(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?$";
 
-/** Of a runtime and of a channel. No "|": it divides the signed text. */
+/** For a runtime and a channel. No "|", because it separates the parts of the signed text. */
 export const RELEASE_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]*$";
 export const MAX_RELEASE_NAME_LENGTH = 32;
 
 /**
- * How an artefact is uploaded and downloaded, and the header of an upload that carries its
- * signature.
+ * How an artifact is uploaded and downloaded, and the upload header that contains its signature.
  */
 export const ARTIFACT_MEDIA_TYPE = "application/octet-stream";
 export const SIGNATURE_HEADER = "release-signature";
@@ -30,7 +29,7 @@ export interface SignedRelease {
   readonly sha256: string;
 }
 
-/** The ASCII text under an Ed25519 signature (RFC 8032). */
+/** The ASCII text that an Ed25519 signature covers (RFC 8032). */
 export const releaseText = (release: SignedRelease): string =>
   `blindrelay-release|${release.runtime}|${release.channel}|${release.version}|${release.size}|${release.sha256}`;
 
@@ -81,7 +80,7 @@ const readVersion = (text: string): VersionParts | null => {
   return { core: core, pre: pre };
 };
 
-/** As numbers of any length, because a double cannot hold more than 15 digits exactly. */
+/** As numbers of any length, because a double represents only 15 digits exactly. */
 const compareNumeric = (a: string, b: string): number => {
   if (a.length !== b.length) return a.length - b.length;
   return a < b ? -1 : a > b ? 1 : 0;
@@ -103,12 +102,12 @@ const comparePre = (a: readonly string[], b: readonly string[]): number => {
   return a.length - b.length;
 };
 
-/** Whether a text is a version by SemVer 2.0.0, with or without build metadata. */
+/** Whether a text is a SemVer 2.0.0 version, with or without build metadata. */
 export const isVersionText = (text: string): boolean => readVersion(text) !== null;
 
 /**
- * Whether version `a` is above version `b` (SemVer 2.0.0 section 11); false if either is not a
- * version.
+ * Whether version `a` is higher than version `b` (SemVer 2.0.0 section 11); false if either is not
+ * a version.
  */
 export const isAbove = (a: string, b: string): boolean => {
   const left = readVersion(a);

@@ -1,6 +1,6 @@
 /**
- * Every number and pattern of the wire contract, each with the section of protocol/README.md that
- * fixes it. Local tuning (back-off, queue depths of an SDK) lives in a `defaults.ts` near its use.
+ * Every number and pattern of the wire contract, with the section of protocol/README.md that
+ * specifies it. Local tuning (back-off, queue depths of an SDK) is in a `defaults.ts` near its use.
  *
  * [portable] runs on Espruino unchanged: see docs/runtimes.md for the dialect.
  */
@@ -10,7 +10,7 @@ export const LOGIN_TTL_S = 3600;
 export const SESSION_TTL_S = 86400;
 export const SESSION_MAX_REQUESTS = 10000;
 /**
- * A retired credential's hash is kept this long, so that an outdated device is not taken for an
+ * A retired credential's hash is kept this long, so that an outdated device is not mistaken for an
  * attacker.
  */
 export const RETIRED_TOKEN_KEPT_S = 30 * 86400;
@@ -65,8 +65,8 @@ export const MAX_UNREADABLE_IN_A_ROW = 3;
 export const MAX_FRAGMENTS = 64;
 export const FRAGMENTS_TIMEOUT_MS = 30000;
 /**
- * Messages refused as RATE_LIMITED, and how many of them a second forgets: one more ends the
- * connection.
+ * Messages refused as RATE_LIMITED, and how many of them are forgotten per second: one more ends
+ * the connection.
  */
 export const MAX_RATE_REFUSALS = 10000;
 export const RATE_REFUSALS_FORGOTTEN_PER_SECOND = 100;
@@ -74,7 +74,7 @@ export const OUTBOX_BYTES = 1048576;
 export const SLOW_CONSUMER_CLOSE_MS = 30000;
 export const MAX_REQUEST_ID_LENGTH = 64;
 export const REQUEST_ID_TTL_MS = 60000;
-/** Of `runtime` and of `firmware_version` in an agent's `auth`: printable ASCII. */
+/** Limit of `runtime` and `firmware_version` in an agent's `auth`: printable ASCII. */
 export const MAX_REPORT_LENGTH = 64;
 export const MAX_BINDINGS_PER_CONNECTION = 1024;
 /** An SDK waits at least this long after refused credentials. */

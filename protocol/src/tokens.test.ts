@@ -18,7 +18,7 @@ const anyChar = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCha
 const secret = fc.uint8Array({ minLength: 32, maxLength: 32 });
 
 describe("a token", () => {
-  it("is what an independent implementation makes, and is read back", () => {
+  it("is what an independent implementation makes, and can be read back", () => {
     fc.assert(
       fc.property(kinds, secret, (kind, bytes) => {
         const text = makeToken(kind, bytes);
@@ -30,7 +30,7 @@ describe("a token", () => {
     );
   });
 
-  it("is refused once any of its characters is another", () => {
+  it("is refused if any of its characters is changed", () => {
     const text = makeToken("e2e", new Uint8Array(32).fill(77));
     for (let at = 0; at < text.length; at++) {
       for (const char of ["0", "z", "_", "-", " ", "é"]) {
@@ -41,7 +41,7 @@ describe("a token", () => {
     }
   });
 
-  it("is refused when cut, lengthened or surrounded", () => {
+  it("is refused if shortened, extended or surrounded", () => {
     const text = makeToken("agent", new Uint8Array(32));
     for (let length = 0; length < text.length; length++) {
       expect(readToken(text.slice(0, length)).ok).toBe(false);
@@ -51,7 +51,7 @@ describe("a token", () => {
     }
   });
 
-  it.each([0, 31, 33])("is not made from %i bytes", (length) => {
+  it.each([0, 31, 33])("cannot be made from %i bytes", (length) => {
     expect(() => makeToken("e2e", new Uint8Array(length))).toThrow("32 bytes");
   });
 
@@ -79,7 +79,7 @@ describe("the sentence about a misplaced secret", () => {
     }
   });
 
-  it("tells a mistyped secret from one of another shape, and a foreign text from both", () => {
+  it("distinguishes a mistyped secret from one of another form, and other texts from both", () => {
     const text = makeToken("e2e", new Uint8Array(32));
     expect(tokenProblem(`${text.slice(0, -1)}_`, "e2e")).toContain("checksum");
     expect(tokenProblem(text.slice(0, -1), "e2e")).toContain("length");
@@ -100,7 +100,7 @@ describe("the pattern for secret scanners", () => {
     }
   });
 
-  it("finds nothing in a longer word", () => {
+  it("finds nothing inside a longer word", () => {
     const text = makeToken("e2e", new Uint8Array(32));
     expect(`x${text} ${text}0`.match(pattern)).toBeNull();
   });

@@ -18,7 +18,7 @@ export const TOKEN_PREFIXES: { readonly [kind in TokenKind]: string } = {
   e2e: "e2e_",
 };
 
-/** The name of each kind in a sentence for a person. */
+/** What to call each kind in an error message. */
 export const TOKEN_NAMES: { readonly [kind in TokenKind]: string } = {
   account: "an account token (acct_)",
   agent: "an agent relay token (agt_)",
@@ -33,12 +33,13 @@ const BODY_DIGITS = 43;
 const CHECKSUM_DIGITS = 6;
 
 /**
- * A regular expression (source) that finds every blindrelay secret in a text, for secret scanners.
+ * A regular expression (source) that finds all blindrelay secrets in a text, for secret scanners.
  */
 export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}\\b";
 
 /**
- * Big-endian bytes as base62, padded on the left to `digits`. Long division, as boards lack BigInt.
+ * Big-endian bytes as base62, padded on the left to `digits`. Long division, because boards lack
+ * BigInt.
  */
 const toBase62 = (bytes: Uint8Array, digits: number): string => {
   const rest = new Uint8Array(bytes.length);
@@ -92,7 +93,7 @@ export const makeToken = (kind: TokenKind, bytes: Uint8Array): string => {
   return text + checksum(text);
 };
 
-/** The kind that a text's prefix names, whether or not the rest is valid; null for other texts. */
+/** The kind named by a text's prefix, whether or not the rest is valid; null for other texts. */
 export const tokenKind = (text: string): TokenKind | null => {
   for (const kind of KINDS) {
     const prefix = TOKEN_PREFIXES[kind];
@@ -105,7 +106,7 @@ export type TokenReading =
   | { readonly ok: true; readonly kind: TokenKind; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly kind: TokenKind | null; readonly reason: "form" | "checksum" };
 
-/** Recognises a token and checks its form and checksum. Nothing is trimmed. */
+/** Identifies a token and checks its form and checksum. Nothing is trimmed. */
 export const readToken = (text: string): TokenReading => {
   const kind = tokenKind(text);
   if (kind === null) return { ok: false, kind: null, reason: "form" };
@@ -121,8 +122,8 @@ export const readToken = (text: string): TokenReading => {
 };
 
 /**
- * Why a text is not a secret of the `expected` kind, as a sentence that names both kinds and never
- * the secret; null if form and checksum are right.
+ * Why a text is not a secret of the `expected` kind, as a sentence that names both kinds but never
+ * the secret; null if form and checksum are valid.
  */
 export const tokenProblem = (text: string, expected: TokenKind): string | null => {
   const reading = readToken(text);

@@ -4,7 +4,7 @@
  */
 import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "./spec.ts";
 
-/** How long the relay may take over the closing handshake before the socket is terminated. */
+/** How long the relay may take for the closing handshake before the socket is terminated. */
 export const CLOSE_GRACE_MS = 2000;
 
 export const WS_OPTIONS = {
@@ -12,14 +12,14 @@ export const WS_OPTIONS = {
   maxFragments: MAX_FRAGMENTS,
   /**
    * Pieces of one frame that ws keeps until it is complete; each costs more than its bytes. A
-   * message of 64 KiB in the smallest segments that TCP must carry (RFC 9293: 536 bytes) has 123.
+   * message of 64 KiB in the smallest segments that TCP must support (RFC 9293: 536 bytes) has 123.
    */
   maxBufferedChunks: 512,
   perMessageDeflate: false,
   followRedirects: false,
   /**
-   * Also applies if ws closes by itself, after a message over the limit or a protocol error. A link
-   * on which no message is completed is given up by the core.
+   * Also applies if ws closes by itself, after a message over the limit or a protocol error. The
+   * core gives up a link on which no message is completed.
    */
   closeTimeout: CLOSE_GRACE_MS,
 };

@@ -89,7 +89,7 @@ const refusal = (comment: string, kind: Kind | null, reason: string, text: strin
   reason,
 });
 
-/** The same text with another character at a place. */
+/** The same text with a different character at one place. */
 const changed = (text: string, at: number, char: string): string => {
   const index = at < 0 ? text.length + at : at;
   return text.slice(0, index) + (text[index] === char ? "0" : char) + text.slice(index + 1);

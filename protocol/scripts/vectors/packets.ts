@@ -1,4 +1,4 @@
-/** What a packet's text may look like and what is refused before any cryptography. */
+/** Valid packet texts, and what is refused before any cryptography. */
 import { filler, base64url, toHex } from "./reference.ts";
 
 const C = "EBESExQVFhcYGRobHB0eHw";
@@ -16,7 +16,7 @@ const good = (comment: string, text: string, v: string, sid: string, seq: number
   sealed: toHex(Buffer.from(p, "base64url")),
 });
 
-/** A data packet with seq 1 whose text is written by hand. */
+/** A data packet with seq 1 and a handwritten text. */
 const data = (comment: string, text: string) => good(comment, text, "1", SID, 1, LONGER);
 
 const plain = (comment: string, v: string, sid: string, seq: number, p: string) =>
@@ -28,7 +28,7 @@ const refused = (comment: string, text: string, refused_by = "any") => ({
   refused_by,
 });
 
-/** A data packet's text with some fields' JSON replaced; null leaves the field out. */
+/** A data packet's text with some fields' JSON replaced; null omits the field. */
 const fields = (changes: { v?: string | null; sid?: string | null; seq?: string | null; p?: string | null }) => {
   const all = { v: '"1"', sid: `"${SID}"`, seq: "1", p: `"${LONGER}"`, ...changes };
   const parts = Object.entries(all).filter(([, value]) => value !== null);

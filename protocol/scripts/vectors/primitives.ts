@@ -1,11 +1,9 @@
-/**
- * HKDF, HMAC and the two AEADs: the RFCs' own cases, transcribed, and more made with node:crypto.
- */
+/** HKDF, HMAC and both AEADs: the RFCs' own cases, transcribed, and more made with node:crypto. */
 import { type Bytes, filler, fromHex, sealWith, toHex } from "./reference.ts";
 
 const text = (value: string): string => toHex(Buffer.from(value));
 
-/** Bytes from `from` to `to`, both included, as hex. */
+/** Bytes from `from` to `to`, inclusive, as hex. */
 const range = (from: number, to: number): string =>
   toHex(Uint8Array.from({ length: to - from + 1 }, (_, i) => from + i));
 
@@ -111,7 +109,7 @@ interface AeadInputs {
   readonly plaintext: string;
 }
 
-/** Key, nonce, AAD and plaintext of given lengths, sealed by node:crypto. */
+/** Key, nonce, AAD and plaintext of the given lengths, sealed by node:crypto. */
 const made = (v: string, plaintextBytes: number, aadBytes: number) => {
   const label = `${v}|${plaintextBytes}|${aadBytes}`;
   const inputs: AeadInputs = {
@@ -131,7 +129,7 @@ const made = (v: string, plaintextBytes: number, aadBytes: number) => {
   return { ...inputs, sealed: toHex(sealed) };
 };
 
-/** One bit of a byte turned over. */
+/** Flips one bit of a byte. */
 const flip = (hex: string, byte: number, mask: number): string => {
   const bytes: Bytes = fromHex(hex);
   const at = byte < 0 ? bytes.length + byte : byte;
@@ -141,7 +139,7 @@ const flip = (hex: string, byte: number, mask: number): string => {
 
 type Sealed = Omit<ReturnType<typeof made>, "plaintext">;
 
-/** Everything that must not open, out of one case that does. */
+/** Modifications of a valid case, none of which may open. */
 const refusals = (whole: ReturnType<typeof made>) => {
   const one: Sealed = {
     comment: whole.comment,

@@ -1,6 +1,6 @@
 /**
- * A second, independent implementation of section 2, straight on node:crypto and BigInt: the
- * vectors are made with this one and checked against the other, so neither marks its own work.
+ * A second, independent implementation of section 2, directly on node:crypto and BigInt: the
+ * vectors are made with this one and checked against the other, so that neither checks itself.
  */
 import {
   type CipherGCMTypes,
@@ -94,7 +94,7 @@ export const withChecksum = (text: string): string => text + base62(BigInt(crc32
 export const token = (prefix: string, bytes: Bytes): string =>
   withChecksum(prefix + base62(BigInt(`0x${toHex(bytes)}`), 43));
 
-/** Bytes that look random and are the same every time. */
+/** Bytes that look random but are always the same. */
 export const filler = (label: string, length: number): Buffer =>
   Buffer.from(hkdfSync("sha256", label, "", "blindrelay vectors", Math.max(length, 1))).subarray(
     0,

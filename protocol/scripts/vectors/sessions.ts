@@ -1,6 +1,6 @@
 /**
  * Whole session traces for both roles and both suites. Every byte is computed by reference.ts; the
- * story of each step is told here, so that a reader can follow section 2 rule by rule.
+ * purpose of each step is described here, so that a reader can follow section 2 rule by rule.
  */
 import type { AgentStep, AgentTrace, ClientStep, ClientTrace } from "../../src/testing/files.ts";
 import {
@@ -38,7 +38,7 @@ const CALL = '{"jsonrpc":"2.0","id":2,"method":"valve.open","params":{"percent":
 const CLOSE = '{"jsonrpc":"2.0","method":"system.close"}';
 const EVENT = '{"jsonrpc":"2.0","method":"level","params":{"cm":12}}';
 
-/** One bit of `p` turned over: the first character's highest or the tag's last whole byte. */
+/** Flips one bit of `p`: the first character's highest, or one in the last byte of the tag. */
 const forged = (text: string, place: "ciphertext" | "tag"): string => {
   const parsed = JSON.parse(text) as { v: string; sid: string; seq: number; p: string };
   const bytes = Buffer.from(parsed.p, "base64url");
@@ -47,11 +47,11 @@ const forged = (text: string, place: "ciphertext" | "tag"): string => {
   return JSON.stringify({ ...parsed, p: base64url(bytes) });
 };
 
-/** The same packet under another sid or seq, its seal as it was. */
+/** The same packet under another sid or seq, with its seal unchanged. */
 const relabelled = (text: string, change: { sid?: string; seq?: number }): string =>
   JSON.stringify({ ...JSON.parse(text), ...change });
 
-/** The tale of one suite. */
+/** The traces of one suite. */
 const tale = (v: string) => {
   const seal = (direction: Direction, sid: string, seq: number, plaintext: string): string =>
     packet(LAMP, v, direction, sid, seq, plaintext);
@@ -99,7 +99,7 @@ const tale = (v: string) => {
     steps,
   });
 
-  // The epochs of start 7: e0 at once, e1 after one stored session, e2 after two.
+  // The epochs of start 7: e0 at first, e1 after one stored session, e2 after two.
   const e0 = epochSecret(LAMP, 7, RANDOM, null);
   const e1 = nextEpoch(e0);
   const e2 = nextEpoch(e1);

@@ -19,7 +19,7 @@ const blocks = (key: Uint8Array): AesBlocks => {
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 
-it("seals as node:crypto does and opens what it sealed", () => {
+it("seals like node:crypto and opens what it sealed", () => {
   fc.assert(
     fc.property(
       bytes(16),
@@ -35,13 +35,13 @@ it("seals as node:crypto does and opens what it sealed", () => {
   );
 });
 
-it.each([65535, 65536, 65537, 47000])("carries a plaintext of %i bytes", (length) => {
+it.each([65535, 65536, 65537, 47000])("handles a plaintext of %i bytes", (length) => {
   const key = new Uint8Array(16).fill(3);
   const nonce = new Uint8Array(12).fill(4);
   const aad = Uint8Array.of(5);
   const plaintext = new Uint8Array(length).fill(6);
   const sealed = ccmSeal(blocks(key), nonce, aad, plaintext);
-  // Compared as a whole: a difference of 65,536 numbers takes minutes to print.
+  // Compared as a whole: printing a difference of 65,536 numbers takes minutes.
   expect(sealWith("2", key, nonce, aad, plaintext).equals(sealed)).toBe(true);
   const opened = ccmOpen(blocks(key), nonce, aad, sealed);
   expect(opened !== null && Buffer.from(opened).equals(plaintext)).toBe(true);

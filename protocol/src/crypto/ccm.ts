@@ -1,6 +1,7 @@
 /**
  * AES-128-CCM (RFC 3610; M = 16, L = 3 because the nonce has 12 bytes) composed from AES in CBC and
- * ECB mode, for runtimes that have those and no CCM with AAD: Espruino natively, noble in browsers.
+ * ECB mode, for runtimes that have those but no CCM with AAD: native in Espruino, noble in
+ * browsers.
  *
  * [portable]
  */
@@ -18,12 +19,12 @@ const AES_BLOCK = 16;
 const MAC_FLAGS = 0x3a; // (M - 2) / 2 << 3 | L - 1
 const ADATA = 0x40;
 const COUNTER_FLAGS = 0x02; // L - 1
-/** Texts are worked on in pieces, because a board's cipher wants its memory in one stretch. */
+/** Texts are processed in pieces, because a board's cipher needs contiguous memory. */
 const PIECE = 64;
 
 const blocksFor = (length: number): number => Math.ceil(length / AES_BLOCK) * AES_BLOCK;
 
-/** The last block of a chain, in memory of its own so that the rest can go. */
+/** The last block of a chain, in separate memory so that the rest can be freed. */
 const lastBlock = (chained: Uint8Array): Uint8Array => {
   const block = new Uint8Array(AES_BLOCK);
   block.set(chained.subarray(chained.length - AES_BLOCK), 0);
@@ -60,7 +61,7 @@ const mac = (
   return tag;
 };
 
-/** RFC 3610 section 2.3: `bytes` of key stream, whole blocks, from block S_`from` on. */
+/** RFC 3610 section 2.3: `bytes` of key stream, in whole blocks, starting with block S_`from`. */
 const keyStream = (aes: AesBlocks, nonce: Uint8Array, from: number, bytes: number): Uint8Array => {
   const counters = new Uint8Array(bytes);
   for (let at = 0; at < bytes; at += AES_BLOCK) {
@@ -75,10 +76,11 @@ const keyStream = (aes: AesBlocks, nonce: Uint8Array, from: number, bytes: numbe
 };
 
 /**
- * `bytes`, at most PIECE of them, XOR as much key stream; in words, as a loop costs by its turns.
+ * XORs `bytes` (at most PIECE) with the key stream; in words, because each turn of a loop costs
+ * time.
  */
 const applyStream = (bytes: Uint8Array, stream: Uint8Array): Uint8Array => {
-  // Arrays of their own, because words must be aligned.
+  // Separate arrays, because words must be aligned.
   const words = new Int32Array(stream.length >> 2);
   const result = new Uint8Array(words.buffer);
   result.set(bytes, 0);
@@ -88,7 +90,7 @@ const applyStream = (bytes: Uint8Array, stream: Uint8Array): Uint8Array => {
   return result.subarray(0, bytes.length);
 };
 
-/** The text XOR S_1, S_2, ... into `output`. */
+/** Writes the text XOR S_1, S_2, ... to `output`. */
 const encrypt = (aes: AesBlocks, nonce: Uint8Array, text: Uint8Array, output: Uint8Array): void => {
   for (let at = 0; at < text.length; at += PIECE) {
     const piece = text.subarray(at, Math.min(text.length, at + PIECE));
@@ -114,8 +116,8 @@ export const ccmSeal = (
 };
 
 /**
- * The plaintext, or null where the tag does not verify. In the memory of `sealed`: a board has
- * little of it.
+ * The plaintext, or null if the tag does not verify. Overwrites `sealed`, because a board has
+ * little memory.
  */
 export const ccmOpen = (
   aes: AesBlocks,

@@ -35,7 +35,7 @@ export const hkdfExpand = (
   return okm.subarray(0, length);
 };
 
-/** The same with an ASCII label for info, as every derivation of the contract has it. */
+/** The same with an ASCII label as info, which every derivation of the contract uses. */
 export const hkdfExpandLabel = (
   suite: Suite,
   prk: HmacKey,

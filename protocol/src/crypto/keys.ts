@@ -1,7 +1,7 @@
 /**
  * Section 2, "Keys are a pure function of (agent_id, agent_token, v, sid)": what is derived for
- * each session. What is derived once is in secret-keys.ts: a board makes either only while it is
- * used.
+ * each session. What is derived only once is in secret-keys.ts, because a board loads either module
+ * only while it uses it.
  *
  * Wiping: the suite's key handles and derived arrays live as long as their session object (on the
  * agent also from the answer to an opening until its first packet, or the next opening); neither V8
@@ -62,7 +62,7 @@ export const deriveSessionKeys = (
   };
 };
 
-/** `c2a` of the same: all that an opening is sealed and verified with. */
+/** `c2a` of the same: everything needed to seal or verify an opening. */
 export const deriveClientKeys = (
   suite: Suite,
   prk: HmacKey,
@@ -81,6 +81,6 @@ export const deriveAgentPart = (
     suite.hmac(suite.hmacKey(epochSecret), asciiBytes(`${SID_LABEL + v}|${c}`)).subarray(0, 16),
   );
 
-/** "One epoch, one session": the secret that follows when a session is stored. */
+/** "One epoch, one session": the secret that replaces the current one when a session is stored. */
 export const nextEpochSecret = (suite: Suite, epochSecret: Uint8Array): Uint8Array =>
   suite.hmac(suite.hmacKey(epochSecret), asciiBytes(NEXT_EPOCH_LABEL));

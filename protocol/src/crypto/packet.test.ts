@@ -1,6 +1,4 @@
-/**
- * The packet: what goes in comes out, what was touched does not open, and what is read is strict.
- */
+/** The packet: it opens to what was sealed, a modified one does not open, and reading is strict. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
@@ -14,7 +12,7 @@ import type { Version } from "./suite.ts";
 const suite = nodeSuite();
 const prk = extractPrk(suite, "lamp-1", "a secret of the tests, and long enough");
 
-// A sid for each run, because no sid may see one seq twice.
+// A separate sid for each run, because a sid must not see a seq twice.
 let runs = 0;
 const freshSid = (): string => {
   runs++;
@@ -47,7 +45,7 @@ describe("a sealed packet", () => {
     );
   });
 
-  it("does not open once a character of its text was changed, cut or added", () => {
+  it("does not open after a character of its text was changed, cut or added", () => {
     fc.assert(
       fc.property(
         version,
@@ -66,7 +64,7 @@ describe("a sealed packet", () => {
           if (packet === null) return;
           const same = parsePacket(text);
           const means = (one: typeof packet) => [one.v, one.sid, one.seq, ...one.sealed].join();
-          // Only the form may differ: blanks, or a field that did not matter.
+          // Only the form may differ: whitespace, or an irrelevant field.
           if (same !== null && means(packet) === means(same)) return;
           const held = deriveSessionKeys(suite, prk, packet.v, packet.sid);
           expect(openPacket(suite, held.c2a, packet)).toBeNull();
@@ -77,7 +75,7 @@ describe("a sealed packet", () => {
     );
   });
 
-  it("has at most 47,000 bytes inside, and one more is refused", () => {
+  it("contains at most 47,000 bytes, and one more is refused", () => {
     const sid = freshSid();
     const keys = deriveSessionKeys(suite, prk, "1", sid);
     const largest = sealPacket(suite, keys.c2a, "1", sid, 1, new Uint8Array(MAX_PLAINTEXT_BYTES));
@@ -103,7 +101,7 @@ describe("a sealed packet", () => {
   });
 });
 
-describe("a text that is nearly in our own form", () => {
+describe("a text that differs slightly from our own form", () => {
   const sid = "EBESExQVFhcYGRobHB0eHw.A";
   const p = `${"B".repeat(23)}A`;
   const head = `{"v":"1","sid":"${sid}","seq":7,"p":"`;
@@ -125,12 +123,12 @@ describe("a text that is nearly in our own form", () => {
     ["another seq literal", `${head.replace("7", "7.0")}${p}"}`],
     ["no end", `${head}${p}"`],
     ["a character outside the alphabet", `${head}+${p.slice(1)}"}`],
-  ])("is refused as in any form: %s", (_what, text) => {
+  ])("is refused as in any other form: %s", (_what, text) => {
     expect(parsePacket(text)).toBeNull();
   });
 });
 
-/** Slow and independent: JSON.parse says what stands in the text, patterns say what may. */
+/** Slow and independent: JSON.parse reads the text, patterns define what is allowed. */
 const oracle = (text: string): string | null => {
   if (text.length > 65536) return null;
   const literals = new Map<unknown, string>();
@@ -293,7 +291,7 @@ describe("reading a packet", () => {
     expect(parsePacket(text.padEnd(65537, " "))).toBeNull();
   });
 
-  it("counts seq up to 2^32 - 1 and no further", () => {
+  it("accepts seq up to 2^32 - 1 and no further", () => {
     const at = (seq: string) =>
       parsePacket(`{"v":"1","sid":"${C}.${C}","seq":${seq},"p":"${TAG}"}`)?.seq ?? null;
     for (const seq of [31, 32, 33, 65535, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1]) {

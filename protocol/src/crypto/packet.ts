@@ -33,7 +33,7 @@ import type { DirectionKeys } from "./keys.ts";
 import type { Suite, Version } from "./suite.ts";
 import { isVersion } from "./suite.ts";
 
-/** A packet that has the right form; nothing of it is verified yet. */
+/** A packet of the right form; nothing is verified yet. */
 export interface Packet {
   readonly v: Version;
   readonly sid: string;
@@ -49,14 +49,14 @@ export interface Packet {
 const P_HEAD = `,"${FIELD_P}":"`;
 
 /**
- * Reads a packet's text, refusing (null) whatever section 2 refuses before any cryptography that
- * can be seen without knowing the reader's role.
+ * Reads a packet's text. Refuses (null) everything that section 2 refuses before any cryptography
+ * and that can be detected without knowing the reader's role.
  */
 export const parsePacket = (text: string): Packet | null => {
   if (text.length > MAX_MESSAGE_BYTES) return null;
   const begin = text.indexOf(P_HEAD) + P_HEAD.length;
   const end = text.length - 2;
-  // Where `p` comes last, the rest is read without it: a board has no memory for its copies.
+  // If `p` comes last, the rest is read without it: a board has no memory for copies of it.
   const isLast =
     text.indexOf('"', begin) === end && text.charAt(end + 1) === "}" && text.indexOf("\\") < 0;
   const rest = isLast ? `${text.substring(0, begin)}"}` : text;
@@ -80,14 +80,14 @@ export const parsePacket = (text: string): Packet | null => {
     if (!isBase64urlText(second)) return null;
   }
   if (second === null && seq !== 0) return null;
-  // Openings and answers carry nothing but a tag.
+  // Openings and answers contain only a tag.
   if (seq === 0 && length !== EMPTY_P_LENGTH) return null;
   if (length < EMPTY_P_LENGTH || length > ((MAX_PLAINTEXT_BYTES + TAG_BYTES) * 4) / 3 + 1)
     return null;
   const sealed = isLast ? base64urlPart(text, begin, end) : fromBase64url(p);
   if (sealed === null) return null;
-  // Canonical decimal only: what String() gives for an integer up to 2^32 - 1. A text just as we
-  // would write it has that; only others are looked through.
+  // Canonical decimal only: what String() returns for an integer up to 2^32 - 1. A text in our own
+  // form always has that, so only other texts are searched.
   if (encodePacket(v, sid, seq, p) !== rest && rawMember(rest, FIELD_SEQ) !== String(seq))
     return null;
   return { v: v, sid: sid, seq: seq, sealed: sealed, first: first, second: second };
@@ -108,8 +108,8 @@ const makeAad = (v: Version, sid: string, seq: number): Uint8Array =>
   asciiBytes(`${v}|${sid}|${seq}`);
 
 /**
- * Seals a plaintext into a packet's text. `seq`: an integer from 0 to 2^32 - 1 that was never used
- * with these keys; the session ensures that.
+ * Seals a plaintext into a packet's text. `seq`: an integer from 0 to 2^32 - 1 never used before
+ * with these keys, which the session ensures.
  */
 export const sealPacket = (
   suite: Suite,
@@ -124,7 +124,7 @@ export const sealPacket = (
   return encodePacket(v, sid, seq, p);
 };
 
-/** The plaintext of a packet, or null where its tag does not verify under these keys. */
+/** The plaintext of a packet, or null if its tag does not verify with these keys. */
 export const openPacket = (suite: Suite, keys: DirectionKeys, packet: Packet): Uint8Array | null =>
   suite.open(
     keys.key,

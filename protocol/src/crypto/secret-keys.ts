@@ -1,6 +1,6 @@
 /**
  * Section 2: what is derived once from the end-to-end secret, at a start or for the optional
- * signature. The labels here and in keys.ts keep the derivations apart.
+ * signature. The labels here and in keys.ts keep the derivations separate.
  *
  * [portable]
  */
@@ -27,8 +27,8 @@ export const signPayload = (suite: Suite, signatureKey: HmacKey, payload: string
   toBase64url(suite.hmac(signatureKey, asciiBytes(payload)));
 
 /**
- * The secret of this start of the agent, 32 bytes. `deviceRandom`: 16 bytes, mixed in and never
- * relied on; freshness comes from `bootCount`. `serialNumber`: null where there is none.
+ * The secret of this start of the agent, 32 bytes. `deviceRandom`: 16 bytes, mixed in but never
+ * relied on; freshness comes from `bootCount`. `serialNumber`: null if there is none.
  */
 export const deriveEpochSecret = (
   suite: Suite,

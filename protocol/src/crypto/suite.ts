@@ -1,7 +1,7 @@
 /**
- * The crypto port: what the core needs of a runtime, synchronous, filled by src/suites on Node and
- * in browsers and by each board's edge. Keys are opaque handles, so that Node can hold KeyObjects
- * (a raw key costs more with every call there).
+ * The crypto port: what the core needs from a runtime, synchronous. Implemented by src/suites on
+ * Node and in browsers, and by each board's edge. Keys are opaque handles, so that Node can hold
+ * KeyObjects (a raw key makes every call slower there).
  *
  * [portable]
  */
@@ -9,10 +9,10 @@
 /** `v` of a packet: "1" is ChaCha20-Poly1305 (RFC 8439), "2" is AES-128-CCM (RFC 3610). */
 export type Version = "1" | "2";
 
-/** A key for HMAC-SHA256, in the form the suite likes. */
+/** A key for HMAC-SHA256, in the suite's own form. */
 export type HmacKey = { readonly hmacKey: unknown };
 
-/** A key for one AEAD, in the form the suite likes. */
+/** A key for one AEAD, in the suite's own form. */
 export type AeadKey = { readonly aeadKey: unknown };
 
 export interface Suite {
@@ -25,8 +25,8 @@ export interface Suite {
   /** `nonce`: 12 bytes. Returns ciphertext || 16-byte tag. */
   seal(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): Uint8Array;
   /**
-   * The plaintext, or null where the tag does not verify; null also for less than 16 bytes. It may
-   * lie where `sealed` was.
+   * The plaintext, or null if the tag does not verify or the input is shorter than 16 bytes. May
+   * overwrite `sealed`.
    */
   open(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, sealed: Uint8Array): Uint8Array | null;
 }

@@ -1,12 +1,12 @@
 /**
- * Against Buffer, which is lenient, by writing back what it read; with the engine's own methods and
- * without them, as on older engines.
+ * Compared with Buffer, which is lenient, by re-encoding what it read; with the engine's own
+ * methods and without them, as on older engines.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromBase64url, isBase64urlText, toBase64url } from "./base64url.ts";
 
-/** Strict by construction: the only text for these bytes is what Buffer writes. */
+/** Strict by construction: the only valid text for these bytes is the one that Buffer writes. */
 const oracle = (text: string): Uint8Array | null => {
   const bytes = Buffer.from(text, "base64url");
   return bytes.toString("base64url") === text ? new Uint8Array(bytes) : null;
@@ -64,15 +64,15 @@ describe.each(["the engine's methods", "loops"])("base64url by %s", (way) => {
     expect(accepted("AAA")).toHaveLength(64);
   });
 
-  it.each([0, 1, 2, 3, 31, 32, 33, 65535, 65536, 65537])("carries %i bytes", (length) => {
+  it.each([0, 1, 2, 3, 31, 32, 33, 65535, 65536, 65537])("handles %i bytes", (length) => {
     const bytes = new Uint8Array(length).map((_, i) => (i * 7 + 13) & 255);
     const text = toBase64url(bytes);
-    // Compared as a whole: a difference of 65,536 numbers takes minutes to print.
+    // Compared as a whole: printing a difference of 65,536 numbers takes minutes.
     expect(text === Buffer.from(bytes).toString("base64url")).toBe(true);
     expect(Buffer.from(bytes).equals(fromBase64url(text) ?? new Uint8Array(1))).toBe(true);
   });
 
-  it("knows every character of its alphabet and no others below 256", () => {
+  it("accepts every character of its alphabet and no others below 256", () => {
     for (let code = 0; code < 256; code++) {
       const char = String.fromCharCode(code);
       expect(isBase64urlText(char), `U+${code.toString(16)}`).toBe(ALPHABET.includes(char));

@@ -1,11 +1,11 @@
 /**
- * base64url without padding (RFC 4648 section 5), strict: the runtimes' own decoders accept broken
- * input (Espruino turns it into zero bytes), so the alphabet, the length and the unused low bits
- * are checked here. `p` that is not canonical is refused (section 2).
+ * base64url without padding (RFC 4648 section 5), strict: the runtimes' own decoders accept
+ * malformed input (Espruino turns it into zero bytes), so the alphabet, the length and the unused
+ * low bits are checked here. A `p` that is not canonical is refused (section 2).
  *
  * If the engine has ES2026's `toBase64` and `fromBase64`, they do the work, 4 to 40 times as fast
- * as the loops. They are lenient too (blanks, padding, spare bits), so the text's length and last
- * character are compared with the result.
+ * as the loops. They are lenient too (whitespace, padding, spare bits), so the text's length and
+ * last character are compared with the result.
  *
  * [portable]
  */
@@ -23,7 +23,7 @@ const makeValues = (): Uint8Array => {
 
 const IN_URLS = { alphabet: "base64url", omitPadding: true } as const;
 
-/** 255 marks what is outside the alphabet. */
+/** 255 marks characters outside the alphabet. */
 const VALUES = /* @__PURE__ */ makeValues();
 
 /** Whether every character is in the alphabet; ignores length and low bits. */
@@ -82,7 +82,7 @@ export const fromBase64url = (text: string): Uint8Array | null => {
     const bytes = Uint8Array.fromBase64(text, IN_URLS);
     const length = text.length;
     const spareBits = (length * 6) & 7; // 6: no text has this length
-    // Fewer bytes than the length says: something was passed over.
+    // Fewer bytes than the length requires: something was skipped.
     if (spareBits === 6 || bytes.length !== Math.floor((length * 3) / 4)) return null;
     const last = VALUES[text.charCodeAt(length - 1)] as number;
     return (last & ((1 << spareBits) - 1)) === 0 ? bytes : null;
@@ -91,6 +91,8 @@ export const fromBase64url = (text: string): Uint8Array | null => {
   }
 };
 
-/** The same for a part of a text. Separate, because a board does it without copying that part. */
+/**
+ * The same for a part of a text. Separate, because a board can do this without copying that part.
+ */
 export const base64urlPart = (text: string, from: number, to: number): Uint8Array | null =>
   fromBase64url(text.substring(from, to));

@@ -21,7 +21,7 @@ const anyText = fc.string({
 });
 
 describe("bytes and texts", () => {
-  it("writes UTF-8 as TextEncoder does, lone surrogates too", () => {
+  it("writes UTF-8 like TextEncoder, including lone surrogates", () => {
     fc.assert(
       fc.property(fc.oneof(anyText, fc.string({ unit: codePoint })), (text) => {
         expect(utf8Bytes(text)).toEqual(new Uint8Array(new TextEncoder().encode(text)));
@@ -30,13 +30,13 @@ describe("bytes and texts", () => {
     );
   });
 
-  it("carries ASCII one to one", () => {
+  it("maps ASCII one to one", () => {
     const all = String.fromCharCode(...Array.from({ length: 128 }, (_, i) => i));
     expect(asciiText(asciiBytes(all))).toBe(all);
     expect(asciiBytes(all)).toEqual(new Uint8Array(Buffer.from(all, "latin1")));
   });
 
-  it("writes hex as Buffer does, reads either case, and refuses anything else", () => {
+  it("writes hex like Buffer, reads either case, and refuses anything else", () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = Buffer.from(bytes).toString("hex");
@@ -57,7 +57,7 @@ describe("bytes and texts", () => {
     expect([...a]).toEqual([1, 2]);
   });
 
-  it("compares lengths and every place", () => {
+  it("compares lengths and every position", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 1 }),

@@ -1,6 +1,6 @@
 /**
  * Bytes and texts without TextEncoder or Buffer. On the wire everything is ASCII JSON (section 2),
- * so text becomes bytes one to one, and other characters travel as \uXXXX.
+ * so text becomes bytes one to one, and other characters are written as \uXXXX.
  *
  * [portable]
  */
@@ -9,8 +9,9 @@
 export const NO_BYTES: Uint8Array = new Uint8Array(0);
 
 /**
- * Long texts are taken in pieces of this many characters: XS and Espruino walk a text from its
- * start to find a character (XS also for `length`), and copy it whole for every one added to it.
+ * Long texts are processed in pieces of this many characters: XS and Espruino walk a text from its
+ * start to find a character (XS also for `length`), and copy it whole for every character added to
+ * it.
  */
 export const PIECE_LENGTH = 64;
 
@@ -72,7 +73,7 @@ export const utf8Bytes = (text: string): Uint8Array => {
   return new Uint8Array(bytes);
 };
 
-/** Two hexadecimal digits a byte, lower case. */
+/** Two hexadecimal digits per byte, lower case. */
 export const toHex = (bytes: Uint8Array): string => {
   let text = "";
   for (let i = 0; i < bytes.length; i++) {

@@ -1,6 +1,6 @@
 /**
- * CRC-32 of IEEE 802.3 (reflected, polynomial 0xEDB88320), as tokens and boot-count slots use it.
- * Bit by bit: texts are short, and a table would cost a board 1 KB of RAM.
+ * CRC-32 of IEEE 802.3 (reflected, polynomial 0xEDB88320), used by tokens and boot-count slots. Bit
+ * by bit: texts are short, and a table would cost a board 1 KB of RAM.
  *
  * [portable]
  */

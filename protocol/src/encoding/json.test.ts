@@ -1,4 +1,6 @@
-/** Reading UTF-8 JSON against TextDecoder and JSON.parse; writing against JSON.parse. */
+/**
+ * Reading UTF-8 JSON, compared with TextDecoder and JSON.parse; writing, compared with JSON.parse.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -23,7 +25,7 @@ const oracle = (bytes: Uint8Array): unknown => {
 };
 
 const jsonText = fc.json({ stringUnit: "binary" });
-/** JSON in UTF-8 with some bytes replaced, so that most of it is nearly right. */
+/** JSON in UTF-8 with some bytes replaced, so that most of it is nearly valid. */
 const nearlyJson = fc
   .tuple(
     jsonText,
@@ -42,7 +44,7 @@ const nearlyJson = fc
   });
 
 describe("reading a plaintext", () => {
-  it("gives what TextDecoder and JSON.parse give, or nothing if they refuse", () => {
+  it("gives the same as TextDecoder and JSON.parse, or nothing if they refuse", () => {
     fc.assert(
       fc.property(fc.oneof(nearlyJson, fc.uint8Array()), (bytes) => {
         expect(readJson(bytes)).toEqual(oracle(bytes));
@@ -68,7 +70,7 @@ describe("reading a plaintext", () => {
 });
 
 describe("writing JSON", () => {
-  it("is ASCII and says the same", () => {
+  it("is ASCII and has the same meaning", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "binary" }), (value) => {
         const text = encodeJson(value) as string;
@@ -79,15 +81,15 @@ describe("writing JSON", () => {
     );
   });
 
-  it("has no text for what JSON cannot say", () => {
+  it("has no text for what JSON cannot express", () => {
     expect(encodeJson(undefined)).toBeUndefined();
     expect(encodeJson(() => 1)).toBeUndefined();
     expect(() => jsonBytes(undefined)).toThrow("not a JSON value");
   });
 });
 
-describe("looking at what was parsed", () => {
-  it("sees own properties only", () => {
+describe("reading parsed values", () => {
+  it("sees only own properties", () => {
     const inherited = Object.create({ type: "relay" }) as object;
     expect(own(inherited, "type")).toBeUndefined();
     expect(ownString({ type: 1 }, "type")).toBeUndefined();
@@ -106,7 +108,7 @@ describe("looking at what was parsed", () => {
 });
 
 describe("escaping a character", () => {
-  it("writes one given as a code point, as Moddable's strings do, like one given in halves", () => {
+  it("gives the same for a code point, as in Moddable's strings, as for its two surrogates", () => {
     for (const code of [0x7f, 0xe9, 0x4e2d, 0xffff, 0x10000, 0x1f6b0, 0x10ffff]) {
       const text = String.fromCodePoint(code);
       expect(JSON.parse(`"${jsonEscape(code)}"`)).toBe(text);

@@ -6,7 +6,7 @@
  */
 import { asciiBytes, asciiText, PIECE_LENGTH } from "./bytes.ts";
 
-/** Only printable ASCII, as nearly all messages are: tested without a loop of ours. */
+/** Only printable ASCII, as nearly all messages are: tested without a loop. */
 const isPlain = (text: string): boolean => !/[^ -~]/.test(text);
 
 const hex4 = (code: number): string => {
@@ -15,8 +15,8 @@ const hex4 = (code: number): string => {
 };
 
 /**
- * A character as JSON escapes it: one \uXXXX, or a pair of surrogates above U+FFFF. Moddable's
- * strings are made of code points, so `charCodeAt` gives those there as one number.
+ * A character as a JSON escape: one \uXXXX, or a pair of surrogates above U+FFFF. Moddable's
+ * strings consist of code points, so `charCodeAt` returns those as one number there.
  */
 export const jsonEscape = (code: number): string =>
   code < 0x10000
@@ -44,10 +44,10 @@ export const encodeJson = (value: unknown): string | undefined => {
 };
 
 /**
- * UTF-8 bytes of a JSON text to the same JSON in ASCII, so that a runtime with 8-bit strings can
- * parse it. Null if the bytes are not UTF-8 (RFC 3629: overlong forms and surrogates refused), or
- * where a backslash stands before a character that is written as an escape: the two backslashes
- * would make valid JSON of an invalid text.
+ * Converts UTF-8 bytes of a JSON text to the same JSON in ASCII, so that a runtime with 8-bit
+ * strings can parse it. Null if the bytes are not UTF-8 (RFC 3629: overlong forms and surrogates
+ * are refused), or if a backslash precedes a character that becomes an escape: the two backslashes
+ * would turn an invalid text into valid JSON.
  */
 export const asciiJson = (bytes: Uint8Array): string | null => {
   const plain = asciiText(bytes);

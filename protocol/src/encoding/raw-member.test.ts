@@ -50,7 +50,7 @@ describe("a member's own text", () => {
 
 describe("the cost of finding it", () => {
   /**
-   * A text that counts the characters looked at, so that linear is a number and not a stopwatch.
+   * A text that counts the characters read, so that linear cost is a number and not a stopwatch's.
    */
   class CountingText {
     readonly text: string;
@@ -92,7 +92,7 @@ describe("the cost of finding it", () => {
     ["deep arrays", `{"x":${"[".repeat(size)}${"]".repeat(size)},"seq":1}`],
     ["blanks", `{"seq"${" ".repeat(size)}:${" ".repeat(size)}1}`],
     ["a long number", `{"seq":${"1".repeat(size)},"seq":1}`],
-  ])("is found in linear time among %s", (_what, text) => {
+  ])("is linear among %s", (_what, text) => {
     expect(JSON.parse(text)).toHaveProperty("seq", 1);
     const counting = new CountingText(text);
     expect(rawMember(counting as unknown as string, "seq")).toBe("1");

@@ -1,7 +1,7 @@
 /**
  * The text of one member of a JSON object, exactly as received. JSON.parse hides it (1.0 and 1e0
- * read as 1), and the contract counts the literal of `seq`. A packet in our own form never needs
- * it.
+ * are read as 1), but the contract is about the literal of `seq`. A packet in our own form never
+ * needs it.
  *
  * [portable]
  */
@@ -24,8 +24,8 @@ const readsAs = (raw: string, key: string): boolean =>
   raw === key || (raw.indexOf("\\") >= 0 && decodeJson(`"${raw}"`) === key);
 
 /**
- * The trimmed text of the last top-level member named `key` (the one that JSON.parse takes), or
- * null. `text` has been accepted by JSON.parse. Linear in its length.
+ * The trimmed text of the last top-level member named `key` (the one that JSON.parse uses), or
+ * null. JSON.parse has accepted `text`. Linear in its length.
  */
 export const rawMember = (text: string, key: string): string | null => {
   let depth = 0;

@@ -1,4 +1,4 @@
-/** `auth` and its answer (section 3): a peer's first message, and what it gets back. */
+/** `auth` and its answer (section 3): a peer's first message, and the response. */
 import { type Static, Type } from "typebox";
 import { AGENT_ID_PATTERN, MAX_REPORT_LENGTH } from "../spec.ts";
 import { encodeAgentAuth, encodeClientAuth } from "../wire/auth.ts";
@@ -31,7 +31,7 @@ export const ClientType = Type.Union(
 );
 export type ClientType = Static<typeof ClientType>;
 
-/** What an agent reports of itself in clear text, for REST to show. */
+/** What an agent reports about itself in clear text, for REST to show. */
 const report = (description: string) =>
   Type.String({ minLength: 1, maxLength: MAX_REPORT_LENGTH, pattern: "^[ -~]*$", description });
 

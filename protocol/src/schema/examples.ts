@@ -1,4 +1,4 @@
-/** Examples of the schemas: what the codecs write, so the two cannot differ. */
+/** Examples of the schemas, written by the codecs, so the two cannot differ. */
 
 export const AGENT_TOKEN = "agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3c6lNx";
 export const SESSION_TOKEN = "sess_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1eADN2";

@@ -1,4 +1,6 @@
-/** Every message: the README's examples are accepted, and no example with a part broken is. */
+/**
+ * Every message: the README's examples are accepted, and examples with a broken part are refused.
+ */
 import { readFileSync } from "node:fs";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
@@ -19,7 +21,7 @@ import {
 } from "./index.ts";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-/** The fenced examples after a line `<!-- example: Name -->`, one message a line. */
+/** The fenced examples after a line `<!-- example: Name -->`, one message per line. */
 const examples = (name: string): { [key: string]: unknown }[] => {
   const found = [...readme.matchAll(/<!-- example: (\w+) -->\n```json\n([\s\S]*?)```/g)];
   return found
@@ -40,7 +42,7 @@ const schemas: [string, TSchema][] = [
   ["Error", ErrorMessage],
 ];
 
-/** The fields without which a message is another or none. */
+/** The fields without which a message is a different one or invalid. */
 const required = (schema: TSchema): string[] => (schema as { required?: string[] }).required ?? [];
 
 describe.each(schemas)("%s", (name, schema) => {
@@ -60,7 +62,7 @@ describe.each(schemas)("%s", (name, schema) => {
     }
   });
 
-  it("refuses a message without a field it needs, or with a field of another type", () => {
+  it("refuses a message without a required field, or with a field of another type", () => {
     for (const example of examples(name)) {
       for (const field of required(schema)) {
         const { [field]: _gone, ...rest } = example;
@@ -77,7 +79,7 @@ describe.each(schemas)("%s", (name, schema) => {
     }
   });
 
-  it("refuses what is no object", () => {
+  it("refuses anything but an object", () => {
     for (const other of [null, undefined, "x", 1, true, [], [examples(name)[0]]]) {
       expect(compiled.Check(other)).toBe(false);
     }
@@ -133,13 +135,13 @@ describe("bounds", () => {
   });
 });
 
-it("an error message may have every code of the table", () => {
+it("an error message can have every code of the table", () => {
   for (const code of Object.keys(ERRORS)) {
     expect(Check(ErrorMessage, { type: "error", error: "x", code })).toBe(true);
   }
 });
 
-it("an auth_response is one of the two and never a mixture", () => {
+it("an auth_response is a success or a failure and never a mixture", () => {
   for (const example of [...examples("AuthSuccess"), ...examples("AuthFailure")]) {
     expect(Check(AuthResponse, example)).toBe(true);
     const other = example.status === "authenticated" ? "failed" : "authenticated";

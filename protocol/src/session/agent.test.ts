@@ -1,5 +1,5 @@
 /**
- * What vectors/sessions.json does not say of the agent's side: bounds, counters, times, and whole
+ * What vectors/sessions.json does not cover on the agent's side: bounds, counters, times, and whole
  * conversations over a link that loses, doubles, delays and reorders.
  */
 import fc from "fast-check";
@@ -35,7 +35,7 @@ const sealAsClient = (sid: string, seq: number, plaintext = ""): string => {
 };
 const partOf = (number: number): string => toBase64url(new Uint8Array(16).fill(number));
 
-/** The sid that an agent answers to the opening of a C. */
+/** The sid in an agent's answer to the opening of a C. */
 const sidFor = (agent: AgentSessions, c: string, now = 0): string => {
   const verdict = agent.receive(sealAsClient(c, 0), now);
   if (verdict.kind !== "answer") throw new Error(verdict.kind);
@@ -52,7 +52,7 @@ const hold = (agent: AgentSessions, number: number, now = 0): string => {
 };
 
 describe("the agent's sessions", () => {
-  it("derive the keys of a session once: what an answer used serves its first packet", () => {
+  it("derive the keys of a session once: those made for an answer serve its first packet", () => {
     const made = vi.spyOn(suite, "aeadKey");
     const agent = newAgent();
     const spent = (text: string): [string, number] => {
@@ -64,10 +64,10 @@ describe("the agent's sessions", () => {
     expect(spent(opening)).toEqual(["answer", 1]);
     const first = sealAsClient(agent.answered?.sid as string, 1, "ping");
     expect(spent(first)).toEqual(["message", 0]);
-    expect(spent(opening)).toEqual(["answer", 1]); // the held session's answer it
+    expect(spent(opening)).toEqual(["answer", 1]); // the held session answers it
   });
 
-  it("let go of what was answered before they look for room for another opening", () => {
+  it("free the answered session before they look for room for another opening", () => {
     const seen: unknown[] = [];
     const agent: AgentSessions = newAgent({
       hasRoom: () => {
@@ -84,7 +84,7 @@ describe("the agent's sessions", () => {
     expect(seen).toEqual([null, first, null]);
   });
 
-  it("store one session in an epoch, not also the one answered last in it", () => {
+  it("store one session per epoch, not also the last one answered in it", () => {
     const agent = newAgent();
     const first = sidFor(agent, partOf(1));
     const last = sidFor(agent, partOf(2));
@@ -93,7 +93,7 @@ describe("the agent's sessions", () => {
     expect(agent.held()).toEqual([first]);
   });
 
-  it("end for good: nothing is held, known or answered any more", () => {
+  it("end permanently: nothing is held, known or answered any more", () => {
     const agent = newAgent();
     const sid = hold(agent, 1);
     agent.end();
@@ -125,7 +125,7 @@ describe("the agent's sessions", () => {
     });
   });
 
-  it("spend cryptography on sids they do not hold at a bounded rate, and serve held ones first", () => {
+  it("limit the rate of cryptography for sids they do not hold, and serve held ones first", () => {
     const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 4 });
     const sid = hold(agent, 1); // an opening and a first packet: two of four
     const kinds = [2, 3, 4, 5].map((n) => agent.receive(sealAsClient(partOf(n), 0), 0));
@@ -149,7 +149,7 @@ describe("the agent's sessions", () => {
     ]);
   });
 
-  it("never exceed their bound, whatever the order of openings", () => {
+  it("never exceed their limit, whatever the order of openings", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.integer({ min: 1, max: 5 }), fc.boolean())), (steps) => {
         const agent = newAgent({ maxSessions: 2 });
@@ -174,7 +174,7 @@ describe("the agent's sessions", () => {
     expect(agent.held()).toEqual([second]);
   });
 
-  it("make room if memory is short, one for each opening, and never the last place", () => {
+  it("make room if memory is short, one for each opening, but always keep one place", () => {
     let short = false;
     const agent = newAgent({ hasRoom: () => !short });
     const first = hold(agent, 1, 0);
@@ -195,7 +195,7 @@ describe("the agent's sessions", () => {
     expect(agent.expire(0)).toEqual([sid]);
   });
 
-  it("say when the next one lapses, and name each forgotten sid once", () => {
+  it("report when the next one expires, and name each forgotten sid once", () => {
     const agent = newAgent({ maxSessions: 2 });
     expect(agent.nextExpiry()).toBeNull();
     const first = hold(agent, 1, 0);
@@ -211,21 +211,21 @@ describe("the agent's sessions", () => {
     expect([agent.has(second), agent.has(third)]).toEqual([false, true]);
   });
 
-  it("forget a lapsed session when its packet comes, without a call of expire", () => {
+  it("forget an expired session when its packet arrives, without a call of expire", () => {
     const agent = newAgent();
     const sid = hold(agent, 1, 0);
     expect(agent.receive(sealAsClient(sid, 2, "late"), SESSION_IDLE_MS).kind).toBe("answer");
     expect(agent.expire(SESSION_IDLE_MS)).toEqual([sid]);
   });
 
-  it("answer the opening of a lapsed C with another part, without a call of expire", () => {
+  it("answer the opening of an expired C with another part, without a call of expire", () => {
     const agent = newAgent();
     const sid = hold(agent, 1, 0);
     expect(sidFor(agent, partOf(1), SESSION_IDLE_MS - 1)).toBe(sid);
     expect(sidFor(agent, partOf(1), SESSION_IDLE_MS)).not.toBe(sid);
   });
 
-  it("seal to the last seq and no further", () => {
+  it("seal up to the last seq and no further", () => {
     const agent = newAgent();
     const sid = hold(agent, 1);
     agent.sessions[0]!.sent = MAX_SEQ - 1;
@@ -233,14 +233,14 @@ describe("the agent's sessions", () => {
     expect(agent.seal(sid, asciiBytes("one more"))).toBeNull();
   });
 
-  it("throw for a plaintext over the limit before they take a seq", () => {
+  it("throw for a plaintext over the limit before they use a seq", () => {
     const agent = newAgent();
     const sid = hold(agent, 1);
     expect(() => agent.seal(sid, new Uint8Array(MAX_PLAINTEXT_BYTES + 1))).toThrow();
     expect(parsePacket(agent.seal(sid, new Uint8Array(MAX_PLAINTEXT_BYTES)) ?? "")?.seq).toBe(1);
   });
 
-  it("make other parts with another boot count, random, serial number, secret or name", () => {
+  it("derive different parts for another boot count, random, serial number, secret or name", () => {
     const base = {
       suite,
       ...IDENTITY,
@@ -264,9 +264,9 @@ describe("the agent's sessions", () => {
   });
 });
 
-describe("a client and an agent over a bad link", () => {
-  // Each step takes one packet in flight: deliver, lose, double, or let time pass; or restarts the
-  // agent.
+describe("a client and an agent over an unreliable link", () => {
+  // Each step takes one packet in flight and delivers, loses or doubles it, or lets time pass; or
+  // restarts the agent.
   const action = fc.oneof(
     {
       weight: 12,
@@ -290,11 +290,11 @@ describe("a client and an agent over a bad link", () => {
   );
   let worlds = 0;
 
-  it("hands every plaintext up at most once, in order, and recovers as soon as the link is good", () => {
+  it("delivers every plaintext at most once, in order, and recovers as soon as the link is reliable", () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
         worlds++;
-        const agentId = `lamp-${worlds}`; // its own keys: what one world sealed says nothing of the next
+        const agentId = `lamp-${worlds}`; // separate keys, so that the worlds are independent
         let boot = 1;
         let draws = 0;
         const start = () =>
@@ -379,8 +379,8 @@ describe("a client and an agent over a bad link", () => {
         expect(inOrder(handled)).toBe(true);
         expect(inOrder(answered)).toBe(true);
 
-        // The link is good from here on. What the client sends next shows it whether its session is
-        // still held.
+        // The link is reliable from here on. What the client sends next shows it whether its
+        // session is still held.
         flying.length = 0;
         settle();
         call();

@@ -1,15 +1,15 @@
 /**
  * The agent's side of every session (section 2): it answers openings without keeping state, stores
- * a session on the first verified packet of a `C.A` it would make itself in this epoch, and never
- * seals under a nonce twice.
+ * a session on the first verified packet of a `C.A` that it would derive itself in this epoch, and
+ * never seals under a nonce twice.
  *
- * Why it is sound after a reboot: `A` is made from an epoch secret that no earlier start and no
- * stored session shares (boot count; "one epoch, one session"). So whatever was recorded before can
- * only lead to an answer with an `A` never used for data, and the recorder lacks the secret to go
- * on.
+ * This is safe after a reboot because `A` is derived from an epoch secret that no earlier start and
+ * no stored session shares (boot count; "one epoch, one session"). So a recorded packet can only
+ * lead to an answer with an `A` that was never used for data, and the recorder lacks the secret to
+ * continue.
  *
  * Pure: text and a time in, a verdict out. Synchronous, so packets are handled one after another
- * from the first check to the moved mark, as the contract demands.
+ * from the first check to the moved mark, as the contract requires.
  *
  * [portable]
  */
@@ -29,15 +29,15 @@ import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SID_PART_LENGTH } from "../spec.ts";
 import { CLOSE_NOTICE } from "./closing.ts";
 
-/** Local bounds; a board gives smaller ones. */
+/** Local limits; boards use smaller ones. */
 export interface AgentSessionLimits {
   /**
    * Sessions held at once; the one idle for longest is dropped before another opening is answered.
    */
   readonly maxSessions: number;
-  /** Whether memory allows for another one beside those held; where absent it does. */
+  /** Whether memory allows another session; absent: always. */
   readonly hasRoom?: () => boolean;
-  /** Packets of sids not held that may cost cryptography, a second and in a burst. */
+  /** Packets with unknown sids for which cryptography is used, per second and in a burst. */
   readonly unheldPerSecond: number;
   readonly unheldBurst: number;
 }
@@ -55,27 +55,29 @@ export interface AgentSessionsOptions {
   readonly agentToken: string;
   /** From the configuration that holds `agentToken`, never from the relay. */
   readonly version: Version;
-  /** Raised, flushed and read back before this object is made. */
+  /** Raised, flushed and read back before this object is constructed. */
   readonly bootCount: number;
-  /** 16 bytes, mixed in and never relied on. */
+  /** 16 bytes, mixed in but never relied on. */
   readonly deviceRandom: Uint8Array;
   readonly serialNumber: string | null;
   readonly limits: AgentSessionLimits;
 }
 
 /**
- * Why a packet was dropped without an answer. `malformed`, `version`, `replay` and `rate` are seen
- * before any cryptography; `forged` is a tag that did not verify.
+ * Why a packet was dropped without an answer. `malformed`, `version`, `replay` and `rate` are
+ * detected before any cryptography; `forged` is a tag that did not verify.
  */
 export type RefusalReason = "malformed" | "version" | "replay" | "rate" | "forged";
 
 export type AgentVerdict =
   /**
-   * Send `text` back, in the form (bare or enveloped) in which the packet came; before it
-   * `farewell` to the session that was dropped to make room, null where none was.
+   * Send `text` back in the form (bare or enveloped) of the received packet; before it, send
+   * `farewell` to the session that was dropped to make room (null: none was).
    */
   | { readonly kind: "answer"; readonly text: string; readonly farewell: Farewell | null }
-  /** A verified plaintext. `gap`: packets of this session lost before it. `fresh`: its first. */
+  /**
+   * A verified plaintext. `gap`: packets of this session lost before it. `fresh`: the first one.
+   */
   | {
       readonly kind: "message";
       readonly sid: string;
@@ -95,22 +97,24 @@ interface HeldSession {
   readonly sid: string;
   readonly first: string;
   readonly keys: SessionKeys;
-  /** Last seq accepted from the client; 0 where the session is answered and not stored yet. */
+  /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
-  /** Last seq sealed to the client. */
+  /** Last seq sealed for the client. */
   sent: number;
   acceptedAt: number;
 }
 
 export class AgentSessions {
-  // `declare`: Espruino cannot parse a field without a value, and this erases to nothing.
+  // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
   declare suite: Suite;
   declare version: Version;
   declare limits: AgentSessionLimits;
   declare prk: HmacKey;
   declare epochSecret: Uint8Array;
   declare sessions: HeldSession[];
-  /** Answered last in this epoch and not stored: its first packet follows at once. */
+  /**
+   * The last one answered in this epoch and not stored: its first packet usually follows at once.
+   */
   declare answered: HeldSession | null;
   declare lapsed: string[];
   declare unheldTokens: number;
@@ -118,7 +122,7 @@ export class AgentSessions {
   declare counters: {
     accepted: number;
     answered: number;
-    /** Packets that never arrived, by the gaps they left. */
+    /** Lost packets, according to the gaps. */
     gaps: number;
     malformed: number;
     version: number;
@@ -156,13 +160,13 @@ export class AgentSessions {
     };
   }
 
-  /** What to do with a packet's text. `now`: milliseconds of a clock that never goes back. */
+  /** Decides what to do with a packet's text. `now`: milliseconds of a monotonic clock. */
   receive(text: string, now: number): AgentVerdict {
     const packet = parsePacket(text);
     if (packet === null) return this.refuse("malformed");
     if (packet.v !== this.version) return this.refuse("version");
     const second = packet.second;
-    // An agent's own parts have one length, and seq 0 of a `C.A` is what an agent sends.
+    // Agent parts of ours have one length, and only an agent sends seq 0 of a `C.A`.
     if (second !== null && (second.length !== SID_PART_LENGTH || packet.seq === 0)) {
       return this.refuse("malformed");
     }
@@ -172,9 +176,9 @@ export class AgentSessions {
   }
 
   /**
-   * Seals a plaintext (at most 47,000 bytes) for a session, or returns null where the session is
-   * not held (any more) or has used up its numbers. The caller queues the text at once and never
-   * asks for the same packet again: a taken seq is never sealed twice.
+   * Seals a plaintext (at most 47,000 bytes) for a session; returns null if the session is not held
+   * (any more) or has used up its numbers. The caller queues the text at once and never asks for
+   * the same packet again: a used seq is never sealed twice.
    */
   seal(sid: string, plaintext: Uint8Array): string | null {
     if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new Error("plaintext over 47,000 bytes");
@@ -184,15 +188,15 @@ export class AgentSessions {
     return sealPacket(this.suite, held.keys.a2c, this.version, sid, held.sent, plaintext);
   }
 
-  /** Forgets a session: its client has left. */
+  /** Forgets a session because its client has left. */
   close(sid: string): void {
     const held = this.find(sid);
     if (held !== null) this.forget(this.sessions.indexOf(held));
   }
 
   /**
-   * Forgets what was idle too long. Returns all sids forgotten since the last call, also by
-   * receive.
+   * Forgets sessions that were idle too long. Returns all sids forgotten since the last call,
+   * including those forgotten by receive.
    */
   expire(now: number): string[] {
     this.forgetIdle(now);
@@ -201,7 +205,7 @@ export class AgentSessions {
     return lapsed;
   }
 
-  /** When expire has something to do; null while no session is held. */
+  /** When expire has work to do; null while no session is held. */
   nextExpiry(): number | null {
     let next: number | null = null;
     for (const session of this.sessions) {
@@ -212,8 +216,8 @@ export class AgentSessions {
   }
 
   /**
-   * Final: forgets every session and the epoch, so that no image of the memory holds them, and
-   * refuses all packets (as `rate`) without any cryptography.
+   * Final: forgets every session and the epoch, so that no memory image contains them, and refuses
+   * all packets (as `rate`) without any cryptography.
    */
   end(): void {
     this.sessions = [];
@@ -231,14 +235,16 @@ export class AgentSessions {
     return this.sessions.map((session) => session.sid);
   }
 
-  /** Apart, so that a board has freed these keys when it derives those of the answer. */
+  /**
+   * A separate function, so that a board has freed these keys when it derives those of the answer.
+   */
   verifies(packet: Packet): boolean {
     const keys = deriveClientKeys(this.suite, this.prk, this.version, packet.sid);
     return openPacket(this.suite, keys, packet) !== null;
   }
 
   receiveHeld(packet: Packet, held: HeldSession, now: number): AgentVerdict {
-    // Check, open, mark: a forged packet moves nothing.
+    // Check, open, mark: a forged packet changes nothing.
     if (packet.seq <= held.received) return this.refuse("replay");
     const plaintext = openPacket(this.suite, held.keys.c2a, packet);
     if (plaintext === null) return this.refuse("forged");
@@ -248,7 +254,7 @@ export class AgentSessions {
       // One epoch, one session: what was answered in this epoch can never be stored again.
       this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
       this.answered = null;
-      // There is a place: it was made when this epoch's `A` was answered, and nothing was stored
+      // There is a place: room was made when this epoch's `A` was answered, and nothing was stored
       // since.
       this.sessions.push(held);
     }
@@ -256,7 +262,7 @@ export class AgentSessions {
     held.acceptedAt = now;
     this.counters.accepted++;
     this.counters.gaps += gap;
-    // The session's own text of the sid, so that a board holds it once.
+    // The session's own copy of the sid, so that a board stores it only once.
     return { kind: "message", sid: held.sid, plaintext: plaintext, gap: gap, fresh: fresh };
   }
 
@@ -273,11 +279,12 @@ export class AgentSessions {
   }
 
   /**
-   * Step 2: `C.A` of the session held for this C, else of this epoch. The same bytes every time.
+   * Step 2: answers with `C.A` of the session held for this C, else of this epoch. Always the same
+   * bytes.
    */
   answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
-    // Before room is looked for: a board has none for two that are answered and not stored.
+    // Before looking for room: a board cannot hold two sessions that are answered and not stored.
     if (held === null && this.answered !== null && this.answered.first !== first)
       this.answered = null;
     const farewell = held === null ? this.makePlace() : null;
@@ -291,7 +298,7 @@ export class AgentSessions {
     };
   }
 
-  /** The `C.A` that this epoch has for a C. */
+  /** The `C.A` of this epoch for a C. */
   nextSid(first: string): string {
     const answered = this.answered;
     return answered !== null && answered.first === first
@@ -321,7 +328,7 @@ export class AgentSessions {
     return true;
   }
 
-  /** Drops the session idle for longest where there is no place for another one. */
+  /** Drops the session idle for longest if there is no room for another one. */
   makePlace(): Farewell | null {
     const count = this.sessions.length;
     if (count === 0) return null;

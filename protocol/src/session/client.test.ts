@@ -1,5 +1,5 @@
 /**
- * What vectors/sessions.json does not say of the client's side: its own times, bounds and misuse.
+ * What vectors/sessions.json does not cover on the client's side: its own times, limits and misuse.
  */
 import { describe, expect, it } from "vitest";
 import { deriveSessionKeys } from "../crypto/keys.ts";
@@ -46,7 +46,7 @@ const sent = (effects: ClientEffect[]): string => {
   if (effect?.kind !== "send") throw new Error(`nothing sent: ${JSON.stringify(effects)}`);
   return effect.text;
 };
-/** A client whose session is open since `now`. */
+/** A client with a session that has been open since `now`. */
 const opened = (now = 0): { client: ClientSession; sid: string } => {
   const client = newClient();
   client.open(now);
@@ -57,7 +57,7 @@ const opened = (now = 0): { client: ClientSession; sid: string } => {
 };
 
 describe("an opening", () => {
-  it("is sent again byte for byte after 1, 2, 4, 4 seconds, as long as it takes", () => {
+  it("is sent again byte for byte after 1, 2, 4, 4 seconds, without end", () => {
     const client = newClient();
     const text = sent(client.open(0));
     expect(client.outstanding()).toBe(text);
@@ -73,7 +73,7 @@ describe("an opening", () => {
     expect(client.state).toBe("opening");
   });
 
-  it("is for a C of 22 characters that no other opening has", () => {
+  it("uses a C of 22 characters that no other opening has", () => {
     const client = newClient();
     const firsts = [1, 2, 3].map(() => {
       const packet = parsePacket(sent(client.open(0)));
@@ -107,7 +107,7 @@ describe("the first ping", () => {
     ]);
   });
 
-  it("accepts a pong whose seq shows a loss, and reports the loss", () => {
+  it("accepts a pong with a seq that shows a loss, and reports the loss", () => {
     const client = newClient();
     client.open(0);
     const sid = `${client.first()}.${A1}`;
@@ -136,7 +136,7 @@ describe("after a second answer", () => {
     [0x00, 0],
     [0x80, 0x8080 / 0x10000],
     [0xff, 0xffff / 0x10000],
-  ])("random bytes of %i make it wait %f of 500 ms", (byte, fraction) => {
+  ])("waits, with random bytes of %i, for %f of 500 ms", (byte, fraction) => {
     const client = newClient(byte);
     client.open(0);
     const c = client.first();
@@ -163,21 +163,21 @@ describe("an open session", () => {
     expect(client.renewalDue(50 + SESSION_RENEW_MS)).toBe(false);
   });
 
-  it("asks for no waking and sends nothing of itself", () => {
+  it("asks for no wake-up and sends nothing by itself", () => {
     const { client } = opened();
     expect(client.wakeAt()).toBeNull();
     expect(client.outstanding()).toBeNull();
     expect(client.timeout(1e9)).toEqual([]);
   });
 
-  it("seals to the last seq and no further", () => {
+  it("seals up to the last seq and no further", () => {
     const { client } = opened();
     client.sent = MAX_SEQ - 1;
     expect(parsePacket(client.seal(asciiBytes("last")) ?? "")?.seq).toBe(MAX_SEQ);
     expect(client.seal(asciiBytes("one more"))).toBeNull();
   });
 
-  it("throws for a plaintext over the limit before it takes a seq", () => {
+  it("throws for a plaintext over the limit before it uses a seq", () => {
     const { client } = opened();
     expect(() => client.seal(new Uint8Array(MAX_PLAINTEXT_BYTES + 1))).toThrow();
     expect(parsePacket(client.seal(new Uint8Array(MAX_PLAINTEXT_BYTES)) ?? "")?.seq).toBe(2);
@@ -185,14 +185,14 @@ describe("an open session", () => {
 });
 
 describe("misuse and idleness", () => {
-  it("opens from idle only", () => {
+  it("opens only from idle", () => {
     const client = newClient();
     client.open(0);
     expect(() => client.open(0)).toThrow("open in state opening");
     expect(() => opened().client.open(0)).toThrow("open in state open");
   });
 
-  it("gives up in any state, also twice", () => {
+  it("gives up in any state, even twice", () => {
     const client = newClient();
     client.giveUp();
     client.open(0);
@@ -201,7 +201,7 @@ describe("misuse and idleness", () => {
     expect([client.state, client.wakeAt(), client.first()]).toEqual(["idle", null, null]);
   });
 
-  it("does nothing for a timeout when nothing is awaited", () => {
+  it("ignores a timeout when nothing is awaited", () => {
     expect(newClient().timeout(1e9)).toEqual([]);
   });
 

@@ -1,7 +1,8 @@
 /**
  * A client's session with one agent (section 2). The client opens with a fresh random `C`, learns
- * `C.A` from a verified answer, proves both ends with a `system.ping`, and abandons `C` for good as
- * soon as the agent verifiably answers with another `A` (it restarted, or forgot the session).
+ * `C.A` from a verified answer, confirms the session with a `system.ping`, and abandons `C`
+ * permanently as soon as the agent verifiably answers with another `A` (it restarted, or forgot the
+ * session).
  *
  *   idle --open--> opening --answer--> confirming --pong--> open
  *                     ^                    |                  |
@@ -32,7 +33,7 @@ import {
 export type ClientState = "idle" | "opening" | "confirming" | "open" | "waiting";
 type ClientEvent = "open" | "answer" | "pong" | "otherAnswer" | "silence" | "due" | "giveUp";
 
-/** Anything not in the table is a mistake of ours and throws. */
+/** Anything not in the table is a bug of ours and throws. */
 const TABLE: {
   readonly [state in ClientState]: { readonly [event in ClientEvent]?: ClientState };
 } = {
@@ -52,7 +53,7 @@ export interface ClientTimings {
   readonly confirmMs: number;
 }
 
-/** A second is above any usual round trip; five are what a person waits for before trying again. */
+/** A second is longer than any usual round trip; after five, users tend to try again. */
 export const DEFAULT_CLIENT_TIMINGS: ClientTimings = {
   resendMs: 1000,
   maxResendMs: 8000,
@@ -72,13 +73,18 @@ export interface ClientSessionOptions {
 export type ClientRefusal = "malformed" | "version" | "foreign" | "replay" | "repeat" | "forged";
 
 export type ClientEffect =
-  /** Hand this packet to the relay. */
+  /** Pass this packet to the relay. */
   | { readonly kind: "send"; readonly text: string }
-  /** The agent has proved itself: calls may be sealed from now on. `gap`: packets lost before. */
+  /**
+   * The agent has proved its identity: calls may be sealed from now on. `gap`: packets lost before.
+   */
   | { readonly kind: "opened"; readonly sid: string; readonly gap: number }
   /** A verified plaintext from the agent. `gap`: packets lost before it. */
   | { readonly kind: "message"; readonly plaintext: Uint8Array; readonly gap: number }
-  /** This `C` is over: calls in flight on it have an unknown outcome. It opens again by itself. */
+  /**
+   * This `C` is abandoned: calls in flight on it have an unknown outcome. A new one opens by
+   * itself.
+   */
   | { readonly kind: "abandoned"; readonly reason: "otherAnswer" | "silence" }
   | { readonly kind: "refused"; readonly reason: ClientRefusal };
 
@@ -96,7 +102,7 @@ const isPong = (plaintext: Uint8Array): boolean => {
 };
 
 export class ClientSession {
-  // `declare`: Espruino cannot parse a field without a value, and this erases to nothing.
+  // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
   declare suite: Suite;
   declare random: (length: number) => Uint8Array;
   declare version: Version;
@@ -111,7 +117,7 @@ export class ClientSession {
   declare sent: number;
   declare received: number;
   declare openedAt: number;
-  /** The opening or first ping that waits for its answer, to be sent again byte for byte. */
+  /** The opening or first ping that is unanswered and may be sent again byte for byte. */
   declare unanswered: string | null;
   declare resendAt: number;
   declare resendMs: number;
@@ -137,19 +143,19 @@ export class ClientSession {
     this.deadline = 0;
   }
 
-  /** Begins a session with a fresh `C`. Only from idle. */
+  /** Begins a session with a fresh `C`. Only allowed from idle. */
   open(now: number): ClientEffect[] {
     this.move("open");
     return this.sendOpening(now);
   }
 
-  /** Abandons `C` for good and stays idle until `open`. Harmless in any state. */
+  /** Abandons `C` permanently and stays idle until `open`. Harmless in any state. */
   giveUp(): void {
     this.move("giveUp");
     this.forget();
   }
 
-  /** What a packet's text means for this session. */
+  /** Handles a packet's text. */
   receive(text: string, now: number): ClientEffect[] {
     const packet = parsePacket(text);
     if (packet === null || packet.second === null) return this.refuse("malformed");
@@ -159,7 +165,7 @@ export class ClientSession {
     return packet.seq === 0 ? this.receiveAnswer(packet, now) : this.refuse("foreign");
   }
 
-  /** Does what has become due. Late, early or extra calls are harmless. */
+  /** Does what is due. Late, early or extra calls are harmless. */
   timeout(now: number): ClientEffect[] {
     if (this.state === "waiting" && now >= this.deadline) {
       this.move("due");
@@ -182,15 +188,15 @@ export class ClientSession {
   }
 
   /**
-   * Seals a plaintext (at most 47,000 bytes), or returns null unless the session is open. The
-   * caller hands the text on at once; it may send it again only byte for byte.
+   * Seals a plaintext (at most 47,000 bytes); returns null unless the session is open. The caller
+   * passes the text on at once, and may send it again only byte for byte.
    */
   seal(plaintext: Uint8Array): string | null {
     if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new Error("plaintext over 47,000 bytes");
     return this.state === "open" && this.sent < MAX_SEQ ? this.sealNext(plaintext) : null;
   }
 
-  /** Whether it is time to open a new session of our own accord. */
+  /** Whether it is time to replace the session with a new one. */
   renewalDue(now: number): boolean {
     return (
       this.state === "open" &&
@@ -198,7 +204,7 @@ export class ClientSession {
     );
   }
 
-  /** `C`, the part of the sid by which the relay binds; null when idle or waiting. */
+  /** `C`, the part of the sid that the relay binds; null when idle or waiting. */
   first(): string | null {
     return this.c;
   }
@@ -208,7 +214,7 @@ export class ClientSession {
     return this.fullSid;
   }
 
-  /** The opening or ping still unanswered, for a link that was lost and is back. */
+  /** The unanswered opening or ping, to be repeated after a lost link is back. */
   outstanding(): string | null {
     return this.unanswered;
   }

@@ -1,5 +1,6 @@
 /**
- * Two ends of a session's streams, joined by a queue that the test empties: no network, no time.
+ * Both ends of a session's streams, connected by a queue that the test empties: no network, no
+ * time.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -63,7 +64,7 @@ class Pair {
 }
 
 describe("a stream", () => {
-  it("arrives whole, in chunks, never beyond the credit, and both ends know", () => {
+  it("arrives complete, in chunks, never beyond the credit, and both ends are told", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 60 }),
@@ -102,14 +103,14 @@ describe("a stream", () => {
       pair.out.end();
       pair.wire.splice(lost, 1);
       pair.run();
-      // Of a lost end only the session's gap or its end can tell.
+      // A lost end is only detected by the session's gap or its end.
       if (lost === 3) pair.receiver.fail("packets were lost");
       pair.run();
       expect([typeof pair.outcome, typeof pair.arrival]).toEqual(["string", "string"]);
     }
   });
 
-  it("ends with an error if the sender goes over its credit", () => {
+  it("ends with an error if the sender exceeds its credit", () => {
     const pair = new Pair().open();
     pair.in.grant(2);
     pair.run();
@@ -121,7 +122,7 @@ describe("a stream", () => {
     expect(pair.taken).toEqual([]);
   });
 
-  it("counts what came against the credit", () => {
+  it("charges received bytes against the credit", () => {
     const pair = new Pair().open();
     pair.in.grant(2);
     for (const data of ["AQ==", "AQ==", "AQ=="]) {
@@ -137,7 +138,7 @@ describe("a stream", () => {
     expect(pair.arrival).toContain("base64");
   });
 
-  it("tells the other side who gave up and why", () => {
+  it("tells the other side which side gave up and why", () => {
     const pair = new Pair().open();
     pair.in.abort("the port is gone");
     pair.run();
@@ -148,7 +149,7 @@ describe("a stream", () => {
     expect(other.arrival).toBe("changed my mind");
   });
 
-  it("ends if the session does not carry it, once", () => {
+  it("ends, once, if the session cannot carry it", () => {
     const pair = new Pair().open();
     pair.in.grant(100);
     pair.run();
@@ -169,7 +170,7 @@ describe("a stream", () => {
     expect(wrong.outcome).toContain("counted");
   });
 
-  it.each([0, -1, 1.5, "1", null, 2 ** 31])("has no number %j", (id) => {
+  it.each([0, -1, 1.5, "1", null, 2 ** 31])("does not accept %j as a number", (id) => {
     expect(() => new Pair().sender.outgoing(id, { writable() {}, ended() {} })).toThrow("number");
   });
 
@@ -178,7 +179,7 @@ describe("a stream", () => {
     expect(() => pair.sender.incoming(7, { data() {}, ended() {} })).toThrow("in use");
   });
 
-  it("does not survive an end of its session", () => {
+  it("ends with its session", () => {
     const pair = new Pair().open();
     pair.sender.fail("the session is over");
     expect(pair.outcome).toBe("the session is over");

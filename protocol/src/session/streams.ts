@@ -1,17 +1,17 @@
 /**
- * Byte streams inside a session (section 2, "Inside the packet"): notifications in both directions,
+ * Byte streams inside a session (section 2, "Inside a packet"): notifications in both directions,
  * each stream one way.
  *
  *   sender   -> receiver  stream.data   {stream, data: base64}
- *   receiver -> sender    stream.credit {stream, bytes}          so many more bytes may be sent
- *   sender   -> receiver  stream.end    {stream, bytes}          that was all: so many bytes
+ *   receiver -> sender    stream.credit {stream, bytes}          this many more bytes may be sent
+ *   sender   -> receiver  stream.end    {stream, bytes}          complete, with this many bytes
  *   receiver -> sender    stream.end    {stream, bytes}          all of them are committed
- *   either   -> other     stream.end    {stream, bytes, error}   over, whatever was under way
+ *   either   -> other     stream.end    {stream, bytes, error}   aborted, with the reason
  *
- * A stream is opened by a call that carries its number; the client draws the numbers. Nothing is
- * sent before the first credit, so a slow side holds at most what it has granted. Whatever makes
+ * A stream is opened by a call that contains its number, which the client chooses. Nothing is sent
+ * before the first credit, so a slow side buffers at most what it has granted. Whatever makes
  * delivery doubtful (a gap, a lost session, wrong counts, bytes beyond the credit) ends it with an
- * error at both ends: a stream is whole or known not to be. No bytes are kept here.
+ * error at both ends: a stream is complete or known not to be. No bytes are stored here.
  *
  * [portable]
  */
@@ -38,9 +38,9 @@ export interface OutgoingEvents {
 }
 
 export interface IncomingEvents {
-  /** The next bytes; theirs to keep. */
+  /** The next bytes; the receiver may keep them. */
   data(bytes: Uint8Array): void;
-  /** Once: null if every byte came; `confirm` is then due. */
+  /** Called once: null if every byte has arrived; then `confirm` is due. */
   ended(error: string | null): void;
 }
 
@@ -72,13 +72,13 @@ export const fromBase64 = (text: string): Uint8Array | null => {
 };
 
 export interface StreamTableOptions {
-  /** Bytes that one notification may carry. */
+  /** The most bytes that one notification may carry. */
   readonly maxChunk: number;
-  /** Seals and sends; false if the session cannot. Never throws. */
+  /** Seals and sends; false if the session cannot do so. Never throws. */
   notify(method: string, params: StreamParams): boolean;
 }
 
-/** Our half of a stream that we fill. */
+/** The sending half of a stream. */
 export class OutgoingStream {
   declare readonly id: number;
   /** Bytes that may be sent now. */
@@ -97,7 +97,8 @@ export class OutgoingStream {
   }
 
   /**
-   * Sends as much from the front of `bytes` as there is credit for, and returns how many that were.
+   * Sends as much from the front of `bytes` as there is credit for; returns the number of bytes
+   * sent.
    */
   write(bytes: Uint8Array): number {
     let at = 0;
@@ -114,7 +115,7 @@ export class OutgoingStream {
     return at;
   }
 
-  /** That was all. `ended` follows when the receiver has committed it. */
+  /** Ends the stream. `ended` follows when the receiver has committed it. */
   end(): void {
     if (this.over || this.ending) return;
     this.ending = true;
@@ -123,7 +124,7 @@ export class OutgoingStream {
     }
   }
 
-  /** Gives up; the receiver learns why. */
+  /** Gives up; the receiver is told the reason. */
   abort(error: string): void {
     if (this.over) return;
     this.table.notify(STREAM_END, { stream: this.id, bytes: this.sent, error: error });
@@ -153,12 +154,12 @@ export class OutgoingStream {
   }
 }
 
-/** Our half of a stream that the other side fills. */
+/** The receiving half of a stream. */
 export class IncomingStream {
   declare readonly id: number;
-  /** Bytes that came so far. */
+  /** Bytes received so far. */
   received = 0;
-  /** Bytes that may still come. */
+  /** Bytes that may still be received. */
   credit = 0;
   over = false;
   declare readonly events: IncomingEvents;
@@ -180,7 +181,7 @@ export class IncomingStream {
     }
   }
 
-  /** Every byte is where it belongs: the sender may know. Only after `ended(null)`. */
+  /** Tells the sender that every byte is committed. Only after `ended(null)`. */
   confirm(): void {
     if (this.over || !this.complete) return;
     this.table.notify(STREAM_END, { stream: this.id, bytes: this.received });
@@ -188,7 +189,7 @@ export class IncomingStream {
     this.table.drop(this.id);
   }
 
-  /** Gives up; the sender learns why. */
+  /** Gives up; the sender is told the reason. */
   abort(error: string): void {
     if (this.over) return;
     this.table.notify(STREAM_END, { stream: this.id, bytes: this.received, error: error });
@@ -212,7 +213,7 @@ export class IncomingStream {
     if (this.over) return;
     this.over = true;
     this.table.drop(this.id);
-    // Complete streams are confirmed; a lost confirmation is the sender's error.
+    // Complete streams have been confirmed; a lost confirmation is reported at the sender.
     if (!this.complete) this.events.ended(error);
   }
 
@@ -251,14 +252,14 @@ export class StreamTable {
     this.maxChunk = options.maxChunk;
   }
 
-  /** A stream that we fill. Throws an Error if the number is invalid or in use. */
+  /** A stream to send. Throws an Error if the number is invalid or in use. */
   outgoing(id: unknown, events: OutgoingEvents): OutgoingStream {
     const stream = new OutgoingStream(this, this.vacant(id), events);
     this.streams.push(stream);
     return stream;
   }
 
-  /** A stream that the other side fills. Throws an Error if the number is invalid or in use. */
+  /** A stream to receive. Throws an Error if the number is invalid or in use. */
   incoming(id: unknown, events: IncomingEvents): IncomingStream {
     const stream = new IncomingStream(this, this.vacant(id), events);
     this.streams.push(stream);
@@ -266,7 +267,8 @@ export class StreamTable {
   }
 
   /**
-   * One notification whose method begins with `stream.`. Those for streams long over mean nothing.
+   * Handles one notification with a method that begins with `stream.`. Those for ended streams are
+   * ignored.
    */
   receive(method: string, params: unknown): void {
     if (!isObject(params)) return;
@@ -280,8 +282,8 @@ export class StreamTable {
   }
 
   /**
-   * Ends every stream: packets are missing, or the session is over. The other side is notified
-   * where it can be.
+   * Ends every stream because packets are missing or the session is over. Notifies the other side
+   * if possible.
    */
   fail(error: string): void {
     const failed = this.streams;
@@ -289,7 +291,7 @@ export class StreamTable {
     for (const stream of failed) stream.abort(error);
   }
 
-  /** How many are not over. */
+  /** The number of streams that have not ended. */
   count(): number {
     return this.streams.length;
   }

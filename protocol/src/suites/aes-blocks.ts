@@ -1,6 +1,6 @@
 /**
- * Suite "2" (AES-128-CCM) added to a suite that has "1", over whatever has AES in CBC and ECB:
- * @noble in browsers, native code on boards.
+ * Adds suite "2" (AES-128-CCM) to a suite that has "1", using any AES in CBC and ECB mode: @noble
+ * in browsers, native code on boards.
  */
 import type { AesBlocks } from "../crypto/ccm.ts";
 import { ccmOpen, ccmSeal } from "../crypto/ccm.ts";

@@ -1,6 +1,6 @@
 /**
- * Suite "1" by the audited @noble libraries: HMAC-SHA256 and ChaCha20-Poly1305. Apart from
- * noble.ts, because @noble's AES makes 1 MB of tables as soon as it is loaded, which no
+ * Suite "1" with the audited @noble libraries: HMAC-SHA256 and ChaCha20-Poly1305. Separate from
+ * noble.ts, because @noble's AES allocates 1 MB of tables as soon as it is loaded, which no
  * microcontroller has. Keys are the raw bytes.
  */
 import { chacha20poly1305 } from "@noble/ciphers/chacha.js";
@@ -14,7 +14,7 @@ export const checkAeadKey = (key: Uint8Array): void => {
   if (key.length !== 32) throw new RangeError("an AEAD key is derived as 32 bytes");
 };
 
-/** A suite of version "1" only: `aeadKey` throws for "2". It holds no state and may be shared. */
+/** A suite with only version "1": `aeadKey` throws for "2". It is stateless and may be shared. */
 export const nobleChachaSuite = (): Suite => ({
   hmacKey: (key) => ({ hmacKey: Uint8Array.from(key) }),
   hmac: (key: HmacKey, data) => hmac(sha256, key.hmacKey as Uint8Array, data),

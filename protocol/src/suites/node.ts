@@ -1,8 +1,7 @@
 /**
- * The suite on Node: node:crypto. Keys are KeyObjects, because handing a raw key to every call
- * costs more. Nonces and AADs are handed over in scratch buffers: V8 moves a small array
- * out of its heap when C++ asks for it, and what that leaves to the garbage collector costs a tenth
- * of the packet.
+ * The suite on Node: node:crypto. Keys are KeyObjects, because passing a raw key to every call
+ * costs more. Nonces and AADs are passed in scratch buffers: V8 moves a small array out of its heap
+ * when C++ requests it, and the garbage that this leaves costs a tenth of the packet.
  */
 import {
   type CipherGCMTypes,
@@ -22,10 +21,10 @@ interface NodeAeadKey {
 
 const OPTIONS = { authTagLength: TAG_BYTES };
 
-/** node:crypto's types know GCM and CCM apart by overloads; the calls are the same. */
+/** node:crypto's types distinguish GCM and CCM by overloads; the calls are the same. */
 const asAead = (cipher: string): CipherGCMTypes => cipher as CipherGCMTypes;
 
-/** Read before the call that they are handed to returns. */
+/** Read before the call that receives them returns. */
 const scratchNonce = Buffer.alloc(NONCE_BYTES);
 const scratchAad = Buffer.alloc(128);
 
@@ -36,7 +35,7 @@ const inScratch = (scratch: Buffer, bytes: Uint8Array): Uint8Array => {
   return scratch.subarray(0, bytes.length);
 };
 
-/** A suite for Node 20 and newer; it holds no state and may be shared. */
+/** A suite for Node 20 and newer; it is stateless and may be shared. */
 export const nodeSuite = (): Suite => ({
   hmacKey: (key) => ({ hmacKey: createSecretKey(key) }),
   hmac: (key: HmacKey, data) =>
@@ -55,9 +54,9 @@ export const nodeSuite = (): Suite => ({
     const { cipher, key: secret } = key.aeadKey as NodeAeadKey;
     const aead = createCipheriv(asAead(cipher), secret, inScratch(scratchNonce, nonce), OPTIONS);
     aead.setAAD(inScratch(scratchAad, aad), { plaintextLength: plaintext.length });
-    // From Buffer's pool: memory of its own costs as much as half of the cipher.
+    // From Buffer's pool: separate memory costs half as much as the cipher.
     const sealed = Buffer.allocUnsafe(plaintext.length + TAG_BYTES);
-    sealed.set(aead.update(plaintext)); // all of it: neither cipher fills up blocks
+    sealed.set(aead.update(plaintext)); // complete: neither cipher pads to blocks
     aead.final();
     sealed.set(aead.getAuthTag(), plaintext.length);
     return sealed;

@@ -1,4 +1,4 @@
-/** The suites against each other and against node:crypto, on random input and on damaged input. */
+/** The suites compared with each other and with node:crypto, on random and on damaged input. */
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -14,7 +14,7 @@ const suites: [string, Suite][] = [
 const versions: Version[] = ["1", "2"];
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 
-// A key for each run: fast-check likes zeros, and no key may see one nonce twice.
+// A key for each run: fast-check prefers zeros, and no key may see a nonce twice.
 let runs = 0;
 const freshKey = (): Uint8Array => {
   runs++;
@@ -22,7 +22,7 @@ const freshKey = (): Uint8Array => {
 };
 
 describe.each(versions)("suite %s", (v) => {
-  it("seals alike everywhere, as node:crypto does, and everyone opens it", () => {
+  it("seals identically everywhere, like node:crypto, and every suite opens it", () => {
     fc.assert(
       fc.property(
         bytes(12),
@@ -43,7 +43,7 @@ describe.each(versions)("suite %s", (v) => {
     );
   });
 
-  it("never opens a flipped, cut, lengthened or invented text, and never throws", () => {
+  it("never opens a modified, truncated, extended or invented text, and never throws", () => {
     const damage = fc.oneof(
       fc.record({
         kind: fc.constant("flip" as const),
@@ -79,7 +79,7 @@ describe.each(versions)("suite %s", (v) => {
     );
   });
 
-  it.each([31, 32, 33, 65535, 65536, 47000])("carries %i bytes", (length) => {
+  it.each([31, 32, 33, 65535, 65536, 47000])("handles %i bytes", (length) => {
     const key = freshKey();
     const nonce = new Uint8Array(12);
     const aad = Uint8Array.of(1);
@@ -87,7 +87,7 @@ describe.each(versions)("suite %s", (v) => {
     const expected = sealWith(v, key, nonce, aad, plaintext);
     for (const [, suite] of suites) {
       const handle = suite.aeadKey(v, key);
-      // Compared as a whole: a difference of 65,536 numbers takes minutes to print.
+      // Compared as a whole: printing a difference of 65,536 numbers takes minutes.
       expect(expected.equals(suite.seal(handle, nonce, aad, plaintext))).toBe(true);
       const opened = suite.open(handle, nonce, aad, expected);
       expect(opened !== null && Buffer.from(opened).equals(plaintext)).toBe(true);
@@ -109,7 +109,7 @@ describe.each(suites)("the %s suite", (_name, suite) => {
     );
   });
 
-  it("keeps its own key, whatever becomes of the caller's array", () => {
+  it("keeps its own copy of a key, whatever the caller does with the array", () => {
     const key = freshKey();
     const expected = sealWith("1", key, new Uint8Array(12), Uint8Array.of(1), Uint8Array.of(2));
     const mac = createHmac("sha256", key).update("x").digest();

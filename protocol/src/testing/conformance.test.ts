@@ -1,4 +1,4 @@
-/** Both suites run every vector file; and the files are what the committed script makes. */
+/** Both suites run every vector file, and the files are what the committed script generates. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { makeVectorFiles } from "../../scripts/make-vectors.ts";
@@ -26,12 +26,12 @@ describe.each([
 
 describe("the vector files", () => {
   it("are all in the runner's list", () => {
-    // A folder there holds another project's vectors, with its own runner.
+    // A folder there contains another project's vectors, which have their own runner.
     const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
     expect(files.sort()).toEqual(Object.values(VECTOR_FILE_NAMES).sort());
   });
 
-  it("are what the committed script makes, byte for byte", () => {
+  it("are what the committed script generates, byte for byte", () => {
     const made = makeVectorFiles();
     expect(Object.keys(made).sort()).toEqual(
       Object.values(VECTOR_FILE_NAMES)
@@ -74,7 +74,7 @@ describe("the runner", () => {
     ["opens nothing in a session", "sessions", { open: () => null }],
     ["opens nothing of the contract", "contract", { open: () => null }],
   ];
-  it.each(broken)("notices a suite that %s", (_what, field, change) => {
+  it.each(broken)("detects a suite that %s", (_what, field, change) => {
     expect(checkVectors({ ...good, ...change }, load(field))).not.toEqual([]);
   });
 });

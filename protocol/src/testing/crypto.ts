@@ -28,7 +28,7 @@ import type {
 } from "./files.ts";
 import { expectSame, hex, throws } from "./report.ts";
 
-// Of their own, because a closure over a loop's variable sees its last value on Espruino.
+// A separate function, because a closure over a loop's variable sees its last value on Espruino.
 const expandThrows = (suite: Suite, prk: HmacKey, one: HkdfInput): boolean =>
   throws(() => hkdfExpand(suite, prk, hex(one.info), one.length));
 const keyThrows = (suite: Suite, v: Version, length: number): boolean =>
@@ -87,7 +87,7 @@ export const checkAead = (suite: Suite, file: AeadFile, failures: string[]): voi
 /** A nonce that no packet has, so that the probe below uses none twice. */
 const PROBE_NONCE = new Uint8Array(12);
 
-/** A key handle is opaque, so two keys are the same when they seal the same. */
+/** Key handles are opaque, so two keys count as equal if they seal equally. */
 const checkDirection = (
   suite: Suite,
   v: Version,

@@ -38,7 +38,7 @@ export const checkBase64url = (
 export const checkJson = (file: VectorFile<JsonCase, JsonInput>, failures: string[]): void => {
   for (const one of file.valid) {
     const text = encodeJson(readJson(hex(one.bytes)));
-    // Espruino writes the digits of its escapes in capitals.
+    // Espruino writes the digits of escapes in upper case.
     const lower = text === undefined ? text : text.toLowerCase();
     expectSame(failures, `json: ${one.comment}`, lower, one.json.toLowerCase());
   }

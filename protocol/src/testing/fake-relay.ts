@@ -1,7 +1,7 @@
 /**
- * A relay for tests of clients and agents: the relay's end of each link, on the codecs of ../wire.
- * By itself it lets everybody in and answers pings; what else it does, a test says. Its links are
- * whatever the test has: a socket, a network in memory, a board's engine.
+ * A relay for tests of clients and agents: the relay's end of each link, using the codecs of
+ * ../wire. By default it accepts everybody and answers pings; a test defines anything else. The
+ * test also provides the links: a socket, a network in memory, a board's engine.
  */
 import { SESSION_MAX_REQUESTS, SESSION_TTL_S } from "../spec.ts";
 import {
@@ -20,7 +20,7 @@ import {
   type Subject,
 } from "../wire/index.ts";
 
-/** What a link is to the relay: where it writes. */
+/** The relay's view of a link: where it writes. */
 export interface FakeLinkPort {
   send(text: string): void;
   close(code: number, reason: string): void;
@@ -33,13 +33,13 @@ export interface CarriedPacket {
   /** The full sid; null if the text is no packet. */
   readonly sid: string | null;
   readonly enveloped: boolean;
-  /** Of the envelope. */
+  /** From the envelope. */
   readonly agentId: string | null;
   readonly requestId: string | null;
 }
 
 export interface FakeRelayEvents {
-  /** An `auth` came. Without this every login succeeds. */
+  /** An `auth` arrived. Without this every login succeeds. */
   auth?(link: FakeLink, credentials: Credentials): void;
   packet?(link: FakeLink, packet: CarriedPacket): void;
   /** Any message, before it is answered. */
@@ -55,7 +55,7 @@ export class FakeRelay {
     this.events = events;
   }
 
-  /** A peer connected; what it sends goes to `receive` of the answer. */
+  /** A peer connected; pass what it sends to the result's `receive`. */
   attach(port: FakeLinkPort): FakeLink {
     const link = new FakeLink(this.events, port);
     this.links.push(link);
@@ -68,7 +68,7 @@ export class FakeLink {
   /** Received messages, oldest first: as texts, and decoded. */
   readonly texts: string[] = [];
   readonly messages: MessageForRelay[] = [];
-  /** Of the last `auth`. */
+  /** From the last `auth`. */
   credentials: Credentials | null = null;
   private readonly events: FakeRelayEvents;
   private readonly port: FakeLinkPort;
@@ -92,12 +92,12 @@ export class FakeLink {
     }
   }
 
-  /** The newest message, read. */
+  /** The newest message, decoded. */
   last(): MessageForRelay | undefined {
     return this.messages.at(-1);
   }
 
-  // What the relay says
+  // What the relay sends
 
   /** Any text. */
   say(text: string): void {
@@ -132,7 +132,7 @@ export class FakeLink {
     this.say(encodeRestarting("The relay restarts.", reconnectIn));
   }
 
-  /** A packet in an envelope; bare ones go by `say`. */
+  /** A packet in an envelope; for bare ones use `say`. */
   deliverEnveloped(packet: string, agentId: string, requestId: string | null): void {
     this.say(encodeEnvelope(packet, agentId, requestId));
   }

@@ -1,7 +1,7 @@
 /**
  * The format of the files in protocol/vectors. Bytes are lower-case hex unless a field is text.
- * `valid` must come out as written, `invalid` must be refused; each case says in `comment` what it
- * is for.
+ * `valid` must give the listed result, `invalid` must be refused; each case states its purpose in
+ * `comment`.
  *
  * [portable]
  */
@@ -31,12 +31,12 @@ export interface HkdfCase extends HkdfInput {
 export interface HmacCase extends Case {
   readonly key: string;
   readonly data: string;
-  /** The whole MAC, or its beginning where the source truncates. */
+  /** The whole MAC, or its beginning if the source truncates it. */
   readonly mac: string;
 }
 
 export interface AeadInput extends Case {
-  /** As the suite gets it: 32 bytes. Suite "2" uses the first 16. */
+  /** As passed to the suite: 32 bytes. Suite "2" uses the first 16. */
   readonly key: string;
   readonly nonce: string;
   readonly aad: string;
@@ -73,7 +73,7 @@ export interface TokenCase extends Case {
 }
 export interface TokenRefusal extends Case {
   readonly token: string;
-  /** The kind whose prefix it has, or null. */
+  /** The kind named by its prefix, or null. */
   readonly kind: string | null;
   readonly reason: string;
 }
@@ -84,7 +84,7 @@ export interface PacketCase extends TextInput {
   readonly seq: number;
   readonly sealed: string;
 }
-/** `refused_by`: "any" reader, or only the one in that role; always before any cryptography. */
+/** `refused_by`: "any" reader, or only one in that role; always before any cryptography. */
 export interface PacketRefusal extends TextInput {
   readonly refused_by: string;
 }
@@ -127,32 +127,34 @@ export interface ContractVector {
   readonly signature_of_opening: string;
 }
 
-/** One thing an agent does or gets, and all it may do about it. Absent fields are not looked at. */
+/**
+ * One thing an agent does or receives, and its complete reaction. Absent fields are not checked.
+ */
 export interface AgentStep extends Case {
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly ms: number;
-  /** A start of the agent; the first step always is one. */
+  /** A start of the agent; always present in the first step. */
   readonly start?: {
     readonly boot_count: number;
     readonly device_random: string;
     readonly serial_number: string | null;
-    /** Sessions it holds at most. */
+    /** The most sessions that it holds. */
     readonly max_sessions: number;
   };
   /** A packet's text that arrives. */
   readonly receive?: string;
-  /** Exactly this packet goes back. */
+  /** Exactly this packet is sent back. */
   readonly answer?: string;
-  /** Before the answer exactly this packet goes to the client of the session that made room. */
+  /** Before the answer, exactly this packet goes to the client of the session that made room. */
   readonly farewell?: string;
-  /** This plaintext is handed up; `system.close` ends its session. */
+  /** This plaintext is delivered; `system.close` ends its session. */
   readonly message?: {
     readonly sid: string;
     readonly plaintext: string;
     readonly gap: number;
     readonly fresh: boolean;
   };
-  /** Nothing happens; the word is ours: malformed, version, replay, forged. */
+  /** Nothing happens; the reason is one of ours: malformed, version, replay, forged. */
   readonly refused?: string;
   /** The agent seals this plaintext; `sealed` is the packet's text, or null if it must not. */
   readonly seal?: { readonly sid: string; readonly plaintext: string };
@@ -178,7 +180,7 @@ export interface ClientStep extends Case {
   readonly sends?: readonly string[];
   readonly opened?: string;
   readonly message?: { readonly plaintext: string; readonly gap: number };
-  /** The present C is given up for good, for this reason. */
+  /** The current C is abandoned, for this reason. */
   readonly abandoned?: string;
   readonly refused?: string;
   /** The client's state afterwards: idle, opening, confirming, open, waiting. */
@@ -188,7 +190,7 @@ export interface ClientTrace extends Case {
   readonly v: string;
   readonly agent_id: string;
   readonly agent_token: string;
-  /** The 16 random bytes of each C, in the order in which they are drawn. */
+  /** The 16 random bytes of each C, in order of use. */
   readonly random: readonly string[];
   readonly steps: readonly ClientStep[];
 }
@@ -200,7 +202,7 @@ export interface SessionsFile {
   readonly client: readonly ClientTrace[];
 }
 
-/** The parsed files by name; what is left out is not checked. */
+/** The parsed files by name; omitted ones are not checked. */
 export interface VectorFiles {
   readonly contract?: ContractFile;
   readonly hkdf?: VectorFile<HkdfCase, HkdfInput>;

@@ -1,10 +1,9 @@
 /**
  * The conformance runner: every runtime runs the same files of protocol/vectors through it, with
- * its own suite. It reads no files and needs nothing but the portable core; a small board passes
- * one file, or a copy with one case, at a time.
+ * its own suite. It reads no files and needs only the portable core; a small board passes one file,
+ * or a copy with one case, at a time.
  *
- *   const failures = checkVectors(nodeSuite(), { hkdf: JSON.parse(text) });   // [] when all is
- *   well
+ *   const failures = checkVectors(nodeSuite(), { hkdf: JSON.parse(text) });   // [] if all pass
  *
  * [portable]
  */
@@ -33,7 +32,7 @@ export const VECTOR_FILE_NAMES: { readonly [field in keyof VectorFiles]-?: strin
   sessions: "sessions.json",
 };
 
-/** Runs whatever files are given; returns a sentence for each failure. */
+/** Runs the given files; returns a sentence for each failure. */
 export const checkVectors = (suite: Suite, files: VectorFiles): string[] => {
   const failures: string[] = [];
   if (files.contract !== undefined) checkContract(suite, files.contract, failures);

@@ -1,6 +1,6 @@
 /**
  * Conformance of the packet reader, and of "refuse before any cryptography": a suite that counts
- * what it is asked for must stay untouched while a role refuses.
+ * its calls must not be called while a role refuses.
  *
  * [portable]
  */
@@ -17,7 +17,7 @@ interface Count {
   calls: number;
 }
 
-/** The same suite, with a count of everything asked of it. */
+/** The same suite, counting all calls. */
 const counted = (suite: Suite, count: Count): Suite => ({
   hmacKey: (key) => {
     count.calls++;

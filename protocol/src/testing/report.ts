@@ -1,5 +1,5 @@
 /**
- * How the conformance checks note what went wrong: as sentences, so that a board can print them.
+ * How the conformance checks report failures: as sentences, so that a board can print them.
  *
  * [portable]
  */
@@ -15,7 +15,7 @@ export const expectSame = (
   if (got !== want) failures.push(`${where}: got ${got}, expected ${want}`);
 };
 
-/** Hex of a vector file, known to be valid. */
+/** Bytes from the hex in a vector file, which is known to be valid. */
 export const hex = (text: string): Uint8Array => {
   const bytes = fromHex(text);
   if (bytes === null) throw new Error(`not hex: ${text}`);

@@ -1,6 +1,6 @@
 /**
- * Plays the traces of sessions.json: who gets which text at what time, and every byte that comes
- * out.
+ * Replays the traces of sessions.json: which texts arrive where and when, and every byte that is
+ * sent.
  *
  * [portable]
  */
@@ -104,7 +104,7 @@ export const checkClientTrace = (suite: Suite, trace: ClientTrace, failures: str
   let drawn = 0;
   const client = new ClientSession({
     suite: suite,
-    // Only a C has 16 bytes; the delay before a new opening is drawn as zero.
+    // Only a C has 16 bytes; the delay before a new opening is chosen as zero.
     random: (length) => {
       if (length !== 16) return new Uint8Array(length);
       drawn++;

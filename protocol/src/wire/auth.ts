@@ -20,7 +20,7 @@ import {
 /** `firmware` is a synonym of `agent`: both authenticate with an agent's relay token. */
 export type ClientType = "client" | "agent" | "firmware";
 
-/** What an agent reports of itself in clear text; null if it reported nothing. */
+/** What an agent reports about itself in clear text; null if it reports nothing. */
 export interface AgentReport {
   readonly runtime: string | null;
   readonly firmwareVersion: string | null;
@@ -39,18 +39,18 @@ export interface Credentials {
 
 export interface AuthMessage {
   readonly kind: "auth";
-  /** Null if it does not have the form of an `auth`; `fault` then gives the reason. */
+  /** Null if it is not a valid `auth`; `fault` then gives the reason. */
   readonly credentials: Credentials | null;
   readonly fault: string;
 }
 
-/** A client's. `isSession`: the token is a session token. */
+/** For a client. `isSession`: the token is a session token. */
 export const encodeClientAuth = (token: string, isSession: boolean, presence: boolean): string => {
   const wanted = presence ? `,"${FIELD_PRESENCE}":true` : "";
   return `{"${FIELD_TYPE}":"${TYPE_AUTH}","${isSession ? FIELD_SESSION_TOKEN : FIELD_API_TOKEN}":${encodeJson(token)},"${FIELD_CLIENT_TYPE}":"client"${wanted}}`;
 };
 
-/** An agent's. `agentId` has the contract's form. */
+/** For an agent. `agentId` is valid. */
 export const encodeAgentAuth = (
   token: string,
   isSession: boolean,

@@ -1,6 +1,6 @@
 /**
  * `relay` (section 3): an envelope around a payload, client to agent through the relay, and back.
- * Each side reads what it needs of it; the relay forwards its bytes as they came.
+ * Each side reads what it needs; the relay forwards the received bytes.
  *
  * [portable]
  */
@@ -17,7 +17,7 @@ import {
 import type { PacketFields } from "./packet.ts";
 import { decodePacket, firstPart, isWhole } from "./packet.ts";
 
-/** An envelope as a text. `agentId` has the contract's form. */
+/** The text of an envelope. `agentId` is valid. */
 export const encodeEnvelope = (
   payload: string,
   agentId: string,
@@ -27,36 +27,36 @@ export const encodeEnvelope = (
   return `{"${FIELD_TYPE}":"${TYPE_RELAY}","${FIELD_PAYLOAD}":${encodeJson(payload)},"${FIELD_AGENT_ID}":"${agentId}"${request}}`;
 };
 
-/** The packet whose text this is; null if it is none. */
+/** The packet in this text; null if it is not a packet. */
 const packetIn = (payload: string): PacketFields | null => {
   if (!/^[ \t\r\n]*\{/.test(payload)) return null;
   const fields = decodeJson(payload);
   return isObject(fields) ? decodePacket(fields) : null;
 };
 
-// ---- as an agent reads and answers it
+// ---- for agents
 
-/** How a packet came to an agent, and so how its answer goes. */
+/** The form in which a packet reached an agent, and therefore that of the answer. */
 export interface Form {
   /** A `relay` envelope around it, or the bare packet. */
   readonly enveloped: boolean;
-  /** Copied into every envelope that answers; null if there was none. */
+  /** Copied into every answering envelope; null if there was none. */
   readonly requestId: string | null;
 }
 
 export const BARE: Form = { enveloped: false, requestId: null };
 
-/** A packet for an agent, bare or out of its envelope. */
+/** A packet for an agent, bare or taken out of its envelope. */
 export interface AgentsPacket {
   readonly kind: "packet";
   /** The packet's own text, byte for byte. */
   readonly text: string;
   readonly form: Form;
-  /** null: none; otherwise to be verified over `text`. */
+  /** Null: there is none; otherwise it must be verified over `text`. */
   readonly signature: string | null;
 }
 
-/** A packet's text (ASCII JSON) in the form in which its call came. */
+/** A packet's text (ASCII JSON) in the same form as its call. */
 export const encodeInForm = (packet: string, form: Form, agentId: string): string =>
   form.enveloped ? encodeEnvelope(packet, agentId, form.requestId) : packet;
 
@@ -66,7 +66,7 @@ export const decodeEnvelopeForAgent = (fields: object): AgentsPacket | null => {
   const signature = own(fields, FIELD_SIGNATURE);
   const requestId = ownString(fields, FIELD_REQUEST_ID);
   if (payload === undefined) return null;
-  // Another relay may write absent fields out as null; ours refuses them.
+  // Other relays may write absent fields as null; ours refuses them.
   const unsigned = signature === undefined || signature === null;
   if (!unsigned && typeof signature !== "string") return null;
   return {
@@ -77,9 +77,9 @@ export const decodeEnvelopeForAgent = (fields: object): AgentsPacket | null => {
   };
 };
 
-// ---- as a client reads it
+// ---- for clients
 
-/** A packet for a client, bare or out of its envelope. */
+/** A packet for a client, bare or taken out of its envelope. */
 export interface ClientsPacket {
   readonly kind: "packet";
   /** The first part of its sid. */
@@ -95,24 +95,24 @@ export const decodeEnvelopeForClient = (fields: object): ClientsPacket | null =>
   return packet === null ? null : { kind: "packet", first: firstPart(packet.sid), text: payload };
 };
 
-// ---- as the relay reads it
+// ---- for the relay
 
-/** As far as routing needs it. */
+/** The fields needed for routing. */
 export interface Envelope {
   readonly kind: "relay";
-  /** The sid of the packet in `payload`; null when `payload` is no packet. */
+  /** The sid of the packet in `payload`; null if `payload` is not a packet. */
   readonly sid: string | null;
   readonly requestId: string | null;
-  /** Null when the envelope names no agent. */
+  /** Null if the envelope names no agent. */
   readonly agentId: string | null;
-  /** What makes it a BAD_MESSAGE, or null. */
+  /** Why it is a BAD_MESSAGE, or null. */
   readonly fault: string | null;
 }
 
 const isRequestId = (value: unknown): boolean =>
   typeof value === "string" && value.length >= 1 && value.length <= MAX_REQUEST_ID_LENGTH;
 
-/** `requestId` is undefined for a packet too: a packet is never refused for its request_id. */
+/** `requestId` is also undefined for a packet, which is never refused for its request_id. */
 const envelopeFault = (
   payload: unknown,
   signature: unknown,
@@ -151,9 +151,7 @@ export const decodeEnvelope = (fields: object): Envelope => {
 
 const OPENING_BRACE = 0x7b;
 
-/**
- * The bytes of an agent's envelope with its `agent_id` put in front; every other byte as it was.
- */
+/** An agent's envelope with its `agent_id` inserted at the front; every other byte is unchanged. */
 export const withAgentId = (frame: Uint8Array, agentId: string): Uint8Array => {
   const inside = frame.indexOf(OPENING_BRACE) + 1;
   const member = `"${FIELD_AGENT_ID}":"${agentId}",`;

@@ -20,13 +20,13 @@ export interface RelayError {
   readonly code: string;
   /** For people. */
   readonly error: string;
-  /** The full sid of the packet that it concerns, or null. */
+  /** The full sid of the packet concerned, or null. */
   readonly sid: string | null;
   /** Seconds, with RESTARTING; null if the relay gave none. */
   readonly reconnectIn: number | null;
 }
 
-/** What an error concerns, so that its reader can find the call. */
+/** What an error refers to, so that its reader can find the call. */
 export interface Subject {
   readonly sid: string | null;
   readonly requestId: string | null;

@@ -33,7 +33,8 @@ export type MessageForAgent =
 const QUOTED_TYPE = `"${FIELD_TYPE}"`;
 
 /**
- * Whether a text would be a packet if it were JSON, without parsing it, which costs a board memory.
+ * Whether a text would be a packet if it were valid JSON, without parsing it, which costs a board
+ * memory.
  */
 const looksLikePacket = (text: string): boolean =>
   text.charAt(2) === FIELD_V && text.indexOf(QUOTED_TYPE) < 0 && text.indexOf("\\") < 0;

@@ -1,6 +1,6 @@
 /**
  * What the relay reads on a link (section 3): `JSON.parse` with own-property checks, so the last
- * value of a repeated name counts, and `__proto__` is a name like any other. Of a packet it reads
+ * value of a repeated name counts, and `__proto__` is a name like any other. In a packet it reads
  * only the `sid`; it forwards the bytes as received.
  *
  * [portable]
@@ -20,7 +20,7 @@ import { UNKNOWN, UNREADABLE } from "./unreadable.ts";
 export interface PacketHead {
   readonly kind: "packet";
   readonly sid: string;
-  /** The part of `sid` that the relay binds to; null if it cannot. */
+  /** The part of `sid` that the relay binds; null if it cannot be bound. */
   readonly first: string | null;
   readonly requestId: null;
 }

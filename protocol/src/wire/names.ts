@@ -1,6 +1,6 @@
 /**
- * Every name in a link's messages (section 3), once: the codecs in this folder and the schemas take
- * them from here. Each is a constant, because the build for boards inlines constants.
+ * Every name in a link's messages (section 3), in one place: the codecs in this folder and the
+ * schemas take them from here. Each is a constant, because the build for boards inlines constants.
  *
  * [portable]
  */
@@ -14,7 +14,7 @@ export const TYPE_AGENT_STATUS = "agent_status";
 export const TYPE_RELAY = "relay";
 export const TYPE_ERROR = "error";
 
-/** In every message but the bare packet. */
+/** In every message except the bare packet. */
 export const FIELD_TYPE = "type";
 
 // auth, and its answer

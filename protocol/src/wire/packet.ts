@@ -18,10 +18,7 @@ export interface PacketFields {
   readonly p: string;
 }
 
-/**
- * A packet in the field order in which we write it. All texts are ASCII without quotes or
- * backslashes.
- */
+/** A packet with the fields in our order. All texts are ASCII without quotes or backslashes. */
 export const encodePacket = (v: string, sid: string, seq: number, p: string): string =>
   `{"${FIELD_V}":"${v}","${FIELD_SID}":"${sid}","${FIELD_SEQ}":${seq},"${FIELD_P}":"${p}"}`;
 
@@ -38,16 +35,16 @@ export const decodePacket = (fields: object): PacketFields | null => {
   return ownString(fields, FIELD_TYPE) === undefined ? { v: v, sid: sid, seq: seq, p: p } : null;
 };
 
-/** Whether `seq` is an integer; 1e999 reads as infinity, which is not. */
+/** Whether `seq` is an integer; 1e999 is read as infinity, which is not. */
 export const isWhole = (seq: number): boolean => seq % 1 === 0;
 
-/** The first part of a sid, to which the relay binds: all before the first dot. */
+/** The first part of a sid, which the relay binds: everything before the first dot. */
 export const firstPart = (sid: string): string => {
   const dot = sid.indexOf(".");
   return dot < 0 ? sid : sid.substring(0, dot);
 };
 
-/** The first part of a sid if the relay can bind to it (1 to 64 characters), else null. */
+/** The first part of a sid if the relay can bind it (1 to 64 characters), else null. */
 export const bindablePart = (sid: string): string | null => {
   const first = firstPart(sid);
   return first.length >= 1 && first.length <= MAX_SID_PART_LENGTH ? first : null;

@@ -1,5 +1,5 @@
 /**
- * `ping` and `pong` (section 3): no fields but the type. Either side may ping; only a `pong`
+ * `ping` and `pong` (section 3): they have only a type. Either side may ping; only a `pong`
  * answers.
  *
  * [portable]

@@ -1,6 +1,6 @@
 /**
- * The result of every reader for a message that is not a JSON object or lacks a field of its type,
- * and for one of an unknown type: a future one, or one for the other side.
+ * The result of every reader for a message that is not a JSON object, lacks a field of its type, or
+ * has an unknown type: a future one, or one for the other side.
  *
  * [portable]
  */

@@ -1,4 +1,4 @@
-/** Each codec against the schemas, and against its other half. */
+/** Each codec, compared with the schemas and with its counterpart. */
 import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Value } from "typebox/value";
@@ -35,7 +35,7 @@ import {
   withAgentId,
 } from "./index.ts";
 
-/** Text that sometimes is the right one. */
+/** Random text that is sometimes valid. */
 const text = (...right: string[]) => fc.oneof(fc.constantFrom(...right), fc.string());
 const maybe = <T>(value: fc.Arbitrary<T>) =>
   fc.oneof(value, value, fc.integer(), fc.constant(null));
@@ -53,7 +53,7 @@ const packet = fc
   .map(([v, sid, seq]) => encodePacket(v, sid, seq, "AAAAAAAAAAAAAAAAAAAAAA"));
 const sidOf = (packetText: string) => (JSON.parse(packetText) as { sid: string }).sid;
 
-/** What is written is ASCII, and what the schema says. */
+/** The written message is ASCII and matches the schema. */
 const fits = (schema: TSchema, message: string): void => {
   expect(message).toMatch(/^[\x20-\x7e]*$/);
   expect(Value.Errors(schema, JSON.parse(message))).toEqual([]);
@@ -131,7 +131,7 @@ describe("what one side writes fits its schema, and the other side reads the sam
     );
   });
 
-  it("ping and pong, as we write them without any parsing", () => {
+  it("ping and pong, which are written as constants", () => {
     fits(Ping, PING_TEXT);
     fits(Pong, PONG_TEXT);
     const parse = vi.spyOn(JSON, "parse");
@@ -213,7 +213,7 @@ describe("what one side writes fits its schema, and the other side reads the sam
 });
 
 describe("what the relay reads", () => {
-  it("takes every envelope that the schema takes", () => {
+  it("accepts every envelope that the schema accepts", () => {
     const candidate = fc.record(
       {
         type: fc.constant("relay"),
@@ -235,7 +235,7 @@ describe("what the relay reads", () => {
     );
   });
 
-  it("takes as auth what the schema takes, if one token and an agent's id are given", () => {
+  it("accepts as auth what the schema accepts, if one token and an agent's id are given", () => {
     const candidate = fc.record(
       {
         type: fc.constant("auth"),
@@ -260,11 +260,14 @@ describe("what the relay reads", () => {
     );
   });
 
-  it.each(["1.5", "1e999", '"1"', "null", "[]"])("is no packet with a seq of %s", (seq) => {
-    const bare = `{"v":"1","sid":"C","seq":${seq},"p":""}`;
-    expect(decodeForRelay(bare)).toEqual({ kind: "unreadable" });
-    expect(decodeForRelay(encodeEnvelope(bare, "lamp", null))).toMatchObject({ sid: null });
-  });
+  it.each(["1.5", "1e999", '"1"', "null", "[]"])(
+    "does not read a packet with a seq of %s",
+    (seq) => {
+      const bare = `{"v":"1","sid":"C","seq":${seq},"p":""}`;
+      expect(decodeForRelay(bare)).toEqual({ kind: "unreadable" });
+      expect(decodeForRelay(encodeEnvelope(bare, "lamp", null))).toMatchObject({ sid: null });
+    },
+  );
 });
 
 describe("every reader", () => {
@@ -282,7 +285,7 @@ describe("every reader", () => {
     );
   });
 
-  it.each(Object.entries(readers))("%s sees own properties only", (_name, decode) => {
+  it.each(Object.entries(readers))("%s sees only own properties", (_name, decode) => {
     const prototype = Object.prototype as { type?: string };
     prototype.type = "ping";
     try {
@@ -292,13 +295,16 @@ describe("every reader", () => {
     }
   });
 
-  it.each(Object.entries(readers))("%s calls what is no object unreadable", (_name, decode) => {
-    for (const what of ["", "null", "[]", '"ping"', "1", "{"]) {
-      expect(decode(what)).toEqual({ kind: "unreadable" });
-    }
-  });
+  it.each(Object.entries(readers))(
+    "%s reports anything but an object as unreadable",
+    (_name, decode) => {
+      for (const what of ["", "null", "[]", '"ping"', "1", "{"]) {
+        expect(decode(what)).toEqual({ kind: "unreadable" });
+      }
+    },
+  );
 
-  it.each(Object.entries(readers))("%s calls a type of the future unknown", (_name, decode) => {
+  it.each(Object.entries(readers))("%s reports a future type as unknown", (_name, decode) => {
     expect(decode('{"type":"future"}')).toEqual({ kind: "unknown" });
   });
 });

@@ -11,7 +11,7 @@ export const User = Type.Object({
 });
 export type User = Static<typeof User>;
 
-/** `password` is the new one. A code is wanted where TOTP is enabled. */
+/** `password` is the new one. A code is required if TOTP is enabled. */
 export const AccountPatch = Type.Object({
   current_password: GivenPassword,
   totp_code: Type.Optional(GivenCode),

@@ -13,7 +13,7 @@ const AgentName = Type.String({
   examples: ["Pump in the cellar"],
 });
 
-/** As JSON text at most this long: the relay keeps labels here, not documents. */
+/** The maximum size as JSON text: the relay stores labels here, not documents. */
 export const MAX_METADATA_BYTES = 8192;
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: `Any JSON object, at most ${MAX_METADATA_BYTES} bytes as text.`,
@@ -78,8 +78,9 @@ const Prefix = (what: string, example: string) =>
   );
 
 /**
- * The page and which agents. A page may hold fewer than `limit` although more follow, because being
- * online is known from links and not looked up: only a `next_cursor` of null is the end.
+ * The page and the filters. A page may contain fewer than `limit` agents although more follow,
+ * because presence is known from links and cannot be queried: only a `next_cursor` of null is the
+ * end.
  */
 export const AgentQuery = Type.Object({
   ...PageQuery.properties,
@@ -112,8 +113,7 @@ export const AgentExport = Type.Object({
 export type AgentExport = Static<typeof AgentExport>;
 
 /**
- * How the export is written: JSON, a module for Espruino, Moddable's manifest, or lines for a
- * shell.
+ * The format of the export: JSON, a module for Espruino, Moddable's manifest, or lines for a shell.
  */
 export const ExportFormat = Type.Union([
   Type.Literal("json"),
@@ -123,7 +123,7 @@ export const ExportFormat = Type.Union([
 ]);
 export type ExportFormat = Static<typeof ExportFormat>;
 
-/** Without `format` the Accept header chooses, and JSON is the default. */
+/** Without `format` the Accept header decides, and JSON is the default. */
 export const ExportQuery = Type.Object({ format: Type.Optional(ExportFormat) });
 
 export const EXPORT_MEDIA_TYPES: { readonly [format in ExportFormat]: string } = {
@@ -133,7 +133,7 @@ export const EXPORT_MEDIA_TYPES: { readonly [format in ExportFormat]: string } =
   env: "text/plain",
 };
 
-/** For Moddable: include it in the manifest; `mc/config` then has it. */
+/** For Moddable: include it in the manifest, and `mc/config` contains it. */
 export const ModdableManifest = Type.Object({
   config: Type.Object({
     blindrelay: Type.Object({

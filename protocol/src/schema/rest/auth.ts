@@ -1,4 +1,4 @@
-/** `/auth/...`: what the relay asks for, and how to get, renew and end credentials (section 4). */
+/** `/auth/...`: what the relay requires, and how to get, renew and end credentials (section 4). */
 import { type Static, Type } from "typebox";
 import { User } from "./account.ts";
 import { AccountToken, GivenCode, GivenPassword, Timestamp, TokenText } from "./common.ts";
@@ -54,7 +54,7 @@ export const RotateAccountAnswer = Type.Object({
 });
 export type RotateAccountAnswer = Static<typeof RotateAccountAnswer>;
 
-/** Replacing an enrolment wants both; a first one wants neither, and the body may be left out. */
+/** Replacing an enrolment requires both; a first one requires neither, and the body is optional. */
 export const TotpEnrollBody = Type.Object({
   current_password: Type.Optional(GivenPassword),
   totp_code: Type.Optional(GivenCode),

@@ -10,13 +10,13 @@ export const Timestamp = Type.String({
   examples: ["2026-11-21T09:41:07.250Z"],
 });
 
-/** A secret as an answer shows it. The example is well-formed and nobody's. */
+/** A secret in a response. The example is well-formed but belongs to nobody. */
 export const TokenText = (example: string, description?: string) =>
   Type.String({ examples: [example], ...(description === undefined ? {} : { description }) });
 export const AccountToken = TokenText("acct_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3Bz7ex");
 export const AgentToken = TokenText("agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf3c6lNx");
 
-/** An answer without a body. */
+/** A response without a body. */
 export const NoContent = Type.Null({ description: "Done; no content." });
 
 export const Role = Type.Union([Type.Literal("admin"), Type.Literal("user")]);
@@ -41,7 +41,7 @@ export const NewPassword = Type.String({
 });
 
 /**
- * A password or code that is compared, not set: any text within bounds, so that wrong ones all look
+ * A password or code that is compared, not set: any text within bounds, so that all wrong ones look
  * alike.
  */
 export const GivenPassword = Type.String({
@@ -54,7 +54,7 @@ export const GivenCode = Type.String({
   examples: ["492039"],
 });
 
-/** RFC 9457. Every answer with a status of 400 and more has this body. */
+/** RFC 9457. Every response with a status of 400 or above has this body. */
 export const Problem = Type.Object(
   {
     type: Type.String({ description: "A URI for this kind of problem." }),
@@ -84,7 +84,7 @@ export const PAGE_LIMIT_MAX = 200;
 
 const CURSOR_EXAMPLE = "MTc5NTI1NDA2NzI1MC9wdW1wLTc";
 
-/** The query of every list. */
+/** The query parameters of every list. */
 export const PageQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT }),
@@ -99,14 +99,14 @@ export const PageQuery = Type.Object({
 });
 export type PageQuery = Static<typeof PageQuery>;
 
-/** The answer of every list; `next_cursor` is null on the last page. */
+/** The response of every list; `next_cursor` is null on the last page. */
 export const page = <T extends TSchema>(item: T) =>
   Type.Object({
     items: Type.Array(item),
     next_cursor: Type.Union([Type.String(), Type.Null()], { examples: [CURSOR_EXAMPLE] }),
   });
 
-/** As node names it. */
+/** As written by node. */
 export const IDEMPOTENCY_HEADER = "idempotency-key";
 export const IdempotencyHeaders = Type.Object({
   [IDEMPOTENCY_HEADER]: Type.Optional(

@@ -1,4 +1,4 @@
-/** `/releases`: firmware, its channels and how it is rolled out (section 4). */
+/** `/releases`: firmware, its channels and its rollout (section 4). */
 import { type Static, Type } from "typebox";
 import {
   MAX_RELEASE_NAME_LENGTH,
@@ -110,7 +110,7 @@ export const ReleaseCreate = Type.Object({
 });
 export type ReleaseCreate = Static<typeof ReleaseCreate>;
 
-/** `published` wants an artifact; `yanked` is final. */
+/** `published` requires an artifact; `yanked` is final. */
 export const ReleasePatch = Type.Object({
   status: Type.Optional(
     Type.Union([Type.Literal("published"), Type.Literal("yanked")], {
@@ -138,7 +138,7 @@ export type ReleasePage = Static<typeof ReleasePage>;
 export const ArtifactHeaders = Type.Object({ [SIGNATURE_HEADER]: Signature });
 export type ArtifactHeaders = Static<typeof ArtifactHeaders>;
 
-/** The bytes themselves; not checked here, because they are never held together. */
+/** The raw bytes; not validated here, because they are never in memory together. */
 export const ArtifactBody = Type.Unknown({ description: "The firmware image." });
 export const ArtifactQuery = Type.Object({
   ticket: Type.Optional(
