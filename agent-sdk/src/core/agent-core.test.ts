@@ -31,7 +31,7 @@ describe("login", () => {
     ]);
   });
 
-  it("uses the session token again while it is good", () => {
+  it("reuses the session token while it is valid", () => {
     const world = new World().online();
     world.link().end.close(1006, "cable");
     world.untilConnected();
@@ -39,7 +39,7 @@ describe("login", () => {
     expect(world.link().messages[0]).not.toHaveProperty("api_token");
   });
 
-  it("does not try a session token that is about to end", () => {
+  it("does not use a session token that is about to expire", () => {
     const world = new World();
     world.core.start();
     world.settle();
@@ -63,7 +63,7 @@ describe("login", () => {
     },
   );
 
-  it("does not try a refused session token again, also where the relay token is refused too", () => {
+  it("does not use a refused session token again, even if the relay token is refused too", () => {
     const world = new World().online();
     world.link().end.close(1006, "cable");
     world.untilConnected();
@@ -75,7 +75,7 @@ describe("login", () => {
     expect(world.link().messages[0]).toHaveProperty("api_token");
   });
 
-  it("waits 120 s and more after a refusal, doubling to an hour, and logs in when let", () => {
+  it("waits at least 120 s after a refusal, doubling to an hour, and logs in when accepted", () => {
     const world = new World();
     world.core.start();
     world.settle();
@@ -99,7 +99,7 @@ describe("login", () => {
     expect(world.untilConnected()).toBeGreaterThanOrEqual(120000);
   });
 
-  it("waits as long as a refusal asks, where that is longer", () => {
+  it("waits as long as a refusal requests, if that is longer", () => {
     const world = new World();
     world.core.start();
     world.settle();
@@ -120,7 +120,7 @@ describe("login", () => {
     expect(world.untilConnected()).toBe(seconds * 1000);
   });
 
-  it("gives up for good on a token of the wrong kind, and says what to do", () => {
+  it("gives up permanently on a token of the wrong kind, and says what to do", () => {
     const world = new World();
     world.core.start();
     world.settle();
@@ -175,15 +175,15 @@ describe("configuration", () => {
   });
 
   it.each(["", "1.4\n", "1.4.0-ä", "x".repeat(65), 1.4])(
-    "refuses the firmwareVersion %j, which the relay would not take",
+    "refuses the firmwareVersion %j, which the relay would not accept",
     (firmwareVersion) => {
       expect(make({ firmwareVersion })).toThrow("firmwareVersion");
     },
   );
 });
 
-describe("a link that breaks", () => {
-  it("is made again with a jittered, doubling, bounded delay", () => {
+describe("a lost link", () => {
+  it("is reopened with a jittered, doubling, bounded delay", () => {
     const world = new World();
     world.relayIsUp = false;
     world.core.start();
@@ -202,7 +202,7 @@ describe("a link that breaks", () => {
     expect(new Set(delays).size).toBeGreaterThan(10);
   });
 
-  it("does so though a listener to the state throws, which is logged", () => {
+  it("is reopened although a listener to the state throws, which is logged", () => {
     const world = new World();
     world.core.link.onState(() => {
       throw new Error("no");
@@ -217,7 +217,7 @@ describe("a link that breaks", () => {
     expect(world.logs).toContain("error: a listener to the state failed");
   });
 
-  it("starts over with short delays after a stable minute, and not before", () => {
+  it("resets the delays after a stable minute, and not before", () => {
     const world = new World();
     world.relayIsUp = false;
     world.core.start();
@@ -237,7 +237,7 @@ describe("a link that breaks", () => {
     expect(world.core.link.status.waitMs).toBeLessThanOrEqual(1000);
   });
 
-  it("spreads devices whose randomness is the same", () => {
+  it("spreads devices with identical randomness", () => {
     const delays = ["lamp-1", "lamp-2", "pump-3"].map((agentId) => {
       const world = new World({ core: { agentId } });
       world.relayIsUp = false;
@@ -248,7 +248,7 @@ describe("a link that breaks", () => {
     expect(new Set(delays).size).toBe(3);
   });
 
-  it("is noticed after 75 s of silence, and any message breaks the silence", () => {
+  it("is detected after 75 s of silence, and any message ends the silence", () => {
     const world = new World().online();
     world.timer.advance(60000);
     world.say({ type: "ping" });
@@ -261,7 +261,7 @@ describe("a link that breaks", () => {
     expect(world.links).toHaveLength(2);
   });
 
-  it("that never opens is given up after 30 s", () => {
+  it("is given up after 30 s if it never opens", () => {
     const timer = new ManualTimer();
     let connects = 0;
     const link: LinkPort = {
@@ -281,7 +281,7 @@ describe("a link that breaks", () => {
     expect(connects).toBe(2);
   });
 
-  it("whose connect throws is a lost one", () => {
+  it("counts as lost if connect throws", () => {
     const link: LinkPort = {
       connect: () => {
         throw new Error("no network");
@@ -294,7 +294,7 @@ describe("a link that breaks", () => {
     expect(core.link.state).toBe("waiting");
   });
 
-  it("obeys RESTARTING to the second, once", () => {
+  it("obeys RESTARTING exactly, once", () => {
     const world = new World().online();
     world.say({ type: "error", error: "", code: "RESTARTING", reconnect_in: 17.5 });
     expect(world.core.link.state).toBe("online");
@@ -333,7 +333,7 @@ describe("a link that breaks", () => {
   );
 
   it.each(["TOO_LARGE", "RATE_LIMITED", "SLOW_CONSUMER", "UNKNOWN_SESSION", "FUTURE", "__proto__"])(
-    "stays up at the error %s",
+    "stays open after the error %s",
     (code) => {
       const world = new World().online();
       world.say(`{"type":"error","error":"","code":"${code}","sid":"x"}`);
@@ -342,7 +342,7 @@ describe("a link that breaks", () => {
     },
   );
 
-  it("drops what it has no memory for, pings excepted, and stays up", () => {
+  it("drops messages that it has no memory for, except pings, and stays open", () => {
     let hasRoom = true;
     const world = new World({ core: { hasRoom: () => hasRoom } }).online();
     hasRoom = false;
@@ -404,7 +404,7 @@ describe("messages", () => {
     expect(world.link().messages).toHaveLength(1);
   });
 
-  it("of types unknown are ignored", () => {
+  it("of unknown types are ignored", () => {
     const world = new World().online();
     world.say({ type: "future", payload: "x" });
     world.say({ type: "pong" });
@@ -413,7 +413,7 @@ describe("messages", () => {
     expect(world.core.link.state).toBe("online");
   });
 
-  it("are read by own properties only, where JSON.parse lets __proto__ through", () => {
+  it("are read by own properties only, even if JSON.parse lets __proto__ through", () => {
     const world = new World().online();
     lenientJsonParse();
     world.say('{"__proto__":{"type":"ping"}}');
@@ -445,7 +445,7 @@ describe("a call", () => {
     expect(typeof world.link().last().payload).toBe("string");
   });
 
-  it("is dropped where an envelope holds it as an object instead of its text", () => {
+  it("is dropped if an envelope contains it as an object instead of a text", () => {
     const world = new World().online();
     const client = new Client(world, "envelope").open();
     const packet = client.session.seal(new TextEncoder().encode("{}")) as string;
@@ -457,7 +457,7 @@ describe("a call", () => {
     expect(world.core.dispatcher.counters.notRequests).toBe(1);
   });
 
-  it("is refused where an envelope's packet writes its seq another way", () => {
+  it("is refused if an envelope's packet writes its seq in another form", () => {
     const world = new World().online();
     const client = new Client(world, "envelope").open();
     const packet = client.session.seal(new TextEncoder().encode("{}")) as string;
@@ -482,7 +482,7 @@ describe("a call", () => {
     expect(world.link().texts.at(-1)).toMatch(/^[\x20-\x7e]*$/);
   });
 
-  it("is dropped where the envelope's signature does not verify, and taken where it does", () => {
+  it("is dropped if the envelope's signature does not verify, and accepted if it does", () => {
     const world = new World().online();
     const client = new Client(world, "envelope").open();
     const suite = nodeSuite();
@@ -501,7 +501,7 @@ describe("a call", () => {
     expect(world.link().messages).toHaveLength(before + 1);
   });
 
-  it("runs once, however often its packet comes", () => {
+  it("runs once, however often its packet arrives", () => {
     const world = new World().online();
     let calls = 0;
     world.core.agent.handle("count", () => ++calls);
@@ -525,7 +525,7 @@ describe("a call", () => {
     expect(client.call("system.ping")).toMatchObject({ result: {} });
   });
 
-  it("whose session lapsed meanwhile is answered to nobody", async () => {
+  it("is not answered if its session has expired meanwhile", async () => {
     const world = new World().online();
     let finish: (value: unknown) => void = () => {};
     world.core.agent.handle(
@@ -549,7 +549,7 @@ describe("a call", () => {
     expect(world.link().messages).toHaveLength(sent);
   });
 
-  it("whose session made room for another is answered to nobody and holds no place", () => {
+  it("is not answered if its session made room for another, and occupies no place", () => {
     const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
     const world = new World({ core: { limits } }).online();
     world.core.agent.handle("slow", () => new Promise(() => {}));
@@ -559,7 +559,7 @@ describe("a call", () => {
     expect(world.core.dispatcher.inFlight()).toBe(0);
   });
 
-  it("whose session was evicted is notified in its own form, before the other is answered", () => {
+  it("notifies an evicted session in its own form, before the other is answered", () => {
     const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
     const world = new World({ core: { limits } }).online();
     const first = new Client(world, "envelope").open();
@@ -571,7 +571,7 @@ describe("a call", () => {
     expect(first.inbox.at(-1)).toEqual({ jsonrpc: "2.0", method: "system.close" });
   });
 
-  it("of a client that left is answered to nobody, and the session is gone at once", () => {
+  it("is not answered if its client left, and the session is gone at once", () => {
     const world = new World().online();
     world.core.agent.handle("slow", () => new Promise(() => {}));
     const client = new Client(world).open();
@@ -582,14 +582,14 @@ describe("a call", () => {
     expect(world.core.agent.emit("tick")).toBe(0);
   });
 
-  it("that asks for an answer to system.close gets an error, and its session stays", () => {
+  it("that requests an answer to system.close gets an error, and its session stays", () => {
     const world = new World().online();
     const client = new Client(world).open();
     expect(client.call("system.close").error.message).toContain("notification");
     expect(client.call("system.ping").result).toEqual({});
   });
 
-  it("is answered when its promise settles, also after other calls", async () => {
+  it("is answered when its promise settles, even after other calls", async () => {
     const world = new World().online();
     const finish: ((value: unknown) => void)[] = [];
     world.core.agent.handle("slow", () => new Promise((resolve) => finish.push(resolve)));
@@ -603,7 +603,7 @@ describe("a call", () => {
     client.pump();
     expect(client.answerTo("a").result).toBe("first");
     expect(client.answerTo("b").result).toBe("second");
-    // Each answer carries the request_id of its own call.
+    // Each answer has the request_id of its own call.
     const ids = world
       .link()
       .messages.slice(-2)
@@ -611,7 +611,7 @@ describe("a call", () => {
     expect(ids).toEqual(["request-4", "request-3"]);
   });
 
-  it("with the largest plaintext comes through in every wrapping, and its answer too", () => {
+  it("with the largest plaintext arrives in every wrapping, and so does its answer", () => {
     for (const wrapping of ["bare", "envelope"] as const) {
       const world = new World({ seed: 5 + wrapping.length }).online();
       world.core.agent.handle("echo", (params) => params);
@@ -623,7 +623,7 @@ describe("a call", () => {
     }
   });
 
-  it("is not answered into a queue that is full", () => {
+  it("is not answered if the queue is full", () => {
     let queued = 0;
     const world = new World({ queuedBytes: () => queued }).online();
     const client = new Client(world).open();
@@ -632,13 +632,13 @@ describe("a call", () => {
     expect(world.core.counters.notSent).toBe(1);
     queued = 0;
     expect(client.call("system.ping")).toMatchObject({ result: {} });
-    // No seq was taken for what was not sent.
+    // No seq was used for what was not sent.
     expect(client.gaps).toBe(0);
   });
 });
 
 describe("system.info", () => {
-  it("says what the contract lists", () => {
+  it("contains what the contract lists", () => {
     const world = new World({ core: { name: "Lamp", freeMemory: () => 4096 } }).online();
     world.core.agent.handle("led.set", () => null);
     const client = new Client(world).open();
@@ -684,7 +684,7 @@ describe("an event", () => {
     ]);
   });
 
-  it("with other data, too much of it, or no name is a mistake of the program", () => {
+  it("with other data, too much of it, or no name is an error of the program", () => {
     const agent = new World().core.agent;
     for (const data of [1, "text", null, true] as unknown as object[]) {
       expect(() => agent.emit("x", data)).toThrow("object or an array");
@@ -694,7 +694,7 @@ describe("an event", () => {
     expect(() => agent.emit("")).toThrow("name");
   });
 
-  it("goes to nobody while there is no link or no session", () => {
+  it("reaches nobody while there is no link or no session", () => {
     const world = new World();
     expect(world.core.agent.emit("tick")).toBe(0);
     world.online();
@@ -708,7 +708,7 @@ describe("an event", () => {
 });
 
 describe("a session idle for 120 s", () => {
-  it("is sealed nothing more, also where the timer that forgets it is late", () => {
+  it("gets nothing more, even if the timer that forgets it is late", () => {
     const world = new World().online();
     new Client(world).open();
     const onTime = world.timer.now.bind(world.timer);
@@ -717,8 +717,8 @@ describe("a session idle for 120 s", () => {
   });
 });
 
-describe("a second life", () => {
-  it("answers the opening of the first with another A, and takes none of its packets", () => {
+describe("a restarted agent", () => {
+  it("answers the first instance's opening with another A, and accepts none of its packets", () => {
     const first = new World({ seed: 3 }).online();
     const client = new Client(first).open();
     const recorded = client.session.seal(
@@ -751,7 +751,7 @@ describe("stopping", () => {
     expect(() => world.core.start()).toThrow("raised boot count");
   });
 
-  it("works in every state, also from a handler", () => {
+  it("works in every state, even from a handler", () => {
     const connecting = new World();
     connecting.core.start();
     connecting.core.stop();
@@ -780,7 +780,7 @@ describe("stopping", () => {
     expect(world.timer.count()).toBe(0);
   });
 
-  it("is not starting twice", () => {
+  it("is not implied by a second start, which throws", () => {
     const world = new World().online();
     expect(() => world.core.start()).toThrow();
     expect(world.core.link.state).toBe("online");
@@ -788,7 +788,7 @@ describe("stopping", () => {
 });
 
 describe("program timers", () => {
-  it("fire in virtual time, can be ended, and may throw", () => {
+  it("fire in virtual time, can be cancelled, and may throw", () => {
     const world = new World();
     const seen: string[] = [];
     const agent = world.core.agent;

@@ -1,11 +1,11 @@
 /**
  * The agent: a self-reconnecting link, the sessions of its clients, and the device program behind
- * them. Everything happens in answer to a link event, a timer, or a call of the program; the clock,
- * the network, randomness and crypto come in through ports, so the same file runs on a board and
- * under a virtual clock.
+ * them. Everything happens in response to a link event, a timer, or a call of the program; the
+ * clock, the network, randomness and crypto are ports, so the same file runs on a board and under a
+ * virtual clock.
  *
- * One instance per start. Make it only after the boot count was raised (bootcount.ts), never from a
- * saved image, and make a new one, with a new count, to start again.
+ * One instance per start. Construct it only after the boot count was raised (bootcount.ts), never
+ * from a saved image, and construct a new one, with a new count, to start again.
  *
  * [portable]
  */
@@ -41,26 +41,26 @@ export interface AgentCoreOptions extends LinkOptions {
   readonly foreignAgentToken?: boolean;
   /** The packet version that this agent and its clients were configured with. */
   readonly version: Version;
-  /** For people; the agentId where absent. */
+  /** For people; defaults to the agentId. */
   readonly name?: string;
   readonly sdkVersion: string;
-  /** Raised, flushed and read back for this very object; see raiseBootCount. */
+  /** Raised, flushed and read back for this instance; see raiseBootCount. */
   readonly bootCount: number;
   /** 16 bytes. */
   readonly deviceRandom: Uint8Array;
-  /** null where the device has none. */
+  /** Null if the device has none. */
   readonly serialNumber: string | null;
   readonly ports: AgentPorts;
-  /** Bytes; system.info says null where absent. */
+  /** Bytes; if absent, system.info reports null. */
   readonly freeMemory?: () => number;
-  /** Of one call or answer, in bytes; a board says less than the contract's 47,000. */
+  /** Of one call or answer, in bytes; a board's limit is below the contract's 47,000. */
   readonly maxPlaintext?: number;
   /**
-   * Handlers run on a fresh stack: the received call holds a board's memory until it returns
-   * to the link, and the answer needs as much again.
+   * Handlers run on a fresh stack: the received call occupies a board's memory until it returns to
+   * the link, and the answer needs as much again.
    */
   readonly freshStack?: boolean;
-  /** How many sessions are held, and at what rate unknown ones may cost cryptography. */
+  /** How many sessions are held, and the rate of cryptography for unknown ones. */
   readonly limits?: AgentSessionLimits;
 }
 
@@ -75,14 +75,14 @@ export interface AgentCounters {
 }
 
 export class AgentCore {
-  /** What the device program is given. */
+  /** Passed to the device program. */
   declare readonly agent: Agent;
   declare readonly sessions: AgentSessions;
   declare readonly dispatcher: Dispatcher;
   declare readonly counters: AgentCounters;
   declare readonly ports: AgentPorts;
   declare readonly link: RelayLink;
-  /** Bytes of a call or an answer. */
+  /** Maximum size of a call or an answer, in bytes. */
   declare readonly maxPlaintext: number;
 
   declare private readonly options: AgentCoreOptions;
@@ -93,15 +93,17 @@ export class AgentCore {
   private timerAt: number | null = null;
 
   private signatureKey: HmacKey | null = null;
-  /** Sids and, at the same index, how each was last addressed; events follow it. */
+  /**
+   * Sids and, at the same index, the form in which each was last addressed, which events use too.
+   */
   declare private formSids: string[];
   declare private forms: Form[];
 
-  /** Throws an Error for credentials that cannot be right. Nothing is sent before `start`. */
+  /** Throws an Error for invalid credentials. Nothing is sent before `start`. */
   constructor(options: AgentCoreOptions) {
     const problem = credentialsProblem(options);
     if (problem !== null) throw new Error(problem);
-    // Not as fields with values: on Espruino those are on the prototype, so all cores would share
+    // Not fields with values: on Espruino those are on the prototype, so all cores would share
     // them.
     this.formSids = [];
     this.forms = [];
@@ -141,12 +143,13 @@ export class AgentCore {
       throw new Error("this agent was started before: make a new one, with a raised boot count");
   }
 
-  /** Ends the link, the program's timers and the sessions, for good. Harmless when repeated. */
+  /** Ends the link, the program's timers and the sessions, permanently. Harmless when repeated. */
   stop(): void {
     this.agent.stopTimers();
     this.tellPart(null, "the agent stopped");
     this.link.stop();
-    // A program may keep its agent, and a board's `save()` keeps what it reaches (section 2).
+    // A program may keep a reference to its agent, and a board's `save()` stores what that reaches
+    // (section 2).
     this.sessions.end();
     this.arm();
   }
@@ -154,7 +157,7 @@ export class AgentCore {
   // Time
 
   /**
-   * One timer for the link and the sessions. It may fire early, when its reason is gone; then it is
+   * One timer for the link and the sessions. It may fire early if its reason has gone; then it is
    * set again.
    */
   arm(): void {
@@ -221,7 +224,9 @@ export class AgentCore {
     };
   }
 
-  /** Of its own, because a closure over a loop's variable sees its last value on Espruino. */
+  /**
+   * A separate method, because a closure over a loop's variable sees its last value on Espruino.
+   */
   private addPartMethod(part: SessionPart, method: string): void {
     this.dispatcher.add(method, (params, context) => part.receive(method, params, context.sid));
   }
@@ -263,7 +268,7 @@ export class AgentCore {
   private sendSealed(sid: string, plaintext: Uint8Array, form: Form): boolean {
     // An expired session is over, even if its timer is late.
     this.forgetLapsed(this.ports.timer.now());
-    // Before sealing: a taken seq that is never sent would look like a loss to the client.
+    // Before sealing: to the client, a used seq that is never sent would look like a loss.
     const packet = this.link.canSend() ? this.sessions.seal(sid, plaintext) : null;
     if (packet === null) {
       this.counters.notSent++;
@@ -292,7 +297,7 @@ export class AgentCore {
     this.forms.push(form);
   }
 
-  /** How events go to a session: as it was last addressed, but in answer to no request. */
+  /** The form of events to a session: as it was last addressed, but without a request_id. */
   private formOf(sid: string): Form {
     const index = this.formSids.indexOf(sid);
     const form = index < 0 ? BARE : (this.forms[index] as Form);

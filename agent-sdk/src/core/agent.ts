@@ -9,12 +9,12 @@ import type { Log, Random, TimerPort } from "../ports.ts";
 import type { Handler } from "./dispatch.ts";
 import { reasonOf } from "./dispatch.ts";
 
-/** A device program: registers its methods and timers on the agent it is given. */
+/** A device program: registers its methods and timers on the agent passed to it. */
 export type Program = (agent: Agent) => void;
 
 /**
  * A part of the SDK that not every device needs, such as Streams. It has its own notifications
- * within the sessions, and a board that does not use it does not carry its code.
+ * within the sessions, and a board that does not use it does not contain its code.
  */
 export interface SessionPart {
   /** The reserved method names that it handles. */
@@ -24,9 +24,9 @@ export interface SessionPart {
   lost(sid: string | null, reason: string): void;
 }
 
-/** What a part may do. */
+/** What a part can use. */
 export interface SessionWiring {
-  /** Bytes of one plaintext. */
+  /** Maximum size of one plaintext, in bytes. */
   readonly maxPlaintext: number;
   /** Seals ASCII JSON for a session; false if it cannot be sent now. */
   send(sid: string, text: string): boolean;
@@ -52,9 +52,7 @@ export class Agent {
   declare readonly name: string;
   /** Writes a line to the device's log. */
   declare readonly log: Log;
-  /**
-   * Random bytes, as good as the board's generator; reproducible from the seed in the simulator.
-   */
+  /** Random bytes from the board's generator; reproducible from the seed in the simulator. */
   declare readonly random: Random;
   declare private readonly parts: AgentParts;
   declare private timers: ProgramTimer[];
@@ -75,8 +73,8 @@ export class Agent {
 
   /**
    * Sends a notification to every open session, and returns how many received it. `data`: an
-   * object, an array, or absent. Throws for other data and for events that do not fit one packet.
-   * Clients that have no session at that moment do not receive it.
+   * object, an array, or absent. Throws for other data and for events that do not fit into one
+   * packet. Clients without a session at that moment do not receive it.
    */
   emit(event: string, data?: object): number {
     return this.parts.emit(event, data);
@@ -87,7 +85,7 @@ export class Agent {
     return this.parts.attach(part);
   }
 
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now(): number {
     return this.parts.ports.timer.now();
   }
@@ -104,7 +102,7 @@ export class Agent {
     return this.schedule(ms, fn, false);
   }
 
-  /** Cancels every timer. The core calls it when it stops. */
+  /** Cancels every timer. Called by the core when it stops. */
   stopTimers(): void {
     for (const timer of this.timers) this.cancel(timer);
     this.timers = [];

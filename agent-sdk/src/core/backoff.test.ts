@@ -14,7 +14,7 @@ const FAILURES: Failure[] = [
 ];
 
 describe("back-off", () => {
-  it("never waits less than it must nor more than an hour and a quarter", () => {
+  it("never waits less than the minimum nor more than an hour and a quarter", () => {
     fc.assert(
       fc.property(
         fc.integer(),
@@ -61,7 +61,7 @@ describe("back-off", () => {
     expect(Math.max(...waits)).toBeGreaterThan(950);
   });
 
-  it("stays patient if two devices replace each other every stable minute", () => {
+  it("remains patient if two devices replace each other every stable minute", () => {
     const backoff = new Backoff(seededRandom(1), 0);
     const replaced = linkFailure("REPLACED") as Failure;
     expect(backoff.next(replaced, null, 70000)).toBeLessThan(120000);

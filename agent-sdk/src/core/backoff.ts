@@ -1,8 +1,8 @@
 /**
  * How long to wait before the next connect. There are two counters, because a flaky network and a
  * wrong token need different patience: `attempts` doubles the wait from a second to a minute and
- * restarts after a stable link; `refusals` doubles it to an hour and restarts only when a link
- * ended for a reason that needs no person.
+ * restarts after a stable link; `refusals` doubles it to an hour and restarts only when a link ends
+ * for a reason that does not need a person.
  *
  * [portable]
  */
@@ -30,8 +30,8 @@ export class Backoff {
   private refusals = 0;
 
   /**
-   * `offset`: any number below 2^32 that differs between devices, such as a CRC of the agent_id:
-   * boards whose randomness is the same after every reset must not all return in the same instant.
+   * `offset`: a number below 2^32 that differs between devices, such as a CRC of the agent_id:
+   * boards with the same randomness after every reset must not all reconnect at the same instant.
    */
   constructor(random: Random, offset: number) {
     this.random = random;
@@ -39,8 +39,8 @@ export class Backoff {
   }
 
   /**
-   * Milliseconds until the next connect. `askedMs`: what the relay asked for, or null. `onlineMs`:
-   * how long the link that ended was online, 0 if it never was. Not for the course `never`.
+   * Milliseconds until the next connect. `askedMs`: what the relay requested, or null. `onlineMs`:
+   * how long the ended link was online, 0 if it never was. Not for the course `never`.
    */
   next(failure: Failure, askedMs: number | null, onlineMs: number): number {
     const asked = askedMs === null ? 0 : Math.min(askedMs, MAX_ASKED_WAIT_MS);
@@ -51,11 +51,11 @@ export class Backoff {
     if (failure.course === "slow") {
       const wait = Math.max(doubled(failure.waitMs, this.refusals, SLOW_MAX_MS), asked);
       this.refusals++;
-      // Only longer: both the contract and the relay name a least time.
+      // Never shorter: both the contract and the relay specify a minimum.
       return wait + Math.floor((wait / 4) * this.fraction());
     }
     if (failure.course === "asked") {
-      // The relay has spread these waits over its peers already: no jitter of our own.
+      // The relay has already staggered these waits over its peers, so they get no jitter here.
       return asked > 0 ? asked : failure.waitMs;
     }
     const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
@@ -63,7 +63,7 @@ export class Backoff {
     return Math.max(wait - Math.floor((wait / 2) * this.fraction()), asked);
   }
 
-  /** 0 (included) to 1 (excluded). */
+  /** From 0 (inclusive) to 1 (exclusive). */
   private fraction(): number {
     const bytes = this.random(4);
     let value = 0;

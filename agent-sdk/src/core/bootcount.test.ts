@@ -11,7 +11,7 @@ const OTHER = "e2e_two";
 
 const problemOf = (result: BootCountResult): string => (result.ok ? "none" : result.problem);
 
-/** The count of a start, or null if the power went or the agent refused to start. */
+/** The count of a start, or null if the power failed or the agent refused to start. */
 const start = (storage: StoragePort, token = TOKEN): number | null => {
   const result = raiseBootCount(storage, suite, token);
   return result.ok ? result.count : null;
@@ -36,7 +36,7 @@ describe("boot count", () => {
     expect(storage.read("boot.1")).toMatch(/^blindrelay-boot 1 2 [0-9a-f]{64} [0-9a-f]{8}\n$/);
   });
 
-  it("is refused where it was never written", () => {
+  it("is refused if it was never written", () => {
     expect(problemOf(raiseBootCount(new MemoryStorage(), suite, TOKEN))).toBe("missing");
   });
 
@@ -57,7 +57,7 @@ describe("boot count", () => {
     expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
   });
 
-  it("notices every flipped bit of a slot", () => {
+  it("detects every flipped bit of a slot", () => {
     const storage = provisioned();
     start(storage);
     const text = storage.read("boot.1") as string;
@@ -66,7 +66,7 @@ describe("boot count", () => {
         const flipped = String.fromCharCode(text.charCodeAt(at) ^ (1 << bit));
         const damaged = storage.copy();
         damaged.write("boot.1", text.slice(0, at) + flipped + text.slice(at + 1));
-        // The slot held 2; the other says 1, so 2 is skipped.
+        // The slot contained 2; the other says 1, so 2 is skipped.
         expect(start(damaged)).toBe(3);
       }
     }
@@ -84,8 +84,8 @@ describe("boot count", () => {
     }
   });
 
-  it("stays unused when the slot that was repaired is lost in turn", () => {
-    // With count + 2 written straight over the lost slot, the second loss would lead to it again.
+  it("stays unused when the repaired slot is lost in turn", () => {
+    // If count + 2 was written directly over the lost slot, the second loss would lead to it again.
     const storage = provisioned();
     const used = [start(storage)];
     for (const name of ["boot.1", "boot.1", "boot.0", "boot.0", "boot.1", "boot.0"]) {
@@ -96,7 +96,7 @@ describe("boot count", () => {
     }
   });
 
-  it("is refused if it belongs to another token, also in one slot only", () => {
+  it("is refused if it belongs to another token, even in only one slot", () => {
     const storage = provisioned();
     expect(problemOf(raiseBootCount(storage, suite, OTHER))).toBe("otherToken");
     for (const name of ["boot.0", "boot.1"]) {
@@ -109,7 +109,7 @@ describe("boot count", () => {
     }
   });
 
-  it("is provisioned again with a new token only", () => {
+  it("can be provisioned again only with a new token", () => {
     const storage = provisioned();
     expect(problemOf(provisionBootCount(storage, suite, TOKEN))).toBe("usedToken");
     expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 1 });
@@ -153,7 +153,7 @@ describe("boot count", () => {
 });
 
 describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
-  it("never use a count twice, wherever the first, the second and the third one fall", () => {
+  it("never use a count twice, whenever the first, the second and the third one occur", () => {
     const origin = provisioned(medium);
     const before = start(origin) as number;
     const whole = origin.copy();
@@ -163,7 +163,7 @@ describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
     for (let first = 1; first <= whole.steps; first++) {
       const once = origin.copy();
       once.cutAfter(first);
-      // Power is only ever cut inside a write, so the agent of that start never spoke.
+      // Power is only ever cut inside a write, so the agent of that start never sent anything.
       expect(start(once)).toBe(null);
       for (let second = 1; second <= most; second += 7) {
         const twice = once.copy();
@@ -204,7 +204,7 @@ describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
   });
 });
 
-describe("a life of power cuts", () => {
+describe("a series of power cuts", () => {
   it("never uses a count twice", () => {
     fc.assert(
       fc.property(
@@ -228,7 +228,7 @@ describe("a life of power cuts", () => {
   });
 });
 
-it("a cut storage throws what a test can tell from a fault", () => {
+it("a cut storage throws an error that tests can distinguish from a fault", () => {
   const storage = new CuttableStorage("truncate");
   storage.cutAfter(3);
   expect(() => storage.write("a", "text")).toThrow(PowerCut);

@@ -2,14 +2,14 @@
  * Section 2, "Boot count": a number that is never used twice with one agent_token, whatever happens
  * to the power. It is raised, flushed, read back and compared before anything is sent.
  *
- * Two slots hold `blindrelay-boot 1 <count> <hash of agent_token> <CRC-32 of all before>`. A write
- * goes to the slot that does not hold the count in force, so a torn one leaves that count readable.
+ * Two slots contain `blindrelay-boot 1 <count> <hash of agent_token> <CRC-32 of all before>`. A
+ * write goes to the slot without the current count, so a torn write leaves that count readable.
  *
- * Invariant: the two slots are never more than one apart. So where one slot is not readable, it can
- * have held at most one more than the other, and one count is skipped: first the broken slot is
- * brought up to `count + 1`, which is never used, then the other to `count + 2`. Writing `count +
- * 2` straight over the broken slot would break the invariant: were it to fail in turn, the other
- * would lead to `count + 2` again.
+ * Invariant: the two slots are never more than one apart. So an unreadable slot can have contained
+ * at most one more than the other, and one count is skipped: first the broken slot is set to `count
+ * + 1`, which is never used, then the other to `count + 2`. Writing `count + 2` directly over the
+ * broken slot would violate the invariant: if that failed in turn, the other slot would lead to
+ * `count + 2` again.
  *
  * [portable]
  */
@@ -58,7 +58,7 @@ const refused = (problem: BootCountProblem): BootCountResult => ({
   advice: ADVICE[problem],
 });
 
-/** HMAC-SHA256 under a fixed label: says whether two tokens are the same, and nothing else. */
+/** HMAC-SHA256 under a fixed label: reveals only whether two tokens are equal. */
 const hashToken = (suite: Suite, agentToken: string): string =>
   toHex(suite.hmac(suite.hmacKey(asciiBytes(TOKEN_LABEL)), utf8Bytes(agentToken)));
 
@@ -89,7 +89,7 @@ const decodeSlot = (text: string | null): Slot => {
     : BROKEN;
 };
 
-/** Whether a slot was written and holds it now. Throws what the storage throws. */
+/** Writes a slot; returns whether it contains the text now. Throws what the storage throws. */
 const writeSlot = (storage: StoragePort, index: number, text: string): boolean => {
   storage.write(SLOTS[index] as string, text);
   return storage.read(SLOTS[index] as string) === text;
@@ -106,8 +106,8 @@ const raise = (storage: StoragePort, hash: string): BootCountResult => {
   const b = slots[1] as Slot;
   if (a.kind === "absent" && b.kind === "absent") return refused("missing");
   if (a.kind !== "valid" && b.kind !== "valid") return refused("unreadable");
-  // Also where only one of them is another token's: provisioning was cut, and what the other slot
-  // held under our token is gone.
+  // Even if only one of them belongs to another token: provisioning was interrupted, and the other
+  // slot's count under our token is lost.
   if (a.kind === "valid" && a.hash !== hash) return refused("otherToken");
   if (b.kind === "valid" && b.hash !== hash) return refused("otherToken");
 
@@ -124,8 +124,8 @@ const raise = (storage: StoragePort, hash: string): BootCountResult => {
 };
 
 /**
- * The count of this start, durable on the medium when it returns. Call it once for every AgentCore,
- * before it is made, under the lock that keeps two processes off one storage.
+ * The count of this start, durable on the medium on return. Call it once for every AgentCore,
+ * before constructing it, under the lock that prevents two processes from using one storage.
  */
 export const raiseBootCount = (
   storage: StoragePort,
@@ -151,7 +151,7 @@ const provision = (storage: StoragePort, hash: string): BootCountResult => {
 
 /**
  * Writes count 1 and the token's hash into both slots; the first start raises it to 2. Refuses a
- * token whose hash is there already: its counts may have been used.
+ * token if its hash is already there: its counts may have been used.
  */
 export const provisionBootCount = (
   storage: StoragePort,

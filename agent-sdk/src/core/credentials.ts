@@ -1,6 +1,6 @@
 /**
  * Checks an agent's configuration before anything is sent, so that a misplaced secret is reported
- * here and not by a refusal of the relay (section 1).
+ * here instead of being refused by the relay (section 1).
  *
  * [portable]
  */
@@ -13,7 +13,7 @@ export interface Credentials {
   readonly relayToken: string;
   /** `e2e_`: the secret that its clients share with it; the relay never has it. */
   readonly agentToken: string;
-  /** Accept any agentToken of 32 characters or more. */
+  /** Accepts any agentToken of 32 characters or more. */
   readonly foreignAgentToken?: boolean;
   /** Sent at login; the relay accepts no other form (section 3). */
   readonly firmwareVersion?: string;
@@ -31,7 +31,7 @@ const isAgentId = (text: string): boolean => {
   return true;
 };
 
-/** What is wrong with a configuration, as a sentence without secrets; null if nothing is. */
+/** What is wrong with a configuration, as a sentence without secrets; null if it is valid. */
 export const credentialsProblem = (credentials: Credentials): string | null => {
   if (typeof credentials.agentId !== "string" || !isAgentId(credentials.agentId)) {
     return "agentId: 1 to 64 of A-Z, a-z, 0-9, - and _";

@@ -35,7 +35,7 @@ class Bench {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("what is no JSON-RPC", () => {
+describe("input that is not JSON-RPC", () => {
   it.each([
     "",
     "nonsense",
@@ -55,7 +55,7 @@ describe("what is no JSON-RPC", () => {
     expect(bench.dispatcher.counters).toMatchObject({ notRequests: 1, calls: 0 });
   });
 
-  it("is also what inherits its fields, if JSON.parse lets __proto__ through", () => {
+  it("includes a value that only inherits its fields, if JSON.parse lets __proto__ through", () => {
     const bench = new Bench({ m: () => 1 });
     lenientJsonParse();
     bench.text('{"__proto__":{"jsonrpc":"2.0"},"id":1,"method":"m"}');
@@ -63,13 +63,13 @@ describe("what is no JSON-RPC", () => {
     expect(bench.dispatcher.counters.calls).toBe(0);
   });
 
-  it("is also a text that is not UTF-8", () => {
+  it("includes a text that is not UTF-8", () => {
     const bench = new Bench({ m: () => 1 });
     bench.bytes(Uint8Array.of(...jsonBytes({ jsonrpc: "2.0", id: 1, method: "m" }), 0xff));
     expect(bench.answers).toEqual([]);
   });
 
-  it("or is an answer to a call that nobody made", () => {
+  it("includes an answer to a call that nobody made", () => {
     const bench = new Bench();
     bench.send({ jsonrpc: "2.0", id: 1, result: null });
     bench.send({ jsonrpc: "2.0", id: null, error: { code: 1, message: "" } });
@@ -97,7 +97,7 @@ describe("an invalid request", () => {
 });
 
 describe("a request", () => {
-  it("gets its handler's result, with the id as it was", () => {
+  it("gets its handler's result, with the id unchanged", () => {
     const bench = new Bench({ add: ([a, b]: number[]) => (a as number) + (b as number) });
     for (const id of [1, 0, -1.5, "a", "ü\n", "", null]) {
       bench.send({ jsonrpc: "2.0", id, method: "add", params: [2, 3] });
@@ -105,7 +105,7 @@ describe("a request", () => {
     }
   });
 
-  it("gets null for undefined, at once and later", async () => {
+  it("gets null for undefined, synchronously or later", async () => {
     const bench = new Bench({ now: () => undefined, later: async () => {} });
     bench.send({ jsonrpc: "2.0", id: 1, method: "now" });
     bench.send({ jsonrpc: "2.0", id: 2, method: "later" });
@@ -113,7 +113,7 @@ describe("a request", () => {
     expect(bench.answers.map(({ result }) => result)).toEqual([null, null]);
   });
 
-  it("for a method nobody knows gets -32601", () => {
+  it("gets -32601 for an unknown method", () => {
     const bench = new Bench();
     for (const method of ["none", "", "constructor", "__proto__"]) {
       bench.send({ jsonrpc: "2.0", id: 1, method });
@@ -142,7 +142,7 @@ describe("a request", () => {
     expect(bench.failures).toContain("later: stuck");
   });
 
-  it("gets the code, message and data of what was thrown with a code of the program's own", async () => {
+  it("gets the code, message and data of a thrown error with a code of the program's own", async () => {
     const circle: { self?: object } = {};
     circle.self = circle;
     const thrown = [
@@ -177,7 +177,7 @@ describe("a request", () => {
   });
 
   it.each([-32768, -32000, -32600, 1.5, Number.NaN, 1e300, Infinity, "7", null])(
-    "gets -32000 if the code that was thrown is %s",
+    "gets -32000 if the thrown code is %s",
     (code) => {
       const bench = new Bench({
         now: () => {
@@ -226,7 +226,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("gets -32000 if the result is too large or no JSON, the largest one through", () => {
+  it("gets -32000 if the result is too large or not JSON, but accepts the largest one", () => {
     const circle: { self?: object } = {};
     circle.self = circle;
     const results = [circle, () => {}, 1n, Symbol("s"), "x".repeat(200)];
@@ -257,7 +257,7 @@ describe("a request", () => {
     expect(bench.answers).toHaveLength(1);
   });
 
-  it("tells its handler the session and whether somebody waits", () => {
+  it("tells its handler the session and whether the caller waits", () => {
     const contexts: unknown[] = [];
     const bench = new Bench({ m: (_params, context) => contexts.push(context) });
     bench.send({ jsonrpc: "2.0", id: 1, method: "m" }, "one");
@@ -292,7 +292,7 @@ describe("a notification", () => {
 });
 
 describe("calls in flight", () => {
-  it("are bounded: the one too many is answered -32001 and not run", async () => {
+  it("are limited: one more is answered -32001 and not run", async () => {
     const finish: (() => void)[] = [];
     const bench = new Bench({ slow: () => new Promise<void>((resolve) => finish.push(resolve)) });
     for (let id = 0; id < 34; id++) bench.send({ jsonrpc: "2.0", id, method: "slow" });
@@ -346,7 +346,7 @@ describe("registering", () => {
     },
   );
 
-  it("refuses what is no function", () => {
+  it("refuses anything but a function", () => {
     expect(() => new Bench().dispatcher.handle("m", 1 as unknown as Handler)).toThrow("function");
   });
 });
@@ -358,7 +358,7 @@ describe("on a fresh stack", () => {
     return made;
   };
 
-  it("handlers begin after receive returned, and answer in order", async () => {
+  it("handlers begin after receive has returned, and answer in order", async () => {
     const begun: unknown[] = [];
     const made = bench({ m: (params) => begun.push(params) });
     made.send({ jsonrpc: "2.0", id: 1, method: "m", params: { n: 1 } });
@@ -369,7 +369,7 @@ describe("on a fresh stack", () => {
     expect(made.answers.map(({ id }) => id)).toEqual([1, 2]);
   });
 
-  it("what a handler throws is its answer, as ever", async () => {
+  it("what a handler throws is answered as usual", async () => {
     const made = bench({
       m: () => {
         throw new Error("no");

@@ -1,23 +1,23 @@
 /**
- * JSON-RPC 2.0 on the agent's side (section 2, "Inside the packet"): a verified plaintext goes in,
- * the plaintext of the answer comes out, at once or when the handler's promise settles.
+ * JSON-RPC 2.0 on the agent's side (section 2, "Inside a packet"): a verified plaintext goes in,
+ * the plaintext of the answer comes out, synchronously or when the handler's promise settles.
  *
  *   not JSON, no object, no `"jsonrpc": "2.0"`, a batch   counted, not answered
  *   a response                                            counted, not answered (agents make no
- *   calls)
+ *                                                         calls)
  *   `method` no string, `params` no object or array,
- *   `id` no string, number or null                        -32600, `id` null where it is unknown
+ *   `id` no string, number or null                        -32600, `id` null if it is unknown
  *   unknown method                                        -32601, a notification: nothing
  *   the handler throws, rejects, or returns what
- *   JSON cannot say or one packet cannot hold             -32000 with the reason
- *   longer than what the device has room for             -32000 with the length; read no further
+ *   JSON cannot express or one packet cannot contain      -32000 with the reason
+ *   longer than the device has room for                   -32000 with the length; not read further
  *   too many calls unsettled                              -32001; the handler was not called
- *   what is thrown has an integer `code` outside of
- *   -32768 to -32000                                      that code, its message, its `data` where
- *                                                         JSON can say it and it fits
- *   what is thrown has `unavailable: true`                -32002, data {retryable: true, sent}: the
- *                                                         device behind is away for now; `sent`:
- *                                                         it may have got the command before
+ *   the thrown error has an integer `code` outside of
+ *   -32768 to -32000                                      that code, its message, its `data` if
+ *                                                         JSON can express it and it fits
+ *   the thrown error has `unavailable: true`              -32002, data {retryable: true, sent}: the
+ *                                                         device behind is unavailable; `sent`: it
+ *                                                         may have received the command
  *
  * [portable]
  */
@@ -37,10 +37,10 @@ const HANDLER_FAILED = -32000;
 const BUSY = -32001;
 const UNAVAILABLE = -32002;
 /**
- * The start of a request as our clients write it; its id is then found without reading the rest.
+ * The start of a request as written by our clients; its id is then found without reading the rest.
  */
 const CALL_HEAD = '{"jsonrpc":"2.0","id":';
-/** Bytes that hold that head and an id. */
+/** This many bytes contain that head and an id. */
 const ID_WITHIN = 64;
 /** The lowest code that JSON-RPC reserves; HANDLER_FAILED is the highest. */
 const RESERVED_FROM = -32768;
@@ -54,11 +54,11 @@ const isReserved = (method: string): boolean => {
   return false;
 };
 
-/** What a handler learns about its call. */
+/** What a handler is told about its call. */
 export interface CallContext {
-  /** The session of the call; another session may be another client, or the same one later. */
+  /** The session of the call; another session may be another client, or a later one of the same. */
   readonly sid: string;
-  /** True for a notification: nobody waits for a result. */
+  /** True for a notification: the caller does not wait for a result. */
   readonly notification: boolean;
 }
 
@@ -120,14 +120,14 @@ const isProgramCode = (code: unknown): code is number =>
   Math.abs(code) <= MAX_CODE &&
   (code < RESERVED_FROM || code > HANDLER_FAILED);
 
-/** The member `data` of an error with the comma before it; "" if there is none. */
+/** The member `data` of an error, with a comma before it; "" if there is none. */
 const dataMember = (data: unknown): string => {
   if (data === undefined) return "";
   try {
     const text = encodeJson(data);
     return text === undefined ? "" : `,"data":${text}`;
   } catch {
-    return ""; // a circle
+    return ""; // a circular reference
   }
 };
 
@@ -219,22 +219,23 @@ export class Dispatcher {
       if (hasId) this.refuse(call, METHOD_NOT_FOUND, 'unknown method "' + method + '"', "");
       return;
     }
-    // The SDK answers its own methods at once; a dropped notification of theirs would be a loss.
+    // The SDK answers its own methods synchronously, and one of their notifications must not be
+    // dropped.
     if (this.calls.length >= MAX_CALLS_IN_FLIGHT && !isReserved(method)) {
       if (hasId) this.refuse(call, BUSY, "too many calls are still running", "");
       return;
     }
     this.counters.calls++;
     const handler = this.handlers[index] as Handler;
-    // All of it inside the `try`: a board that runs out of memory continues with undefined, which
-    // is not an answer.
+    // Everything is inside the `try`: a board that runs out of memory continues with undefined,
+    // which is not an answer.
     if (this.freshStack) Promise.resolve().then(() => this.run(call, handler, params));
     else this.run(call, handler, params);
   }
 
   /**
-   * Refuses a call by its length, before it costs memory to read: the id is found where our clients
-   * write it.
+   * Refuses a call by its length, before reading it costs memory: the id is found if it is where
+   * our clients write it.
    */
   private refuseUnread(plaintext: Uint8Array, answer: Answer): void {
     const head = asciiText(plaintext.subarray(0, ID_WITHIN));
@@ -276,7 +277,7 @@ export class Dispatcher {
     }
   }
 
-  /** A foreign promise may settle twice, and a session may be forgotten meanwhile. */
+  /** A foreign promise may settle twice, and a session may be forgotten in the meantime. */
   private settle(call: Call, conclude: () => void): void {
     if (!call.open) return;
     call.open = false;
@@ -291,14 +292,13 @@ export class Dispatcher {
     if (plaintext !== null) call.answer(plaintext);
   }
 
-  /** The answer with a result; null if no answer can hold it, and the call has failed. */
+  /** The answer with a result; null if no answer can contain it, and the call has failed. */
   private encodeResult(call: Call, result: unknown): Uint8Array | null {
     let text: string | undefined;
     try {
       text = encodeJson(result === undefined ? null : result);
     } catch {
-      // A circular reference. Each engine words this error differently, which would reveal the
-      // engine.
+      // A circular reference. Engines word this error differently, which would reveal the engine.
     }
     if (text === undefined) {
       this.fail(call, "the result is not a JSON value");
@@ -332,8 +332,8 @@ export class Dispatcher {
     this.counters.errors++;
     const head = `{"jsonrpc":"2.0","id":${call.id === null ? "null" : call.id},"error":{"code":${code},"message":`;
     const text = head + encodeJson(message);
-    // What does not fit is left out: first the data, then the message. An id that does not fit
-    // cannot be answered at all.
+    // What does not fit is omitted: first the data, then the message. A call with an id that does
+    // not fit cannot be answered at all.
     const ofHandler = code === HANDLER_FAILED || isProgramCode(code);
     const short = `${head}"${ofHandler ? "the handler failed" : "refused"}"}}`;
     const max = this.maxPlaintext;

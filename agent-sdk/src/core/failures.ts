@@ -9,8 +9,8 @@ import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
 
 /**
  * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
- * doubling to an hour, if a person is needed; `asked`: after the relay's delay, else `waitMs`;
- * `never`: not with this configuration.
+ * doubling to an hour, if a person is needed; `asked`: after the delay that the relay requested,
+ * else `waitMs`; `never`: not with this configuration.
  */
 export type Course = "backoff" | "slow" | "asked" | "never";
 
@@ -40,7 +40,7 @@ export const REFUSED: Failure = {
   advice: "the relay refuses this agent: compare agent_id and relay token with the relay's",
 };
 
-/** By code, of `auth_response` and of `error` messages that end a link. */
+/** By code, for `auth_response` and for `error` messages that end a link. */
 const FAILURES: { readonly [code: string]: Failure } = {
   INVALID_TOKEN: {
     course: "slow",

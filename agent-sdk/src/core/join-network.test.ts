@@ -12,12 +12,12 @@ const PASSWORD = `${NAME} refuses the password`;
 const SILENT = `${NAME}: its driver has not answered for 60 s`;
 const JOIN_MS = 3000;
 
-/** A radio and its access point. */
+/** A simulated radio with its access point. */
 class Air implements NetworkPort {
-  /** What a try ends with; undefined: the driver never says. */
+  /** The outcome of an attempt; undefined: the driver never reports one. */
   outcome: string | null | undefined = null;
   tries = 0;
-  /** Tries that have not ended. */
+  /** Attempts that have not ended. */
   open = 0;
   private readonly timer: TimerPort;
   private lost: (() => void)[] = [];
@@ -50,7 +50,7 @@ class Air implements NetworkPort {
 class Hall extends World {
   declare readonly air: Air;
   declare readonly network: NetworkLinks;
-  /** How many links over it were tried. */
+  /** How many links were attempted over it. */
   declare readonly attempts: () => number;
 }
 
@@ -86,7 +86,7 @@ linkConformance("over a network that is joined first", async () => {
   return { ...relays, port, until: untilIn(timer), end: async () => {} };
 });
 
-it("reports a link that is closed before the network is there once, and not from inside close", () => {
+it("reports a link once that is closed before the network is joined, but not from inside close", () => {
   const timer = new ManualTimer();
   const network = new Air(timer);
   const { port: links, url } = memoryRelays(timer);
@@ -136,7 +136,7 @@ describe("an agent over a network", () => {
     expect([world.core.link.status.state, world.network.advice]).toEqual(["online", null]);
   });
 
-  it("tries a refused password at growing intervals, and says so once", () => {
+  it("retries a refused password at growing intervals, and reports it once", () => {
     const world = hall(PASSWORD);
     world.core.start();
     const at: number[] = [];
@@ -154,7 +154,7 @@ describe("an agent over a network", () => {
     expect([world.core.link.status.state, world.network.advice]).not.toContain(null);
   });
 
-  it("asks a driver that never answers again, one try at a time", () => {
+  it("retries with a driver that never answers, one attempt at a time", () => {
     const world = hall(undefined);
     world.core.start();
     world.timer.advance(JOIN_TIMEOUT_MS - 1);
@@ -170,7 +170,7 @@ describe("an agent over a network", () => {
     expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
   });
 
-  it("joins again if five links in a row did not open, though nothing says it was lost", () => {
+  it("joins again after five links in a row that did not open, even if no loss is reported", () => {
     const world = hall(null);
     world.core.start();
     world.untilConnected();
@@ -196,7 +196,7 @@ describe("an agent over a network", () => {
     expect([world.air.tries, world.network.advice]).toEqual([2, null]);
   });
 
-  it("waits for a join that takes longer than the link's own patience", () => {
+  it("waits for a join that takes longer than the link's own timeout", () => {
     const world = hall(undefined);
     let done: (problem: string | null) => void = () => undefined;
     world.air.join = (given) => {
@@ -211,7 +211,7 @@ describe("an agent over a network", () => {
     expect([world.air.tries, world.links.length]).toEqual([1, 1]);
   });
 
-  it("ignores what a try says after its time", () => {
+  it("ignores a late answer of an attempt", () => {
     const world = hall(undefined);
     const dones: ((problem: string | null) => void)[] = [];
     world.air.join = (given) => dones.push(given);
@@ -226,7 +226,7 @@ describe("an agent over a network", () => {
     expect([world.network.state, world.network.advice]).toEqual(["joined", null]);
   });
 
-  it("takes a driver that throws for one that fails, and one that says lost twice for once", () => {
+  it("treats a driver that throws as failed, and two reports of a loss as one", () => {
     const world = hall(null);
     const { join } = world.air;
     world.air.join = () => {

@@ -1,18 +1,18 @@
 /**
  * A network, such as Wi-Fi, that must be joined before the relay can be reached. It is joined when
  * the link connects, and again after it was lost. The wait in between is the link's back-off
- * (backoff.ts): 1 s doubling to 60 s, with jitter. That also holds for a refused password, because
+ * (backoff.ts): 1 s doubling to 60 s, with jitter. That also applies to a refused password, because
  * chips report one if the signal is weak.
  *
  *   apart --connect--> joining --joined--> joined
  *     ^                   |                   |
  *     +-- failed, late ---+-- lost, useless --+
  *
- * A driver whose modem lost power may never report `lost`, so a few links in a row that do not open
- * count as that.
+ * A driver may never report `lost` if its modem loses power, so a few links in a row that do not
+ * open count as a loss.
  *
- * An event that the table does not list is ignored, such as a driver's `lost` for each try, or a
- * link that connects again while the network is still being joined.
+ * An event that the table does not list is ignored, such as a driver's `lost` for each attempt, or
+ * a link that connects again while the network is still being joined.
  *
  * [portable]
  */
@@ -45,7 +45,7 @@ export interface NetworkOptions {
   /** For people, such as `Wi-Fi "hall 7"`. */
   readonly name: string;
   readonly network: NetworkPort;
-  /** What runs over it. */
+  /** The links that run over it. */
   readonly links: LinkPort;
   readonly timer: TimerPort;
   readonly log: Log;
@@ -81,14 +81,14 @@ class NetworkLink implements Link {
   }
 }
 
-/** A LinkPort over a network that it joins. One link at a time. */
+/** A LinkPort over a network that it joins first. One link at a time. */
 export class NetworkLinks implements LinkPort {
   state: NetworkState = "apart";
   /** Why the network is not joined, and the fix; null if unknown. */
   advice: string | null = null;
   declare private readonly options: NetworkOptions;
   private link: NetworkLink | null = null;
-  /** Counts tries, so that the answer of a late one is ignored. */
+  /** Counts attempts, so that a late answer is ignored. */
   private turn = 0;
   private lateAt = 0;
   /** Links in a row that did not open. */

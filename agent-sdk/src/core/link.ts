@@ -1,6 +1,6 @@
 /**
- * The agent's link to the relay (section 3): connect, log in, stay online, and connect again after
- * the wait that each failure calls for (failures.ts). Its states are those of the client's link:
+ * The agent's link to the relay (section 3): connect, log in, stay online, and reconnect after the
+ * wait that each failure requires (failures.ts). Its states are those of the client's link:
  * protocol/src/link-states.ts.
  *
  * It sets no timer: its owner calls `timeout` at `nextDeadline`. A late or extra call is harmless.
@@ -21,7 +21,7 @@ import { authFailure, LOST, linkFailure, RESTARTING } from "./failures.ts";
 /** In the range for private use: the relay only logs it. */
 const CLOSE_GIVEN_UP = 4000;
 
-/** Pings are this short, and cost next to nothing. */
+/** Pings are shorter than this, and cost next to nothing. */
 const SHORT_LENGTH = 64;
 
 export interface LinkPorts {
@@ -32,29 +32,32 @@ export interface LinkPorts {
 }
 
 export interface LinkOptions {
-  /** Of the relay's WebSocket, such as wss://relay.example/wss. */
+  /** Address of the relay's WebSocket, such as wss://relay.example/wss. */
   readonly url: string;
   readonly agentId: string;
   /** `agt_`. */
   readonly relayToken: string;
   /** Sent at login and in system.info, such as "node 26.10.0"; its first word names the runtime. */
   readonly runtime: string;
-  /** Of the running firmware: SemVer where releases are to be compared with it. Sent at login. */
+  /**
+   * The version of the running firmware: SemVer if it should be compared with releases. Sent at
+   * login.
+   */
   readonly firmwareVersion?: string;
   readonly ports: LinkPorts;
   /**
-   * Whether there is memory to handle this message; where not it is dropped, as a network would. A
-   * board that runs out of memory in the middle of one may be gone for good. Where absent there is.
+   * Whether there is memory to handle this message; if not, it is dropped, as if the network had
+   * lost it. A board that runs out of memory while handling one may never recover. Absent: always.
    */
   readonly hasRoom?: (text: string) => boolean;
 }
 
-/** The link's state, and the reason for it, for a person or a supervising program. */
+/** The link's state and the reason for it, for a person or a supervising program. */
 export interface AgentStatus {
   readonly state: LinkState;
-  /** The relay's code for the last failure, where it gave one. */
+  /** The relay's code for the last failure, if it gave one. */
   readonly code: string | null;
-  /** What happened and what to do about it; null while all is well. */
+  /** What happened and what to do about it; null if nothing is wrong. */
   readonly advice: string | null;
   /** In the state `waiting`: milliseconds until the next connect. */
   readonly waitMs: number | null;
@@ -63,17 +66,17 @@ export interface AgentStatus {
 export interface LinkCounters {
   /** Successful logins, the first one included. */
   logins: number;
-  /** Messages that are no JSON, no packet, or came before the login. */
+  /** Messages that are not JSON, not a packet, or arrived before the login. */
   unreadable: number;
   /** `error` messages of the relay. */
   relayErrors: number;
-  /** Messages dropped for want of memory. */
+  /** Messages dropped for lack of memory. */
   dropped: number;
 }
 
 /** The link's owner. */
 export interface LinkOwner {
-  /** A packet came; only while online. */
+  /** A packet arrived; only while online. */
   receivePacket(message: AgentsPacket): void;
   /** Something happened: `nextDeadline` may have changed. */
   arm(): void;
@@ -92,11 +95,11 @@ export class RelayLink {
   private link: Link | null = null;
   /** Counts connects: events of a link that was given up are ignored. */
   private turn = 0;
-  /** End of the current wait, connect or login. */
+  /** When the current wait, connect or login ends. */
   private deadline = 0;
   private heardAt = 0;
   private onlineAt: number | null = null;
-  /** When to connect again, after an announced restart; until the relay closes. */
+  /** When to reconnect after an announced restart; set until the relay closes. */
   private restartAt: number | null = null;
 
   private sessionToken: string | null = null;
@@ -104,7 +107,7 @@ export class RelayLink {
   private triedSession = false;
 
   constructor(options: LinkOptions, owner: LinkOwner) {
-    // Not as fields with values: on Espruino those are on the prototype, so all links would share
+    // Not fields with values: on Espruino those are on the prototype, so all links would share
     // them.
     this.status = { state: "idle", code: null, advice: null, waitMs: null };
     this.counters = { logins: 0, unreadable: 0, relayErrors: 0, dropped: 0 };
@@ -114,29 +117,29 @@ export class RelayLink {
     this.backoff = new Backoff(options.ports.random, crc32(asciiBytes(options.agentId)));
   }
 
-  /** False where it was started or stopped before. */
+  /** False if it was started or stopped before. */
   start(): boolean {
     if (!this.move("start", null, null, null)) return false;
     this.connect();
     return true;
   }
 
-  /** Closes the link for good. Harmless when repeated. */
+  /** Closes the link permanently. Harmless when repeated. */
   stop(): void {
     this.drop(CLOSE_NORMAL, "stopped");
     this.move("stop", null, null, null);
   }
 
   /**
-   * Logs in by the session token of a start before, of which only the relay knows how long it is
-   * good. Before `start`.
+   * Sets the session token of an earlier start to log in with; only the relay knows how long it is
+   * valid. Call it before `start`.
    */
   resumeSession(token: string): void {
     this.sessionToken = token;
     this.sessionTokenEnds = Infinity;
   }
 
-  /** The session token that a next login would use; null: the relay token. */
+  /** The session token that the next login would use; null: the relay token. */
   heldSession(): string | null {
     return this.sessionToken;
   }
@@ -146,12 +149,14 @@ export class RelayLink {
     return this.options.ports.timer.now() - this.heardAt;
   }
 
-  /** Calls `fn` at every change of state; what it throws is logged, and the link continues. */
+  /**
+   * Calls `fn` at every change of state; an exception from it is logged, and the link continues.
+   */
   onState(fn: (status: AgentStatus) => void): void {
     this.listeners = this.listeners.concat([fn]);
   }
 
-  /** Whether `send` is of use now: online, and the queue not full. */
+  /** Whether it makes sense to call `send` now: the link is online and the queue is not full. */
   canSend(): boolean {
     const link = this.link;
     if (link === null || this.state !== "online") return false;
@@ -246,7 +251,7 @@ export class RelayLink {
       this.options.ports.log("info", "link closed", { code: code, reason: reason });
       this.lose(LOST, null, null);
     } else {
-      // One of several relays keeps the link for longer than it asks us to wait.
+      // A cluster node keeps the link for longer than it asks us to wait.
       const left = restartAt - this.options.ports.timer.now();
       this.lose(RESTARTING, "RESTARTING", Math.max(left, 0));
     }
@@ -271,7 +276,7 @@ export class RelayLink {
     const failure = authFailure(message.code);
     if (failure.dropsSession) this.sessionToken = null;
     if (this.triedSession && failure.dropsSession) {
-      // The connection stays open for another try (section 3).
+      // The connection stays open for another attempt (section 3).
       this.triedSession = false;
       this.login(null);
       return;
@@ -297,12 +302,12 @@ export class RelayLink {
     this.lose(failure, code, null);
   }
 
-  /** Ends the connection, and waits as the failure says or gives up for good. */
+  /** Ends the connection, and waits as the failure requires or gives up permanently. */
   private lose(failure: Failure, code: string | null, askedMs: number | null): void {
     const ports = this.options.ports;
     const now = ports.timer.now();
     const onlineMs = this.onlineAt === null ? 0 : now - this.onlineAt;
-    // Never the relay's own words: a close reason has at most 123 bytes, and edges throw for more.
+    // Never the relay's own text: a close reason has at most 123 bytes, and edges throw for more.
     this.drop(CLOSE_GIVEN_UP, "no use");
     if (failure.course === "never") {
       ports.log("error", failure.advice, { code: code });
@@ -326,7 +331,7 @@ export class RelayLink {
     if (link !== null) link.close(code, reason);
   }
 
-  /** Whether the event means something in this state. */
+  /** Makes the transition, if the event has an effect in this state. */
   private move(
     event: LinkEvent,
     code: string | null,

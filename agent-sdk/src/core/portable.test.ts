@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { checkDialect } from "../../build/built-file-dialect.ts";
 import { bundle } from "../../build/bundle.ts";
 
-/** Looked for before it is used; the boards' file has natives in its place. */
+/** Checked for before use; the file for boards has native functions instead. */
 const OPTIONAL = ["Uint8Array.fromBase64"];
 
 it.each([
@@ -12,7 +12,7 @@ it.each([
   "streams.ts",
   "../serial/links.ts",
   "../serial/espruino.ts",
-])("%s and all it loads share one scope and stay within what Espruino runs", (entry) => {
+])("%s and all its imports share one scope and use only what Espruino runs", (entry) => {
   const { code } = bundle(fileURLToPath(new URL(entry, import.meta.url)));
   expect(checkDialect(code, OPTIONAL)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** A pushed program is kept whole and confirmed, or not at all, wherever the power goes. */
+/** A pushed program is stored completely and confirmed, or not at all, whenever the power fails. */
 import { createHash } from "node:crypto";
 import { encodeJson } from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
@@ -22,7 +22,7 @@ const sha256 = (text: string): string => createHash("sha256").update(text, "lati
 const idOf = (text: string): string => sha256(text).slice(0, 16);
 const programOf = (n: number): string => `module.exports=(agent)=>{agent.handle("m${n}",f)};`;
 
-/** One life of a device over a flash that outlives it. */
+/** One run of a device over a flash that outlives it. */
 class Life {
   readonly state: PushState;
   restarts = 0;
@@ -85,8 +85,8 @@ const running = (flash: EspruinoFlash): string | undefined =>
 type End = "not confirmed" | "confirming" | "kept";
 
 /**
- * Two lives: one that stores it, one that runs it on trial and is told to keep it. How far it came
- * before the power went in the `step`-th step.
+ * Two runs: one stores the program, one runs it on trial and is told to keep it. Returns how far it
+ * came before the power failed in the `step`-th step.
  */
 const push = (flash: EspruinoFlash, program: string, step: number | null = null): End => {
   let end: End = "not confirmed";
@@ -105,20 +105,20 @@ const push = (flash: EspruinoFlash, program: string, step: number | null = null)
 };
 
 describe("a power cut in a push", () => {
-  it("at any step leaves the old program or the new one, whole, and another can be pushed", () => {
+  it("at any step leaves the old program or the new one, complete, and another can be pushed", () => {
     for (const before of [0, 1]) {
       let cuts = 0;
       for (let step = 1; ; step++) {
         const flash = freshFlash();
         let old = OLD;
-        // From each slot.
+        // Starting from each slot.
         for (let n = 0; n < before; n++) {
           old = programOf(n);
           push(flash, old);
         }
         const end = push(flash, programOf(8), step);
         expect([old, programOf(8)]).toContain(running(flash));
-        // That may have been the trial; from the second start on it is the one that is kept.
+        // This may have been the trial; from the second start on it is the kept program.
         const kept = running(flash);
         if (end !== "confirming") expect(kept).toBe(end === "kept" ? programOf(8) : old);
         else expect([old, programOf(8)]).toContain(kept);
@@ -132,7 +132,7 @@ describe("a power cut in a push", () => {
     }
   });
 
-  it("after cut leaves a device that runs one of the programs that were pushed", () => {
+  it("after another leaves a device that runs one of the pushed programs", () => {
     const step = fc.integer({ min: 1, max: 1200 });
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
@@ -141,12 +141,12 @@ describe("a power cut in a push", () => {
         for (const [n, cut] of steps.entries()) {
           offered.push(programOf(n));
           const end = push(flash, programOf(n), cut);
-          // The power may also go at once in the next start.
+          // The power may fail again right in the next start.
           flash.cutAfter(1 + (cut % 7));
           try {
             new Life(flash);
           } catch {
-            // It went.
+            // The power failed.
           }
           flash.cutAfter(null);
           const found = running(flash);
@@ -179,7 +179,7 @@ describe("a trial", () => {
   it.each([
     ["throws", (life: Life) => life.fail("no sensor"), "no sensor"],
     ["restarts the device", () => {}, "it restarted before it was confirmed"],
-  ])("that %s has failed, and the one before runs", (_what, end, reason) => {
+  ])("that %s has failed, and the previous program runs", (_what, end, reason) => {
     const flash = freshFlash();
     push(flash, programOf(1));
     new Life(flash).send(programOf(2));
@@ -206,14 +206,14 @@ describe("a trial", () => {
     },
   );
 
-  it("is not run if its record finds no room", () => {
+  it("is not run if there is no room for its record", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
     flash.bytes = 0;
     expect(running(flash)).toBe(OLD);
   });
 
-  it("is not started if its record is not kept", () => {
+  it("is not started if its record is not stored", () => {
     const flash = freshFlash();
     const { write } = flash;
     flash.write = (name, ...rest) => name.startsWith("push.") || write.call(flash, name, ...rest);
@@ -222,7 +222,7 @@ describe("a trial", () => {
     expect(life.restarts).toBe(0);
   });
 
-  it("is confirmed by its own id only, and only once it runs", () => {
+  it("is confirmed only by its own id, and only while it runs", () => {
     const flash = freshFlash();
     const first = new Life(flash);
     first.send(programOf(1));
@@ -230,7 +230,7 @@ describe("a trial", () => {
     expect(() => new Life(flash).ask({ confirm: idOf(OLD) })).toThrow("not on trial");
   });
 
-  it("that failed is not confirmed, though the medium had no room for its record", () => {
+  it("that failed is not confirmed, even if the medium had no room for its record", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
     const trial = new Life(flash);
@@ -244,15 +244,15 @@ describe("a trial", () => {
     expect(() => good.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
   });
 
-  it("takes no other push", () => {
+  it("refuses another push", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
     expect(() => new Life(flash).begin(programOf(2))).toThrow("on trial");
   });
 });
 
-describe("what is sent", () => {
-  it("does not count before it is whole, in order, and stored as it was sent", () => {
+describe("the pushed data", () => {
+  it("is not used before it is complete, in order, and stored as it was sent", () => {
     const flash = freshFlash();
     const life = new Life(flash);
     expect(() => life.part(programOf(1), 0)).toThrow("not the next part");
@@ -279,7 +279,7 @@ describe("what is sent", () => {
     [{ version: "ü".repeat(11) }, "not a push"],
     [{ seconds: 3601 }, "not a push"],
     [{ seconds: "60" }, "not a push"],
-  ])("is refused if its head is wrong: %j", (more, reason) => {
+  ])("is refused if its head is invalid: %j", (more, reason) => {
     const flash = freshFlash();
     expect(() => new Life(flash).begin(programOf(1), more)).toThrow(reason);
     expect(running(flash)).toBe(OLD);

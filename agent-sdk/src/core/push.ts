@@ -1,9 +1,9 @@
 /**
  * A device program that is pushed over the relay, in sealed calls of `system.push`
- * (protocol/README.md). It goes into the slot that is not running, is checked as a whole, runs as a
- * trial, and is kept once confirmed.
+ * (protocol/README.md). It is written to the slot that is not running, verified as a whole, run as
+ * a trial, and kept once confirmed.
  *
- * There are two slots for programs, and a record of which is good:
+ * There are two slots for programs, and a record of which one is good:
  *
  *   state     event      next      the device runs
  *   steady    stored     stored    the good program, and restarts
@@ -12,8 +12,8 @@
  *   trying    fail       steady    the good program, after a restart
  *   trying    start      steady    the good program: what restarts unconfirmed has failed
  *
- * The record is written into two files in turn, with a checksum: a torn write leaves the older one,
- * which means that the event did not happen. The good program is never written to.
+ * The record is written alternately to two files, with a checksum: a torn write leaves the older
+ * one, as if the event had not happened. The good program is never overwritten.
  *
  * [portable]
  */
@@ -30,46 +30,46 @@ import type { StoragePort } from "../ports.ts";
 
 export const PUSH_METHOD = "system.push";
 
-/** Of a program's hash: what it goes by. */
+/** Digits of a program's hash that identify it. */
 const ID_LENGTH = 16;
 const MAX_SECONDS = 3600;
 const MAX_VERSION = 32;
 const MAX_REASON = 80;
-/** Of each as JSON, with escapes, so that the answer fits into the shortest plaintext. */
+/** Limits of each as JSON, with escapes, so that the answer fits into the shortest plaintext. */
 const MAX_VERSION_JSON = 66;
 const MAX_REASON_JSON = 122;
-/** A request around its data. */
+/** The part of a request around its data. */
 const REQUEST_BYTES = 96;
 
 export interface Trial {
   readonly id: string;
   readonly version: string;
-  /** From the start until it has failed unless confirmed. */
+  /** Time from the start until the trial has failed, unless it is confirmed. */
   readonly seconds: number;
   /** Whether it was started. */
   readonly started: boolean;
 }
 
 export interface PushState {
-  /** Of the record; the higher one counts. */
+  /** Number of the record; the higher one is valid. */
   readonly n: number;
-  /** 0 or 1: where the good program is. */
+  /** 0 or 1: the slot of the good program. */
   readonly slot: number;
   /** The first 16 hexadecimal digits of its SHA-256; "" for one that was not pushed. */
   readonly id: string;
   readonly version: string;
-  /** In the other slot. */
+  /** The program in the other slot. */
   readonly trial: Trial | null;
   /** The last one that failed, if nothing was kept since. */
   readonly failed: { readonly id: string; readonly reason: string } | null;
 }
 
-/** What has arrived of a program; only in memory, so a restart ends the transfer. */
+/** The received part of a program; only in memory, so a restart ends the transfer. */
 export interface Transfer {
   sha256: string;
   version: string;
   seconds: number;
-  /** Bytes; 0 while nothing is pushed. */
+  /** Bytes; 0 if nothing is being pushed. */
   size: number;
   /** Bytes stored. */
   stored: number;
@@ -80,14 +80,14 @@ export interface PushPort {
   readonly storage: StoragePort;
   /** Bytes of the longest call. */
   readonly maxPlaintext: number;
-  /** Bytes that a program in this slot may have, once what is there is erased. */
+  /** Maximum size of a program in this slot, once its current content is erased. */
   room(slot: number): number;
   erase(slot: number): void;
   /** Stores a part of a program of `size` bytes; parts come in order. Throws if it cannot. */
   write(slot: number, at: number, size: number, part: Uint8Array): void;
-  /** In lower-case hexadecimal, of what the medium holds. */
+  /** In lower-case hexadecimal, computed from the stored bytes. */
   sha256(slot: number): string;
-  /** Restarts soon, after the answer. */
+  /** Restarts soon, after the answer has been sent. */
   restart(): void;
   /** Whether this start runs the trial. */
   readonly onTrial: boolean;
@@ -105,7 +105,7 @@ export const newTransfer = (): Transfer => ({
   stored: 0,
 });
 
-/** Its checksum, a blank and JSON. */
+/** Its checksum, a space and JSON. */
 const encodeRecord = (state: PushState): string => {
   const text = encodeJson(state) as string;
   return `${crc32(asciiBytes(text)) >>> 0} ${text}`;
@@ -125,7 +125,10 @@ export const readPush = (storage: StoragePort): PushState => {
   return a.n > b.n ? a : b;
 };
 
-/** Writes the record after `before`, reads it back, and returns it. Throws if it is not kept. */
+/**
+ * Writes the record that follows `before`, reads it back, and returns it. Throws if it is not
+ * stored.
+ */
 const writePush = (storage: StoragePort, before: PushState, change: object): PushState => {
   const state = Object.assign({}, before, change, { n: before.n + 1 }) as PushState;
   const name = `push.${state.n & 1}`;
@@ -148,7 +151,7 @@ export const failTrial = (storage: StoragePort, reason: string): PushState => {
   try {
     return writePush(storage, state, { trial: null, failed: failed });
   } catch {
-    // The next start comes to the same end.
+    // The next start comes to the same result.
     return Object.assign({}, state, { trial: null, failed: failed }) as PushState;
   }
 };
@@ -243,8 +246,8 @@ const confirm = (port: PushPort, state: PushState, id: unknown): void => {
 };
 
 /**
- * Answers `system.push`. Throws an Error for what it refuses; then nothing has changed, except that
- * a transfer may have to restart.
+ * Answers `system.push`. Throws an Error if it refuses; then nothing has changed, except that a
+ * transfer may have to restart.
  */
 export const answerPush = (port: PushPort, transfer: Transfer, params: unknown): object => {
   const asked = isObject(params) ? params : {};
@@ -266,7 +269,7 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
     trial: now.trial !== null && port.onTrial ? now.trial.id : null,
     failed: now.failed,
     room: port.room(1 - now.slot),
-    // Whole words of flash, and whole letters of base64.
+    // Whole words of flash, and whole groups of base64.
     part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
   };
 };

@@ -1,6 +1,6 @@
 /**
- * Streams of a whole agent core with a real session; the client's end is the same table, played by
- * the test.
+ * Streams of a whole agent core with a real session; the client's end is the same table, operated
+ * by the test.
  */
 import { type StreamParams, StreamTable } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ interface Opened {
   readonly streams: Streams;
   /** The client's end. */
   readonly table: StreamTable;
-  /** Takes what the agent said since the last time. */
+  /** Handles what the agent sent since the last time. */
   pump(): void;
 }
 

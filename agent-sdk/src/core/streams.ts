@@ -100,7 +100,7 @@ export class Streams {
     return table;
   }
 
-  /** Forgets sessions whose streams are over. */
+  /** Forgets sessions without open streams. */
   private sweep(): void {
     const sids: string[] = [];
     const tables: StreamTable[] = [];

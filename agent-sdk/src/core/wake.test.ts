@@ -19,7 +19,7 @@ class CountedStorage extends MemoryStorage {
 }
 
 describe("the session token of a wake", () => {
-  it("is that of the wake before, and is written once", () => {
+  it("is that of the previous wake, and is written once", () => {
     const storage = new CountedStorage();
     for (const wake of [0, 1, 2]) {
       const world = new World({ bootCount: 2 + wake });
@@ -52,7 +52,7 @@ describe("the session token of a wake", () => {
     },
   );
 
-  it("is not kept if it is invalid, and not used", () => {
+  it("is neither stored nor used if it is invalid", () => {
     const storage = new CountedStorage();
     storage.write("session", "sess_torn");
     const world = new World();
@@ -65,7 +65,7 @@ describe("the session token of a wake", () => {
   });
 });
 
-/** When the wake was over; null: it is not. */
+/** When the wake ended; null: it has not. */
 const watched = (world: World, held = () => false) => {
   const seen = { overAt: null as number | null };
   watchWake(world.core, TIMING, held, () => {
@@ -76,7 +76,7 @@ const watched = (world: World, held = () => false) => {
 };
 
 describe("a wake", () => {
-  it("is over when no message came for a while", () => {
+  it("ends when no message has arrived for a while", () => {
     const world = new World();
     const seen = watched(world);
     world.online();
@@ -109,7 +109,7 @@ describe("a wake", () => {
   it.each([
     ["the relay is not there", (world: World) => (world.relayIsUp = false)],
     ["the relay never answers the login", () => undefined],
-  ])("is over in time if %s", (_what, prepare) => {
+  ])("ends in time if %s", (_what, prepare) => {
     const world = new World();
     const seen = watched(world);
     prepare(world);
@@ -119,7 +119,7 @@ describe("a wake", () => {
     expect(seen.overAt).toBeGreaterThan(TIMING.awakeMs / 2);
   });
 
-  it("is over soon if the relay wants the agent to wait for longer", () => {
+  it("ends soon if the relay asks the agent to wait longer", () => {
     const world = new World();
     const seen = watched(world);
     world.core.start();
@@ -129,7 +129,7 @@ describe("a wake", () => {
     expect(seen.overAt).toBe(TIMING.idleMs);
   });
 
-  it("goes on while it is held, and ends with the agent", () => {
+  it("continues while it is held, and ends with the agent", () => {
     const world = new World();
     let held = true;
     const seen = watched(world, () => held);

@@ -1,7 +1,7 @@
 /**
- * An agent that sleeps most of the time, on a board that restarts at each wake: it logs in with the
- * session token that it kept, answers what waits for it, and ends when no more messages come. A
- * wake is a start, so the boot count is raised, and no session survives it (section 2).
+ * An agent that sleeps most of the time, on a board that restarts at each wake: it logs in with its
+ * stored session token, answers waiting calls, and ends when no more messages arrive. A wake is a
+ * start, so the boot count is raised, and no session survives it (section 2).
  *
  * [portable]
  */
@@ -15,15 +15,15 @@ const isSessionToken = (text: string): boolean =>
   text.substring(0, 5) === "sess_" && text.length === 54;
 
 export interface WakeTiming {
-  /** Milliseconds without a message after which the wake is over. */
+  /** The wake ends after this many milliseconds without a message. */
   readonly idleMs: number;
-  /** Milliseconds after which the wake is over in any case. */
+  /** The wake ends after this many milliseconds in any case. */
   readonly awakeMs: number;
 }
 
 /**
- * Lets the agent log in with the session token of the wake before, and keeps each new one: one
- * write a day, as long as the relay keeps its word. Before `start`.
+ * Lets the agent log in with the session token of the previous wake, and stores each new one: one
+ * write a day, as long as the relay keeps its promise. Call it before `start`.
  */
 export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   const link = core.link;
@@ -48,7 +48,7 @@ const wakeLeft = (core: AgentCore, timing: WakeTiming, awakeMs: number): number 
   return Math.min(left, busy ? timing.idleMs : timing.idleMs - core.link.quietMs());
 };
 
-/** Calls `over` once the wake is over; never while `isHeld`. Before `start`. */
+/** Calls `over` at the end of the wake; never while `isHeld`. Call it before `start`. */
 export const watchWake = (
   core: AgentCore,
   timing: WakeTiming,

@@ -13,7 +13,7 @@ export class AesKey implements AesBlocks {
   declare aes: Aes;
   declare key: Uint8Array;
 
-  /** `key`: 16 bytes. Throws where there is no native AES. */
+  /** `key`: 16 bytes. Throws if there is no native AES. */
   constructor(crypto: EspruinoCrypto, key: Uint8Array) {
     const aes = crypto.AES;
     if (!aes) throw new Error('this Espruino has no AES: use packet version "1"');

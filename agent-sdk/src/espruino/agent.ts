@@ -1,10 +1,9 @@
 /**
- * An agent on Espruino, whatever carries its messages: main.ts gives it WebSockets, serial.ts a
- * UART. The configuration that `blindrelay provision` wrote is in Storage under
- * "blindrelay.json".
+ * An agent on Espruino, for any transport: main.ts gives it WebSockets, serial.ts a UART. The
+ * configuration written by `blindrelay provision` is in Storage under "blindrelay.json".
  *
- * A start raises the boot count in Storage before anything is sent. `save()` keeps RAM: so before
- * it (and before any reset) the agent is stopped and forgotten, and after it a new one is made.
+ * A start raises the boot count in Storage before anything is sent. `save()` stores RAM, so before
+ * it (and before any reset) the agent is stopped and forgotten, and afterwards a new one is made.
  *
  * [portable]
  */
@@ -29,11 +28,17 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 const BOARD_MAX_SESSIONS = 8;
-/** What the shortest message takes until it is answered. */
+/** Needed by the shortest message until it is answered. */
 const MESSAGE_VARIABLES = 280;
-/** Free before another session is held: it takes some 60 itself, and messages wait. */
+/**
+ * Must be free before another session is held: it takes some 60 itself, and messages may be
+ * waiting.
+ */
 const SESSION_VARIABLES = 400;
-/** Boards from here on (Pico, WiFi, ESP32) have room for larger messages; see docs/runtimes.md. */
+/**
+ * Boards with more than this (Pico, WiFi, ESP32) have room for larger messages; see
+ * docs/runtimes.md.
+ */
 const ROOMY_VARIABLES = 4000;
 /** Twice what a call of 256 B takes at its peak. */
 const TIGHT_VARIABLES = 800;
@@ -41,11 +46,11 @@ const TIGHT_VARIABLES = 800;
 export const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
-/** Whether so many are free, once what nobody uses is collected; that takes a large board long. */
+/** Whether this many are free after a garbage collection, which takes long on a large board. */
 const hasFree = (variables: number): boolean =>
   process.memory(false).free > 2 * variables || process.memory(true).free > variables;
 
-/** A bare packet is read where it is; JSON around one is copied three times. */
+/** A bare packet is read in place; the JSON around one is copied three times. */
 const hasRoomFor = (text: string): boolean =>
   hasFree(MESSAGE_VARIABLES + (text.length >> (text.charAt(2) === "v" ? 4 : 2)));
 
@@ -60,12 +65,14 @@ let core: AgentCore | null = null;
 
 const freeBytes = (): number => process.memory().free * process.memory().blocksize;
 
-/** The way to the relay; `maxMessage`: bytes of the longest message that the board has room for. */
+/**
+ * How to reach the relay; `maxMessage`: bytes of the longest message that the board has room for.
+ */
 export type BoardLinks = (config: BoardConfig, bootCount: number, maxMessage: number) => LinkPort;
 
 const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): AgentCore => {
   const config = readConfig(boardStorage);
-  // Throws where board or file does not know that packet version, before a start is counted.
+  // Throws if board or file does not support that packet version, before a start is counted.
   boardSuite.aeadKey(config.v, new Uint8Array(32));
   const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
   if (!count.ok) throw new Error(count.advice);
@@ -104,8 +111,8 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
 };
 
 /**
- * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; the relay
- * receives it at every login. Throws where the board is not provisioned.
+ * Starts the agent with a device program. `firmwareVersion`: of that program, as SemVer; sent to
+ * the relay at every login. Throws if the board is not provisioned.
  */
 export const startOver = (
   links: BoardLinks,
@@ -118,7 +125,7 @@ export const startOver = (
   core.start();
 };
 
-/** The agent that runs. */
+/** The running agent. */
 export const boardCore = (): AgentCore | null => core;
 
 /** Ends the agent; `start` makes a new one. */
@@ -127,15 +134,15 @@ export const stopAgent = (): void => {
   core = null;
 };
 
-/** How the agent is; null while none runs. */
+/** The agent's status; null if none is running. */
 export const agentStatus = (): AgentStatus | null => (core === null ? null : core.link.status);
 
-/** Writes the boot count of a new agent_token; `blindrelay provision` calls it once. */
+/** Writes the boot count of a new agent_token; called once by `blindrelay provision`. */
 export const provisionAgent = (): void => {
   const token = readConfig(boardStorage).agent_token;
   const result = provisionBootCount(storageFiles(boardStorage), boardSuite, token);
   if (!result.ok) throw new Error(result.advice);
 };
 
-// Before save(), load() and reset(): no session or epoch may get into a saved image.
+// Before save(), load() and reset(): no saved image may contain a session or epoch.
 E.on("kill", stopAgent);

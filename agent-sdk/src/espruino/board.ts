@@ -1,24 +1,24 @@
 /**
- * The globals of Espruino that the edge uses, by their types.
+ * Types of Espruino's globals that the edge uses.
  *
  * [portable] types only, nothing is left of this file at run time.
  */
 
-/** `require("Storage")`: a log of files in flash, outside of what `save()` keeps. */
+/** `require("Storage")`: a log of files in flash, not included in `save()`. */
 export interface EspruinoStorage {
   read(name: string): string | undefined;
-  /** False where it does not fit. `offset`: of a part, of a file of `size` bytes. */
+  /** False if it does not fit. `offset`: of a part, in a file of `size` bytes. */
   write(name: string, data: string | Uint8Array, offset?: number, size?: number): boolean;
   erase(name: string): void;
   getFree(): number;
-  /** Recent firmware has it. */
+  /** Only in recent firmware. */
   getStats?(): { readonly trashBytes: number };
 }
 
 /** What `require("crypto")` has on an Espruino build; some boards lack SHA-256, AES or both. */
 export interface EspruinoCrypto {
   SHA1(text: string): ArrayBuffer;
-  /** Undefined where there is no stretch of memory for the result. */
+  /** Undefined if there is no contiguous memory for the result. */
   SHA256?(data: Uint8Array): ArrayBuffer | undefined;
   AES?: {
     encrypt(
@@ -34,13 +34,13 @@ export interface EspruinoSockets {
   connect(options: { host: string; port: number }, connected: () => void): EspruinoSocket;
 }
 
-/** Strings here are byte strings, one character a byte. */
+/** Strings here are byte strings, one character per byte. */
 export interface EspruinoSocket {
   on(event: "data", listener: (data: string) => void): void;
   on(event: "close", listener: () => void): void;
   on(event: "error", listener: (error: unknown) => void): void;
   on(event: "drain", listener: () => void): void;
-  /** False: it went into a queue; wait for `drain`. */
+  /** False: it was queued; wait for `drain`. */
   write(data: string): boolean;
   end(): void;
 }

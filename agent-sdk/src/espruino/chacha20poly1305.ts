@@ -72,7 +72,7 @@ const oneTimeKey = (): Uint8Array => {
   return key;
 };
 
-/** Section 2.4, from block 1 on: `input` XOR key stream into `output`. */
+/** Section 2.4, starting with block 1: `input` XOR key stream into `output`. */
 const chachaEncrypt = (input: Uint8Array, output: Uint8Array, length: number): void => {
   for (let at = 0; at < length; at += 64) {
     state[12] = (state[12] as number) + 1;
@@ -101,7 +101,7 @@ const addBlock = (h: Float64Array, bytes: Uint8Array, at: number): void => {
   h[limb] = (h[limb] as number) + held;
 };
 
-/** h = h * r mod 2^130 - 5, limbs below 2^13 and a little. */
+/** h = h * r mod 2^130 - 5, with limbs slightly above 2^13. */
 const multiply = (h: Float64Array, r: Float64Array): void => {
   const product = new Float64Array(10);
   for (let i = 0; i < 10; i++) {
@@ -163,7 +163,7 @@ const makeTag = (
     carry *= 5;
   }
   h[0] = (h[0] as number) + carry;
-  // h - p where h >= p: add 5, and see whether it reaches 2^130.
+  // h - p if h >= p: add 5, and see whether it reaches 2^130.
   const g = new Float64Array(10);
   carry = 5;
   for (let i = 0; i < 10; i++) {
@@ -208,7 +208,7 @@ export const chachaSeal = (
 };
 
 /**
- * The plaintext, or null where the tag does not verify; it is checked before anything is decrypted.
+ * The plaintext, or null if the tag does not verify; it is checked before anything is decrypted.
  */
 export const chachaOpen = (
   key: Uint8Array,

@@ -1,7 +1,7 @@
 /**
- * In place of core/credentials.ts on a board: which secret belongs where. `blindrelay provision`
- * checked more, checksums included, and read back what it wrote; arithmetic in base 62 would take
- * 2 KB of flash to find out again.
+ * Replaces core/credentials.ts on a board: checks only which secret is where. `blindrelay
+ * provision` has checked more, including checksums, and read back what it wrote; the base-62
+ * arithmetic to repeat that would take 2 KB of flash.
  *
  * [portable]
  */
@@ -11,7 +11,7 @@ import type { Credentials } from "../core/credentials.ts";
 const isSecret = (text: string, prefix: string): boolean =>
   text.substring(0, prefix.length) === prefix && text.length === prefix.length + 49;
 
-/** What is wrong with a configuration, as a sentence without secrets; null where nothing is. */
+/** What is wrong with a configuration, as a sentence without secrets; null if it is valid. */
 export const credentialsProblem = (credentials: Credentials): string | null => {
   if (credentials.agentId === "") return "agent_id is empty";
   if (!isSecret(credentials.relayToken, "agt_")) return "relay_token is no agt_ token";

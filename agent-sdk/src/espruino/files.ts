@@ -1,5 +1,5 @@
 /**
- * What a start needs of a board's flash: the configuration, and the medium of the boot count.
+ * What a start needs from a board's flash: the configuration, and the medium of the boot count.
  *
  * [portable]
  */
@@ -11,7 +11,7 @@ import type { EspruinoStorage } from "./board.ts";
 export interface BoardWifi {
   /** 1 to 32 bytes of UTF-8. */
   readonly ssid: string;
-  /** 8 to 63 characters; "" of an open network. */
+  /** 8 to 63 characters; "" for an open network. */
   readonly password: string;
 }
 
@@ -22,24 +22,26 @@ export interface BoardConfig {
   readonly agent_id: string;
   readonly relay_token: string;
   readonly agent_token: string;
-  /** "2" where the board has AES. */
+  /** "2" if the board has AES. */
   readonly v: "1" | "2";
   readonly name?: string;
-  /** False: it takes no programs over the relay; `blindrelay flash` leaves that out of the file. */
+  /**
+   * False: it accepts no programs over the relay; `blindrelay flash` omits that code from the file.
+   */
   readonly push?: boolean;
-  /** What the SDK joins; a board without it is on its network by itself. See wifi.ts. */
+  /** The network that the SDK joins; without it, joining is left to the board. See wifi.ts. */
   readonly wifi?: BoardWifi;
-  /** The UART at whose other end a bridge runs, on a board without a network; see serial.ts. */
+  /** The UART with a bridge at its other end, on a board without a network; see serial.ts. */
   readonly serial?: {
     /** Such as "Serial1". */
     readonly port: string;
     readonly baud: number;
-    /** As the second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
+    /** The second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
     readonly options?: object;
   };
 }
 
-/** The configuration; throws where it is missing or has holes. */
+/** The configuration; throws if it is missing or incomplete. */
 export const readConfig = (storage: EspruinoStorage): BoardConfig => {
   const config = decodeJson(`${storage.read("blindrelay.json")}`);
   if (!isObject(config)) {

@@ -1,7 +1,6 @@
 /**
- * The opening of a WebSocket (RFC 6455 section 4): where to, the request, and whether the answer to
- * it is the right one. Apart from the frames, because a board keeps it in RAM only while it is
- * used.
+ * The opening of a WebSocket (RFC 6455 section 4): the address, the request, and the check of its
+ * answer. Separate from the frames, because a board keeps it in RAM only while it is used.
  *
  * [portable]
  */
@@ -32,7 +31,7 @@ export const parseUrl = (url: string): Target | null => {
   return { secure: secure, host: host, port: port, path: slash < 0 ? "/" : rest.substring(slash) };
 };
 
-/** base64 with padding, as the handshake has it. */
+/** base64 with padding, as required by the handshake. */
 const base64 = (bytes: Uint8Array): string => {
   const text = toBase64url(bytes).replace(/-/g, "+").replace(/_/g, "/");
   return text + "==".substring(0, (4 - (text.length & 3)) & 3);
@@ -53,7 +52,7 @@ const headerOf = (head: string, name: string): string => {
   return "";
 };
 
-/** Why the head of the server's response is invalid; null where it accepts `key`. */
+/** Why the head of the server's response is invalid; null if it accepts `key`. */
 export const handshakeProblem = (
   head: string,
   key: string,

@@ -1,5 +1,5 @@
 /**
- * What a board's suite does whatever its ciphers: hash natively, and HMAC over that.
+ * The part of a board's suite that is common to all ciphers: native hashing, and HMAC based on it.
  *
  * [portable]
  */
@@ -12,9 +12,9 @@ export class NativeHashes {
   declare makeRoom: () => void;
 
   /**
-   * `makeRoom`: called before a packet is sealed or opened, and where a hash finds no room. Natives
-   * want their results in one stretch of memory, and end the program's turn where there is none; of
-   * each such end Espruino keeps 40 variables for good.
+   * `makeRoom`: called before a packet is sealed or opened, and if a hash finds no room. Native
+   * functions need contiguous memory for their results, and end the program's turn if there is
+   * none; each time, Espruino permanently loses 40 variables.
    */
   constructor(crypto: EspruinoCrypto, makeRoom: () => void) {
     this.crypto = crypto;
@@ -41,7 +41,7 @@ export class NativeHashes {
   }
 }
 
-/** A copy, because what a key is cut from is let go; see Suite.aeadKey. */
+/** A copy, so that the array it is taken from can be freed; see Suite.aeadKey. */
 export const keyOf = (bytes: Uint8Array, length: number): Uint8Array => {
   const copy = new Uint8Array(length);
   copy.set(bytes.subarray(0, length), 0);

@@ -8,7 +8,7 @@ const HASH_BLOCK = 64;
 const INNER_PAD = 0x36363636;
 const OUTER_PAD = 0x5c5c5c5c;
 
-/** Whoever can hash: SHA-256 over whole bytes, 32 bytes. */
+/** Anything that computes SHA-256: over whole bytes, 32 bytes. */
 export interface Hasher {
   hash(data: Uint8Array): Uint8Array;
 }
@@ -21,7 +21,7 @@ export const hmacKeyWords = (hasher: Hasher, key: Uint8Array): Int32Array => {
   return words;
 };
 
-/** One of the two hashes: over the key XOR a pad, word by word, and then the data. */
+/** One of the two hashes: over the key XOR a pad, word by word, followed by the data. */
 const hashPadded = (hasher: Hasher, key: Int32Array, pad: number, data: Uint8Array): Uint8Array => {
   const words = new Int32Array((HASH_BLOCK + data.length + 3) >> 2);
   words.fill(pad, 0, HASH_BLOCK / 4);

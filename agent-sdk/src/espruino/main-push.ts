@@ -1,5 +1,6 @@
 /**
- * The door of main.ts on a board that takes programs over the relay: `boot` in place of `start`.
+ * Entry point like main.ts, for a board that accepts programs over the relay: `boot` replaces
+ * `start`.
  *
  * [portable]
  */

@@ -1,5 +1,5 @@
 /**
- * The door of main-wifi.ts on a board that takes programs over the relay: `boot` in place of
+ * Entry point like main-wifi.ts, for a board that accepts programs over the relay: `boot` replaces
  * `start`.
  *
  * [portable]

@@ -1,6 +1,6 @@
 /**
- * The door of main.ts on a board that joins its Wi-Fi by this SDK: `status` tells of it, and
- * `useNetwork` takes another driver; `sleepWhenIdle` lets it sleep.
+ * Entry point like main.ts, for a board that joins its Wi-Fi with this SDK: `status` includes the
+ * Wi-Fi, `useNetwork` sets another driver, and `sleepWhenIdle` lets the board sleep.
  *
  * [portable]
  */

@@ -1,6 +1,6 @@
 /**
- * The door on Espruino: `require("blindrelay").start(program, firmwareVersion)`, over WebSockets of
- * its own. A board without a network takes serial.ts in its place.
+ * Entry point on Espruino: `require("blindrelay").start(program, firmwareVersion)`, using its own
+ * WebSocket client. Boards without a network use serial.ts instead.
  *
  * [portable]
  */

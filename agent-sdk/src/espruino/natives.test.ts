@@ -1,4 +1,7 @@
-/** Espruino's natives give what protocol's own functions give, though they are more lenient. */
+/**
+ * Espruino's native functions give the same results as protocol's own, although they are more
+ * lenient.
+ */
 import * as protocol from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -21,11 +24,11 @@ describe("natives", () => {
     natives = await import("./natives.ts");
   });
 
-  it("are all protocol's names", () => {
+  it("have the names of protocol's functions", () => {
     for (const name of Object.keys(natives)) expect(protocol).toHaveProperty(name);
   });
 
-  it("carry ASCII one to one", () => {
+  it("map ASCII one to one", () => {
     fc.assert(
       fc.property(ascii, (text) => {
         expect(natives.asciiBytes(text)).toEqual(protocol.asciiBytes(text));
@@ -46,7 +49,7 @@ describe("natives", () => {
     );
   });
 
-  it("read JSON as protocol does, over a parser that takes nearly everything", () => {
+  it("read JSON as protocol does, on top of a parser that accepts nearly everything", () => {
     const json = fc.json({ stringUnit: "binary-ascii", depthSize: "small" });
     const broken = fc
       .tuple(json, fc.nat(), fc.constantFrom(...",}{][:'\"0x1e-.\\ "))
@@ -64,7 +67,7 @@ describe("natives", () => {
         } catch {
           strict = undefined;
         }
-        // What is left out may not matter: `__proto__` cannot be an own member on a board.
+        // A `__proto__` that is left out does not matter: it cannot be an own member on a board.
         fc.pre(!text.includes("__proto__"));
         expect(natives.decodeJson(text)).toEqual(strict);
       }),
@@ -82,7 +85,7 @@ describe("natives", () => {
       fc.property(value, (given) => {
         const wanted = written(given);
         const text = natives.encodeJson(given);
-        // By value: 5e-2 is as good as 0.05.
+        // Compared by value: 5e-2 equals 0.05.
         expect(text === undefined ? text : JSON.parse(text)).toEqual(
           wanted === undefined ? wanted : JSON.parse(wanted),
         );
@@ -99,20 +102,20 @@ describe("natives", () => {
     expect(() => natives.encodeJson(circle)).toThrow("too deep");
   });
 
-  it("reads no number that would keep a board busy for a minute", () => {
+  it("do not read a number that would keep a board busy for a minute", () => {
     vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
     expect(natives.decodeJson(`{"x":0.${"3".repeat(62)}}`)).toEqual({ x: 1 / 3 });
     expect(natives.decodeJson(`{"x":0.${"3".repeat(63)}}`)).toBeUndefined();
   });
 
-  it("lets no text set a prototype, and takes the last of two members", () => {
+  it("let no text set a prototype, and use the last of two members", () => {
     vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
     const value = natives.decodeJson('{"__proto__": {"type": "relay"}, "a": 1, "a": 2}');
     expect(value).toEqual({ a: 2 });
     expect(protocol.own(value as object, "type")).toBeUndefined();
   });
 
-  it("sum up as CRC-32", () => {
+  it("compute CRC-32", () => {
     fc.assert(
       fc.property(bytes, (data) => {
         expect(natives.crc32(data)).toBe(protocol.crc32(data));

@@ -1,10 +1,10 @@
 /**
- * What Espruino does natively in place of protocol's loops: the same names, arguments and results
- * as in protocol/src/encoding, which the build leaves out for these. A turn of a loop costs this
+ * Native Espruino functions that replace protocol's loops: the same names, arguments and results as
+ * in protocol/src/encoding, which the build omits in favour of these. One turn of a loop costs this
  * interpreter some 10 us on a fast machine and 200 us on a board; a call of 256 B took hundreds.
  *
- * Its decoders accept broken input: `atob` turns what it does not know into zero bytes. So what is
- * decoded is encoded again and compared.
+ * Its decoders accept malformed input: `atob` turns unknown characters into zero bytes. So decoded
+ * data is encoded again and compared.
  *
  * [portable]
  */
@@ -19,7 +19,7 @@ declare const process: { memory(collect: boolean): { free: number } };
 declare const btoa: (bytes: Uint8Array | string) => string;
 declare const atob: (text: string) => string;
 
-/** What the strict parser takes at its peak; without them the program's turn would end in it. */
+/** The strict parser's peak memory; with less, the program's turn would end inside it. */
 const STRICT_VARIABLES = 280;
 /** Characters of base64 that are decoded at a time: whole groups of four. */
 const PIECE = 256;
@@ -27,18 +27,18 @@ const PIECE = 256;
 /** ASCII text to bytes. The caller ensures that every character is below 128. */
 export const asciiBytes = E.toUint8Array;
 
-/** ASCII bytes to text. `E.toString` wants its memory in one piece, which a board may not have. */
+/** ASCII bytes to text. `E.toString` needs contiguous memory, which a board may not have. */
 export const asciiText = (bytes: Uint8Array): string => atob(btoa(bytes));
 
-/** Whether every character is of the alphabet; says nothing of length or low bits. */
+/** Whether every character is in the alphabet; ignores length and low bits. */
 export const isBase64urlText = (text: string): boolean => !/[^A-Za-z0-9_-]/.test(text);
 
 export const toBase64url = (bytes: Uint8Array): string =>
   btoa(bytes).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 
 /**
- * The bytes, or null where the part is padded, not canonical, or outside the alphabet. In pieces:
- * the copies that decoding takes are as long as what is decoded.
+ * The bytes, or null if the part is padded, not canonical, or outside the alphabet. In pieces,
+ * because the copies made while decoding are as long as what is decoded.
  */
 export const base64urlPart = (text: string, from: number, to: number): Uint8Array | null => {
   const bytes = new Uint8Array(((to - from) * 3) >> 2);
@@ -59,9 +59,9 @@ export const fromBase64url = (text: string): Uint8Array | null =>
 export const crc32 = E.CRC32;
 
 /**
- * ASCII JSON text of a value; undefined for what JSON cannot say. The native writer has other
- * characters as \uXXXX by itself; where its text holds a number, of which it may have rounded any,
- * a circle or an `undefined`, it is written again (write-json.ts).
+ * ASCII JSON text of a value; undefined for what JSON cannot express. The native writer escapes
+ * other characters as \uXXXX by itself. If its text contains a number (which it may have rounded),
+ * a circular reference or an `undefined`, it is written again (write-json.ts).
  */
 export const encodeJson = (value: unknown): string | undefined => {
   const text = JSON.stringify(value);
@@ -70,15 +70,15 @@ export const encodeJson = (value: unknown): string | undefined => {
 };
 
 /**
- * The value of a JSON text, or undefined where it is none. The native parser is lenient, but what
- * it would write just so itself it has read rightly, numbers apart that are no short whole ones;
- * the copy is of one member for each name, while the parser keeps two. Undefined too where a text
- * wants the strict parser and the board has no room for it.
+ * The value of a JSON text, or undefined if it is not JSON. The native parser is lenient, but a
+ * text that it would itself write in the same form has been read correctly, except for numbers that
+ * are not short integers; the copy has one member for each name, while the parser keeps two. Also
+ * undefined if a text needs the strict parser and the board has no room for it.
  */
 export const decodeJson = (text: string): unknown => {
   try {
-    // [ as an escape: in a set, that engine takes it for another set. Without room, nearly right
-    // will do.
+    // [ as an escape, because in a set this engine takes it as the start of another set. Without
+    // room, small errors are accepted.
     if (/[:,\x5b] *-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
       return parseStrictly(text);
     const value: unknown = JSON.parse(text);
@@ -87,7 +87,7 @@ export const decodeJson = (text: string): unknown => {
         ? Object.assign({}, value)
         : value;
     const written = JSON.stringify(copy);
-    // It writes the digits of \uXXXX in capitals, and accepts nothing else in another case.
+    // It writes the digits of \uXXXX in upper case, and accepts nothing else in another case.
     if (written === text || written.toLowerCase() === text.toLowerCase()) return copy;
     return process.memory(true).free > STRICT_VARIABLES ? parseStrictly(text) : undefined;
   } catch {

@@ -1,4 +1,6 @@
-/** Every double crosses, both ways: on Node, and on the engine whose own numbers are inexact. */
+/**
+ * Every double is transferred exactly, both ways: on Node, and on the engine with inexact numbers.
+ */
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,25 +15,25 @@ const EDGES = [
   ...[5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308, Math.PI],
 ];
 const finite = fc.double({ noDefaultInfinity: true, noNaN: true });
-/** As devices measure: few digits, or the result of some arithmetic. */
+/** Values as devices measure them: few digits, or the result of some arithmetic. */
 const measured = fc.oneof(
   fc.tuple(fc.integer({ min: -1e6, max: 1e6 }), fc.nat(6)).map(([n, k]) => n / 10 ** k),
   fc.double({ min: -1e6, max: 1e6, noNaN: true }),
 );
-/** Its shortest text, the usual 17 digits, and all that a person may have typed. */
+/** Its shortest text, the usual 17 digits, and other texts that a person may have typed. */
 const textsOf = (value: number): string[] => [
   String(value),
   value.toExponential(16),
   value.toPrecision(40).replace("e+", "E"),
 ];
-/** On the middle between two doubles, and a hair beside it. */
+/** Exactly in the middle between two doubles, and slightly beside it. */
 const MIDDLES = [
   ...["9007199254740993", "9007199254740993.0000000000000000000001", "9007199254740992.9999999"],
   ...["2.4703282292062327208e-324", "2.4703282292062328e-324"],
   ...["1.7976931348623159e308", "1e400", "1e-400", "0.0", "0e5", "12345678901234567890"],
 ];
 
-it("writes every number so that it is read as the same", () => {
+it("writes every number so that it reads back as the same", () => {
   for (const value of EDGES) expect(Number(writeNumber(value)), String(value)).toBe(value);
   fc.assert(
     fc.property(fc.oneof(finite, measured), (value) => {
@@ -43,7 +45,7 @@ it("writes every number so that it is read as the same", () => {
   );
 });
 
-it("writes what a device measures as JavaScript does", () => {
+it("writes measured values as JavaScript does", () => {
   for (const value of [21.5, -1.05, 1234.5678, -3]) {
     expect(writeNumber(value)).toBe(String(value));
   }

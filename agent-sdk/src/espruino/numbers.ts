@@ -1,15 +1,15 @@
 /**
- * Decimal texts of doubles, exactly, where Espruino's own are not: it writes 11 digits after the
- * point, and its reader rounds at every digit. What is short is decided by one multiplication or
- * division of two whole doubles, which rounds rightly; the rest in whole numbers of any length.
+ * Exact decimal texts of doubles, because Espruino's own are not: it writes 11 digits after the
+ * point, and its reader rounds at every digit. Short numbers need one multiplication or division of
+ * two whole doubles, which is rounded correctly; the rest is computed in integers of any length.
  *
  * [portable]
  */
 
-/** A whole number: its digits by eights, the lowest first. No limb's product leaves 2^53. */
+/** An integer: its digits in groups of eight, lowest first. No limb's product exceeds 2^53. */
 type Big = number[];
 const LIMB = 100000000;
-/** Powers of ten to this one are doubles. */
+/** Powers of ten up to this one are exact doubles. */
 const EXACT_TENS = 22;
 
 const multiplyBig = (big: Big, base: number, times: number): void => {
@@ -36,7 +36,7 @@ const digitsOf = (big: Big): string => {
   return digits.replace(/^0*/, "");
 };
 
-/** A double that is not negative as `m` * 2^`q`, both whole. */
+/** A double that is not negative as `m` * 2^`q`, both integers. */
 const partsOf = (value: number): { readonly m: Big; readonly q: number } => {
   const words = new Uint32Array(new Float64Array([value]).buffer);
   const high = words[1] as number;
@@ -56,12 +56,12 @@ const neighbour = (value: number, step: number): number => {
 };
 
 /**
- * Whether digits * 10^exponent belongs to a double above this one: it lies over the middle between
- * this and the next, or on it where the next is even.
+ * Whether digits * 10^exponent rounds to a double above this one: it is above the middle between
+ * this one and the next, or equal to it and the next is even.
  */
 const isOver = (digits: string, exponent: number, value: number): boolean => {
   const left: Big = [];
-  // Number() would take a leading zero for octal there.
+  // Number() would read a leading zero as octal there.
   for (let end = digits.length; end > 0; end -= 8)
     left.push(parseInt(digits.substring(end - 8, end), 10));
   const parts = partsOf(value);
@@ -85,7 +85,7 @@ const tenTo = (exponent: number): number => {
   return power;
 };
 
-/** The double that a JSON number means. */
+/** The double that a JSON number denotes. */
 export const readNumber = (text: string): number => {
   if (text.charAt(0) === "-") return -readNumber(text.substring(1));
   const parts = text.toLowerCase().split("e");
@@ -107,7 +107,7 @@ export const readNumber = (text: string): number => {
   return value;
 };
 
-/** A text that means this finite number: 21.5, 0.5, 5e-2 where 15 digits do, else of 18. */
+/** A text for this finite number: 21.5, 0.5, 5e-2 if 15 digits suffice, otherwise with 18. */
 export const writeNumber = (value: number): string => {
   if (value < 0) return `-${writeNumber(-value)}`;
   if (value < 1e21 && Math.floor(value) === value) return String(value);
@@ -125,7 +125,7 @@ export const writeNumber = (value: number): string => {
   multiplyBig(parts.m, 2, parts.q);
   multiplyBig(parts.m, 5, -parts.q);
   const digits = digitsOf(parts.m);
-  // Cut off and not rounded, 18 digits always do: they are nearer than half the way to a neighbour.
+  // 18 digits are always enough, even truncated: they are within half the distance to a neighbour.
   const head = digits.substring(0, 18);
   return `${head}e${digits.length - head.length + Math.min(0, parts.q)}`;
 };

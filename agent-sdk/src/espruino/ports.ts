@@ -13,7 +13,7 @@ declare const setTimeout: (fn: () => void, ms: number) => unknown;
 declare const clearTimeout: (handle: unknown) => void;
 declare const console: { log(text: string): void };
 
-/** setTimeout with a clock that does not follow `setTime` backwards. */
+/** setTimeout with a clock that does not go back with `setTime`. */
 export const boardTimer = {
   last: 0,
   lost: 0,
@@ -30,7 +30,10 @@ export const boardTimer = {
   },
 } satisfies TimerPort & { last: number; lost: number };
 
-/** `E.hwRand()` gives 32 bits. On Linux and, by its source, on ESP32 the same after every reset. */
+/**
+ * `E.hwRand()` gives 32 bits; on Linux and, according to its source, on ESP32 the same after every
+ * reset.
+ */
 export const boardRandom: Random = (length) => {
   const bytes = new Uint8Array(length);
   let held = 0;
@@ -41,7 +44,7 @@ export const boardRandom: Random = (length) => {
   return bytes;
 };
 
-/** Warnings and errors on the console; a board has no place for more. */
+/** Warnings and errors on the console; a board has no room for more. */
 export const boardLog: Log = (level, message, fields) => {
   if (level !== "warn" && level !== "error") return;
   const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;

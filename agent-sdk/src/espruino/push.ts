@@ -1,10 +1,10 @@
 /**
- * A board that takes programs over the relay (core/push.ts), for the files that have it. Its slots
- * are "program", which `flash` writes too, and "program.1".
+ * A board that accepts programs over the relay (core/push.ts), for the files that include this. Its
+ * slots are "program", which `flash` also writes, and "program.1".
  *
- * A program that was pushed and hangs is ended by the watchdog. On trial a timer feeds it, which
- * runs out of memory when the program does; from then on Espruino does whenever it is idle, and the
- * timer only wakes it for that.
+ * A watchdog ends a pushed program that hangs. During the trial a timer feeds it, which runs out of
+ * memory when the program does; afterwards Espruino feeds it whenever it is idle, and the timer
+ * only wakes it for that.
  *
  * [portable]
  */
@@ -37,16 +37,16 @@ declare const E: {
 };
 
 const PROGRAMS = ["program", "program.1"];
-/** Longer than any call takes; some boards have no more than 26. */
+/** Longer than any call takes; some boards allow no more than 26. */
 const WATCHDOG_S = 25;
 const FEED_MS = 5000;
-/** The answer leaves before. */
+/** Enough time to send the answer. */
 const RESTART_MS = 500;
-/** Bytes of Storage that stay free: for the records, and some starts. */
+/** Bytes of Storage that stay free, for the records and some starts. */
 const RESERVE = 1024;
 
 let transfer: Transfer | null = null;
-/** Of the trial that runs. */
+/** Deadline of the running trial. */
 let deadline: unknown = null;
 
 /** Whether a program is on trial: the board must stay reachable then. */
@@ -82,7 +82,7 @@ const pushPort = (maxPlaintext: number): PushPort => ({
   },
   sha256: (slot) => {
     const text = boardStorage.read(PROGRAMS[slot] as string) as string;
-    // The native takes a text where it lies in flash.
+    // The native function reads a text in place in flash.
     const bytes = boardCrypto.SHA256 ? (text as unknown as Uint8Array) : E.toUint8Array(text);
     return toHex(boardSuite.hash(bytes));
   },
@@ -102,8 +102,8 @@ const takePushes = (core: AgentCore): void =>
   });
 
 /**
- * Starts the agent with the program that is to run: the last one that was pushed and kept, one on
- * trial, or, where none was pushed, the one that was flashed, of that `firmwareVersion`.
+ * Starts the agent with the current program: the last one that was pushed and kept, one on trial
+ * or, if none was pushed, the flashed one, with that `firmwareVersion`.
  */
 export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined): void => {
   const state = startPush(storageFiles(boardStorage));
@@ -111,13 +111,13 @@ export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined
   if (trial !== null || state.id !== "") watch(trial);
   const kept = state.id === "" ? firmwareVersion : state.version;
   const run = (agent: Agent): void => {
-    // It may have been provisioned anew since the file was flashed.
+    // It may have been provisioned again since the file was flashed.
     if (readConfig(boardStorage).push !== false) takePushes(boardCore() as AgentCore);
     try {
       (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
     } catch (thrown) {
       if (trial !== null) giveUp(reasonOf(thrown));
-      // The agent goes on without it, and takes another.
+      // The agent continues without it, and accepts another.
       setTimeout(() => {
         throw thrown;
       }, 0);

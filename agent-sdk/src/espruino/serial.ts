@@ -1,9 +1,10 @@
 /**
- * The door on an Espruino without a network: the same `require("blindrelay")`, over a UART at whose
- * other end `blindrelay bridge --mode sealed` runs. Which UART says "serial" in the configuration.
+ * Entry point on an Espruino without a network: the same `require("blindrelay")`, over a UART with
+ * `blindrelay bridge --mode sealed` at its other end. "serial" in the configuration names the UART.
  *
- * The console leaves that line before anything else: frames use every byte, and what comes in there
- * is not the person's. Elsewhere it stays; else it goes to where a person finds it, or to nowhere.
+ * The console is moved off that line first: frames use every byte value, and input there does not
+ * come from the user. A console elsewhere stays; otherwise it moves to where a user finds it, or
+ * nowhere.
  *
  * [portable]
  */

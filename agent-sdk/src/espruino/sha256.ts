@@ -1,6 +1,6 @@
 /**
- * SHA-256 (FIPS 180-4) for boards whose Espruino has none built in (ESP8266, Pixl). Some 50 times
- * slower than the native one; the price is paid once for each session.
+ * SHA-256 (FIPS 180-4) for boards without a native one in their Espruino (ESP8266, Pixl). Some 50
+ * times slower than the native one, but used only once for each session.
  *
  * [portable]
  */

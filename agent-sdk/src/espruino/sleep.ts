@@ -1,6 +1,6 @@
 /**
- * A board that sleeps between wakes (core/wake.ts): ESP32 in deep sleep, which ends in a start;
- * others leave the Wi-Fi, let Espruino sleep between its timers, and start anew.
+ * A board that sleeps between wakes (core/wake.ts): ESP32 in deep sleep, which ends with a start;
+ * others leave the Wi-Fi, let Espruino sleep between its timers, and restart.
  *
  * [portable]
  */
@@ -15,25 +15,25 @@ declare const global: {
   readonly ESP32?: { deepSleep(microseconds: number): void };
 };
 
-/** `ESP32.deepSleep` takes a signed number of 32 bits, in microseconds. */
+/** `ESP32.deepSleep` takes a signed 32-bit number of microseconds. */
 const MAX_SLEEP_MS = 2147000;
 const IDLE_MS = 2000;
 const AWAKE_MS = 30000;
-/** The end of the link leaves before. */
+/** Enough time to close the link. */
 const LEAVE_MS = 500;
 
 export interface BoardSleep {
   /** Milliseconds, 1,000 to 2,147,000. */
   readonly sleepMs: number;
-  /** Without a message for so long it goes to sleep; 2,000 where absent. */
+  /** Sleeps after this long without a message; 2,000 by default. */
   readonly idleMs?: number;
-  /** It goes to sleep after so long whatever happens; 30,000 where absent. */
+  /** Sleeps after this long in any case; 30,000 by default. */
   readonly awakeMs?: number;
 }
 
 let isHeld = (): boolean => false;
 
-/** While this is true the board stays awake. */
+/** The board stays awake while this returns true. */
 export const holdAwake = (given: () => boolean): void => {
   isHeld = given;
 };
@@ -47,14 +47,14 @@ const fallAsleep = (ms: number): void => {
   try {
     (require("Wifi") as { disconnect(): void }).disconnect();
   } catch {
-    // It has another network.
+    // It uses another network.
   }
   setTimeout(load, ms);
 };
 
 /**
- * Lets the board sleep whenever nothing comes; called by the program, which runs at every wake.
- * Throws for a time that it cannot sleep.
+ * Lets the board sleep whenever no messages arrive; called by the program, which runs at every
+ * wake. Throws for a time that the board cannot sleep.
  */
 export const sleepWhenIdle = (given: BoardSleep): void => {
   const core = boardCore();

@@ -1,5 +1,5 @@
 /**
- * A board's way to the relay over WebSockets of its own.
+ * A board's connection to the relay over its own WebSocket client.
  *
  * [portable]
  */

@@ -1,25 +1,25 @@
 /**
- * JSON (RFC 8259), strictly, because Espruino's own parser is too lenient: it accepts texts
- * that continue after their value, trailing commas, single quotes and hexadecimal numbers, keeps
- * the first of two members of one name, drops `constructor`, and lets `__proto__` set the
- * prototype. Natives.ts asks here only for texts that Espruino would not have written itself, or
- * that hold a number which is not whole.
+ * Strict JSON (RFC 8259), because Espruino's own parser is too lenient: it accepts texts that
+ * continue after their value, trailing commas, single quotes and hexadecimal numbers, keeps the
+ * first of two members with the same name, drops `constructor`, and lets `__proto__` set the
+ * prototype. natives.ts uses this only for texts that Espruino would not have written itself, or
+ * that contain a number that is not an integer.
  *
  * [portable]
  */
 import { readNumber } from "./numbers.ts";
 
-/** A board's stack holds no more, and nothing on the wire nests so deep. */
+/** The most that a board's stack can hold; nothing on the wire is nested as deep. */
 const MAX_DEPTH = 16;
 
-/** Reading thousands of digits exactly takes a board a minute, and a relay could send it such. */
+/** Reading thousands of digits exactly takes a board a minute, and a relay could send them. */
 const MAX_NUMBER_CHARS = 64;
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
 type Members = { [key: string]: unknown };
 
-/** An object or array that has begun, and the name of the member that comes. */
+/** An object or array that has begun, and the name of the next member. */
 interface Open {
   readonly into: Members | unknown[];
   key: string;
@@ -37,7 +37,7 @@ class JsonReader {
     throw new Error("not JSON");
   }
 
-  /** Code of the character here; NaN at the end. */
+  /** Code of the current character; NaN at the end. */
   code(): number {
     return this.text.charCodeAt(this.place);
   }
@@ -50,7 +50,7 @@ class JsonReader {
     }
   }
 
-  /** Whether this character came next, after blanks; it is passed then. */
+  /** Whether this character is next, after whitespace; if so, it is skipped. */
   took(char: string): boolean {
     this.blanks();
     if (this.text.charAt(this.place) !== char) return false;
@@ -59,8 +59,8 @@ class JsonReader {
   }
 
   /**
-   * A value with all that is in it. Not by recursion: Espruino never frees an object on which eight
-   * calls of methods stand, so each such text would cost the board this reader and its class.
+   * A complete value. Not recursive: Espruino never frees an object with eight active method calls,
+   * so each such text would cost the board this reader and its class.
    */
   value(): unknown {
     const open: Open[] = [];
@@ -79,7 +79,7 @@ class JsonReader {
         value = this.plain();
       }
       if (open.length > MAX_DEPTH) this.fail();
-      // What ended goes into what is open around it, which may end with it.
+      // What has ended is put into what is open around it, which may end with it.
       while (ended) {
         const around = open.pop();
         if (around === undefined) return value;
@@ -97,14 +97,15 @@ class JsonReader {
   }
 
   /**
-   * `__proto__` is left out, as it cannot be an own member there; the last of two members counts.
+   * `__proto__` is omitted, because it cannot be an own member there; the last of two members
+   * counts.
    */
   put(around: Open, value: unknown): void {
     if (Array.isArray(around.into)) around.into.push(value);
     else if (around.key !== "__proto__") around.into[around.key] = value;
   }
 
-  /** The name of a member, and its colon. */
+  /** Reads the name of a member, and its colon. */
   key(): string {
     this.blanks();
     if (this.code() !== 34) this.fail();
@@ -113,7 +114,7 @@ class JsonReader {
     return key;
   }
 
-  /** A value that holds no others. */
+  /** A value without members. */
   plain(): unknown {
     const char = this.text.charAt(this.place);
     if (char === '"') return this.string();
@@ -165,7 +166,7 @@ class JsonReader {
     return JSON.parse(this.text.substring(from, this.place)) as string;
   }
 
-  /** Characters of the escape here, 2 or 6. */
+  /** Length of the current escape, 2 or 6 characters. */
   escapeLength(): number {
     const kind = this.text.charAt(this.place + 1);
     if (kind === "u") {
@@ -180,7 +181,7 @@ class JsonReader {
   }
 }
 
-/** The value of a JSON text; throws an Error where it is none. */
+/** The value of a JSON text; throws an Error if it is not JSON. */
 export const parseStrictly = (text: string): unknown => {
   const reader = new JsonReader(text);
   const value = reader.value();

@@ -1,5 +1,5 @@
 /**
- * Packet version "1" alone, for boards without AES: ChaCha20-Poly1305 in JavaScript.
+ * Only packet version "1", for boards without AES: ChaCha20-Poly1305 in JavaScript.
  *
  * [portable]
  */

@@ -1,5 +1,5 @@
 /**
- * Packet version "2" alone, for boards with AES: AES-128-CCM over it, SHA-256 native.
+ * Only packet version "2", for boards with AES: AES-128-CCM based on it, and native SHA-256.
  *
  * [portable]
  */

@@ -1,6 +1,4 @@
-/**
- * The board's suite against every vector, with what boards have and with what some of them lack.
- */
+/** The board's suite against every vector, on full boards and on boards that lack something. */
 import { readFileSync } from "node:fs";
 import { checkVectors, VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { describe, expect, it } from "vitest";
@@ -27,16 +25,16 @@ describe.each([
 describe("a board without AES", () => {
   const suite = new EspruinoSuite({ SHA1 }, () => {});
 
-  it("speaks packet version 1", () => {
+  it("supports packet version 1", () => {
     expect(checkVectors(suite, load("chacha20Poly1305"))).toEqual([]);
   });
 
-  it("says so for version 2", () => {
+  it("reports that version 2 is not supported", () => {
     expect(() => suite.aeadKey("2", new Uint8Array(32))).toThrow('no AES: use packet version "1"');
   });
 });
 
-it("makes room where a native hash finds none, and hashes again", () => {
+it("makes room if a native hash finds none, and hashes again", () => {
   const { SHA256, ...others } = espruinoCrypto();
   let room = false;
   const crypto = { ...others, SHA256: (data: Uint8Array) => (room ? SHA256?.(data) : undefined) };

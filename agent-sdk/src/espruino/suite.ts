@@ -1,7 +1,7 @@
 /**
- * The suite on any Espruino, in both packet versions: native SHA-256 and AES where the board's
- * build has them, our own code where not, except for AES. A file for one packet version takes
- * suite-1.ts or suite-2.ts in its place, by the same name.
+ * The suite for any Espruino, in both packet versions: native SHA-256 and AES if the board's build
+ * has them, and our own SHA-256 otherwise. A file for one packet version contains suite-1.ts or
+ * suite-2.ts instead, under the same name.
  *
  * [portable]
  */

@@ -1,5 +1,5 @@
 /**
- * A board's way to the relay over a UART, at whose other end a bridge runs.
+ * A board's connection to the relay over a UART with a bridge at its other end.
  *
  * [portable]
  */
@@ -11,7 +11,7 @@ import { crc32 } from "./natives.ts";
 import { boardTimer } from "./ports.ts";
 
 declare const E: {
-  /** "Limbo" in the first second of boards with USB. */
+  /** "Limbo" in the first second, on boards with USB. */
   getConsole(): string | null;
   setConsole(device: string | null, options: { force: boolean }): void;
 };
@@ -28,7 +28,7 @@ const consoleFor = (line: string): string | null => {
 export const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
   const serial = config.serial;
   if (serial === undefined) throw new Error("blindrelay.json: serial is missing");
-  // By name: what else is called so stays within the file, and is short in it.
+  // Accessed by name: other members of this name are internal to the file, and shortened there.
   const options = own(serial, "options") as object | undefined;
   const port = global[serial.port];
   if (port === undefined) throw new Error(`this board has no ${serial.port}`);

@@ -20,7 +20,7 @@ const frame = (opcode: number, payload: string, final = true): string => {
 };
 const CLOSE = frame(8, "\x03\xe8");
 
-/** Bytes that a seed draws (a linear congruence): the same at every run. */
+/** Bytes drawn from a seed (a linear congruence): the same at every run. */
 const garbage = (seed: number): string => {
   let state = seed;
   let bytes = "";
@@ -38,7 +38,7 @@ const saying =
   (bytes: string): Serve =>
   (socket, accept) =>
     socket.write(head(accept) + bytes, "latin1");
-/** One byte in one segment, each when the one before has left. */
+/** One byte per segment, each after the previous one was sent. */
 const inBytes =
   (bytes: string): Serve =>
   (socket, accept) => {
@@ -132,7 +132,7 @@ describe.skipIf(binary === undefined)(
       server.close();
     });
 
-    /** What the board reports of one connection; nothing may throw out of its client. */
+    /** What the board reports about one connection; its client must not throw. */
     const hear = async (serving: Serve, port = (server.address() as AddressInfo).port) => {
       serve = serving;
       life.type(`hear(require("net"), require("crypto"), "ws://127.0.0.1:${port}/", tell)`);
@@ -141,11 +141,11 @@ describe.skipIf(binary === undefined)(
       return log;
     };
 
-    it.each(TABLE)("ends cleanly at %s", async (_what, serving, expected) => {
+    it.each(TABLE)("ends cleanly on %s", async (_what, serving, expected) => {
       expect(await hear(serving)).toEqual(["opened", ...expected]);
     });
 
-    it.each(GONE)("does not open at %s", async (_what, serving) => {
+    it.each(GONE)("does not open on %s", async (_what, serving) => {
       expect(await hear(serving)).toEqual(["closed 1006"]);
     });
 
@@ -165,7 +165,7 @@ describe.skipIf(binary === undefined)(
       expect(await hear(() => {}, port)).toEqual(["closed 1006"]);
     });
 
-    it.each(Array.from({ length: 20 }, (_, i) => i))("ends at garbage of seed %i", async (seed) => {
+    it.each(Array.from({ length: 20 }, (_, i) => i))("ends on garbage of seed %i", async (seed) => {
       const log = await hear((socket, accept) => {
         socket.end(head(accept) + garbage(seed), "latin1");
       });

@@ -1,6 +1,6 @@
 /**
- * The board's WebSocket client on Node, against `ws`, against the conformance suite and against
- * bytes of our own.
+ * The board's WebSocket client on Node, tested with `ws`, the conformance suite and handwritten
+ * bytes.
  */
 import { createHash } from "node:crypto";
 import type { AddressInfo, Server, Socket } from "node:net";
@@ -75,9 +75,7 @@ linkConformance(
   worldOver({ pieces: [1, 7, 500], slow: true }),
 );
 
-/**
- * A server that answers the upgrade by hand: `answer` gets the Sec-WebSocket-Accept that is right.
- */
+/** A server that answers the upgrade by hand: `answer` gets the correct Sec-WebSocket-Accept. */
 const rawServer = async (answer: (socket: Socket, accept: string) => void): Promise<string> => {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -100,7 +98,7 @@ const rawServer = async (answer: (socket: Socket, accept: string) => void): Prom
 const upgraded = (accept: string): string =>
   `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nsec-websocket-accept: ${accept}\r\n\r\n`;
 
-/** An unmasked frame, as servers send them. */
+/** An unmasked frame, as sent by servers. */
 const frame = (opcode: number, payload: string, final = true): string => {
   const head = String.fromCharCode((final ? 0x80 : 0) | opcode);
   const { length } = payload;
@@ -110,7 +108,7 @@ const frame = (opcode: number, payload: string, final = true): string => {
 const TEXT = 1;
 
 /**
- * Connects, has the server say `bytes` after its 101 in the same write, and tells what was
+ * Connects, has the server send `bytes` in the same write as its 101, and returns what was
  * reported.
  */
 const hear = async (
@@ -145,12 +143,12 @@ const closeCodeIn = (sent: Buffer): number => {
   );
 };
 
-it("receives messages in the segment of the 101", async () => {
+it("receives messages in the same segment as the 101", async () => {
   const { log } = await hear(frame(TEXT, "one") + frame(TEXT, "two") + frame(TEXT, "end"));
   expect(log).toEqual(["opened", "one", "two", "end"]);
 });
 
-it("puts fragments together, with control frames between them", async () => {
+it("joins fragments with control frames in between", async () => {
   const { log } = await hear(
     frame(TEXT, "a", false) +
       frame(9, "ping") +
@@ -161,7 +159,7 @@ it("puts fragments together, with control frames between them", async () => {
   expect(log).toEqual(["opened", "abc", "end"]);
 });
 
-it("puts 64 fragments together", async () => {
+it("joins 64 fragments", async () => {
   const { log } = await hear(
     frame(TEXT, "a", false) + frame(0, "b", false).repeat(62) + frame(0, "c") + frame(TEXT, "end"),
   );
@@ -198,7 +196,7 @@ it.each<[string, string, number]>([
     1008,
   ],
   ["a length of 64 bits", "\x81\x7f\x00\x00\x01\x00\x00\x00\x00\x00", 1009],
-])("ends the link at %s", async (_what, bytes, code) => {
+])("ends the link on %s", async (_what, bytes, code) => {
   const { log, sent } = await hear(bytes);
   expect(log[0]).toBe("opened");
   expect(log.at(-1)).toMatch(new RegExp(`^closed ${code}`));
@@ -206,7 +204,7 @@ it.each<[string, string, number]>([
   expect(closeCodeIn(sent())).toBe(code);
 });
 
-it("takes a message just at the limit, and its length in 64 bits", async () => {
+it("accepts a message just at the limit, and its length in 64 bits", async () => {
   const long = "x".repeat(4096);
   const { log } = await hear(`\x81\x7f\0\0\0\0\0\0\x10\0${long}${frame(TEXT, "end")}`);
   expect(log).toEqual(["opened", long, "end"]);
@@ -217,18 +215,18 @@ it.each<[string, (accept: string) => string]>([
   ["no accept", () => "HTTP/1.1 101 Switching Protocols\r\n\r\n"],
   ["no upgrade", () => "HTTP/1.1 426 Upgrade Required\r\n\r\n"],
   ["an answer without end", () => `HTTP/1.1 101 ${"x".repeat(3000)}`],
-])("does not open at %s", async (_what, answer) => {
+])("does not open on %s", async (_what, answer) => {
   const { log } = await hear(answer);
   expect(log).toHaveLength(1);
   expect(log[0]).toMatch(/^closed 1006 /);
 });
 
-it("reads the server's close code and reason, and 1005 where there is none", async () => {
+it("reports the server's close code and reason, and 1005 if there is none", async () => {
   expect((await hear(frame(8, "\x03\xf4restart"))).log).toEqual(["opened", "closed 1012 restart"]);
   expect((await hear(frame(8, ""))).log).toEqual(["opened", "closed 1005 "]);
 });
 
-it("does not throw out of connect where the socket does", async () => {
+it("does not throw out of connect if the socket does", async () => {
   const log: string[] = [];
   linksOver({ throws: true }).connect("ws://127.0.0.1:1/", {
     opened: () => log.push("opened"),
@@ -240,7 +238,7 @@ it("does not throw out of connect where the socket does", async () => {
   expect(log).toEqual(["closed 1006"]);
 });
 
-it("does not throw where the socket is gone when it wants to write", async () => {
+it("does not throw if the socket is gone when it writes", async () => {
   const log: string[] = [];
   const timers: (() => void)[] = [];
   const links = new WebSocketLinks({
@@ -268,7 +266,7 @@ it("does not throw where the socket is gone when it wants to write", async () =>
   expect(log).toEqual(["closed 1006"]);
 });
 
-it("says that there is no TLS", async () => {
+it("reports missing TLS", async () => {
   const log: string[] = [];
   linksOver({}).connect("wss://127.0.0.1/", {
     opened: () => {},
@@ -298,7 +296,7 @@ it("receives the same however the bytes are split", async () => {
   );
 });
 
-it("reads addresses", () => {
+it("parses addresses", () => {
   expect(parseUrl("ws://a.example/wss")).toEqual({
     secure: false,
     host: "a.example",

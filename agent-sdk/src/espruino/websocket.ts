@@ -1,9 +1,9 @@
 /**
  * A WebSocket client (RFC 6455) for Espruino, as a Link port. The module that Espruino ships loses
- * a message in the segment of the 101, hands out fragments as messages, knows no close codes, and
- * throws out of a failed connect; this one does none of that, and bounds what it buffers.
+ * a message in the same segment as the 101, delivers fragments as messages, has no close codes, and
+ * throws out of a failed connect; this one does none of that, and limits what it buffers.
  *
- * Strings here are byte strings, one character a byte, as Espruino's sockets give them.
+ * Strings here are byte strings, one character per byte, as in Espruino's sockets.
  *
  * [portable]
  */
@@ -15,19 +15,19 @@ import { handshakeKey, handshakeProblem, handshakeRequest, parseUrl } from "./ha
 
 export interface WebSocketOptions {
   readonly net: EspruinoSockets;
-  /** For wss:// only; Espruino's TLS checks no certificate (docs/runtimes.md). */
+  /** Only for wss://; Espruino's TLS checks no certificate (docs/runtimes.md). */
   readonly tls: EspruinoSockets | null;
   readonly random: Random;
   readonly crypto: EspruinoCrypto;
   readonly timer: TimerPort;
-  /** Bytes of one message received; over it the link closes with 1009. */
+  /** Maximum size of a received message; a longer one closes the link with 1009. */
   readonly maxMessage: number;
 }
 
 const MAX_HEAD = 2048;
-/** Of the longest; what came beside the message that is being handled waits for its turn. */
+/** Of the longest ones; messages that arrive while one is being handled wait for their turn. */
 const MESSAGES_WAITING = 4;
-/** A turn that Espruino ended for want of memory never says that it is done. */
+/** A turn that Espruino ends for lack of memory never reports its end. */
 const HANDLING_MS = 3000;
 /** Payload of a control frame, section 5.5. */
 const MAX_CONTROL = 125;
@@ -40,8 +40,8 @@ const OP_PONG = 10;
 const char2 = (value: number): string => String.fromCharCode((value >> 8) & 255, value & 255);
 
 /**
- * A byte string XOR a mask of 4 bytes, again and again (section 5.3). In words of 32 bits, because
- * it is the turns of a loop that an interpreter is paid for.
+ * A byte string XOR a repeated mask of 4 bytes (section 5.3). In 32-bit words, because an
+ * interpreter's cost is the number of loop turns.
  */
 const maskPayload = (payload: string, mask: Uint8Array): string => {
   const words = new Int32Array((payload.length + 3) >> 2);
@@ -54,7 +54,7 @@ const maskPayload = (payload: string, mask: Uint8Array): string => {
   return asciiText(bytes.subarray(0, payload.length));
 };
 
-/** One masked frame, final, payload as a byte string. */
+/** One final masked frame; its payload is a byte string. */
 const encodeFrame = (opcode: number, payload: string, mask: Uint8Array): string => {
   const length = payload.length;
   const head =
@@ -86,13 +86,13 @@ class WebSocketLink implements Link {
   declare buffer: string;
   /** The fragments of a message so far; null between messages. */
   declare message: string | null;
-  /** How many. Each costs the board a copy of all before. */
+  /** Their number. Each costs the board a copy of all previous ones. */
   declare fragments: number;
-  /** A whole message, on its way up. */
+  /** A complete message that is about to be delivered. */
   declare ready: string | null;
-  /** Until when what the last message caused may take, in milliseconds; 0: it has run. */
+  /** Until when the last message may be in progress, in milliseconds; 0: it is done. */
   declare handlingUntil: number;
-  /** Texts to be sent. */
+  /** Texts to send. */
   declare queue: string[];
   /** The queue waits for `drain`, or for the timer that empties it. */
   declare blocked: boolean;
@@ -132,7 +132,7 @@ class WebSocketLink implements Link {
     }
   }
 
-  /** A method of its own, as its closures keep what is in their scope. */
+  /** A separate method, because its closures keep everything in their scope. */
   listen(sockets: EspruinoSockets, host: string, port: number): void {
     const socket = sockets.connect({ host: host, port: port }, () => this.connected());
     this.socket = socket;
@@ -143,8 +143,8 @@ class WebSocketLink implements Link {
   }
 
   /**
-   * Only queues. What is sent answers what came, so the caller stands on some twenty calls; a board
-   * has the memory for them or for making a frame, not for both.
+   * Only queues the text. A send often answers a received message, so the caller is some twenty
+   * calls deep; a board has memory for these or for making a frame, but not for both.
    */
   send(text: string): void {
     if (this.state !== "open") return;
@@ -186,8 +186,8 @@ class WebSocketLink implements Link {
   }
 
   /**
-   * Reads up to the end of one message. What follows has its turn when that was handled and
-   * answered: a small board has the memory for one message at a time.
+   * Reads up to the end of one message. Later ones have to wait until that one was handled and
+   * answered: a small board has memory for one message at a time.
    */
   readOn(): void {
     if (this.options.timer.now() < this.handlingUntil || this.queue.length > 0) return;
@@ -196,11 +196,11 @@ class WebSocketLink implements Link {
     if (ready === null) return;
     this.ready = null;
     this.handlingUntil = this.options.timer.now() + HANDLING_MS;
-    // On a stack of its own: what the socket brought holds memory until its listener returns.
+    // On a separate stack: received data occupies memory until the socket's listener returns.
     const done = (): void => this.handled();
     Promise.resolve()
       .then(() => this.events.received(ready))
-      // Behind the handler, which has its turn the same way (core/dispatch.ts).
+      // After the handler, which is scheduled in the same way (core/dispatch.ts).
       .then(done, done);
   }
 
@@ -209,7 +209,7 @@ class WebSocketLink implements Link {
     this.readOn();
   }
 
-  /** The connection is gone; what it brought is still handed up. */
+  /** The connection is gone; what was received is still delivered. */
   lost(reason: string): void {
     while (this.state === "open" && this.buffer !== "" && this.readFrame()) {
       const ready = this.ready;
@@ -219,7 +219,7 @@ class WebSocketLink implements Link {
     this.finish(1006, reason);
   }
 
-  /** Whether the 101 is complete. What follows it in the same segment stays in the buffer. */
+  /** Whether the 101 is complete. Later bytes in the same segment stay in the buffer. */
   readHead(): boolean {
     const end = this.buffer.indexOf("\r\n\r\n");
     if (end < 0 || end > MAX_HEAD) {
@@ -295,7 +295,7 @@ class WebSocketLink implements Link {
     this.finish(code, payload.substring(2));
   }
 
-  /** All that is queued, then the close frame: nothing may follow it (section 5.5.1). */
+  /** Everything queued, then the close frame: nothing may follow it (section 5.5.1). */
   sayClose(payload: string): void {
     while (this.queue.length > 0) this.write(OP_TEXT, this.queue.shift() as string);
     this.write(OP_CLOSE, payload.substring(0, MAX_CONTROL));
@@ -305,7 +305,7 @@ class WebSocketLink implements Link {
     return this.put(encodeFrame(opcode, payload, this.options.random(4)));
   }
 
-  /** False: the socket queued it, and says `drain` when it may have more; or it is gone. */
+  /** False: the socket queued it and emits `drain` when it accepts more, or it is gone. */
   put(bytes: string): boolean {
     const socket = this.socket;
     if (socket === null) return false;
@@ -318,9 +318,9 @@ class WebSocketLink implements Link {
   }
 
   /**
-   * Ends the link for a fault of the other side. False, so that reading stops. In a turn of its
-   * own, as the answer to a close: Espruino never frees an object on which eight calls of methods
-   * stand.
+   * Ends the link for a fault of the other side. Returns false, so that reading stops. In a
+   * separate turn, like the answer to a close: Espruino never frees an object with eight active
+   * method calls.
    */
   fail(code: number, reason: string): boolean {
     const wasOpen = this.state === "open";
@@ -345,14 +345,14 @@ class WebSocketLink implements Link {
       try {
         socket.end();
       } catch {
-        // Espruino throws where the socket is gone already; that is what was wanted.
+        // Espruino throws if the socket is already gone, which is the desired result.
       }
     }
     this.events.closed(code, reason);
   }
 }
 
-/** The Link port of a board. Addresses: `ws://host[:port]/path`, `wss://` where there is TLS. */
+/** The Link port of a board. Addresses: `ws://host[:port]/path`, or `wss://` if there is TLS. */
 export class WebSocketLinks implements LinkPort {
   declare options: WebSocketOptions;
 

@@ -7,13 +7,13 @@ it.each([
   ["4WAY_HANDSHAKE_TIMEOUT", `${NAME} refuses the password (4WAY_HANDSHAKE_TIMEOUT): provision`],
   ["NO_AP_FOUND", `${NAME} is not in reach (NO_AP_FOUND)`],
   ["no modem", `${NAME} cannot be joined: no modem`],
-])("says what is wrong: %s", (said, problem) => {
+])("reports the problem: %s", (said, problem) => {
   for (const password of ["", "a long password"])
     expect(wifiProblem(NAME, password, said)).toContain(problem);
 });
 
 it.each(["a long password", 'ab"cdefgh', "ab\\cdefgh", 'abcdefg"', "abcdefg\\"])(
-  "does not repeat the password, as it is or quoted: %s",
+  "does not repeat the password, unchanged or quoted: %s",
   (password) => {
     const quoted = JSON.stringify(password);
     const said = `AT+CWJAP="hall 7",${quoted} +CWJAP:2 (${password})`;
@@ -23,7 +23,7 @@ it.each(["a long password", 'ab"cdefgh', "ab\\cdefgh", 'abcdefg"', "abcdefg\\"])
   },
 );
 
-it("keeps what is said on an engine that splits a text by a much longer one into nothing", () => {
+it("keeps the text on an engine that splits a text by a much longer one into nothing", () => {
   const { split } = String.prototype;
   const ofEspruino = function (this: string, by: string): string[] {
     return by.length > this.length + 1 ? [] : split.call(this, by as never);

@@ -1,6 +1,6 @@
 /**
- * A board's way to the relay over a Wi-Fi that the SDK joins: by Espruino's module `Wifi`, which
- * ESP32, ESP8266 and Espruino WiFi have, or by what the program gives to `useNetwork`.
+ * A board's connection to the relay over a Wi-Fi that the SDK joins, using Espruino's module `Wifi`
+ * (ESP32, ESP8266, Espruino WiFi) or the driver passed to `useNetwork`.
  *
  * [portable]
  */
@@ -18,9 +18,11 @@ import { wifiProblem } from "./wifi-problem.ts";
 declare const require: (name: string) => unknown;
 declare const console: { log(text: string): void };
 
-/** A network that Espruino has no module `Wifi` for. */
+/** A network that Espruino's module `Wifi` does not support. */
 export interface BoardNetwork {
-  /** Joins it, and calls `done` with null or what the driver says is wrong. May throw. */
+  /**
+   * Joins it, and calls `done` with null or with the problem that the driver reports. May throw.
+   */
   join(wifi: BoardWifi, done: (problem: string | null | undefined) => void): void;
   /** Calls `fn` whenever the network is lost. Called once. */
   onLost(fn: () => void): void;
@@ -47,17 +49,17 @@ const wifiModule: BoardNetwork = {
 
 let network = wifiModule;
 let links: NetworkLinks | null = null;
-/** Of the newest links. */
+/** Callback of the newest links. */
 let lost: () => void = () => undefined;
-/** What has a listener: a driver has no way to take one back, so each gets only one. */
+/** The network that has a listener: a driver cannot remove one, so each gets only one. */
 let heard: BoardNetwork | null = null;
 
-/** Takes this network in place of Espruino's module; from the program, which runs before. */
+/** Replaces Espruino's module by this network; called by the program, which runs first. */
 export const useNetwork = (given: BoardNetwork): void => {
   network = given;
 };
 
-/** All of it: it is what a person at the console waits for. */
+/** Everything is printed: a user at the console waits for it. */
 const wifiLog: Log = (level, message) => console.log(`blindrelay ${level}: ${message}`);
 
 export const wifiLinks: BoardLinks = (config, bootCount, maxMessage) => {
@@ -93,7 +95,7 @@ export const wifiLinks: BoardLinks = (config, bootCount, maxMessage) => {
   return links;
 };
 
-/** How the agent is, with the Wi-Fi's advice where that is the reason; null while none runs. */
+/** The agent's status, with the Wi-Fi's advice if that is the reason; null if none is running. */
 export const wifiStatus = (): AgentStatus | null => {
   const status = agentStatus();
   const advice = links === null ? null : links.advice;

@@ -1,22 +1,22 @@
 /**
- * JSON as JavaScript writes it, because Espruino's own JSON.stringify is inexact: it
- * rounds numbers to 11 digits, and writes `undefined` for a function and ` ... ` for a circle.
- * Natives.ts asks here only for values whose text looks like one of these.
+ * JSON as JavaScript writes it, because Espruino's own JSON.stringify is inexact: it rounds numbers
+ * to 11 digits, and writes `undefined` for a function and ` ... ` for a circular reference.
+ * natives.ts uses this only for values whose text looks like one of these.
  *
  * [portable]
  */
 import { writeNumber } from "./numbers.ts";
 
-/** Of arrays and objects in each other. Circles end here too. */
+/** Maximum nesting of arrays and objects. It also stops circular references. */
 const MAX_WRITE_DEPTH = 11;
 
 /** An object or array that has begun. */
 interface Open {
   readonly value: { readonly [key: string]: unknown };
-  /** null for an array. */
+  /** Null for an array. */
   readonly keys: string[] | null;
   readonly count: number;
-  /** How many of its members are written. */
+  /** The number of members written. */
   written: number;
   text: string;
 }
@@ -39,17 +39,17 @@ const add = (open: Open, text: string | undefined): void => {
 const end = (open: Open): string =>
   open.keys === null ? `[${open.text.substring(1)}]` : `{${open.text.substring(1)}}`;
 
-/** Of a value that holds no others. */
+/** The text of a value without members. */
 const plain = (value: unknown): string | undefined => {
   if (typeof value === "function" || value === undefined) return undefined;
-  // NaN and the infinities, less themselves, are NaN; their native text is "null".
+  // NaN and the infinities, minus themselves, are NaN; their native text is "null".
   return typeof value === "number" && value - value === 0 && (value | 0) !== value
     ? writeNumber(value)
     : JSON.stringify(value);
 };
 
 /**
- * Undefined for what JSON cannot say. Not by recursion: Espruino locks a function's code several
+ * Undefined for what JSON cannot express. Not recursive: Espruino locks a function's code several
  * times for each of its calls and never frees what has fifteen locks, so each answer with four
  * levels of objects would cost the board a variable.
  */
@@ -69,7 +69,7 @@ export const writeJson = (value: unknown): string | undefined => {
       add(open[open.length - 1] as Open, text);
     }
     let around = open[open.length - 1] as Open;
-    // What ended is a member of what is open around it, which may end with it.
+    // What has ended is a member of what is open around it, which may end with it.
     while (around.written === around.count) {
       const text = end(around);
       open.pop();

@@ -1,7 +1,6 @@
 /**
- * A firmware version has booted when it has logged in: only that proves that the new program
- * starts, finds its state and reaches the network. The state folder records the last version that
- * did.
+ * A firmware version has booted once it has logged in: only that proves that the new program
+ * starts, finds its state and reaches the network. The state folder records the last such version.
  */
 import type { AgentCore } from "../core/agent-core.ts";
 import type { StoragePort } from "../ports.ts";
@@ -10,13 +9,13 @@ const NAME = "firmware";
 
 export interface BootConfirmed {
   readonly version: string;
-  /** The version that had booted before; null if none is known. */
+  /** The version that booted before; null if none is known. */
   readonly previous: string | null;
 }
 
 export type BootConfirmedListener = (event: BootConfirmed) => void;
 
-/** Watches for the first login; the returned function adds listeners, also after it. */
+/** Watches for the first login; the returned function adds listeners, even after it. */
 export const watchBoot = (
   core: AgentCore,
   storage: StoragePort,

@@ -15,7 +15,7 @@ import { movingLinks } from "./moving-links.ts";
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-agent-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The test's own time limit ends a wait for what never comes. */
+/** The test's own time limit ends a wait that never succeeds. */
 const until = async (done: () => boolean): Promise<void> => {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 1));
 };

@@ -1,6 +1,7 @@
 /**
- * What boards do not run of a device program: agent-sdk/build/device-program.ts in a checkout, the
- * same in one file in the published package. Loaded when asked for, because a parser comes with it.
+ * Finds what boards do not run in a device program: agent-sdk/build/device-program.ts in a
+ * checkout, or the same in one file in the published package. Loaded on demand, because it includes
+ * a parser.
  */
 import { existsSync } from "node:fs";
 import * as modules from "node:module";
@@ -12,9 +13,9 @@ export interface Refusal {
   /** From 1. */
   readonly column: number;
   readonly rule: string;
-  /** The source there, one line of it. */
+  /** The source there, a single line. */
   readonly text: string;
-  /** What to write instead; null if the rule says it. */
+  /** What to write instead; null if the rule says so. */
   readonly fix: string | null;
 }
 
@@ -29,14 +30,14 @@ export interface Dialect {
   checkProgram(code: string): ProgramCheck;
   /** What Espruino's `require` evaluates. */
   toModule(code: string): string;
-  /** With decimal literals as Espruino reads them exactly; lines stay where they are. */
+  /** With decimal literals in the form that Espruino reads exactly; line numbers do not change. */
   exactDecimals(code: string): string;
   /**
-   * What starts the program at power-up; the relay is told `firmwareVersion`. `push`: with the
-   * file of the SDK that takes programs over the relay.
+   * The code that starts the program at power-up; the relay is told `firmwareVersion`. `push`: for
+   * the SDK's file that accepts programs over the relay.
    */
   bootCode(firmwareVersion: string | undefined, push: boolean): string;
-  /** Whether a file that starts something is of `bootCode`'s making, now or earlier. */
+  /** Whether a start file was made by this or an earlier version of `bootCode`. */
   isBootCode(content: string): boolean;
 }
 
@@ -47,8 +48,8 @@ export const loadDialect = async (): Promise<Dialect> => {
 };
 
 /**
- * JavaScript without its types, every column where it was, or why it cannot be read. Needs Node
- * 22.13 or newer.
+ * JavaScript without its types, with unchanged columns, or the reason why it cannot be read. Needs
+ * Node 22.13 or newer.
  */
 export const eraseTypes = (
   code: string,
@@ -57,7 +58,7 @@ export const eraseTypes = (
     return { code: modules.stripTypeScriptTypes(code) };
   } catch (error) {
     const { message, stack = "" } = error as Error;
-    // Node says the place in the stack alone: `:LINE`, source, and marks under the place.
+    // Node gives the place only in the stack: `:LINE`, source, and marks under the place.
     const lines = stack.split("\n");
     const [, line = "1"] = /:(\d+)$/.exec(lines[0] ?? "") ?? [];
     const marks = lines.findIndex((text) => /^\s*\^+$/.test(text));
@@ -74,10 +75,10 @@ export const describeRefusal = (path: string, { line, column, ...why }: Refusal)
   return `${path}:${line}:${column}: ${why.rule}${text}${why.fix === null ? "" : ` (${why.fix})`}`;
 };
 
-/** Whether no engine at all could read it. */
+/** Whether no engine could read it. */
 export const isSyntax = ({ rule }: Refusal): boolean => rule.startsWith("cannot be read");
 
-/** For those who run a program on Node and may take it to a board later; null if boards run it. */
+/** For users who run a program on Node and may later move it to a board; null if boards run it. */
 export const dialectWarning = (path: string, refused: readonly Refusal[]): string | null => {
   const { length } = refused;
   if (length === 0) return null;

@@ -8,8 +8,8 @@ import type { BootCountProblem } from "../core/bootcount.ts";
 export type StateProblem = BootCountProblem | "locked" | "foreign";
 
 /**
- * The state folder does not let this agent start; nothing was sent. (`blindrelay agent run`: exit
- * 7.)
+ * The state folder does not allow this agent to start; nothing was sent. (`blindrelay agent run`:
+ * exit 7.)
  */
 export class StateError extends Error {
   readonly problem: StateProblem;
@@ -35,7 +35,7 @@ export class ConfigError extends Error {
  */
 export type ReleaseProblem = "unreachable" | "refused" | "untrusted" | "downgrade" | "corrupt";
 
-/** There is no update to install. Nothing on the device was changed. */
+/** There is no update to install. Nothing on the device has changed. */
 export class ReleaseError extends Error {
   readonly problem: ReleaseProblem;
 

@@ -1,4 +1,7 @@
-/** The LinkPort on Node: one `ws` connection. It decides nothing; the core times out and closes. */
+/**
+ * The LinkPort on Node: one `ws` connection. It decides nothing; timeouts and closing are up to the
+ * core.
+ */
 import { CLOSE_GRACE_MS, WS_OPTIONS } from "@blindrelay/protocol/ws-options";
 import { WebSocket } from "ws";
 import type { LinkEvents, LinkPort } from "../ports.ts";
@@ -6,7 +9,7 @@ import type { PausableLink } from "../serial/carrier.ts";
 
 export { relayUrl } from "@blindrelay/protocol/relay-url";
 
-/** A LinkPort whose links can be kept from reading. */
+/** A LinkPort with links that can be paused. */
 export interface WebSocketLinks extends LinkPort {
   connect(url: string, events: LinkEvents): PausableLink;
 }

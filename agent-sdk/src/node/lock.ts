@@ -1,18 +1,18 @@
 /**
  * One lock per state folder, so that two processes never use one boot count.
  *
- * A lock is a Unix socket `lock.<random>` in the folder on which its owner listens. Whether the
- * owner lives is asked of the kernel by connecting: a crash, SIGKILL or power cut ends the answer
- * at once, a reused pid or another container's pid namespace cannot fake it, and a process that is
- * merely busy still counts as alive, because the kernel completes the connection.
+ * A lock is a Unix socket `lock.<random>` in the folder on which its owner listens. To find out
+ * whether the owner is alive, we ask the kernel by connecting: a crash, SIGKILL or power cut ends
+ * the answer at once, a reused pid or another container's pid namespace cannot fake it, and a
+ * process that is merely busy still counts as alive, because the kernel completes the connection.
  *
- * Taking it is "announce, then look": bind and listen under a unique name, then look at
- * all others. Of two that start together at least one sees the other; one that sees a live lock
- * releases its own and retries a little later, so that one of them remains. Stale ones are removed
- * before. Last, its own name must still be there: another process may have removed it between bind
- * and listen.
+ * Taking it is "announce, then look": bind and listen under a unique name, then look at all others.
+ * Of two that start together at least one sees the other; a process that sees a live lock releases
+ * its own and retries a little later, so that one of them remains. Stale ones are removed first.
+ * Finally, its own name must still exist: another process may have removed it between bind and
+ * listen.
  *
- * Not for folders shared by several machines (NFS): the socket of another kernel looks dead.
+ * Not for folders shared by several machines (NFS): a socket of another kernel looks dead.
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -23,7 +23,7 @@ import { StateError } from "./errors.ts";
 
 const PREFIX = "lock.";
 const TRIES = 6;
-/** sun_path is 104 bytes on macOS and 108 on Linux, with a zero at its end. */
+/** sun_path is 104 bytes on macOS and 108 on Linux, including a final zero. */
 const MAX_SOCKET_PATH = 103;
 
 export interface StateLock {
@@ -32,8 +32,8 @@ export interface StateLock {
 }
 
 /**
- * A path of the folder that is short enough for a socket: the folder itself, as seen from here, or
- * on Linux through an open handle.
+ * A path of the folder that is short enough for a socket: a relative one, or on Linux one through
+ * an open handle.
  */
 const withShortPath = async <T>(folder: string, fn: (folder: string) => Promise<T>): Promise<T> => {
   const nameLength = PREFIX.length + 13;
@@ -57,13 +57,13 @@ const listen = (path: string): Promise<Server> =>
     const server = createServer((socket) => socket.destroy());
     server.once("error", reject);
     server.listen(path, () => {
-      // The lock keeps a folder, not a process that has nothing else to do.
+      // The lock must not keep an otherwise idle process running.
       server.unref();
       resolve(server);
     });
   });
 
-/** Whether a process listens. Only a clear "no" counts as stale. */
+/** Whether a process listens. Only a definite "no" counts as stale. */
 const isAlive = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = createConnection(path);
@@ -86,7 +86,8 @@ const tryLock = async (folder: string): Promise<StateLock | null> => {
   const name = PREFIX + randomBytes(6).toString("hex");
   return withShortPath(folder, async (short) => {
     const server = await listen(join(short, name));
-    // Node removes a socket's file on close by the path it was bound to, which may be gone by then.
+    // Node removes a socket's file on close by the path it was bound to, which may no longer be
+    // valid.
     const release = async (): Promise<void> => {
       rmSync(join(folder, name), { force: true });
       await close(server);
@@ -108,8 +109,8 @@ const tryLock = async (folder: string): Promise<StateLock | null> => {
 
 /**
  * Takes the lock of an existing folder until `release` or the end of the process. Throws a
- * StateError `locked` where another process (or another agent of this one) has it, `medium` where
- * the file system has no sockets.
+ * StateError: `locked` if another process (or another agent of this one) has it, `medium` if the
+ * file system has no sockets.
  */
 export const lockState = async (folder: string): Promise<StateLock> => {
   for (let attempt = 0; attempt < TRIES; attempt++) {

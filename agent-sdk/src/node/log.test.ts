@@ -15,14 +15,14 @@ const OTHERS = [
   "process.processTicksAndRejections (node:internal/process/task_queues:104:5)",
 ];
 
-test("only the program's frames are shown", () => {
+test("shows only the program's frames", () => {
   const own = ["file:///home/ada/valve.js:6:13", "open (/home/ada/valve.js:9:1)"];
   expect(programFrames(thrown(...own, ...OURS, ...OTHERS))).toBe(
     own.map((frame) => `\n    at ${frame}`).join(""),
   );
 });
 
-test("a stack without any is whole, and what has no stack shows none", () => {
+test("shows a stack without any in full, and nothing if there is no stack", () => {
   expect(programFrames(thrown(...OURS, ...OTHERS)).split("\n")).toHaveLength(5);
   expect([programFrames("percent"), programFrames({ code: 22 })]).toEqual(["", ""]);
 });

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import type { Log } from "../ports.ts";
 
-/** Code that no author of a program looks for: Node's, libraries', and in a checkout ours. */
+/** Code that a program's author does not look for: Node's, libraries' and, in a checkout, ours. */
 const OTHERS = ["node:", "/node_modules/"].concat(
   ["../", "../../../protocol/"].flatMap((path) => {
     const folder = new URL(path, import.meta.url);
@@ -11,8 +11,8 @@ const OTHERS = ["node:", "/node_modules/"].concat(
 );
 
 /**
- * The frames of the program that threw, a line each, every one preceded by a line end; "" for what
- * has no stack. A stack without any is kept whole: a bundle holds the program and the SDK in one.
+ * The frames of the program that threw, one per line, each with a line break before it; "" if there
+ * is no stack. A stack without any is shown in full, because a bundle contains program and SDK.
  */
 export const programFrames = (thrown: unknown): string => {
   const stack = thrown instanceof Error && typeof thrown.stack === "string" ? thrown.stack : "";
@@ -21,7 +21,7 @@ export const programFrames = (thrown: unknown): string => {
   return (own.length === 0 ? frames : own).map((line) => `\n${line}`).join("");
 };
 
-/** Warnings and errors, each with the place in the program where something was thrown. */
+/** Prints warnings and errors, with the place in the program where something was thrown. */
 export const logToStderr: Log = (level, message, fields, thrown) => {
   if (level === "debug" || level === "info") return;
   const more = fields ? ` ${JSON.stringify(fields)}` : "";

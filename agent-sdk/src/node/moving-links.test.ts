@@ -1,4 +1,4 @@
-/** One link for the core, while the relay's nodes under it restart. */
+/** One link for the core, while the relay's nodes restart. */
 import {
   encodeAuthenticated,
   encodeAuthFailed,
@@ -20,7 +20,7 @@ interface Node {
   closed: number | null;
 }
 
-/** A link that is online at the first node. `closeMs`: how long it takes to close one. */
+/** A link that is online at the first node. `closeMs`: how long closing takes. */
 const world = (closeMs = 0) => {
   const timer = new ManualTimer();
   const nodes: Node[] = [];
@@ -82,7 +82,7 @@ test("a second link is logged in before the first one ends, and the core notices
   link.send('{"n":1}');
   pass(200);
   expect(authsOf(node(1))).toEqual([["auth", "sess_1"]]);
-  // From here on the first node is to hear nothing more, and its last words come first.
+  // From here on nothing more is sent to the first node, and its last messages arrive first.
   link.send('{"n":2}');
   node(0).end.send('{"from":"first"}');
   node(0).end.send(REPLACED);
@@ -114,7 +114,7 @@ test("a node that does not close the first link is left after a while", () => {
   expect(node(0).closed).toBe(1000);
 });
 
-test("without another node the first link goes on, and the next attempts are further apart", () => {
+test("without another node the first link continues, and further attempts get less frequent", () => {
   const { node, nodes, core, link, pass, setUp } = world();
   setUp(false);
   node(0).end.send(RESTARTING);
@@ -131,7 +131,7 @@ test("without another node the first link goes on, and the next attempts are fur
   expect(core).toEqual([]);
 });
 
-test("a session token that is refused gives way to the relay token on the same connection", () => {
+test("after a refused session token, the relay token is used on the same connection", () => {
   const { node, pass, core } = world();
   node(0).end.send(RESTARTING);
   pass(2100);
@@ -141,7 +141,7 @@ test("a session token that is refused gives way to the relay token on the same c
     ["auth", "sess_1"],
     ["auth", "agt_1"],
   ]);
-  // Refused for good: no further attempt, which would lock the address out.
+  // Refused permanently: there is no further attempt, which could lock the address out.
   node(1).end.send(encodeAuthFailed("no", "INVALID_TOKEN", 0));
   pass(60_000);
   expect(core).toEqual([]);
@@ -150,7 +150,7 @@ test("a session token that is refused gives way to the relay token on the same c
   expect(core).toEqual(["closed 1012"]);
 });
 
-test("what was held for the second link goes over the first one if there is no second", () => {
+test("messages held for the second link are sent on the first one if there is no second", () => {
   const { node, link, pass } = world();
   node(0).end.send(RESTARTING);
   pass(2100);
@@ -160,7 +160,7 @@ test("what was held for the second link goes over the first one if there is no s
   expect(node(0).heard).toEqual(['{"n":1}']);
 });
 
-test("if both links end the core is told once, and by then nothing is left open", () => {
+test("if both links end, the core is told once, and then nothing is left open", () => {
   const { node, nodes, core, pass } = world();
   node(0).end.send(RESTARTING);
   pass(2100);
@@ -173,7 +173,7 @@ test("if both links end the core is told once, and by then nothing is left open"
   expect(nodes).toHaveLength(2);
 });
 
-test("a relay that is alone closes before the time it asks for: the core is told of both", () => {
+test("a single relay closes before the time it asks for: the core is told of both", () => {
   const { node, nodes, core, pass } = world();
   node(0).end.send(RESTARTING);
   node(0).end.close(1012, "RESTARTING");
@@ -213,7 +213,7 @@ test("an agent that another device replaces meanwhile is told so", () => {
   expect(core).toContain(REPLACED);
 });
 
-test("an agent whose second link ends as soon as it has the agent is replaced by nobody", () => {
+test("an agent with a second link that ends at once is not reported as replaced", () => {
   for (const isWelcome of [true, false]) {
     const { node, core, pass } = world();
     node(0).end.send(RESTARTING);
@@ -229,7 +229,7 @@ test("an agent whose second link ends as soon as it has the agent is replaced by
   }
 });
 
-test("a link that is closed does not move any more", () => {
+test("a link that is closed no longer moves", () => {
   const { node, nodes, core, link, pass } = world(30_000);
   link.close(1000, "stopped");
   node(0).end.send(RESTARTING);

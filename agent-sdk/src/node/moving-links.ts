@@ -1,8 +1,8 @@
 /**
- * Make before break on Node. A node of a cluster that restarts announces it and keeps the link. The
+ * Make before break on Node. A cluster node that restarts announces this and keeps the link. The
  * agent then opens a second link to another node, which claims the agent, and only then does the
- * first link end. The core has one link all the time and does not notice. This is not in the core,
- * because boards can hold only one connection and have no bytes to spare.
+ * first link end. The core sees a single link all the time. This is not in the core, because boards
+ * can hold only one connection and have no bytes to spare.
  *
  *     settled --RESTARTING--> waiting --its time--> dialling --opened--> asking --+
  *        ^                      ^                      |                   |      |
@@ -12,7 +12,7 @@
  *     any of them --the core closes--> closing
  *
  * Nothing is sent on the first link from the login on the second: its node reads what was sent
- * before, and nothing afterwards. What arrives on the second waits for the end of the first,
+ * before, and nothing afterwards. Messages that arrive on the second wait for the end of the first,
  * because a session refuses packets that were overtaken.
  */
 import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "@blindrelay/protocol";
@@ -29,13 +29,13 @@ const MAX_NOTICE_LENGTH = 512;
 
 type Phase = "settled" | "waiting" | "dialling" | "asking" | "arriving" | "closing";
 
-/** What the core is given too; `ports.link` makes the links. */
+/** A subset of the core's options; `ports.link` makes the links. */
 export type MovingOptions = Pick<
   LinkOptions,
   "agentId" | "relayToken" | "runtime" | "firmwareVersion" | "ports"
 >;
 
-/** A LinkPort whose links outlive the restart of their node. */
+/** A LinkPort with links that survive the restart of their node. */
 export const movingLinks = (options: MovingOptions): LinkPort => ({
   connect: (url, events) => new MovingLink(url, events, options),
 });
@@ -47,14 +47,14 @@ class MovingLink implements Link {
 
   private phase: Phase = "settled";
   private current: Link;
-  /** A second link has logged in, or may have: it is what replaces the first one. */
+  /** A second link has logged in, or may have, and so is what replaces the first one. */
   private replacesItself = false;
-  /** How the first link ended while the second one was asking. */
+  /** How the first link ended while the second one was logging in. */
   private end: { readonly code: number; readonly reason: string } | null = null;
   private next: Link | null = null;
   private sessionToken: string | null = null;
   private triedSession = false;
-  /** The notice of the restart, which the core needs if the link ends before its time. */
+  /** The notice of the restart, which the core needs if the link ends early. */
   private notice: string | null = null;
   private readonly outgoing: string[] = [];
   private outgoingBytes = 0;
@@ -90,7 +90,7 @@ class MovingLink implements Link {
     this.phase = "closing";
     this.notice = null;
     if (end === null) this.current.close(code, reason);
-    // With the second link nothing is left, and its end is not reported any more.
+    // Without the second link nothing is left, and its end is no longer reported.
     else this.arm(0, () => this.events.closed(end.code, end.reason));
   }
 
@@ -120,7 +120,7 @@ class MovingLink implements Link {
     if (message?.kind === "error" && message.code === "RESTARTING") {
       this.restarts(text, message.reconnectIn ?? 0);
     } else if (message?.kind === "error" && message.code === "REPLACED" && this.replacesItself) {
-      // By the second link, also if that one has ended meanwhile.
+      // Answered by the second link, even if that one has ended meanwhile.
     } else if (message?.kind === "ping" && handsOver) {
       this.current.send(PONG_TEXT);
     } else {
@@ -135,7 +135,7 @@ class MovingLink implements Link {
     else if (this.phase !== "asking") this.report();
   }
 
-  /** A relay that repeats itself gets no second attempt while one is under way. */
+  /** If the relay repeats itself, there is no second attempt while one is in progress. */
   private restarts(text: string, reconnectInS: number): void {
     if (this.phase !== "settled") return;
     this.notice = text;
@@ -209,7 +209,7 @@ class MovingLink implements Link {
 
   private refused(next: Link, failure: Failure): void {
     if (this.triedSession && failure.dropsSession) {
-      // The connection stays open for a try with the other token (section 3).
+      // The connection stays open for an attempt with the other token (section 3).
       this.triedSession = false;
       this.sessionToken = null;
       this.login(next);
@@ -221,7 +221,7 @@ class MovingLink implements Link {
     }
   }
 
-  /** The load balancer may know a better node soon, and the first link is kept for a while. */
+  /** The load balancer may soon know a better node, and the first link is kept for a while. */
   private failed(): void {
     this.giveUp();
     if (this.end === null) {
@@ -230,7 +230,7 @@ class MovingLink implements Link {
     }
   }
 
-  /** The first link goes on until its node closes it. */
+  /** The first link stays in use until its node closes it. */
   private giveUp(): void {
     this.dropNext();
     this.phase = "waiting";
@@ -271,6 +271,6 @@ class MovingLink implements Link {
   }
 }
 
-/** Spares packets a second reading. */
+/** Avoids parsing packets twice. */
 const isNotice = (text: string): boolean =>
   text.length <= MAX_NOTICE_LENGTH && /RESTARTING|REPLACED|"auth_response"|"ping"/.test(text);

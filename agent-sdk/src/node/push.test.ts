@@ -1,4 +1,6 @@
-/** Programs pushed to an agent on Node: what its state folder holds from one start to the next. */
+/**
+ * Programs pushed to an agent on Node: the contents of its state folder from one start to the next.
+ */
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +32,10 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that runs the agent. A program that begins with `!` cannot be loaded, `?` never is. */
+/**
+ * A process that runs the agent. A program that begins with `!` cannot be loaded, `?` never
+ * finishes.
+ */
 class Life {
   readonly start: PushedStart;
   restarts = 0;
@@ -90,7 +95,7 @@ it("runs the caller's own program until one is pushed, and that one from then on
   expect(ran).toEqual([FIRST, FIRST]);
 });
 
-it("never writes to the program that runs", async () => {
+it("never overwrites the running program", async () => {
   await push(FIRST);
   const holds = () => readdirSync(folder).filter((name) => name.startsWith("program."));
   expect(holds()).toEqual(["program.1.mjs"]);
@@ -103,7 +108,7 @@ it("never writes to the program that runs", async () => {
   expect(readFileSync(join(folder, "program.1.mjs"), "utf8")).toBe(FIRST);
 });
 
-it("asks to be restarted once it has stored one, after its answer", () => {
+it("asks to be restarted after storing one and sending its answer", () => {
   vi.useFakeTimers();
   const life = new Life();
   life.send(FIRST);
@@ -112,7 +117,7 @@ it("asks to be restarted once it has stored one, after its answer", () => {
   expect(life.restarts).toBe(1);
 });
 
-it("goes back after a trial that throws, and after one that is not confirmed in its time", async () => {
+it("returns to the old program after a trial that throws or is not confirmed in time", async () => {
   vi.useFakeTimers();
   await push(FIRST);
   new Life().send("!no sensor");
@@ -143,7 +148,7 @@ it("has no time limit once it is confirmed", async () => {
   expect(trial.ask()).toMatchObject({ id: idOf(FIRST), trial: null });
 });
 
-it("goes on without a program that was kept and cannot be loaded any more", async () => {
+it("continues without a kept program that can no longer be loaded", async () => {
   await push(FIRST);
   writeFileSync(join(folder, "program.1.mjs"), "!damaged");
   const life = new Life();
@@ -154,7 +159,7 @@ it("goes on without a program that was kept and cannot be loaded any more", asyn
   expect(ran).toEqual([SECOND]);
 });
 
-it("goes on without a program that was kept and never comes to an end of its start", async () => {
+it("continues without a kept program that never finishes its start", async () => {
   await push(FIRST);
   vi.useFakeTimers();
   writeFileSync(join(folder, "program.1.mjs"), "?");
@@ -165,7 +170,7 @@ it("goes on without a program that was kept and never comes to an end of its sta
   expect([life.restarts, logged.length]).toEqual([0, 1]);
 });
 
-it("leaves a trial alone that runs under another agent's lock", async () => {
+it("does not touch a trial that runs under another agent's lock", async () => {
   new Life().send(FIRST);
   const lock = await lockState(folder);
   const trial = new Life();
@@ -175,18 +180,18 @@ it("leaves a trial alone that runs under another agent's lock", async () => {
   await lock.release();
 });
 
-it("does not call a trial ended whose end it cannot store", async () => {
+it("does not report a trial as ended if that cannot be stored", async () => {
   new Life().send(FIRST);
   await new Life().run();
-  // The next record's place.
+  // The place of the next record.
   mkdirSync(join(folder, "push.1.new"));
   expect(await endTrial(folder, "exit code 7")).toBe(false);
 });
 
-it("takes from its supervisor why a trial has ended", async () => {
+it("gets the reason for the end of a trial from its supervisor", async () => {
   expect(await endTrial(folder, "exit code 3")).toBe(false);
   new Life().send(FIRST);
-  // Stored, and not started: it has not failed, and the next start may come to the same end.
+  // Stored but not started: it has not failed, and the next start may have the same result.
   expect(await endTrial(folder, "exit code 2")).toBe(false);
   await new Life().run();
   expect(await endTrial(folder, "exit code 3")).toBe(true);

@@ -30,23 +30,25 @@ import { flushFolder, folderStorage } from "./storage.ts";
 /** The suffix makes each a module, whatever the folder's package.json says. */
 const PROGRAMS = ["program.0.mjs", "program.1.mjs"] as const;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** The answer leaves before. */
+/** Enough time to send the answer. */
 const RESTART_MS = 500;
 /** How long to wait for the start of a kept program. */
 const START_LIMIT_MS = 60_000;
 
 export interface TakesPushes {
-  /** The program in a file that was pushed. Rejects if it cannot be loaded. */
+  /** Loads the program from a pushed file. Rejects if it cannot be loaded. */
   load(path: string): Promise<Program | ((agent: Agent) => Promise<void>)>;
-  /** Ends what runs the agent, so that `startAgent` is called again on the same folder. */
+  /**
+   * Ends the process that runs the agent, so that `startAgent` is called again on the same folder.
+   */
   restart(): void;
 }
 
-/** One start of an agent that takes pushes. */
+/** One start of an agent that accepts pushes. */
 export interface PushedStart {
   /** What runs instead of the caller's program; null: nothing was pushed. */
   readonly program: ((agent: Agent) => Promise<void>) | null;
-  /** The version of it that the relay gets; null without it. */
+  /** Its version, reported to the relay; null if it has none. */
   readonly version: string | null;
   takePushes(core: AgentCore): void;
   /** May be repeated. */
@@ -137,9 +139,9 @@ const inTime = async (started: Promise<void>): Promise<void> => {
 };
 
 /**
- * For the supervisor, when the agent's process has ended by itself: a trial that ran has failed.
- * Whether one has, and its end is stored; false also where the folder cannot be locked, as another
- * agent's trial is not ours to end.
+ * For the supervisor, when the agent's process has ended by itself: a running trial has failed.
+ * Returns whether there was one and its failure is stored; also false if the folder cannot be
+ * locked, because another agent's trial must not be ended.
  */
 export const endTrial = async (stateDir: string, reason: string): Promise<boolean> => {
   let lock: StateLock;
@@ -159,7 +161,7 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
   }
 };
 
-/** Durable when it returns. */
+/** Durable on return. */
 const writePart = (path: string, at: number, part: Uint8Array): void => {
   const file = openSync(path, at === 0 ? "w" : "r+", 0o600);
   try {

@@ -1,7 +1,7 @@
 /**
  * Firmware updates on Node (section 4). The relay is asked but not trusted: an update is installed
- * only if a pinned key signed it for this runtime and channel, its version is above the running
- * one, and the size and hash of what arrived are the signed ones.
+ * only if a pinned key signed it for this runtime and channel, its version is higher than the
+ * running one, and size and hash of the download match the signature.
  */
 import { createHash, createPublicKey, type Hash, verify } from "node:crypto";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -16,15 +16,15 @@ const SILENCE_LIMIT_MS = 30_000;
 const ATTEMPTS = 5;
 const PART_SUFFIX = ".part";
 
-/** What runs now, where to ask for updates, and whose updates to accept. */
+/** What is running, where to ask for updates, and which updates to accept. */
 export interface ReleaseSource {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
   /** The agent's relay token (`agt_`), or any other token of its account. */
   readonly token: string;
   /**
-   * The runtime that the firmware is built for, such as "node": the first word of what the agent
-   * reports.
+   * The runtime that the firmware is built for, such as "node": the first word of the agent's
+   * report.
    */
   readonly runtime: string;
   readonly channel: string;
@@ -34,7 +34,7 @@ export interface ReleaseSource {
   readonly publicKeys: readonly string[];
 }
 
-/** A release whose signature is verified and whose version is above the running one. */
+/** A release with a verified signature and a version higher than the running one. */
 export interface Update {
   readonly version: string;
   readonly url: string;

@@ -16,14 +16,14 @@ import { systemTimer } from "./timer.ts";
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
 
 /**
- * Links over an open line. The line's own errors and end are the caller's; a silent one is the
- * core's to notice.
+ * Links over an open line. The caller handles the line's own errors and end; the core detects a
+ * silent line.
  */
 export const serialLinks = (line: Duplex): LinkPort => {
   const checksum = (bytes: Uint8Array): number => crc32(bytes);
   const links = new SerialLinks({
     write: (bytes) => {
-      // Its answer reaches the SDK through `queued`.
+      // Its result reaches the SDK through `queued`.
       if (line.writable) line.write(bytes);
     },
     queued: () => line.writableLength,

@@ -1,6 +1,5 @@
 /**
- * An agent of startAgent on real sockets, against a relay of a few lines and a client with a real
- * session.
+ * An agent of startAgent on real sockets, with a minimal relay and a client with a real session.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
@@ -59,7 +58,7 @@ beforeEach(async () => {
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   server.on("connection", (socket, request) => {
     const messages = new Inbox<Json>();
-    // Lets nobody in by itself: the test says when.
+    // Does not accept anybody by itself: the test decides when.
     const link = new FakeRelay({
       auth: () => {},
       message: (_link, _message, text) => messages.put(JSON.parse(text)),
@@ -141,7 +140,7 @@ it("logs in at /wss, answers sealed calls and pings, and reconnects after a lost
   expect(await call(again, 3)).toMatchObject({ id: 3 });
 });
 
-it("says that it begins at the first boot count, on a folder that is new and on one that vanished", async () => {
+it("reports that it starts with the first boot count, on a new folder and on one that vanished", async () => {
   const said: string[] = [];
   const options: StartOptions = {
     ...optionsFor(makeToken("e2e", new Uint8Array(32).fill(9))),
@@ -174,13 +173,13 @@ it("rejects online() if the relay will never accept it", async () => {
   expect(agent.core.link.state).toBe("refused");
 });
 
-it("outlives a relay that refuses it at length", async () => {
+it("survives a relay that refuses it with a long code", async () => {
   const agent = await startAgent(optionsFor(makeToken("e2e", new Uint8Array(32).fill(4))));
   running.push(agent);
   const connection = await connections.next();
   await connection.messages.next();
   const closed = new Promise((resolve) => connection.socket.once("close", resolve));
-  const code = "X".repeat(200); // a close reason holds 123 bytes
+  const code = "X".repeat(200); // a close reason can have at most 123 bytes
   connection.link.refuse(code);
   expect(await closed).toBe(4000);
   expect(agent.core.link.status).toMatchObject({ state: "waiting", code });

@@ -1,6 +1,6 @@
 /**
- * An agent on Node, from a state folder to a running link: lock the folder, provision it if it was
- * never used, raise the boot count, and only then make the core.
+ * Starts an agent on Node: lock the state folder, provision it if it was never used, raise the boot
+ * count, and only then construct the core.
  */
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
@@ -78,7 +78,7 @@ const countOf = (result: BootCountResult): number => {
   throw new StateError(result.problem, result.advice);
 };
 
-/** Runs `fn` under the folder's lock, and keeps the lock only where it succeeds. */
+/** Runs `fn` under the folder's lock, and keeps the lock only if it succeeds. */
 const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T>): Promise<T> => {
   try {
     makeStateFolder(stateDir);
@@ -111,7 +111,7 @@ export const provision = async (
 
 /**
  * The count of this start, on a locked folder. An unused folder is provisioned first, with a
- * warning: a folder that was lost looks like a new one, and only a person can tell which it is.
+ * warning: a lost folder looks like a new one, and only a person can tell which it is.
  */
 const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
   const storage = folderStorage(stateDir);
@@ -144,7 +144,7 @@ const running = (
       if (status.state === "stopped") reject(new Error("the agent was stopped"));
     });
   });
-  // A program that never awaits it must not end by an unhandled rejection.
+  // A program that never awaits it must not end with an unhandled rejection.
   online.catch(() => {});
   return {
     core,
@@ -209,7 +209,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       deviceRandom: randomBytes(16),
       serialNumber: null,
       freeMemory: freemem,
-      // Another way to the relay may lead over a line that carries one link only.
+      // Another transport may use a line that carries only one link.
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });

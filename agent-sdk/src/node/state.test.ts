@@ -24,7 +24,7 @@ const secret = (byte: number) => makeToken("e2e", new Uint8Array(32).fill(byte))
 const locks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("lock."));
 const slots = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("boot."));
 
-/** Nobody listens there; the state folder is judged before anything is sent. */
+/** Nobody listens there; the state folder is checked before anything is sent. */
 const options = (stateDir: string, token = secret(1)): StartOptions => ({
   url: "http://127.0.0.1:9",
   agentId: "lamp-1",
@@ -64,7 +64,7 @@ describe("a state folder", () => {
     expect(highest(folder)).toBe(3);
   });
 
-  it("with other files and no count is refused and left alone", async () => {
+  it("with other files and no count is refused and left unchanged", async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, "notes.txt"), "mine");
     expect(await problemOf(startAgent(options(folder)))).toBe("foreign");
@@ -78,14 +78,14 @@ describe("a state folder", () => {
     expect(await problemOf(startAgent(options(folder)))).toBe("unreadable");
   });
 
-  it("of another token is refused", async () => {
+  it("with another token's count is refused", async () => {
     const folder = freshFolder();
     await runOnce(folder);
     expect(await problemOf(startAgent(options(folder, secret(2))))).toBe("otherToken");
     await runOnce(folder);
   });
 
-  it("is provisioned on demand for a new token only", async () => {
+  it("is provisioned on demand, only for a new token", async () => {
     const folder = freshFolder();
     await runOnce(folder);
     expect(await problemOf(provision(folder, { agentToken: secret(1) }))).toBe("usedToken");
@@ -103,7 +103,7 @@ describe("a state folder", () => {
     expect(readFileSync(join(folder, "notes.txt"), "utf8")).toBe("mine");
   });
 
-  it("that only saw a power cut in its first write counts as empty", async () => {
+  it("that has only seen a power cut in its first write counts as empty", async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, "boot.0.new"), "blindrel");
     await runOnce(folder);
@@ -150,7 +150,7 @@ describe("the lock", () => {
     await runOnce(folder);
   });
 
-  it("goes to one of many that ask at once", async () => {
+  it("is given to one of many concurrent callers", async () => {
     const folder = freshFolder();
     const asked = Array.from({ length: 5 }, () =>
       lockState(folder).then(
@@ -202,7 +202,7 @@ describe("the lock", () => {
       child.kill(signal);
     });
 
-  it("is held against other processes, also stopped ones, and ends with its owner", async () => {
+  it("is effective against other processes, even suspended ones, and ends with its owner", async () => {
     const folder = freshFolder();
     const child = await holder(folder);
     expect(await problemOf(lockState(folder))).toBe("locked");

@@ -19,7 +19,7 @@ import type { StoragePort } from "../ports.ts";
 const NEW_SUFFIX = ".new";
 const LOCK_PREFIX = "lock.";
 
-/** Its names are on the medium when it returns. */
+/** The folder's names are on the medium on return. */
 export const flushFolder = (folder: string): void => {
   const handle = openSync(folder, "r");
   try {
@@ -40,7 +40,7 @@ const writeDurably = (path: string, text: string): void => {
   }
 };
 
-/** Creates the folder (0700) where it is missing; its parents too. */
+/** Creates the folder (0700) and its parents if missing. */
 export const makeStateFolder = (folder: string): void => {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 };
@@ -64,8 +64,8 @@ export const folderStorage = (folder: string): StoragePort => ({
 });
 
 /**
- * Whether nothing was ever stored here: no entries but locks, which hold no state, and new files
- * that a power cut kept from becoming anything.
+ * Whether nothing was ever stored here: there are no entries except locks, which contain no state,
+ * and new files that a power cut left incomplete.
  */
 export const isUnused = (folder: string): boolean =>
   readdirSync(folder).every((name) => name.startsWith(LOCK_PREFIX) || name.endsWith(NEW_SUFFIX));

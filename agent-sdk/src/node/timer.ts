@@ -19,7 +19,7 @@ export const systemTimer = (): TimerPort => ({
   now: () => performance.now(),
   set(ms, fn) {
     const handle: Partial<Handle> = {};
-    // One more: setTimeout may fire up to a millisecond before its time.
+    // One more: setTimeout may fire up to a millisecond early.
     arm(handle, Math.ceil(ms) + 1, fn);
     return handle;
   },
