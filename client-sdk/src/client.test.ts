@@ -1,4 +1,4 @@
-/** The way of a call as its caller sees it: every ending of CALL_ERRORS, and what the relay saw. */
+/** A call as its caller sees it: every outcome in CALL_ERRORS, and what the relay saw. */
 import { describe, expect, it } from "vitest";
 import { CALL_ERRORS, CallError } from "./errors.ts";
 import { SECRET, testToken, World } from "./testing/world.ts";
@@ -63,7 +63,7 @@ describe("a call", () => {
     expect(agent.sessions.held()).toHaveLength(1);
   });
 
-  it("carries null, and text beyond ASCII both ways", async () => {
+  it("carries null, and non-ASCII text in both directions", async () => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("nothing", ({ answer }) => answer(null));
@@ -90,7 +90,7 @@ describe("a call", () => {
     });
   });
 
-  it("rejects with BAD_ANSWER if the verified answer is no response", async () => {
+  it("rejects with BAD_ANSWER if the verified answer is not a response", async () => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("odd", () => {
@@ -102,7 +102,7 @@ describe("a call", () => {
     expect(call.error?.code).toBe("BAD_ANSWER");
   });
 
-  it("takes no answer that does not say it is JSON-RPC 2.0", async () => {
+  it("accepts no answer that does not declare JSON-RPC 2.0", async () => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("odd", ({ answer }) => {
@@ -147,7 +147,7 @@ describe("a call", () => {
     expect(call.result).toEqual([1]);
   });
 
-  it("times out on an agent with another secret, never having been sent", async () => {
+  it("times out on an agent with another secret, without having been sent", async () => {
     const world = new World();
     const agent = world.agent("pump-7", testToken("e2e", 9));
     const client = await world.connected();
@@ -182,7 +182,7 @@ describe("a call", () => {
     expect(late.times + other.times).toBe(2);
   });
 
-  it("is made again within its own deadline when it is idempotent", async () => {
+  it("is repeated within its own deadline if it is idempotent", async () => {
     const world = new World();
     const agent = world.agent();
     let asked = 0;
@@ -199,7 +199,7 @@ describe("a call", () => {
     expect(read).toEqual({ times: 1, result: 2 });
   });
 
-  it("waits for the relay where it was not sent yet", async () => {
+  it("waits for the relay if it was not sent yet", async () => {
     const world = new World();
     world.agent();
     const client = await world.connected();
@@ -211,7 +211,7 @@ describe("a call", () => {
 });
 
 describe("aborting", () => {
-  it("rejects at once, sent or not, and nothing is taken for another call's answer", async () => {
+  it("rejects at once, sent or not, and nothing is mistaken for another call's answer", async () => {
     const world = new World();
     const agent = world.agent();
     let answer: (result: unknown) => void = () => undefined;
@@ -290,7 +290,7 @@ describe("local mistakes", () => {
     expect(packetsOf(world)).toEqual([]);
   });
 
-  it("names both kinds if a secret of the wrong kind is given", () => {
+  it("name both kinds if a secret of the wrong kind is passed", () => {
     const client = new World().client();
     const wrong = () => client.agent("pump-7", testToken("account", 1));
     expect(wrong).toThrow(CallError);

@@ -23,11 +23,11 @@ const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 export interface ConnectOptions {
   /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
   readonly url: string;
-  /** `acct_…`; the client fetches a new session token when the old one is used up. */
+  /** `acct_…`; used to get a new session token when the old one is used up. */
   readonly accountToken?: string;
   /** `sess_…`; without an account token the client works for 24 hours or 10,000 requests. */
   readonly sessionToken?: string;
-  /** Report every agent that is online when the link comes up, not only changes. */
+  /** Also report every agent that is online when the link opens, not only changes. */
   readonly presence?: boolean;
   readonly log?: Log;
 }
@@ -35,7 +35,7 @@ export interface ConnectOptions {
 export interface AgentOptions {
   /** The packet suite that belongs to the secret; defaults to "1". */
   readonly version?: Version;
-  /** Accept a secret that is not an `e2e_` token, if it has 32 characters or more. */
+  /** Accept a secret that is not an `e2e_` token, if it has at least 32 characters. */
   readonly foreignSecret?: boolean;
 }
 
@@ -57,14 +57,14 @@ interface AgentListeners {
   readonly reopenings: Listeners<[reason: string]>;
 }
 
-/** One agent, seen through its end-to-end secret. */
+/** One agent, accessed with its end-to-end secret. */
 export class Agent {
   readonly id: string;
   private readonly core: ClientCore;
   private readonly peer: Peer;
   private readonly listeners: AgentListeners;
 
-  /** Made by `Client.agent`. */
+  /** Created by `Client.agent`. */
   constructor(core: ClientCore, peer: Peer, listeners: AgentListeners) {
     this.id = peer.agentId;
     this.core = core;
@@ -138,11 +138,11 @@ export class Agent {
   }
 
   /**
-   * The agent's events, sent there by `agent.emit(event, data)`. A session stays open while there
-   * is a listener.
+   * The agent's events, sent with `agent.emit(event, data)`. A session stays open while there is a
+   * listener.
    */
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
-  /** So many packets of the agent, events or answers, were lost. */
+  /** This many packets of the agent (events or answers) were lost. */
   on(what: "gap", fn: (packets: number) => void): () => void;
   /** The session that carries events ended, for this reason; the client opens a new one. */
   on(what: "interrupted", fn: (reason: string) => void): () => void;
@@ -176,11 +176,11 @@ export class Client {
   private readonly agents = new Map<string, Agent>();
   private readonly listeners = new Map<Peer, AgentListeners>();
   private readonly presence: Listeners<[presence: Presence]>;
-  /** What the relay last reported of each agent since the link came up. */
+  /** The latest report about each agent since the link opened. */
   private readonly present = new Map<string, Presence>();
   private readonly links: Listeners<[report: LinkReport]>;
 
-  /** Made by `connect` of an edge. Throws a CallError BAD_ARGUMENT for unusable options. */
+  /** Created by an edge's `connect`. Throws a CallError BAD_ARGUMENT for invalid options. */
   constructor(options: ConnectOptions, ports: Ports) {
     const { accountToken = null, sessionToken = null } = options;
     if (accountToken === null && sessionToken === null) {
@@ -243,10 +243,10 @@ export class Client {
 
   /**
    * The relay's unproven claim that an agent connected or disconnected. A new listener first gets
-   * the current state, as the relay may send it before `connect` has resolved.
+   * the current state, because the relay may send it before `connect` has resolved.
    */
   on(what: "presence", fn: (presence: Presence) => void): () => void;
-  /** The link to the relay went up or down, or is permanently refused. */
+  /** The link to the relay opened or closed, or is permanently refused. */
   on(what: "link", fn: (report: LinkReport) => void): () => void;
   on(
     what: "presence" | "link",
@@ -260,7 +260,8 @@ export class Client {
   }
 
   /**
-   * Connects; resolves once authenticated. Rejects with a CallError at the first failure, closed.
+   * Connects; resolves once authenticated. At the first failure it closes and rejects with a
+   * CallError.
    */
   start(): Promise<this> {
     return new Promise((resolve, reject) => {

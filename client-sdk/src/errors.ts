@@ -1,4 +1,4 @@
-/** How a call can fail: one class and one table, which README.md shows. */
+/** How a call can fail: one class and one table, which README.md contains. */
 
 export type CallErrorCode =
   | "REMOTE"

@@ -48,7 +48,7 @@ describe("a writer", () => {
     expect(kept).toHaveLength(6_000);
   });
 
-  it("is written on at full speed, when the session token's requests are used up", async () => {
+  it("continues at full speed when the session token's requests are used up", async () => {
     const { world, pump, kept } = await house();
     const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
     const all = Promise.all(Array.from({ length: 12_000 }, () => writer.write(new Uint8Array(1))));
@@ -92,7 +92,7 @@ describe("many agents", () => {
     expect(most).toBeLessThan(2_500);
   });
 
-  it("count what an agent sends as a use of its binding, as the relay does", async () => {
+  it("count an agent's messages as uses of its binding, as the relay does", async () => {
     const world = new World();
     const ids = Array.from({ length: 1_001 }, (_, n) => `agent-${n}`);
     const [first = "", ...others] = ids;

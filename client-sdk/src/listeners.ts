@@ -1,4 +1,4 @@
-/** The listeners to one kind of event. One that throws stops neither the others nor the core. */
+/** The listeners for one kind of event. One that throws affects neither the others nor the core. */
 export class Listeners<Args extends readonly unknown[]> {
   private readonly functions = new Set<(...args: Args) => void>();
   private readonly onThrow: (cause: unknown) => void;
@@ -13,7 +13,7 @@ export class Listeners<Args extends readonly unknown[]> {
 
   /** `fn` first receives `missed`, in a microtask. Returns a function that removes it. */
   add(fn: (...args: Args) => void, missed: readonly Args[] = []): () => void {
-    // A wrapper of its own, so that one function added twice is removed once at a time.
+    // A separate wrapper, so that a function that was added twice is removed once at a time.
     const own = (...args: Args) => fn(...args);
     this.functions.add(own);
     queueMicrotask(() => {

@@ -1,7 +1,7 @@
 /**
  * The client's core reaches the outside only through these ports. Each runtime's edge (node/,
  * browser/) implements them; tests use a virtual clock. They are shared with the agent's core
- * (protocol/src/ports.ts), so one in-memory world can hold both ends.
+ * (protocol/src/ports.ts), so that one in-memory world can contain both ends.
  */
 import type { LinkPort, Log, Random, TimerPort } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";

@@ -1,11 +1,11 @@
-/** Streams over the relay in memory: the agent's end is protocol's table over a real session. */
+/** Streams over an in-memory relay: the agent's end is protocol's table over a real session. */
 import { describe, expect, it } from "vitest";
 import { CallError } from "./errors.ts";
 import type { ReadStream, WriteStream } from "./streams.ts";
 import { collect, house, seqBytes, settle } from "./testing/streams.ts";
 
 describe("a reader", () => {
-  it("gets every byte, in a window far smaller than the stream, and confirms", async () => {
+  it("gets every byte, through a window far smaller than the stream, and confirms", async () => {
     const content = seqBytes(100_000);
     const { world, pump, state } = await house(content);
     const all = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(collect);
@@ -19,7 +19,7 @@ describe("a reader", () => {
     expect(reader.result).toEqual({ size: 100_000 });
   });
 
-  it("that takes nothing holds no more than its window", async () => {
+  it("that does not read buffers no more than its window", async () => {
     const { world, pump, state } = await house();
     await settle(world, pump.readStream("log.read", {}, { windowBytes: 30_000 }));
     expect(state.ended).toEqual([]);
@@ -27,7 +27,7 @@ describe("a reader", () => {
     expect(stream?.sent).toBe(30_000);
   });
 
-  it("that leaves ends the stream at the agent too", async () => {
+  it("that leaves also ends the stream at the agent", async () => {
     const { world, pump, state } = await house();
     const first = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(async (reader) => {
       for await (const chunk of reader) return chunk.length;
@@ -36,7 +36,7 @@ describe("a reader", () => {
     expect(state.ended).toEqual(["the reader left"]);
   });
 
-  it("fails, with what it got, if a packet is lost", async () => {
+  it("fails, with what it received, if a packet is lost", async () => {
     const { world, pump, relay } = await house();
     let packets = 0;
     relay.toClient = () => (++packets === 9 ? null : 5);
@@ -46,10 +46,10 @@ describe("a reader", () => {
     expect((failure as CallError).message).toMatch(/broke after \d+ bytes: packets were lost/);
   });
 
-  it("fails if only the last packet is lost, once a ping tells", async () => {
+  it("fails if only the last packet is lost, once a ping shows this", async () => {
     const { world, pump, relay } = await house(seqBytes(10));
     let packets = 0;
-    // Answer to the opening, to the ping, to the call, then data and end.
+    // Answers to the opening, the ping and the call, then data and end.
     relay.toClient = () => (++packets === 5 ? null : 5);
     const failure = await settle(world, pump.readStream("log.read").then(collect), 120_000);
     expect(failure).toMatchObject({ code: "OUTCOME_UNKNOWN" });
@@ -63,7 +63,7 @@ describe("a reader", () => {
 });
 
 describe("a writer", () => {
-  it("sends within the agent's credit and ends when the agent has it all", async () => {
+  it("sends within the agent's credit and ends when the agent has everything", async () => {
     const content = seqBytes(100_000);
     const { world, pump, kept, state } = await house();
     const done = pump.writeStream("log.write").then(async (writer) => {
@@ -88,7 +88,7 @@ describe("a writer", () => {
     expect(kept).toHaveLength(20_000);
   });
 
-  it("fails with the session, and with the reason that the agent gave", async () => {
+  it("fails with the session, and with the agent's reason", async () => {
     const { world, pump, agent, state } = await house();
     const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
     state.table?.fail("the port is gone");
@@ -104,7 +104,7 @@ describe("a writer", () => {
     expect(broken).toHaveLength(1);
   });
 
-  it("keeps its session for longer than a session idles", async () => {
+  it("keeps its session for longer than the idle timeout", async () => {
     const { world, pump, kept } = await house();
     const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
     await world.run(600_000);
@@ -117,11 +117,11 @@ describe("a writer", () => {
   });
 });
 
-describe("streams that live longer than the session token", () => {
+describe("streams that outlive the session token", () => {
   const auths = (relay: { received: string[] }) =>
     relay.received.filter((text) => JSON.parse(text).type === "auth").length;
 
-  it("are written on, over the next link", async () => {
+  it("continue to be written, over the next link", async () => {
     const { world, pump, relay, kept } = await house(undefined, 700);
     const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
     for (let i = 0; i < 200; i++) {
@@ -132,7 +132,7 @@ describe("streams that live longer than the session token", () => {
     expect(auths(relay)).toBeGreaterThan(2);
   });
 
-  it("are read on, over the next link", async () => {
+  it("continue to be read, over the next link", async () => {
     const content = seqBytes(100_000);
     const { world, pump, relay } = await house(content, 700);
     const reader = (await settle(

@@ -1,7 +1,7 @@
 /**
- * Byte streams with an agent, for programs: an async iterable of bytes, and a writer whose promises
- * apply the back-pressure. A stream either completes or fails with a CallError that states how many
- * bytes are known to have arrived; it is never truncated silently.
+ * Byte streams with an agent, for programs: an async iterable of bytes, and a writer with promises
+ * that apply the back-pressure. A stream either completes or fails with a CallError that states how
+ * many bytes are known to have arrived; it is never truncated silently.
  */
 import type { ClientCore } from "./core/client-core.ts";
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
@@ -60,7 +60,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   private stream: ReturnType<PeerSession["streams"]["incoming"]> | null = null;
   private session: PeerSession | null = null;
   private owed = 0;
-  /** undefined: still open; null: every byte arrived. */
+  /** Undefined: still open; null: every byte has arrived. */
   private ending: string | null | undefined;
   private wake: () => void = () => undefined;
 
@@ -201,7 +201,7 @@ export class WriteStream {
     });
   }
 
-  /** Resolves when the agent confirms that every byte is where it belongs. */
+  /** Resolves when the agent confirms that it has stored every byte. */
   end(): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.failure !== null) reject(this.failure);
@@ -218,7 +218,7 @@ export class WriteStream {
     this.stream?.abort(reason);
   }
 
-  /** Called once if the stream breaks, also while nothing is being written. */
+  /** Called once if the stream breaks, even while nothing is being written. */
   onBroken(fn: (error: CallError) => void): void {
     this.onFailure = fn;
     if (this.failure !== null) fn(this.failure);

@@ -1,6 +1,6 @@
 /**
  * Any schedule of loss, delay, reordering, restarts, cut links and a lying relay: every call ends
- * exactly once and by its deadline, with the right answer or a documented error, and no call that
+ * exactly once and by its deadline, with the correct answer or a documented error, and no call that
  * is not idempotent is executed twice.
  */
 import fc from "fast-check";
@@ -31,7 +31,7 @@ const fault = fc.record({
   lie: fc.constantFrom(...LIES),
 });
 
-/** What becomes of one packet after another: lost, or delivered late, so also overtaken. */
+/** The fate of successive packets: lost, or delivered late and possibly overtaken. */
 const fate = fc.oneof(
   { weight: 8, arbitrary: fc.constant(5) },
   { weight: 2, arbitrary: fc.nat(3_000) },
@@ -52,7 +52,7 @@ interface Expected {
   readonly idempotent: boolean;
 }
 
-it("ends every call once, rightly or with a documented error", async () => {
+it("ends every call once, correctly or with a documented error", async () => {
   const codes = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(schedule, async ({ seed, calls, faults, fates }) => {
@@ -124,7 +124,7 @@ it("ends every call once, rightly or with a documented error", async () => {
     }),
     { numRuns: 150 },
   );
-  // The schedules must be hard enough to matter, and not so hard that nothing works.
+  // The schedules must be hard enough to matter, but not so hard that nothing works.
   const total = [...codes.values()].reduce((sum, count) => sum + count, 0);
   expect(codes.get("ok") ?? 0).toBeGreaterThan(total / 4);
   for (const code of ["TIMED_OUT", "OUTCOME_UNKNOWN", "AGENT_OFFLINE", "ABORTED"]) {
@@ -143,7 +143,7 @@ it("delivers calls in the order they were made, while nothing is lost", async ()
   expect(agent.executed).toEqual(calls.map((_, n) => `echo:[${n}]`));
 });
 
-it("takes no more calls than may wait", async () => {
+it("accepts no more calls than may wait", async () => {
   const world = new World();
   const client = await world.connected();
   world.relay.cutAll();

@@ -1,8 +1,8 @@
-/** A relay's address as a caller gives it. */
+/** A relay's address as specified by the caller. */
 import { relayUrl as findRelay } from "@blindrelay/protocol/relay-url";
 import { CallError } from "./errors.ts";
 
-/** See @blindrelay/protocol/relay-url; throws a CallError BAD_ARGUMENT where that throws. */
+/** See @blindrelay/protocol/relay-url; throws a CallError BAD_ARGUMENT if that throws. */
 export const relayUrl = (text: string): string => {
   try {
     return findRelay(text);

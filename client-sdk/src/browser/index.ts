@@ -1,4 +1,4 @@
-/** The client in browsers and other runtimes where WebSocket and crypto are global: `connect`. */
+/** The client in browsers and other runtimes with a global WebSocket and crypto: `connect`. */
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { Client, type ConnectOptions } from "../client.ts";
 import type { LinkPort, Log, Random, TimerPort } from "../ports.ts";

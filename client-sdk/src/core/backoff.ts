@@ -1,17 +1,17 @@
 /**
- * Waiting times with jitter, so that a thousand clients of one restarted relay reconnect spread
- * out, and numbers drawn from the random port.
+ * Wait times with jitter, so that a thousand clients of a restarted relay do not reconnect at once,
+ * and numbers drawn from the random port.
  */
 import type { Random } from "../ports.ts";
 
-/** A number from 0 (included) to 1 (excluded) with 32 random bits. */
+/** A number from 0 (inclusive) to 1 (exclusive) with 32 random bits. */
 export const randomFraction = (random: Random): number => {
   let value = 0;
   for (const byte of random(4)) value = value * 256 + byte;
   return value / 2 ** 32;
 };
 
-/** Half to all of `baseMs * 2^attempt`, at most `ceilingMs`. `attempt` counts from 0. */
+/** Between half and all of `baseMs * 2^attempt`, at most `ceilingMs`. `attempt` counts from 0. */
 export const backoffMs = (
   random: Random,
   attempt: number,

@@ -1,19 +1,21 @@
 /**
- * Which sids the relay has bound to this link (section 3, "Routing"): the first message of a sid
- * goes in an envelope, later ones bare. Least recently used out, a little earlier than the relay;
- * a packet in either direction is a use, there as here.
+ * Which sids the relay has bound to this link (section 3, "Routing"): the first message of a sid is
+ * sent in an envelope, later ones bare. The least recently used is dropped, slightly earlier than
+ * at the relay; a packet in either direction is a use, as there.
  */
 export class Bindings {
   private readonly limit: number;
   private readonly firsts = new Set<string>();
-  /** The freshest, which most packets use again. */
+  /** The most recently used one, which most packets use again. */
   private latest: string | null = null;
 
   constructor(limit: number) {
     this.limit = limit;
   }
 
-  /** Whether `first` (the first part of a sid) is bound; a bound one becomes the freshest. */
+  /**
+   * Whether `first` (the first part of a sid) is bound; if so, it becomes the most recently used.
+   */
   use(first: string): boolean {
     if (first === this.latest) return true;
     if (!this.firsts.delete(first)) return false;

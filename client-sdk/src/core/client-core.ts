@@ -1,9 +1,9 @@
 /**
- * The client's core: one link, many agents, many calls at once. It routes what comes in by the
- * first part of its sid, sends what the peers seal (in an envelope the first time, bare once the
- * relay knows the sid), keeps the whole within the relay's limits, and settles every call once.
+ * The client's core: one link, many agents, many concurrent calls. It routes received packets by
+ * the first part of their sid, sends what the peers seal (the first time in an envelope, bare once
+ * the relay knows the sid), stays within the relay's limits, and settles every call once.
  *
- * Pure over ports: no clock, socket, randomness or promise of its own. See src/client.ts for the
+ * Pure, using ports: no clock, socket, randomness or promise of its own. See src/client.ts for the
  * API around it.
  */
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
@@ -67,7 +67,7 @@ export interface CallRequest {
   readonly params: unknown;
   readonly timeoutMs: number;
   readonly idempotent: boolean;
-  /** See Call; false where absent. */
+  /** See Call; defaults to false. */
   readonly waitForAgent?: boolean;
   /** See Call. */
   readonly sent?: (session: PeerSession) => void;
@@ -89,15 +89,15 @@ export class ClientCore {
   private readonly host: PeerHost;
   private readonly peers = new Set<Peer>();
   private readonly byAgent = new Map<string, Peer[]>();
-  /** Every session that has a `C`, by it. */
+  /** Every session that has a `C`, by its `C`. */
   private readonly owners = new Map<string, Owner>();
   private readonly calls = new Set<Call>();
   private readonly inFlight = new Set<Call>();
-  /** Peers that may have something to send, in the order of their turn. */
+  /** Peers that may have something to send, in the order of their turns. */
   private readonly ready = new Set<Peer>();
   private paceTimer: unknown = null;
   private drainTimer: unknown = null;
-  /** Runs while streams are held. */
+  /** Set while streams are held. */
   private quietTimer: unknown = null;
   private nextMigrationAt = 0;
   private pumping = false;
@@ -111,7 +111,7 @@ export class ClientCore {
     this.link = new RelayLink(options, {
       online: (fresh) => this.linkOnline(fresh),
       offline: (reason) => this.linkOffline(reason),
-      // The new node knows none of the old one's bindings.
+      // The new node has none of the old one's bindings.
       moving: () => this.bindings.clear(),
       moved: () => this.linkMoved(),
       settled: () => this.pump(),
@@ -148,7 +148,7 @@ export class ClientCore {
     this.link.start();
   }
 
-  /** Ends the link for good; every call ends with CLOSED. */
+  /** Permanently ends the link; every call ends with CLOSED. */
   close(): void {
     if (this.ended !== null && this.link.state === "stopped") return;
     this.end(new CallError("CLOSED", "the client was closed"));
@@ -165,8 +165,8 @@ export class ClientCore {
   }
 
   /**
-   * Takes a call; `done` comes exactly once, never synchronously in here unless the call cannot be
-   * taken at all. Returns what aborts it.
+   * Accepts a call; `done` is called exactly once, and synchronously only if the call cannot be
+   * accepted at all. Returns a function that aborts it.
    */
   call(peer: Peer, request: CallRequest, done: (outcome: Outcome) => void): (why: unknown) => void {
     const built = requestTail(request.method, request.params);
@@ -215,7 +215,7 @@ export class ClientCore {
     if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
       return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
     }
-    // The longest id a session can reach.
+    // The longest id that a session can reach.
     if (encodeRequest(2 ** 32, tail).length > MAX_PLAINTEXT_BYTES) {
       return new CallError("TOO_LARGE", `the call is over ${MAX_PLAINTEXT_BYTES} bytes as JSON`);
     }
@@ -251,7 +251,7 @@ export class ClientCore {
     call.done(outcome);
   }
 
-  /** Sends waiting calls, one of each agent in turn, so that none starves another. */
+  /** Sends waiting calls, one for each agent in turn, so that none starves another. */
   private pump(): void {
     if (this.pumping || this.ended !== null) return;
     this.pumping = true;
@@ -265,7 +265,7 @@ export class ClientCore {
         break;
       }
       this.ready.delete(peer);
-      // Added again it comes after the others, and this loop reaches it there.
+      // Added again, it is behind the others, and this loop reaches it there.
       if (peer.step()) this.ready.add(peer);
     }
     this.pumping = false;
@@ -285,8 +285,8 @@ export class ClientCore {
   }
 
   /**
-   * Fetches a fresh session token where one is due: between two calls if there is such a moment,
-   * else by letting those in flight end while others wait, for a limited time. True: send nothing.
+   * Fetches a fresh session token if one is due: between two calls if possible, otherwise by making
+   * new calls wait for those in flight, for a limited time. True: send nothing.
    */
   private renewToken(): boolean {
     const due = this.link.renewal();
@@ -308,8 +308,8 @@ export class ClientCore {
   }
 
   /**
-   * A fresh session token means another link, and a packet that is lost between the two ends a
-   * stream. So streams are held, and the links change once both sides have drained.
+   * A fresh session token requires another link, and a packet lost between the two ends a stream.
+   * So streams are held, and the links change once both sides have drained.
    */
   private migrateLink(due: "soon" | "now"): void {
     const now = this.ports.timer.now();
@@ -346,7 +346,7 @@ export class ClientCore {
       const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
       this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
     }
-    // Streams need no turn of the pump, and keep-alives at least come by here.
+    // Streams are not sent by the pump, but keep-alives at least pass here.
     const due = this.link.renewal();
     if (due !== "no" && this.streaming()) this.migrateLink(due);
   }
@@ -382,7 +382,7 @@ export class ClientCore {
       this.ports.log("warn", "the relay reports an error", { code, error });
       return;
     }
-    // Only a session's current C counts: errors about an abandoned one come too late to matter.
+    // Only a session's current C counts: errors about an abandoned one arrive too late to matter.
     const owner = this.owners.get(firstPart(sid));
     if (owner !== undefined) owner.peer.relayError(owner.session, code, error);
   }
@@ -395,7 +395,7 @@ export class ClientCore {
     this.pump();
   }
 
-  /** Sessions and calls go on; the relay learns of their new way by what is sent next. */
+  /** Sessions and calls continue; the relay learns their new route from the next packets. */
   private linkMoved(): void {
     this.bindings.clear();
     for (const peer of this.peers) peer.linkMoved();

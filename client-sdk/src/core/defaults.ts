@@ -3,73 +3,78 @@
  * change without a change on the wire.
  */
 
-/** A call's deadline unless the caller says otherwise. */
+/** A call's deadline, unless the caller specifies another. */
 export const CALL_TIMEOUT_MS = 30_000;
-/** setTimeout's ceiling on Node and in browsers; a longer deadline would fire at once. */
+/** setTimeout's maximum on Node and in browsers; a longer timeout would fire at once. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Sent and not yet answered, over all agents: the relay queues 1 MiB of answers for us. */
+/** Sent and unanswered calls, over all agents: the relay queues 1 MiB of answers for us. */
 export const MAX_IN_FLIGHT = 256;
 /** The same for one agent; small devices handle calls one after another anyway. */
 export const MAX_IN_FLIGHT_PER_AGENT = 32;
-/** Bytes on the way to one agent: a quarter of the relay's queue for it, which others share. */
+/** Bytes in flight to one agent: a quarter of the relay's queue for it, which others share. */
 export const MAX_BYTES_PER_AGENT = 262_144;
 /** Calls not sent yet, over all agents; each holds its parameters in memory. */
 export const MAX_QUEUED = 10_000;
 
-/**
- * Below the relay's 1,000 a second and bursts of 2,000, so that its limit is never what stops us.
- */
+/** Below the relay's 1,000 a second and bursts of 2,000, so that its limit is never reached. */
 export const PACE_PER_SECOND = 900;
 export const PACE_BURST = 1_500;
 
-/** Bindings we assume the relay holds: below its 1,024, so that ours are dropped first. */
+/** Bindings that we assume the relay holds: below its 1,024, so that ours are dropped first. */
 export const KNOWN_BINDINGS = 1_000;
 
 /** TCP, TLS and upgrade together. */
 export const CONNECT_TIMEOUT_MS = 20_000;
-/** The relay pings every 30 s; two and a half of them unheard means it is gone. */
+/** The relay pings every 30 s; two and a half periods of silence mean that it is gone. */
 export const DEAD_RELAY_MS = 75_000;
 /** Back-off after a lost link: half to all of base * 2^n, up to the ceiling. */
 export const BACKOFF_BASE_MS = 1_000;
 export const BACKOFF_CEILING_MS = 60_000;
-/** What a relay may at most ask us to wait; a timer of more than 24.8 days would fire at once. */
+/** The longest wait that a relay may request; a timer of more than 24.8 days would fire at once. */
 export const MAX_ASKED_WAIT_MS = 3_600_000;
-/** From the first failed try to open a second link to the next; doubled after each, so often. */
+/**
+ * Between a failed attempt to open a second link and the next; doubled after each, with a limited
+ * number of attempts.
+ */
 export const BESIDE_RETRY_MS = 500;
 export const BESIDE_DOUBLINGS = 6;
-/** What was sent on one link has reached its agent before anything is sent on the next one. */
+/** By then, what was sent on one link has reached its agent, and the next link can be used. */
 export const SETTLE_MS = 100;
 /** How long calls wait for the answers of earlier ones before the links change anyway. */
 export const QUIET_LIMIT_MS = 2_000;
-/** Answers to what was asked before come by the link that was left for so long. */
+/** How long answers to earlier calls may still arrive on the link that was left. */
 export const LEFT_LINK_MS = 5_000;
-/** A link that lived this long was no failed attempt. */
+/** A link that lasted this long does not count as a failed attempt. */
 export const STABLE_LINK_MS = 10_000;
 
-/** With so little left of a session token, a new one is fetched when no call is in flight. */
+/** With this little left of a session token, a new one is fetched when no call is in flight. */
 export const TOKEN_RESERVE_REQUESTS = 1_000;
 export const TOKEN_RESERVE_MS = 600_000;
-/** With so little left, calls wait until those in flight are done; keep-alives need some of it. */
+/**
+ * With this little left, calls wait until those in flight are done; keep-alives need some of it.
+ */
 export const TOKEN_LAST_REQUESTS = 200;
 export const TOKEN_LAST_MS = 20_000;
 /** How long they wait before those in flight are cut off. */
 export const TOKEN_DRAIN_MS = 10_000;
-/** Streams change links once nothing of them came for this long: longer than a round trip. */
+/** Streams change links after receiving nothing for this long: longer than a round trip. */
 export const STREAM_QUIET_MS = 500;
 /**
- * If they did not drain in time and the token is still valid, the next attempt comes
- * after this.
+ * If they did not drain in time and the token is still valid, the next attempt follows after this.
  */
 export const MIGRATION_RETRY_MS = 60_000;
 
-/** Well before the agent forgets an idle session (120 s), whatever the clocks do. */
+/** Well before the agent forgets an idle session (120 s), with a margin for differing clocks. */
 export const SESSION_LAPSE_MS = 90_000;
 /** An unanswered keep-alive ends its session. */
 export const PING_TIMEOUT_MS = 15_000;
-/** A lost link of an agent is mostly back by then; otherwise calls in flight are not waited for. */
+/**
+ * An agent with a lost link is usually back by then; after that, calls in flight are not waited
+ * for.
+ */
 export const OFFLINE_GRACE_MS = 2_000;
-/** A subscriber's wait before it opens again after a failure: base * 2^n with jitter. */
+/** A subscriber's wait before it reopens after a failure: base * 2^n with jitter. */
 export const RESUBSCRIBE_BASE_MS = 2_000;
 /**
  * The longest such wait where the agent itself dropped the session: its events are missed

@@ -1,6 +1,6 @@
 /**
- * JSON-RPC 2.0 inside the packet (section 2, "Inside the packet"): a client's requests, and what
- * an agent's verified plaintext says. No batches.
+ * JSON-RPC 2.0 inside the packet (section 2, "Inside a packet"): a client's requests, and the
+ * content of an agent's verified plaintext. No batches.
  */
 import {
   asciiBytes,
@@ -26,8 +26,8 @@ export type Said =
   | { readonly kind: "noise" };
 
 /**
- * All of a request's text behind its id, or why there is none. Made once per call, because an
- * idempotent call may go out again under another id.
+ * The text of a request after its id, or the reason why there is none. Made once per call, because
+ * an idempotent call may be sent again with another id.
  */
 export const requestTail = (
   method: unknown,
@@ -49,7 +49,7 @@ export const requestTail = (
   } catch (cause) {
     return { ok: false, error: `params cannot be written as JSON: ${(cause as Error).message}` };
   }
-  // A toJSON may answer with something else than what it was called on.
+  // A toJSON may return something other than an object.
   if (text === undefined || (text[0] !== "{" && text[0] !== "[")) {
     return { ok: false, error: "params must be an object or array in JSON too" };
   }
@@ -60,17 +60,17 @@ export const requestTail = (
 export const encodeRequest = (id: number, tail: string): Uint8Array =>
   asciiBytes(`{"jsonrpc":"2.0","id":${id}${tail}`);
 
-/** `system.ping`, for which every agent has an answer. */
+/** `system.ping`, which every agent answers. */
 export const PING_TAIL = ',"method":"system.ping"}';
 
-/** What a verified plaintext says. Never throws. */
+/** The content of a verified plaintext. Never throws. */
 export const readSaid = (plaintext: Uint8Array): Said => {
   const message = readJson(plaintext);
   if (!isObject(message) || own(message, "jsonrpc") !== "2.0") return { kind: "noise" };
   const event = ownString(message, "method");
   const id = own(message, "id");
   if (event !== undefined) {
-    // An agent sends notifications only; a request from it cannot be answered.
+    // An agent sends only notifications; a request from it cannot be answered.
     return id === undefined
       ? { kind: "event", event, data: own(message, "params") }
       : { kind: "noise" };
@@ -99,8 +99,8 @@ const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
 };
 
 /**
- * The device behind the agent is unavailable; repeating the call is safe where it was not sent
- * on, or may run twice.
+ * The device behind the agent is unavailable; repeating the call is safe if it was not sent on, or
+ * may run twice.
  */
 export const isUnavailable = (remote: RemoteError, idempotent: boolean): boolean =>
   remote.code === DEVICE_UNAVAILABLE &&

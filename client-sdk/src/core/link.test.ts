@@ -1,4 +1,4 @@
-/** The link of section 3: credentials, refusals, coming back, and silence. */
+/** The link of section 3: credentials, refusals, reconnects, and silence. */
 import { encodeRestarting } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
@@ -12,7 +12,7 @@ const authsOf = (world: World) =>
 const lockedOut = { code: "LOCKED_OUT", error: "Locked out", retryAfter: 600 };
 
 describe("credentials", () => {
-  it("begin with the account token and reconnect with the session token", async () => {
+  it("are first the account token, and the session token for reconnects", async () => {
     const world = new World();
     await world.connected();
     world.relay.cutAll();
@@ -24,7 +24,7 @@ describe("credentials", () => {
     expect(world.relay.connectionCount).toBe(1);
   });
 
-  it("fall back to the account token on the same connection when the session is over", async () => {
+  it("fall back to the account token on the same connection when the session token is refused", async () => {
     const world = new World();
     await world.connected();
     world.relay.forgetSessions();
@@ -38,7 +38,7 @@ describe("credentials", () => {
     expect(world.relay.connectionCount).toBe(1);
   });
 
-  it("of one session only are refused for good when it is over", async () => {
+  it("of one session only are refused permanently when it ends", async () => {
     const world = new World();
     const sessionToken = testToken("session", 99);
     const client = world.client({ accountToken: undefined, sessionToken });
@@ -52,7 +52,7 @@ describe("credentials", () => {
     expect(authsOf(world)).toHaveLength(1);
   });
 
-  it("that end for good leave calls in flight of unknown outcome; idempotent ones may be repeated", async () => {
+  it("that end permanently leave calls in flight with unknown outcome; idempotent ones may be repeated", async () => {
     const world = new World();
     world.agent().handlers.set("never", () => undefined);
     await world.connected();
@@ -90,7 +90,7 @@ describe("credentials", () => {
     expect(world.clock.pending).toBe(0);
   });
 
-  it("wait out a lockout, and 120 s at least", async () => {
+  it("wait for the end of a lockout, and at least 120 s", async () => {
     for (const [retryAfterS, leastS] of [
       [600, 600],
       [3, 120],
@@ -110,7 +110,7 @@ describe("credentials", () => {
     }
   });
 
-  it("wait an hour or so at most, whatever the relay asks for", async () => {
+  it("wait at most about an hour, whatever the relay requests", async () => {
     const world = new World();
     await world.connected();
     world.relay.refuseAuth = () => ({ ...lockedOut, retryAfter: 1e9 });
@@ -150,7 +150,7 @@ describe("credentials", () => {
     expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual(["api_token", "api_token"]);
   });
 
-  it("are renewed in time, and not in a circle, where session tokens live for a minute", async () => {
+  it("are renewed in time, but not in a loop, if session tokens expire after a minute", async () => {
     const world = new World();
     world.relay.sessionTtlS = 60;
     world.agent();
@@ -166,7 +166,7 @@ describe("credentials", () => {
     expect(authsOf(world).length).toBeGreaterThanOrEqual(10);
   });
 
-  it("are renewed at once when the relay says the session token is used up", async () => {
+  it("are renewed at once when the relay reports that the session token is used up", async () => {
     const world = new World();
     world.agent();
     world.relay.maxRequests = 20;
@@ -228,7 +228,7 @@ describe("connect", () => {
 });
 
 describe("a lost link", () => {
-  it("is tried again ever more slowly, with jitter, a minute at most", async () => {
+  it("is retried at growing intervals, with jitter, of at most a minute", async () => {
     const waits: number[][] = [];
     for (const seed of [1, 2]) {
       const world = new World(seed);
@@ -250,7 +250,7 @@ describe("a lost link", () => {
     expect(waits[0]).not.toEqual(waits[1]);
   });
 
-  it("reconnects at the time that a restarting relay set, not before", async () => {
+  it("reconnects at the time that a restarting relay requested, not before", async () => {
     const world = new World();
     await world.connected();
     world.relay.restart(40);
@@ -260,7 +260,7 @@ describe("a lost link", () => {
     expect(authsOf(world)).toHaveLength(2);
   });
 
-  it("is noticed 75 s after the relay fell silent", async () => {
+  it("is detected 75 s after the relay's last message", async () => {
     const world = new World();
     const client = await world.connected();
     const reports: LinkReport[] = [];
@@ -275,7 +275,7 @@ describe("a lost link", () => {
     expect(reports.map(({ state }) => state)).toEqual(["offline"]);
   });
 
-  it("ignores whatever else the relay may say", async () => {
+  it("ignores whatever else the relay may send", async () => {
     const world = new World();
     world.agent();
     const client = await world.connected();
@@ -329,7 +329,7 @@ describe("a relay that restarts and keeps its links for a while", () => {
   it.each([
     ["once they are there", 800, 800],
     ["after two seconds in any case", 5_000, 2_000],
-  ])("is left for another one behind the answers in flight: %s", async (_, answerMs, movesMs) => {
+  ])("is left for another one after the answers in flight: %s", async (_, answerMs, movesMs) => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("slow", ({ answer }) => {
@@ -354,7 +354,7 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect(agent.executed).toHaveLength(3);
   });
 
-  it("is left twice where the next node restarts, too, while calls wait to go there", async () => {
+  it("is left twice if the next node restarts too, while calls wait to be sent there", async () => {
     const world = new World();
     const agent = world.agent();
     agent.handlers.set("slow", ({ answer }) => {
@@ -375,7 +375,7 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect([authsOf(world).length, world.relay.connectionCount]).toEqual([3, 1]);
   });
 
-  it("gets two more links at most, however often it announces it", async () => {
+  it("gets at most two more links, however often it announces its restart", async () => {
     const world = new World();
     await world.connected();
     let most = 0;
@@ -387,7 +387,7 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect(most).toBeLessThanOrEqual(3);
   });
 
-  it("is asked once where it refuses the second link, and less and less where that fails", async () => {
+  it("is asked once if it refuses the second link, and less and less often if that fails", async () => {
     const world = new World();
     await world.connected();
     world.relay.refuseAuth = () => lockedOut;

@@ -1,9 +1,9 @@
 /**
- * The client's link to the relay (section 3): connect, authenticate, stay, reconnect.
- * Its states are those of the agent's link: protocol/src/link-states.ts.
+ * The client's link to the relay (section 3): connect, authenticate, stay connected, reconnect. Its
+ * states are those of the agent's link: protocol/src/link-states.ts.
  *
- * A refusal is final when only a person can fix it (a wrong or revoked token); lockouts are
- * waited out, at least 120 s, so that one stale client does not lock out its whole address.
+ * A refusal is final if only a person can fix it (a wrong or revoked token). Lockouts are waited
+ * out, for at least 120 s, so that one stale client does not lock out its whole address.
  */
 import {
   AUTH_TIMEOUT_MS,
@@ -44,7 +44,7 @@ import {
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
 
-/** Codes after which an account token is worth a try, where a session token was refused. */
+/** Codes after which the account token should be tried if a session token was refused. */
 const SESSION_TOKEN_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN", "REVOKED"];
 /** Refusals that say nothing about the credentials. */
 const NOT_OUR_FAULT = ["UNAVAILABLE", "INTERNAL", "RESTARTING"];
@@ -53,25 +53,23 @@ export interface RelayLinkOptions {
   readonly url: string;
   readonly accountToken: string | null;
   readonly sessionToken: string | null;
-  /** Ask for one agent_status per online agent after each authentication. */
+  /** Request one agent_status per online agent after each authentication. */
   readonly presence: boolean;
   readonly ports: Ports;
 }
 
 export interface RelayLinkEvents {
-  /**
-   * `fresh`: under another session token than before, so no binding of before is ours to take over.
-   */
+  /** `fresh`: with another session token than before, so earlier bindings cannot be taken over. */
   online(fresh: boolean): void;
-  /** The link is down and will reconnect by itself. Also after a failed attempt. */
+  /** The link is down and will reconnect by itself. Also called after a failed attempt. */
   offline(reason: CallError): void;
-  /** The link is about to be another one: what is sent from now on goes there. */
+  /** The link is about to be replaced: from now on, packets are sent on the next one. */
   moving(): void;
-  /** It is another one, under the same session token, and was never down. */
+  /** It was replaced, under the same session token, and was never down. */
   moved(): void;
-  /** What had to wait while the links changed, or while they were to change, may be sent again. */
+  /** What had to wait while the links changed, or were about to, may be sent again. */
   settled(): void;
-  /** Whether nothing is awaited on the link. */
+  /** Whether no answer is awaited on the link. */
   isQuiet(): boolean;
   /** It will not reconnect. */
   refused(reason: CallError): void;
@@ -91,10 +89,10 @@ export class RelayLink {
 
   private sessionToken: string | null;
   private tokenExpiresAt = Number.POSITIVE_INFINITY;
-  /** Of a token that this link fetched, when it was new. */
+  /** The initial lifetime of a token that this link fetched. */
   private tokenLifeMs = Number.POSITIVE_INFINITY;
   private tokenRequests = 0;
-  /** The session token that the last `online` was under. */
+  /** The session token of the last `online`. */
   private lastToken: string | null = null;
   private triedSession = false;
 
@@ -102,22 +100,24 @@ export class RelayLink {
   /** While the relay restarts: the link to the node that takes over, until it is online. */
   private beside: Link | null = null;
   private besideTimer: unknown = null;
-  /** The link before that one, for what is still answered there. */
+  /** The previous link, for answers that are still in transit there. */
   private left: Link | null = null;
-  /** What waits for the change of links, to overtake nothing; the calls in flight bound it. */
+  /**
+   * Held back while the links change, so that nothing is overtaken; limited by the calls in flight.
+   */
   private held: string[] | null = null;
-  /** What its node says of a restart of its own while calls wait to go there. */
+  /** The new node's notice of its own restart, if it arrives while calls wait to be sent there. */
   private besideRestarts: RelayError | null = null;
-  /** Failed attempts at it since the relay asked for one. */
+  /** Failed attempts to open it since the relay requested one. */
   private besideTries = 0;
-  /** When the relay that restarts asked us to come back. */
+  /** When the restarting relay asked us to reconnect. */
   private movesAt: number | null = null;
   private timer: unknown = null;
   private heardAt = 0;
   private onlineAt = 0;
   /** Attempts since the link was last stable. */
   private attempt = 0;
-  /** Set by a message of the relay, for the next reconnection only. */
+  /** Set by a message of the relay, only for the next reconnection. */
   private nextDelayMs: number | null = null;
 
   constructor(options: RelayLinkOptions, events: RelayLinkEvents) {
@@ -134,12 +134,12 @@ export class RelayLink {
     if (this.move("start")) this.dial();
   }
 
-  /** Closes for good. */
+  /** Closes permanently. */
   stop(): void {
     if (this.move("stop")) this.drop("client closed");
   }
 
-  /** Whether calls should wait: the links are about to change. */
+  /** Whether calls should wait because the links are about to change. */
   get isMoving(): boolean {
     return this.held !== null;
   }
@@ -151,7 +151,7 @@ export class RelayLink {
     else this.link?.send(text);
   }
 
-  /** Sends a packet, bare or enveloped: one request of the session token's 10,000. */
+  /** Sends a packet, bare or enveloped: one of the session token's 10,000 requests. */
   sendRequest(text: string): void {
     this.tokenRequests++;
     this.send(text);
@@ -169,7 +169,7 @@ export class RelayLink {
     return requestsLeft <= TOKEN_RESERVE_REQUESTS || msLeft <= reserveMs ? "soon" : "no";
   }
 
-  /** Connects again at once, with the account token. */
+  /** Reconnects at once, with the account token. */
   renew(): void {
     this.sessionToken = null;
     this.nextDelayMs = 0;
@@ -259,7 +259,10 @@ export class RelayLink {
     this.events.online(fresh);
   }
 
-  /** A failed auth_response. The connection stays open for one more try with the other token. */
+  /**
+   * Handles a failed auth_response. The connection stays open for one more attempt with the other
+   * token.
+   */
   private authFailed(failure: AuthFailed): void {
     const code = failure.code ?? "";
     const retryAfterS = failure.retryAfter ?? 0;
@@ -292,14 +295,14 @@ export class RelayLink {
     this.refuse(new CallError("REFUSED", message, { relayCode: code }));
   }
 
-  /** Errors about the link itself; true where that was one. The relay closes after them. */
+  /** Handles errors about the link itself, after which the relay closes; true if it was one. */
   private relayError(message: RelayError): boolean {
     const { code } = message;
     if (code === "RESTARTING") {
       const waitMs = askedMs(message.reconnectIn ?? 0);
       this.movesAt = this.ports.timer.now() + waitMs;
       this.nextDelayMs = null;
-      // A relay that repeats itself gets no second attempt beside the one under way.
+      // If the relay repeats itself, there is no second attempt while one is in progress.
       if (this.beside === null) this.armBeside(waitMs, () => this.dialBeside());
       return true;
     }
@@ -317,7 +320,7 @@ export class RelayLink {
     return false;
   }
 
-  /** Make before break: a relay of several keeps the link until we have another one. */
+  /** Make before break: a node of a cluster keeps the link until we have another one. */
   private dialBeside(): void {
     const token = this.sessionToken;
     if (this.state !== "online" || token === null) return;
@@ -341,8 +344,8 @@ export class RelayLink {
   }
 
   /**
-   * Without a welcome the old link goes on until the relay closes it. A refusal is not tried again
-   * beside it: the reconnection that follows knows how long to wait.
+   * Until it is authenticated, the old link is used, as long as the relay keeps it. A refusal is
+   * not tried again here: the reconnection that follows knows how long to wait.
    */
   private receiveBeside(next: Link, text: string): void {
     const message = decodeForClient(text);
@@ -371,8 +374,8 @@ export class RelayLink {
   }
 
   /**
-   * Not before the answers are there: an answer that comes by the old link after a later one by the
-   * new link would be refused, because sessions take their order for good.
+   * Not before all answers have arrived: an answer on the old link that arrives after a later one
+   * on the new link would be refused, because a session never accepts an older `seq`.
    */
   private moveOnceQuiet(next: Link, limit: number): void {
     this.armBeside(SETTLE_MS, () => {
@@ -408,7 +411,7 @@ export class RelayLink {
     this.events.settled();
   }
 
-  /** What was asked on the old link may be answered there. */
+  /** Calls sent on the old link may be answered there. */
   private leaveLater(old: Link): void {
     this.left?.close(CLOSE_NORMAL, "moved");
     this.left = old;
@@ -432,7 +435,7 @@ export class RelayLink {
     left?.close(CLOSE_NORMAL, "moved");
   }
 
-  /** The load balancer may know a better node soon; the relay keeps this link for a while. */
+  /** The load balancer may soon know a better node; the relay keeps this link for a while. */
   private retryBeside(): void {
     this.dropBeside();
     if (this.state !== "online") return;
@@ -516,5 +519,5 @@ export class RelayLink {
   }
 }
 
-/** A wait that the relay asks for, as far as we grant it. */
+/** A wait requested by the relay, within our maximum. */
 const askedMs = (seconds: number): number => Math.min(seconds * 1000, MAX_ASKED_WAIT_MS);

@@ -1,5 +1,6 @@
 /**
- * Sessions under trouble (section 2): restarts, lost packets, second answers, idleness, renewal.
+ * Sessions under adverse conditions (section 2): restarts, lost packets, second answers, idleness,
+ * renewal.
  */
 import { SESSION_IDLE_MS } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
@@ -7,7 +8,7 @@ import { SECRET, testToken, World } from "../testing/world.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Every packet that reached the relay, with the form it came in. */
+/** Every packet that reached the relay, and its form. */
 const packetsOf = (world: World) =>
   world.relay.received
     .map((text) => JSON.parse(text))
@@ -25,7 +26,7 @@ const openings = (world: World) =>
 
 const talking = async (options = {}) => {
   const world = new World();
-  // Session tokens for ever: what is tested here are the sessions with agents.
+  // Session tokens that never expire: these tests are about sessions with agents.
   world.relay.sessionTtlS = 365 * 86_400;
   const agent = world.agent();
   agent.handlers.set("never", () => undefined);
@@ -70,7 +71,7 @@ describe("an agent that restarted", () => {
     ]);
   });
 
-  it("frees the places of what was in flight", async () => {
+  it("frees the places of calls in flight", async () => {
     const { world, agent, pump } = await talking();
     for (let n = 0; n < 40; n++) world.follow(pump.call("never", [], { timeoutMs: 100_000 }));
     await world.run(100);
@@ -95,7 +96,7 @@ describe("an agent that restarted", () => {
     expect(call.result).toEqual([1]);
   });
 
-  it("is noticed by a ping when its presence returns, long before the deadline", async () => {
+  it("is detected by a ping when its presence returns, long before the deadline", async () => {
     const { world, agent, pump } = await talking();
     const call = world.follow(pump.call("never"));
     await world.run(100);
@@ -106,7 +107,7 @@ describe("an agent that restarted", () => {
     expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
   });
 
-  it("keeps its calls in flight where it merely lost its connection", async () => {
+  it("keeps its calls in flight if it merely lost its connection", async () => {
     const { world, agent, pump } = await talking();
     let answer: (result: unknown) => void = () => undefined;
     agent.handlers.set("slow", (incoming) => {
@@ -124,7 +125,7 @@ describe("an agent that restarted", () => {
 });
 
 describe("a second answer", () => {
-  it("abandons the session, and nothing of the old one is taken", async () => {
+  it("abandons the session, and nothing from the old one is accepted", async () => {
     const { world, agent, pump } = await talking();
     const old = agent.sessions;
     const [sid] = old.held();
@@ -174,7 +175,7 @@ describe("lost packets", () => {
     expect(openings(world)).toBe(2);
   });
 
-  it("of an answer end at the call's deadline, and the next call is right", async () => {
+  it("of an answer end at the call's deadline, and the next call succeeds", async () => {
     const { world, pump } = await talking();
     world.relay.toClient = () => null;
     const lost = world.follow(pump.call("echo", [1], { timeoutMs: 1_000 }));
@@ -201,7 +202,7 @@ describe("lost packets", () => {
     expect(events).toEqual([["level", { value: 3 }]]);
   });
 
-  // The effect that opens a session carried the gap, and nobody looked at it.
+  // The effect that opens a session contained the gap, but was not checked for it.
   it("of an agent that sends before it answers the first ping are reported as a gap", async () => {
     const world = new World();
     const agent = world.agent();
@@ -213,7 +214,7 @@ describe("lost packets", () => {
       if (agent.executed.length === 0 && agent.pings === 1) say(sid, { method: "hello" });
       say(sid, message);
     };
-    // The opening's answer, then the greeting, which is lost, then the pong.
+    // The opening's answer, then the event, which is lost, then the pong.
     let n = 0;
     world.relay.toClient = () => (++n === 2 ? null : 5);
     const call = world.follow(pump.call("echo", [1]));
@@ -259,7 +260,7 @@ describe("a link under another session token", () => {
   });
 });
 
-describe("what the relay says of a packet", () => {
+describe("a relay error about a packet", () => {
   it("UNKNOWN_SESSION: the same bytes in an envelope", async () => {
     const { world, agent, pump } = await talking();
     world.relay.forgetBindings();
@@ -301,7 +302,7 @@ describe("what the relay says of a packet", () => {
     expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
   });
 
-  it("UNAVAILABLE again and again: less and less often, until the deadline", async () => {
+  it("UNAVAILABLE repeatedly: less and less often, until the deadline", async () => {
     const { world, pump } = await talking();
     world.relay.refuse = () => "UNAVAILABLE";
     const call = world.follow(pump.call("echo", [1], { timeoutMs: 30_000 }));
@@ -311,7 +312,7 @@ describe("what the relay says of a packet", () => {
     expect(call.error?.code).toBe("TIMED_OUT");
   });
 
-  it("UNAVAILABLE until an agent has moved: its calls are made, in order, each once", async () => {
+  it("UNAVAILABLE until an agent has moved: its calls are executed, in order, each once", async () => {
     for (const movesMs of [0, 300, 3_000, 12_000]) {
       const { world, agent, pump } = await talking();
       world.relay.refuse = () => "UNAVAILABLE";
@@ -337,7 +338,7 @@ describe("what the relay says of a packet", () => {
     expect(openings(world)).toBe(1);
   });
 
-  it("nothing of a packet that was lost: it is not repeated, as it may have ended the link", async () => {
+  it("none for a lost packet: it is not repeated, because it may have ended the link", async () => {
     const { world, agent, pump } = await talking();
     world.relay.toAgent = () => null;
     const lost = world.follow(pump.call("echo", ["lost"]));
@@ -367,7 +368,7 @@ describe("what the relay says of a packet", () => {
     expect([next.result, agent.pings]).toEqual([["next"], pings]);
   });
 
-  it("AGENT_OFFLINE with one in flight: that one", async () => {
+  it("AGENT_OFFLINE with one in flight: that one fails", async () => {
     const { world, agent, pump } = await talking();
     world.relay.agents.delete(agent.id);
     const call = world.follow(pump.call("echo"));
@@ -375,7 +376,7 @@ describe("what the relay says of a packet", () => {
     expect(call.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: false });
   });
 
-  it("AGENT_OFFLINE with several in flight: none is called undelivered", async () => {
+  it("AGENT_OFFLINE with several in flight: none is reported as undelivered", async () => {
     const { world, agent, pump } = await talking();
     const first = world.follow(pump.call("never"));
     await world.run(100);
@@ -388,7 +389,7 @@ describe("what the relay says of a packet", () => {
     ]);
   });
 
-  it("about another sid: nothing", async () => {
+  it("about another sid: ignored", async () => {
     const { world, agent, pump } = await talking();
     const [sid] = agent.sessions.held();
     pump.on("event", () => undefined);
@@ -401,10 +402,10 @@ describe("what the relay says of a packet", () => {
     expect(call.times).toBe(0);
   });
 
-  it("never makes a call that is not idempotent run twice", async () => {
+  it("never make a call that is not idempotent run twice", async () => {
     for (const code of ["UNKNOWN_SESSION", "SID_IN_USE", "AGENT_OFFLINE", "RATE_LIMITED"]) {
       const { world, agent, pump } = await talking();
-      // A relay that lies: it delivers the packet, and then says that it did not.
+      // A lying relay: it delivers the packet, and then claims that it did not.
       world.relay.toAgent = (_id, text) => {
         const { sid } = JSON.parse(text);
         if (sid.includes(".")) world.relay.errorToAll(code, sid);
@@ -417,10 +418,10 @@ describe("what the relay says of a packet", () => {
   });
 });
 
-describe("calls that wait for an agent that is offline", () => {
+describe("calls that wait for an offline agent", () => {
   const WAIT = { waitForAgent: true, timeoutMs: HOUR_MS };
 
-  it("go out when it is back, once each, while others fail at once", async () => {
+  it("are sent when it is back, once each, while others fail at once", async () => {
     const { world, agent, pump } = await talking();
     agent.goOffline();
     await world.run(100);
@@ -440,7 +441,7 @@ describe("calls that wait for an agent that is offline", () => {
     expect(agent.executed).toHaveLength(3);
   });
 
-  it("are tried at intervals, too, where nobody says that it is back", async () => {
+  it("are also retried at intervals, if nobody reports that it is back", async () => {
     const { world, agent, pump } = await talking();
     agent.goOffline();
     await world.run(100);
@@ -462,7 +463,7 @@ describe("calls that wait for an agent that is offline", () => {
     expect(call.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
   });
 
-  it("fail at once where the relay knows no such agent", async () => {
+  it("fail at once if the relay knows no such agent", async () => {
     const { world } = await talking();
     const client = await world.connected();
     const call = world.follow(client.agent("nobody", SECRET).call("echo", [1], WAIT));
@@ -470,7 +471,7 @@ describe("calls that wait for an agent that is offline", () => {
     expect(call.error?.code).toBe("AGENT_NOT_FOUND");
   });
 
-  it("are not repeated where the relay says offline of a call that was sent", async () => {
+  it("are not repeated if the relay reports offline for a call that was sent", async () => {
     const { world, agent, pump } = await talking();
     world.relay.agents.delete(agent.id);
     const once = world.follow(pump.call("echo", [1], WAIT));
@@ -484,7 +485,7 @@ describe("calls that wait for an agent that is offline", () => {
 });
 
 describe("an idle session", () => {
-  it("lapses after 90 s and is reopened by the next call", async () => {
+  it("expires after 90 s and is reopened by the next call", async () => {
     const { world, agent, pump } = await talking();
     await world.run(89_000);
     const kept = world.follow(pump.call("echo", [1]));
@@ -497,7 +498,7 @@ describe("an idle session", () => {
     expect(agent.pings).toBe(2);
   });
 
-  it("lapses also where the timer for it came late", async () => {
+  it("also expires if its timer is late", async () => {
     const { world, pump } = await talking();
     await world.run(80_000);
     world.clock.jump(12_000);
@@ -507,7 +508,7 @@ describe("an idle session", () => {
     expect(openings(world)).toBe(2);
   });
 
-  it("is kept by pings at 45 s for a subscriber, and lapses when nobody listens", async () => {
+  it("is kept by pings at 45 s for a subscriber, and expires if nobody listens", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
     const off = pump.on("event", (event, data) => events.push([event, data]));
@@ -530,7 +531,7 @@ describe("an idle session", () => {
     expect(call.result).toBe("done");
   });
 
-  it("whose pings stay unanswered is reopened for a subscriber", async () => {
+  it("is reopened for a subscriber if its pings stay unanswered", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
     pump.on("event", (event) => events.push(event));
@@ -546,7 +547,7 @@ describe("an idle session", () => {
 });
 
 describe("a session that is no longer needed", () => {
-  it("is left with its last packet when the client ends, and the agent forgets it", async () => {
+  it("is left with a final packet when the client closes, and the agent forgets it", async () => {
     const { world, agent, client } = await talking();
     expect(agent.sessions.held()).toHaveLength(1);
     client.close();
@@ -554,7 +555,7 @@ describe("a session that is no longer needed", () => {
     expect(agent.sessions.held()).toEqual([]);
   });
 
-  it("is left when it lapses, and when a call passed its deadline", async () => {
+  it("is left when it expires, and when a call passes its deadline", async () => {
     const { world, agent, pump } = await talking();
     await world.run(91_000);
     expect(agent.sessions.held()).toEqual([]);
@@ -590,7 +591,7 @@ describe("a session that the agent closes", () => {
     expect(openings(world)).toBe(2);
   });
 
-  it("is reopened at once for a subscriber, who learns that events may be missing", async () => {
+  it("is reopened at once for a subscriber, who is told that events may be missing", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];
     const interruptions: string[] = [];
@@ -613,7 +614,7 @@ describe("a session that the agent closes", () => {
     expect(reasons.at(1)).toContain("restarted");
   });
 
-  it("tells a subscriber at once, although the agent has no room for it now", async () => {
+  it("notifies a subscriber at once, although the agent currently has no room for it", async () => {
     const { world, agent, pump } = await talking();
     const told: string[] = [];
     pump.on("interrupted", () => told.push("interrupted"));
@@ -630,7 +631,7 @@ describe("a session that the agent closes", () => {
     expect(told).toEqual(["interrupted", "reopened"]);
   });
 
-  it("again and again is opened after a few seconds, not in a circle", async () => {
+  it("is reopened after a few seconds if that repeats, not in a loop", async () => {
     const { world, agent, pump } = await talking();
     const reasons: string[] = [];
     pump.on("reopened", (reason) => reasons.push(reason));
@@ -727,7 +728,7 @@ describe("many agents", () => {
     }
   });
 
-  it("are independent, and one agent may be called under two secrets", async () => {
+  it("are independent, and one agent may be called with two secrets", async () => {
     const world = new World();
     world.agent("a");
     const b = world.agent("b", testToken("e2e", 5));

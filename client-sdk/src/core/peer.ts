@@ -1,10 +1,10 @@
 /**
  * One agent as a client sees it: the calls that wait for it, the session that carries them, and
  * what happens to them when that session ends. Calls wait here until a session is open; once sent
- * they are the session's, until an answer, their deadline, or the session's end.
+ * they belong to the session, until an answer, their deadline, or the session's end.
  *
- * What the relay says is unproven, so nothing it says makes a call that is not idempotent go out
- * again other than byte for byte: a relay that lies cannot make an agent do something twice.
+ * The relay's messages are unproven, so none of them makes a call that is not idempotent be sent
+ * again other than byte for byte: a lying relay cannot make an agent do something twice.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
@@ -24,7 +24,7 @@ import type { Outcome } from "./jsonrpc.ts";
 import type { Call } from "./session.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
-/** Errors of the relay after which the same bytes may get through a moment later. */
+/** Errors of the relay after which the same bytes may be delivered a moment later. */
 const RESEND_LATER = ["RATE_LIMITED", "SLOW_CONSUMER", "UNAVAILABLE", "INTERNAL"];
 
 /** The core around a peer. */
@@ -35,17 +35,17 @@ export interface PeerHost {
   /** The peer has something to send; call its `step`. */
   ready(peer: Peer): void;
   settle(call: Call, outcome: Outcome): void;
-  /** From here on it is in flight. */
+  /** From now on it is in flight. */
   sent(call: Call): void;
-  /** A call that was in flight waits again. */
+  /** A call that was in flight is waiting again. */
   requeued(call: Call): void;
-  /** A session's last stream is over. */
+  /** A session's last stream has ended. */
   streamsOver(): void;
   event(peer: Peer, event: string, data: unknown): void;
   gap(peer: Peer, packets: number): void;
   /** A subscriber's session ended: events are missing until it is reopened. */
   interrupted(peer: Peer, reason: string): void;
-  /** It was reopened: events between the two are missing. */
+  /** It was reopened: events in between are missing. */
   reopened(peer: Peer, reason: string): void;
 }
 
@@ -71,10 +71,13 @@ export class Peer {
   private interrupted: string | null = null;
   /** When the subscriber's session was opened; null: there is none. */
   private hearingSince: number | null = null;
-  /** Failed attempts in a row for a subscriber or calls that wait, and the wait before the next. */
+  /**
+   * Failed attempts in a row, for a subscriber or for waiting calls, and the wait before the next
+   * one.
+   */
   private failures = 0;
   private retryTimer: unknown = null;
-  /** Runs out when the agent has been away for too long. */
+  /** Fires when the agent has been offline for too long. */
   private awayTimer: unknown = null;
 
   constructor(options: PeerOptions, host: PeerHost) {
@@ -110,7 +113,7 @@ export class Peer {
     this.host.ready(this);
   }
 
-  /** Holds a session open, so that the agent's events arrive; or lets it lapse. */
+  /** Keeps a session open, so that the agent's events arrive, or lets it expire. */
   subscribe(on: boolean): void {
     this.subscribed = on;
     this.current.keep(on);
@@ -124,7 +127,7 @@ export class Peer {
     this.leaveIfIdle();
   }
 
-  /** Does one thing towards sending; true where another step may do more. */
+  /** Takes one step towards sending; true if another step may do more. */
   step(): boolean {
     const session = this.current;
     const waits = this.subscribed || this.queue.length > 0;
@@ -143,14 +146,16 @@ export class Peer {
     this.queue.shift();
     this.host.sent(call);
     if (session.send(call)) return true;
-    // It has used up its numbers.
+    // The session has used up its numbers.
     this.host.requeued(call);
     this.queue.unshift(call);
     this.renew();
     return true;
   }
 
-  /** A call's deadline: its session is given up, so that nothing late is taken for an answer. */
+  /**
+   * A call's deadline: its session is given up, so that no late packet is mistaken for an answer.
+   */
   expired(call: Call, linkFailure: CallError | null): void {
     const session = call.session;
     if (session === null) {
@@ -171,7 +176,7 @@ export class Peer {
   }
 
   /**
-   * `fresh`: under another session token, so bindings of before are not ours to take over; those of
+   * `fresh`: with another session token, so earlier bindings cannot be taken over; those of
    * migrating sessions ended with the link that we left ourselves.
    */
   linkOnline(fresh: boolean): void {
@@ -179,7 +184,7 @@ export class Peer {
     if (fresh && !this.current.canMigrate) this.current.giveUp("the link is a new one");
     for (const session of this.sessions()) {
       session.setLink(true);
-      // It binds the sid, and its answer tells whether a packet was lost.
+      // It binds the sid, and its answer shows whether a packet was lost.
       if (session.canMigrate) session.ping();
       session.release();
     }
@@ -187,7 +192,7 @@ export class Peer {
     this.host.ready(this);
   }
 
-  /** Another link, without a gap: a ping shows the relay where answers and events go now. */
+  /** Another link, without a gap: a ping shows the relay the new route for answers and events. */
   linkMoved(): void {
     for (const session of this.sessions()) {
       if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping();
@@ -199,12 +204,14 @@ export class Peer {
     for (const session of this.sessions()) {
       session.setLink(false);
       if (session.canMigrate) continue;
-      // The keys stay good over a lost link; calls in flight get no answer.
+      // The keys stay valid after a lost link; calls in flight get no answer.
       if (session.state !== "open" || session.engaged > 0) session.giveUp("the link was lost");
     }
   }
 
-  /** The relay's word that the agent connected: maybe after a restart, which a ping will tell. */
+  /**
+   * The relay reports that the agent connected, possibly after a restart, which a ping will show.
+   */
   agentOnline(): void {
     this.stopAwayTimer();
     this.retryNow();
@@ -216,12 +223,12 @@ export class Peer {
   }
 
   /**
-   * The relay reports that the agent's link is gone. If it stays offline, a ping asks after calls
-   * in flight, which the relay then refuses; the agent may have crashed with the calls.
+   * The relay reports that the agent's link is gone. If it stays offline, a ping checks on calls in
+   * flight, which the relay then refuses; the agent may have crashed with the calls.
    */
   agentOffline(): void {
     const { state, engaged } = this.current;
-    // What is called from now on would be sent in it, and the caller not know whether it arrived.
+    // Further calls would be sent in it, without the caller knowing whether they arrived.
     if (state === "open" && engaged === 0 && !this.subscribed)
       this.current.giveUp("the agent left");
     if (this.awayTimer !== null) return;
@@ -231,7 +238,7 @@ export class Peer {
     });
   }
 
-  /** The relay's word about a packet of this session. */
+  /** The relay's error about a packet of this session. */
   relayError(session: PeerSession, code: string, text: string): void {
     if (code === "AGENT_OFFLINE" || code === "AGENT_NOT_FOUND") {
       this.unreachable(session, code, text);
@@ -257,12 +264,12 @@ export class Peer {
     for (const session of this.sessions()) session.leave("the client ends");
   }
 
-  /** Streams that are not over. */
+  /** Streams that have not ended. */
   get streams(): number {
     return this.sessions().reduce((sum, session) => sum + session.streams.count, 0);
   }
 
-  /** Keeps back what its streams send. */
+  /** Holds back what its streams send. */
   hold(): void {
     for (const session of this.streaming()) session.hold();
   }
@@ -272,7 +279,7 @@ export class Peer {
     for (const session of this.sessions()) session.release();
   }
 
-  /** Whether, as far as is known, none of its streams' packets is in flight. */
+  /** Whether, as far as known, no packets of its streams are in flight. */
   quietSince(ms: number): boolean {
     return this.streaming().every((session) => session.quietSince(ms));
   }
@@ -292,7 +299,7 @@ export class Peer {
     return session;
   }
 
-  /** The agent's events arrive from here on. */
+  /** The agent's events arrive from now on. */
   private hear(): void {
     this.hearingSince ??= this.host.ports.timer.now();
     const reason = this.interrupted;
@@ -304,7 +311,7 @@ export class Peer {
   private stopHearing(reason: string): void {
     if (this.hearingSince === null) return;
     this.interrupted = reason;
-    // A session that lasted is no failed attempt.
+    // A session that lasted does not count as a failed attempt.
     if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
     this.hearingSince = null;
     this.host.interrupted(this, reason);
@@ -334,7 +341,7 @@ export class Peer {
     if (session === this.current) {
       const since = this.hearingSince;
       this.stopHearing(reason);
-      // At once, unless the agent drops it again and again: more listen than it has room for.
+      // At once, unless the agent drops it repeatedly because it has more listeners than room.
       const soon = since !== null && this.host.ports.timer.now() - since < STABLE_SESSION_MS;
       if (byAgent && this.subscribed && soon) this.delayRetry(DROPPED_CEILING_MS);
     }
@@ -359,15 +366,15 @@ export class Peer {
     this.host.ready(this);
   }
 
-  /** Nobody waits: an opening is not pursued. */
+  /** Nobody is waiting: an opening is not pursued. */
   private leaveIfIdle(): void {
     const needed = this.queue.length > 0 || this.subscribed;
     if (!needed && this.current.state === "opening") this.current.giveUp("nobody waits for it");
   }
 
   /**
-   * Offline or not ours: fail queued calls at once, but for those that wait for the agent; let
-   * these and a subscriber try again later.
+   * Offline or not ours: fails queued calls at once, except those that wait for the agent; these
+   * and a subscriber try again later.
    */
   private unreachable(
     session: PeerSession,
@@ -384,7 +391,7 @@ export class Peer {
     this.queue = this.queue.filter(mayWait);
     if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_CEILING_MS);
     for (const call of refused) this.host.settle(call, failed(error(true)));
-    // One packet in flight: the error is about it. With several, some may have been delivered.
+    // With one packet in flight, the error is about it. With several, some may have been delivered.
     const only = session.onlyCall();
     if (only !== null && !(mayWait(only) && only.idempotent))
       this.host.settle(only, failed(error(only.idempotent)));

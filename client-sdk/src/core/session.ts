@@ -1,7 +1,7 @@
 /**
  * One session with an agent and the calls in flight in it (section 2). The rules of sealing are in
- * protocol's ClientSession; here is what a client owes on top of them: JSON-RPC ids that belong to
- * their session, keep-alive pings, letting an idle session lapse before the agent forgets it, and
+ * protocol's ClientSession; this adds the client's other duties: JSON-RPC ids that belong to their
+ * session, keep-alive pings, letting an idle session expire before the agent forgets it, and
  * sending a refused packet again byte for byte.
  */
 import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS } from "@blindrelay/protocol";
@@ -29,25 +29,25 @@ import { isStreamNotice, SessionStreams } from "./streams.ts";
 interface Outstanding {
   readonly text: string;
   readonly sentAt: number;
-  /** null: a keep-alive ping. */
+  /** Null: a keep-alive ping. */
   readonly call: Call | null;
 }
 
 /** One call: queued, then carried by a session; settled exactly once (call.ts). */
 export interface Call {
   readonly method: string;
-  /** The request's text behind its id. */
+  /** The request's text after its id. */
   readonly tail: string;
-  /** May be executed twice; only such calls are made again by the SDK. */
+  /** May be executed twice; the SDK repeats only such calls. */
   readonly idempotent: boolean;
-  /** Waits for an agent that is offline, until the deadline. */
+  /** Waits for an offline agent, until the deadline. */
   readonly waitForAgent: boolean;
-  /** Called at once with the session that it was sent in. */
+  /** Called immediately with the session that it was sent in. */
   readonly sent: ((session: PeerSession) => void) | null;
-  /** Where it is in flight; null while it waits. */
+  /** The session in which it is in flight; null while it waits. */
   session: PeerSession | null;
   settled: boolean;
-  /** The caller left, but the packet is out: its answer or deadline is still awaited. */
+  /** The caller left, but the packet was sent: its answer or deadline is still awaited. */
   orphaned: boolean;
   /** The deadline. */
   timer: unknown;
@@ -55,19 +55,22 @@ export interface Call {
 }
 
 export interface PeerSessionEvents {
-  /** Hand this packet to the relay. */
+  /** Pass this packet to the relay. */
   send(session: PeerSession, text: string): void;
   /** The first part of its sid is now `first`; null: it has none. */
   renamed(session: PeerSession, before: string | null, first: string | null): void;
   /** Calls may be sent. */
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
-  /** Its last stream is over. */
+  /** Its last stream has ended. */
   drained(session: PeerSession): void;
   event(event: string, data: unknown): void;
-  /** So many packets of the agent never arrived. */
+  /** This many packets of the agent never arrived. */
   gap(packets: number): void;
-  /** Its `C` is over; these calls were in flight, oldest first. `byAgent`: the agent dropped it. */
+  /**
+   * Its `C` was abandoned; these calls were in flight, oldest first. `byAgent`: the agent dropped
+   * it.
+   */
   over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void;
 }
 
@@ -82,23 +85,23 @@ export class PeerSession {
   readonly streams: SessionStreams;
   /** Bytes of the packets in flight. */
   bytesInFlight = 0;
-  /** A wait before refused packets go out again; later packets would overtake them. */
+  /** Waiting before refused packets are sent again; later packets would overtake them. */
   holding = false;
-  /** The relay has lost the binding; no packet of the agent was seen since. */
+  /** The relay has lost the binding; no packet of the agent has arrived since. */
   private rebinding = false;
 
   private readonly ports: Ports;
   private readonly events: PeerSessionEvents;
   private readonly session: ClientSession;
-  /** By JSON-RPC id, so in the order of seq. */
+  /** By JSON-RPC id, and so in the order of seq. */
   private readonly outstanding = new Map<number, Outstanding>();
   private nextId = FIRST_PING_ID + 1;
   private name: string | null = null;
   private subscribed = false;
   private linkUp = true;
   /**
-   * Packets of streams, held while the link changes; null: they are sent. The agent's credit bounds
-   * them.
+   * Packets of streams, held while the link changes; null: they are sent. Limited by the agent's
+   * credit.
    */
   private held: string[] | null = null;
   private heardAt = 0;
@@ -137,12 +140,12 @@ export class PeerSession {
     return state === "idle" || state === "open" ? state : "opening";
   }
 
-  /** The first part of its sid, by which the relay and we find it. */
+  /** The first part of its sid, by which the relay and the core find it. */
   get first(): string | null {
     return this.session.first();
   }
 
-  /** Whether the relay may not know its sid, so that packets go in envelopes. */
+  /** Whether the relay may not know its sid, so that packets are sent in envelopes. */
   get unbound(): boolean {
     return this.rebinding || this.session.sid() === null;
   }
@@ -151,7 +154,7 @@ export class PeerSession {
     return this.outstanding.size - (this.pinging ? 1 : 0);
   }
 
-  /** Calls in flight and open streams: what its end would cut. */
+  /** Calls in flight and open streams, which would be cut off by its end. */
   get engaged(): number {
     return this.inFlight + this.streams.count;
   }
@@ -165,13 +168,13 @@ export class PeerSession {
     return this.engaged === 0 && this.ports.timer.now() - this.acceptedAt >= SESSION_LAPSE_MS;
   }
 
-  /** Begins with a fresh `C`. Only while idle. */
+  /** Begins with a fresh `C`. Only allowed while idle. */
   open(): void {
     const now = this.ports.timer.now();
     this.apply(this.session.open(now), now);
   }
 
-  /** Abandons its `C` for good; calls in flight are handed to `over`. Harmless in any state. */
+  /** Abandons its `C` permanently; calls in flight are passed to `over`. Harmless in any state. */
   giveUp(reason: string): void {
     this.session.giveUp();
     this.end(reason);
@@ -183,7 +186,7 @@ export class PeerSession {
    * that is no longer needed while the agent can still receive.
    */
   leave(reason: string): void {
-    // An agent that has forgotten it would take the notice for an opening.
+    // An agent that has forgotten it would mistake the notice for an opening.
     const held = this.ports.timer.now() - this.acceptedAt < SESSION_IDLE_MS;
     if (held && this.linkUp && this.state === "open") {
       const packet = this.session.seal(asciiBytes(CLOSE_NOTICE));
@@ -192,7 +195,7 @@ export class PeerSession {
     this.giveUp(reason);
   }
 
-  /** Seals and sends a call; false where the session cannot take it. */
+  /** Seals and sends a call; false if the session cannot take it. */
   send(call: Call): boolean {
     call.session = this;
     if (this.request(call.tail, call)) {
@@ -211,10 +214,10 @@ export class PeerSession {
   }
 
   /**
-   * Asks the agent for a sign of life; a restarted one answers with another session. False where
-   * the session cannot. What the relay refused goes first, byte for byte: the agent takes it now,
-   * and after a later packet it would not. Anything else is not repeated, as it may be what made
-   * the agent end its link.
+   * Checks that the agent is alive; a restarted one answers with another session. False if the
+   * session cannot do this. Refused packets are sent first, byte for byte: the agent accepts them
+   * now, but not after a later packet. Nothing else is repeated, because it may be what made the
+   * agent end its link.
    */
   ping(): boolean {
     const before = this.outstanding.size;
@@ -241,19 +244,17 @@ export class PeerSession {
     }
   }
 
-  /**
-   * Whether it may migrate to another link: as far as is known, none of its packets is in flight.
-   */
+  /** Whether it may migrate to another link: as far as known, none of its packets is in flight. */
   get canMigrate(): boolean {
     return this.held !== null && this.state === "open" && this.outstanding.size === 0;
   }
 
-  /** The same, and nothing came since. */
+  /** The same, and nothing has arrived since. */
   quietSince(ms: number): boolean {
     return this.canMigrate && this.heardAt <= ms;
   }
 
-  /** Whether the session is to be kept alive while it is idle. */
+  /** Sets whether the session is kept alive while it is idle. */
   keep(subscribed: boolean): void {
     this.subscribed = subscribed;
     this.follow();
@@ -265,14 +266,14 @@ export class PeerSession {
     this.follow();
   }
 
-  /** A packet whose sid has our `C` as first part. */
+  /** Handles a packet whose sid has our `C` as first part. */
   receive(text: string): void {
     const now = this.ports.timer.now();
     this.heardAt = now;
     this.apply(this.session.receive(text, now), now);
   }
 
-  /** The same bytes at once, in envelopes: the relay has lost the binding. */
+  /** Sends the same bytes at once, in envelopes: the relay has lost the binding. */
   rebind(): void {
     this.streams.fail("the relay lost a packet");
     if (this.rebinding) return;
@@ -280,7 +281,10 @@ export class PeerSession {
     this.resend();
   }
 
-  /** The same bytes after a wait, until the calls' deadlines: the relay could not deliver them. */
+  /**
+   * Sends the same bytes after a wait, until the calls' deadlines: the relay could not deliver
+   * them.
+   */
   resendLater(): void {
     this.streams.fail("the relay lost a packet");
     const waits = this.outstanding.size > 0 || this.session.outstanding() !== null;
@@ -292,7 +296,7 @@ export class PeerSession {
     this.afterHold(waitMs, () => {
       this.resending = false;
       this.resend();
-      // The relay may refuse again; after this long it would have.
+      // The relay may refuse again; after this long it would have done so.
       this.afterHold(waitMs, () => this.goOn());
     });
   }
@@ -337,13 +341,13 @@ export class PeerSession {
     return true;
   }
 
-  /** A notification: it has no answer and is not sent again. */
+  /** Sends a notification: it has no answer and is not sent again. */
   private notify(text: string): boolean {
     if (this.held !== null) {
       this.held.push(text);
       return true;
     }
-    // What waits to be sent again has lower numbers, and would be refused behind this one.
+    // What waits to be sent again has lower numbers, and would be refused after this one.
     if (!this.linkUp || this.state !== "open" || this.holding) return false;
     const packet = this.session.seal(asciiBytes(text));
     if (packet === null) return false;
@@ -407,7 +411,7 @@ export class PeerSession {
     this.end("the agent closed the session to make room", true);
   }
 
-  /** What was known of this `C` is void. */
+  /** Everything known about this `C` is void. */
   private end(reason: string, byAgent = false): void {
     const calls: Call[] = [];
     for (const { call } of this.outstanding.values()) if (call !== null) calls.push(call);
@@ -438,7 +442,7 @@ export class PeerSession {
     if (ping !== null) return ping + PING_TIMEOUT_MS;
     const wanted = this.linkUp && (this.subscribed || this.engaged > 0);
     if (!wanted) return this.acceptedAt + SESSION_LAPSE_MS;
-    // A stream's packets are not answered one by one, so their sending proves nothing.
+    // A stream's packets are not answered one by one, so sending them proves nothing.
     const since = this.streams.count > 0 ? this.acceptedAt : this.sentAt;
     return since + CLIENT_KEEPALIVE_MS;
   }
@@ -477,7 +481,7 @@ export class PeerSession {
   }
 }
 
-/** An answer after which the call may be repeated, if it is marked idempotent. */
+/** For an idempotent call, the error that the device is unavailable becomes retryable. */
 const judged = (outcome: Outcome, call: Call): Outcome => {
   if (outcome.ok || !call.idempotent) return outcome;
   const { remote, message } = outcome.error;

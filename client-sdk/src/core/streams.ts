@@ -1,6 +1,6 @@
 /**
- * The byte streams of one session, the client's end (section 2; the rules are in protocol's
- * session/streams.ts). A call opens a stream: it carries the number, and the stream is there from
+ * The client's end of a session's byte streams (section 2; the rules are in protocol's
+ * session/streams.ts). A call opens a stream: it contains the number, and the stream exists from
  * the moment the call is sent, because the agent's first credit may overtake its answer.
  */
 import { encodeJson, isObject } from "@blindrelay/protocol/crypto";
@@ -16,13 +16,13 @@ import { MAX_STREAM_CHUNK } from "./defaults.ts";
 export interface StreamHost {
   /** Seals and sends a notification's text; false if the session cannot. */
   notify(text: string): boolean;
-  /** The last stream is over. */
+  /** The last stream has ended. */
   drained(): void;
 }
 
 const PREFIX = "stream.";
 
-/** Whether a notification is about a stream and not a program's event. */
+/** Whether a notification is about a stream, rather than a program's event. */
 export const isStreamNotice = (method: string): boolean => method.startsWith(PREFIX);
 
 export class SessionStreams {
@@ -38,7 +38,7 @@ export class SessionStreams {
     });
   }
 
-  /** How many are not over. */
+  /** The number of streams that have not ended. */
   get count(): number {
     return this.table.count();
   }
@@ -72,7 +72,7 @@ export class SessionStreams {
     if (this.count > 0) this.table.fail(reason);
   }
 
-  /** To be called where a stream may have been the last. */
+  /** Call it when a stream that may be the last one has ended. */
   settle(): void {
     if (this.count === 0) this.host.drained();
   }

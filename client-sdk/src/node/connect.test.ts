@@ -1,4 +1,7 @@
-/** The Node edge on real sockets, against a relay of a few lines. What a link does is in core/. */
+/**
+ * The Node edge on real sockets, with a minimal relay. The behaviour of the link is tested in
+ * core/.
+ */
 import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
 import { FakeRelay, type FakeRelayEvents } from "@blindrelay/protocol/testing";
@@ -91,7 +94,7 @@ describe("connect", () => {
   });
 });
 
-it("refuses what is no relay's address with BAD_ARGUMENT", () => {
+it("refuses anything but a relay's address with BAD_ARGUMENT", () => {
   expect(() => relayUrl("relay.example")).toThrow(
     expect.objectContaining({ code: "BAD_ARGUMENT", message: "not a URL: relay.example" }),
   );

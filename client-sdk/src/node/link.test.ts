@@ -1,4 +1,4 @@
-/** The link to a relay that sends what no relay of ours sends. */
+/** The link to a relay that sends what our relays never send. */
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
@@ -11,7 +11,8 @@ afterEach(async () => {
 });
 
 /**
- * What a link that gets one message in `count` fragments says until it ends, or has the message.
+ * What a link reports when it gets one message in `count` fragments, until it ends or has the
+ * message.
  */
 const hear = async (count: number): Promise<string> => {
   server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
@@ -29,7 +30,7 @@ const hear = async (count: number): Promise<string> => {
   });
 };
 
-test("a message has at most 64 fragments, so none of a hostile relay's are piled up", async () => {
+test("a message has at most 64 fragments, so a hostile relay cannot pile them up", async () => {
   expect(await hear(64)).toBe("received 64");
   for (const socket of server.clients) socket.terminate();
   await new Promise((resolve) => server.close(resolve));

@@ -3,7 +3,7 @@ import { CLOSE_GRACE_MS, WS_OPTIONS } from "@blindrelay/protocol/ws-options";
 import { WebSocket } from "ws";
 import type { LinkPort } from "../ports.ts";
 
-/** All is ASCII JSON, and the packet's own seal checks the rest. */
+/** Everything is ASCII JSON, and the packet's own seal protects the rest. */
 const OPTIONS = { ...WS_OPTIONS, skipUTF8Validation: true };
 
 export const wsLinkPort: LinkPort = {

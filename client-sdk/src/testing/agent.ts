@@ -1,10 +1,13 @@
-/** An agent for tests: protocol's AgentSessions with a few handlers, behind the relay in memory. */
+/** An agent for tests: protocol's AgentSessions with a few handlers, behind the in-memory relay. */
 import { jsonBytes, readJson, type Suite } from "@blindrelay/protocol/crypto";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { TimerPort } from "../ports.ts";
 import type { MemoryRelay, RelayedAgent } from "./relay.ts";
 
-/** Worlds of one seed share secrets; their agents must not share sessions (nonces would repeat). */
+/**
+ * Worlds with the same seed share secrets, but their agents must not share sessions (nonces would
+ * repeat).
+ */
 let devices = 0;
 
 export interface TestAgentOptions {
@@ -15,7 +18,7 @@ export interface TestAgentOptions {
   readonly relay: MemoryRelay;
 }
 
-/** What a handler gets to know, and how it answers: later, with an error, or never. */
+/** What a handler is told, and how it answers: later, with an error, or never. */
 export interface Incoming {
   readonly params: unknown;
   answer(result: unknown): void;
@@ -30,7 +33,7 @@ interface Request {
 
 export class TestAgent implements RelayedAgent {
   readonly id: string;
-  /** Every executed call, as `method:JSON of params`, pings left out. */
+  /** Every executed call, as `method:JSON of params`, except pings. */
   readonly executed: string[] = [];
   pings = 0;
   readonly handlers = new Map<string, (incoming: Incoming) => void>();
@@ -55,7 +58,7 @@ export class TestAgent implements RelayedAgent {
     this.sessions = this.boot();
   }
 
-  /** Drops its session as one that needs the place does. */
+  /** Drops its session as if it needed the place. */
   dropSession(): void {
     const sid = this.sessions.held()[0];
     if (sid === undefined) return;
@@ -109,7 +112,7 @@ export class TestAgent implements RelayedAgent {
     });
   }
 
-  /** Says any JSON in a session. */
+  /** Sends any JSON in a session. */
   say(sid: string, message: object): void {
     const text = this.sessions.seal(sid, jsonBytes({ jsonrpc: "2.0", ...message }));
     if (text !== null) this.options.relay.fromAgent(this.id, text);

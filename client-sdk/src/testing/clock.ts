@@ -1,4 +1,4 @@
-/** Time that tests move, and randomness that a seed repeats. */
+/** Time that tests control, and randomness that a seed repeats. */
 import type { Random, TimerPort } from "../ports.ts";
 
 interface Alarm {
@@ -8,7 +8,7 @@ interface Alarm {
 
 export class VirtualClock implements TimerPort {
   private time = 0;
-  /** Soonest first; of one instant in the order of setting. */
+  /** Soonest first; those for the same instant in the order of setting. */
   private readonly alarms: Alarm[] = [];
 
   now(): number {
@@ -28,7 +28,7 @@ export class VirtualClock implements TimerPort {
     }
   }
 
-  /** How many timers are set; 0 when everything was released. */
+  /** The number of timers that are set; 0 when everything was released. */
   get pending(): number {
     return this.alarms.length;
   }
@@ -46,12 +46,12 @@ export class VirtualClock implements TimerPort {
     this.time = end;
   }
 
-  /** Time passes unnoticed, as while a process is held up; alarms come late. */
+  /** Time passes without alarms, as if the process was suspended; alarms are late. */
   jump(ms: number): void {
     this.time += ms;
   }
 
-  /** How many alarms are due at `at` or before. */
+  /** The number of alarms due at `at` or before. */
   private countUntil(at: number): number {
     let [low, high] = [0, this.alarms.length];
     while (low < high) {

@@ -1,5 +1,5 @@
 /**
- * The protocol's fake relay on virtual time, with as much of section 3 as a client sees: session
+ * The protocol's fake relay on virtual time, with the part of section 3 that a client sees: session
  * tokens, bindings, limits, and hooks that lose, delay and refuse.
  */
 import {
@@ -13,12 +13,12 @@ import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protoc
 import { type Credentials, decodeForClient, firstPart } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 
-/** What an agent is to the relay. */
+/** The relay's view of an agent. */
 export interface RelayedAgent {
   receive(text: string): void;
 }
 
-/** What a hook says about one packet: deliver after so many ms, or null to lose it. */
+/** A hook's decision about one packet: deliver after this many ms, or null to lose it. */
 export type Fate = number | null;
 
 /** A failed `auth_response`. */
@@ -45,23 +45,23 @@ interface Session {
 const LATENCY_MS = 5;
 
 export class MemoryRelay implements LinkPort {
-  /** Every text of a client, in order, `auth` included. */
+  /** Every text from a client, in order, including `auth`. */
   readonly received: string[] = [];
   readonly agents = new Map<string, RelayedAgent>();
-  /** Known to the relay, online or not. */
+  /** Agents known to the relay, online or not. */
   readonly known = new Set<string>();
   accountTokens: string[];
   maxRequests = SESSION_MAX_REQUESTS;
   sessionTtlS = SESSION_TTL_S;
   maxBindings = 1_024;
   reachable = true;
-  /** Neither answers nor pings, and does not close either. */
+  /** Neither answers nor pings, nor closes. */
   silent = false;
   toAgent: (agentId: string, text: string) => Fate = () => LATENCY_MS;
   toClient: (agentId: string, text: string) => Fate = () => LATENCY_MS;
-  /** A code refuses the packet with that error. */
+  /** Returns a code to refuse the packet with that error. */
   refuse: (agentId: string, packet: string) => string | null = () => null;
-  /** A failed auth_response instead of the usual handling. */
+  /** Returns a failed auth_response instead of the usual handling. */
   refuseAuth: () => Refusal | null = () => null;
 
   private readonly timer: TimerPort;
@@ -137,17 +137,17 @@ export class MemoryRelay implements LinkPort {
     this.timer.set(LATENCY_MS, () => this.cutAll(CLOSE_RESTART));
   }
 
-  /** All session tokens are worth nothing from now on. */
+  /** All session tokens are invalid from now on. */
   forgetSessions(): void {
     this.sessions.clear();
   }
 
-  /** Loses all bindings, as a client with too many sees it. */
+  /** Loses all bindings, as happens to a client with too many. */
   forgetBindings(): void {
     this.bindings.clear();
   }
 
-  /** An agent's packet on its way to whom its sid is bound. */
+  /** Forwards an agent's packet to the client that its sid is bound to. */
   fromAgent(agentId: string, text: string): void {
     const bound = this.bindings.get(firstOf(text));
     if (bound === undefined || bound.agentId !== agentId) return;
@@ -164,17 +164,17 @@ export class MemoryRelay implements LinkPort {
     }
   }
 
-  /** An `error` about a packet to every client. */
+  /** Sends an `error` about a packet to every client. */
   errorToAll(code: string, sid: string): void {
     for (const { link } of this.connections) link.error(code, { sid, requestId: null });
   }
 
-  /** Says any text to every client. */
+  /** Sends any text to every client. */
   sayToAll(text: string): void {
     for (const { link } of this.connections) link.say(text);
   }
 
-  /** Says any text on the connection that has been open longest. */
+  /** Sends any text on the connection that has been open longest. */
   sayToOldest(text: string): void {
     for (const { link } of this.connections) {
       link.say(text);

@@ -1,4 +1,4 @@
-/** Streams over the relay in memory: the agent's end is protocol's table over a real session. */
+/** Streams over an in-memory relay: the agent's end is protocol's table over a real session. */
 import { StreamTable } from "@blindrelay/protocol/streams";
 import type { CallError } from "../errors.ts";
 import type { ReadStream } from "../streams.ts";
@@ -7,7 +7,7 @@ import { SECRET, World } from "./world.ts";
 export const seqBytes = (length: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);
 
-/** An agent whose "log.read" sends `content` and whose "log.write" keeps what it gets. */
+/** An agent that sends `content` for "log.read" and stores what it gets for "log.write". */
 export const house = async (content = seqBytes(100_000), sessionTtlS?: number) => {
   const world = new World();
   if (sessionTtlS !== undefined) world.relay.sessionTtlS = sessionTtlS;
@@ -16,7 +16,7 @@ export const house = async (content = seqBytes(100_000), sessionTtlS?: number) =
   const state = {
     table: null as StreamTable | null,
     heldBack: 0,
-    /** A byte of "log.read" each time; 0: all at once. */
+    /** Sends one byte of "log.read" at this interval; 0: everything at once. */
     everyMs: 0,
     ended: [] as (string | null)[],
   };
@@ -67,7 +67,7 @@ export const house = async (content = seqBytes(100_000), sessionTtlS?: number) =
         stream.confirm();
       },
     });
-    // Before its answer, as an agent may.
+    // Before its answer, which agents are allowed to do.
     stream.grant(20_000);
     answer(null);
   });

@@ -16,7 +16,7 @@ const token = (kind: "account" | "session" | "e2e", n: number): string =>
 export const ACCOUNT_TOKEN = token("account", 1);
 export const SECRET = token("e2e", 2);
 
-/** How a call ended, once it has. */
+/** The outcome of a call, once it has ended. */
 export interface Ending {
   times: number;
   result?: unknown;
