@@ -1,6 +1,6 @@
 /**
- * Device programs as the engines of boards take them: one file, without types. What an engine would
- * not run is found before anything is started.
+ * Device programs in the form that boards' engines accept: one file, without types. What an engine
+ * would not run is found before anything is started.
  */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { EXIT, Failure } from "../failure.ts";
 import { asFunctionBody, parseProgramText, readProgramFile, type Tree } from "../program-file.ts";
 import { ScenarioError } from "../scenario/problems.ts";
 
-/** The file of a program as an order names it. */
+/** The file of a program, as named in an order. */
 export const programFile = (name: string): string =>
   name.startsWith("kind:")
     ? fileURLToPath(
@@ -17,7 +17,7 @@ export const programFile = (name: string): string =>
       )
     : name;
 
-/** What XsDevice evaluates, so that `name` can be started. Throws a ScenarioError. */
+/** Evaluated by XsDevice, so that `name` can be started. Throws a ScenarioError. */
 export const xsProgram = (file: string, shown: string, name: string): string => {
   const { text, tree } = parseProgramText(readProgramFile(file, shown), shown);
   const problems = (tree.body as Tree[])
@@ -32,7 +32,7 @@ export const xsProgram = (file: string, shown: string, name: string): string => 
   return `{ const __x = {}; (function () { "use strict"; ${body}\n}).call(undefined); programs[${JSON.stringify(name)}] = __x.default; }`;
 };
 
-/** What an Espruino keeps in Storage as "program". Throws a Failure. */
+/** Stored as "program" in an Espruino's Storage. Throws a Failure. */
 export const espruinoProgram = async (file: string, shown: string): Promise<string> => {
   const { text } = parseProgramText(readProgramFile(file, shown), shown);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();

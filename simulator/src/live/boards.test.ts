@@ -15,7 +15,7 @@ const seated = (startMs: number) => {
   return { seat, done };
 };
 
-test("a board that is on is not powered on again", async () => {
+test("a board that is on is not switched on again", async () => {
   const { seat, done } = seated(10);
   await vi.advanceTimersByTimeAsync(10);
   seat.powerOn({});
@@ -26,7 +26,7 @@ test("a board that is on is not powered on again", async () => {
   expect(done).toEqual(["on", "off", "on", "off"]);
 });
 
-test("a board whose power went before its start stays off until it comes back", async () => {
+test("a board that lost its power before its start stays off until the power is back", async () => {
   const { seat, done } = seated(10);
   await seat.powerOff();
   await vi.advanceTimersByTimeAsync(20);

@@ -1,7 +1,7 @@
 /**
- * Devices of a live fleet that run in the engine of a board in place of Node. XS gets its timers,
- * sockets and flash from this process, so the network's faults reach it; Espruino is a process with
- * sockets of its own.
+ * Devices of a live fleet that run in a board's engine instead of Node. XS gets its timers, sockets
+ * and flash from this process, so network faults affect it; Espruino is a process with its own
+ * sockets.
  */
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import {
@@ -31,18 +31,18 @@ export interface BoardMember {
   engine: BoardEngine;
   /** The program's file. */
   program: string;
-  /** Of XS. */
+  /** Only for XS. */
   link: LinkPort;
 }
 
 export interface BoardsOptions {
   /** The relay's `/wss` address. */
   url: string;
-  /** The engines' programs on this machine. */
+  /** The engines' executables on this machine. */
   engines: { readonly [engine in BoardEngine]?: string };
 }
 
-/** What a board says of its link. */
+/** What a board reports about its link. */
 interface Status {
   readonly state: string;
   readonly code: string | null;
@@ -50,16 +50,16 @@ interface Status {
 }
 
 interface Board {
-  /** Rejects where the agent does not start. */
+  /** Rejects if the agent does not start. */
   powerOn(member: BoardMember): Promise<void>;
   powerOff(): Promise<void>;
-  /** At once, when this process exits. */
+  /** Immediately, when this process exits. */
   kill(): void;
 }
 
 type MakeBoard = (onStatus: (status: Status) => void) => Board;
 
-/** Steps of one crank: 10 s and more of a small board's time. */
+/** Steps for one run of pending jobs: more than 10 s of a small board's time. */
 const XS_MAX_COMPUTE = 2e8;
 const XS_MAX_MEMORY_KIB = 131_072;
 const XS_PROGRAM = "own";
@@ -69,7 +69,7 @@ export class Boards {
   private readonly options: BoardsOptions;
   private readonly seats = new Map<string, Seat>();
 
-  /** Makes none of them yet. */
+  /** Creates none of them yet. */
   constructor(options: BoardsOptions, members: Iterable<BoardMember>) {
     this.options = options;
     for (const member of members) this.seats.set(member.id, new Seat(member));
@@ -95,7 +95,7 @@ export class Boards {
     return this.seats.has(id);
   }
 
-  /** Reads the programs and starts every board when it is due. Rejects where one cannot be read. */
+  /** Reads the programs and starts every board when it is due. Rejects if one cannot be read. */
   async start(): Promise<void> {
     const makers = await makeMakers(this.options, [...this.seats.values()]);
     for (const seat of this.seats.values()) {
@@ -108,7 +108,7 @@ export class Boards {
     this.seats.get(id)?.powerOff();
   }
 
-  /** As Fleet has it: a new `agentToken` goes with empty storage. */
+  /** Like Fleet.powerOn: a new `agentToken` comes with empty storage. */
   powerOn(id: string, changed: Changed = {}): void {
     this.seats.get(id)?.powerOn(changed);
   }
@@ -133,7 +133,7 @@ export class Boards {
   }
 }
 
-/** One device over all its lives. */
+/** One device across all its starts. */
 export class Seat {
   member: BoardMember;
   logins = 0;
@@ -142,7 +142,7 @@ export class Seat {
   private timer: NodeJS.Timeout | undefined;
   private isOn = false;
   private status: Status = { state: "idle", code: null, advice: null };
-  /** What is asked of it happens in turn. */
+  /** Requests to it are executed in turn. */
   private turn: Promise<void> = Promise.resolve();
 
   constructor(member: BoardMember) {
@@ -153,13 +153,13 @@ export class Seat {
     return this.status.state === "online";
   }
 
-  /** Powers it on when it is due. */
+  /** Switches it on when it is due. */
   start(make: MakeBoard): void {
     this.make = make;
     this.timer = setTimeout(() => this.powerOn({}), this.member.startMs);
   }
 
-  /** Nothing where it is on. */
+  /** Does nothing if it is on. */
   powerOn(changed: Changed): void {
     clearTimeout(this.timer);
     if (this.isOn) return;
@@ -252,7 +252,7 @@ class XsBoard implements Board {
       engine: this.engine,
       script,
       timer: systemTimer(),
-      // The device's own address has no TLS; the link below has what the relay's asks for.
+      // The device's own address has no TLS; the link below uses TLS if the relay's address does.
       connect: linkWire({ connect: (_, events) => link.connect(this.url, events) }),
       preference: this.preference,
       maxCompute: XS_MAX_COMPUTE,
@@ -279,7 +279,7 @@ class XsBoard implements Board {
   }
 }
 
-/** Tells every change of the link's state. */
+/** Reports every change of the link's state. */
 const espruinoStart = (boot: string): string => `
   try {
     ${boot};

@@ -52,7 +52,7 @@ describe("a caller", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  test("counts every right answer once, by kind", async () => {
+  test("counts every correct answer once, by kind", async () => {
     const tally = new Tally(() => 0);
     await callAll(optionsFor(relay.url, accountToken, agents), tally);
     expect(tally.failures()).toEqual([]);
@@ -73,9 +73,9 @@ describe("a caller", () => {
     expect(later.reduce((sum, count) => sum + count)).toBe(27);
   });
 
-  test("finds the answers that are verified and wrong all the same", async () => {
+  test("finds answers that are verified but wrong", async () => {
     const tally = new Tally(() => 0);
-    // Asked under another name, a sensor measures what no sensor of that name does.
+    // Under another name, a sensor's measurements do not match any sensor of that name.
     const renamed = agents.map((agent) => ({ ...agent, name: `not ${agent.name}` }));
     await callAll(optionsFor(relay.url, accountToken, renamed), tally);
     expect(tally.failures()).toMatchObject([{ code: "WRONG_ANSWER", count: 12 }]);
@@ -110,7 +110,7 @@ describe("a caller without a relay", () => {
   ];
   const accountToken = makeToken("account", randomBytes(32));
 
-  test("fails at once where nobody listens", async () => {
+  test("fails at once if nobody listens", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as { port: number };

@@ -2,11 +2,11 @@
  * The other side of a live run: clients that make sealed calls to every agent and check every
  * answer.
  *
- * Calls to one agent go one after the other, because what is right depends on what was answered
- * before; calls to different agents go side by side, `concurrency` of them. Every call that is sent
- * ends in exactly one count: right, or failed under a code. Every wait is bounded: a call has a
- * deadline, and when `signal` aborts, no further call is made and those under way get a moment to
- * end by themselves.
+ * Calls to one agent are made one after another, because the correct answer depends on earlier
+ * ones; calls to different agents run concurrently, `concurrency` of them. Every call that is sent
+ * ends in exactly one count: correct, or failed with a code. Every wait is bounded: a call has a
+ * deadline, and when `signal` aborts, no further call is made and those in flight get a moment to
+ * finish.
  */
 import { type Agent, CallError, Client, relayUrl } from "@blindrelay/client-sdk/node";
 import type { Interview, Role } from "../devices/kinds.ts";
@@ -30,7 +30,7 @@ export interface CallerOptions {
 
 /**
  * Far below what the relay allows a connection: 1,024 bindings (one per agent) and 10,000 requests
- * a session. The fewer clients, the more messages each of them sends and reads at a time.
+ * per session. With fewer clients, each sends and reads more messages at a time.
  */
 const AGENTS_PER_CLIENT = 500;
 /** For calls in flight when a run is stopped. */
@@ -45,9 +45,7 @@ interface Task {
   isFirst: boolean;
 }
 
-/**
- * Makes all calls, counting into `tally`. Rejects with a CallError where a client cannot connect.
- */
+/** Makes all calls, counting into `tally`. Rejects with a CallError if a client cannot connect. */
 export async function callAll(options: CallerOptions, tally: Tally): Promise<void> {
   const { agents, signal, concurrency } = options;
   const clients = makeClients(options);
@@ -91,7 +89,7 @@ function makeClients({ url, accountToken, agents }: CallerOptions): Client[] {
   );
 }
 
-/** All calls to the agents of one client, `atOnce` of them. */
+/** Makes all calls to the agents of one client, `atOnce` of them at a time. */
 async function askInTurn(
   tasks: readonly Task[],
   atOnce: number,

@@ -10,17 +10,17 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Questions } from "../devices/questions.ts";
 import type { PlannedLoad } from "../plan.ts";
 
-/** A client that could not connect at all tries again after this long. */
+/** A client that could not connect at all retries after this long. */
 const RETRY_MS = 1_000;
 
-/** A device as its callers know it. */
+/** A device, as its callers know it. */
 export interface Called {
   readonly id: string;
-  /** The device's name, from which a bundled kind's right answers follow. */
+  /** The device's name, which determines a bundled kind's correct answers. */
   readonly name: string;
   readonly kind: string | null;
   readonly version: "1" | "2";
-  /** Starts after the first one; an answer across a start may be of either life. */
+  /** Starts after the first one; an answer across a restart may refer to either start. */
   restarts: number;
   /** Changes when the device loses its storage. */
   agentToken: string;
@@ -66,14 +66,14 @@ export class Clients {
   private readonly asked = new Set<number>();
   private readonly hurry = new AbortController();
   private isOver = false;
-  /** Calls that have no outcome yet. */
+  /** Calls without an outcome yet. */
   underWay = 0;
 
   constructor(options: ClientsOptions) {
     this.options = options;
   }
 
-  /** Connects the clients of all loads, and makes their calls when the plan has them. */
+  /** Connects the clients of all loads, and makes their calls as planned. */
   start(loads: readonly PlannedLoad[]): void {
     const ports = clientPorts();
     for (const load of loads) {
@@ -100,7 +100,7 @@ export class Clients {
     this.timers.clear();
   }
 
-  /** Ends the calls under way, and every client. */
+  /** Ends the calls in flight, and every client. */
   stop(): void {
     this.end();
     this.hurry.abort(new Error("the run is over"));
@@ -206,7 +206,7 @@ class LiveClient {
     this.ports = ports;
   }
 
-  /** Connects, and tries again where that fails. */
+  /** Connects, and retries if that fails. */
   connect(): void {
     const { url, accountToken } = this.options;
     const client = new Client({ url, accountToken, presence: this.presence }, this.ports);

@@ -1,4 +1,4 @@
-/** The parent's end of a fleet in its own process. */
+/** The parent's end of a fleet in a separate process. */
 import { fork } from "node:child_process";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
@@ -9,33 +9,33 @@ export type FleetReport = Extract<FromFleet, { type: "report" }>;
 
 const STOP_GRACE_MS = 800;
 /**
- * With the collector within reach: memory is measured without garbage. A fleet makes little of it,
- * and the young generation that its start would leave behind is larger than all its devices.
+ * With access to the garbage collector: memory is measured without garbage. A fleet produces little
+ * of it, and the young generation left by its start is larger than all its devices.
  */
 const NODE_FLAGS = [
   ...["--expose-gc", "--max-semi-space-size=1"],
-  "--disable-warning=ExperimentalWarning", // types of programs are erased by Node
+  "--disable-warning=ExperimentalWarning", // Node erases the types of programs
 ];
 
 export interface FleetChild {
   readonly pid: number;
-  /** Agents logged in, as of a tenth of a second ago. */
+  /** Agents logged in a tenth of a second ago. */
   connected(): number;
-  /** Resolves with the next progress that counts `wanted` agents; never otherwise. */
+  /** Resolves at the next progress report with `wanted` agents, and never if there is none. */
   untilConnected(wanted: number): Promise<void>;
-  /** Agents that were logged in at some time, and logins of all. */
+  /** Agents that were logged in at some time, and the total number of logins. */
   everConnected(): number;
   logins(): number;
-  /** Does something to some of its agents. */
+  /** Makes some of its agents do something. */
   take(step: FleetStep): void;
   /** Never answered by a process that has ended. */
   report(): Promise<FleetReport>;
-  /** How the process ended; on a `stop`, too. */
+  /** How the process ended; also after a `stop`. */
   readonly ended: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Forks the fleet's process and starts connecting. `folder`: for what engines of boards keep. */
+/** Forks the fleet's process and starts connecting. `folder`: for files of boards' engines. */
 export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
   const program = join(import.meta.dirname, `fleet-process${extname(import.meta.filename)}`);
   const child = watch(

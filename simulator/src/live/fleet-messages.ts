@@ -1,4 +1,4 @@
-/** What the fleet's process and its parent say to each other, over Node's IPC channel. */
+/** The messages between the fleet's process and its parent, over Node's IPC channel. */
 import type { Fault } from "../scenario/schema.ts";
 import type { BoardEngine, BoardsOptions } from "./boards.ts";
 import type { Missing } from "./fleet.ts";
@@ -7,13 +7,13 @@ import type { Shape } from "./shaped-link.ts";
 export interface FleetOrder {
   url: string;
   connectionsPerSecond: number;
-  /** Of what is drawn while it runs. */
+  /** For what is drawn while it runs. */
   seed: number;
   /** Device programs: files, or `kind:NAME` for a bundled one. */
   programs: string[];
-  /** Counts what the programs on Node execute. */
+  /** Counts handler runs of programs on Node. */
   countsExecutions?: boolean;
-  /** Paths of the boards' engines, where a device needs one. */
+  /** Paths of the boards' engines, if a device needs one. */
   engines?: BoardsOptions["engines"];
   agents: OrderedAgent[];
 }
@@ -27,18 +27,18 @@ export interface OrderedAgent {
   program: number;
   version?: "1" | "2";
   startMs?: number;
-  /** A network of its own; faults need one. */
+  /** A separate network; required for faults. */
   shape?: Shape;
   restarts?: boolean;
-  /** Of a board, in place of Node. */
+  /** A board's engine, instead of Node. */
   engine?: BoardEngine;
 }
 
-/** `agents`: indices into the order's. */
+/** `agents`: indices into the order's agents. */
 export type FleetStep = { agents: number[] } & (
   | { do: "play"; fault: Fault; on: boolean }
   | { do: "power off" }
-  /** By agent, as `agents` has them; new secrets are for those that lost their storage. */
+  /** In the order of `agents`; new secrets are for those that lost their storage. */
   | { do: "power on"; agentTokens?: string[]; relayTokens?: string[] }
 );
 
@@ -59,7 +59,7 @@ export type FromFleet =
   | ({ type: "progress" } & FleetProgress)
   /**
    * The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before.
-   * `executed`: handler runs by agent, where they are counted.
+   * `executed`: handler runs by agent, if they are counted.
    */
   | ({
       type: "report";

@@ -1,6 +1,6 @@
 /**
- * The process of a fleet: a forked child that starts on command and reports its progress.
- * It ends on command, and when its parent ends for any reason.
+ * The process of a fleet: a forked child that starts on command and reports its progress. It ends
+ * on command, and when its parent ends for any reason.
  */
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
@@ -20,7 +20,7 @@ import { fleetSuite } from "./suite.ts";
 import { fleetTimer } from "./timer.ts";
 
 const PROGRESS_MS = 100;
-/** For close frames to leave. The parent does not wait for more. */
+/** Time to send close frames. The parent does not wait longer. */
 const STOP_MS = 300;
 
 let fleet: Fleet | null = null;
@@ -32,7 +32,7 @@ const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
 
 function tell(message: FromFleet): void {
-  // The parent may go at any time; "disconnect" then ends this process.
+  // The parent may end at any time; "disconnect" then ends this process.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
@@ -71,7 +71,7 @@ async function start(order: FleetOrder): Promise<void> {
       boardMembers.push({ ...member, version, startMs, engine, program: file, link: own ?? link });
     }
   });
-  // Not the order itself, which would be kept with all its agents.
+  // Not the order itself, which would keep all its agents in memory.
   const { url, connectionsPerSecond, engines = {} } = order;
   if (order.countsExecutions) executions = new Map();
   fleet = new Fleet({ url, connectionsPerSecond, ports, executions }, members);
@@ -127,14 +127,14 @@ async function importProgram(file: string): Promise<Program> {
   return program as Program;
 }
 
-/** The parent reads the reason from our standard error's end. */
+/** The parent reads the reason from the end of our standard error. */
 function fail(error: unknown): void {
   process.stderr.write(`${(error as Error)?.stack ?? error}\n`);
   process.exit(1);
 }
 
 function report(): void {
-  // Engines of boards are not what a device on Node costs.
+  // Boards' engines do not count as the cost of a device on Node.
   const size = boards?.size === 0 ? (fleet?.size ?? 0) : 0;
   globalThis.gc?.();
   tell({
@@ -159,5 +159,5 @@ process.on("message", (message: ToFleet) => {
 });
 process.on("disconnect", () => process.exit(0));
 process.on("exit", () => boards?.kill());
-// Ctrl-C reaches the whole process group; the parent is the one that decides.
+// Ctrl-C reaches the whole process group; the parent decides.
 process.on("SIGINT", () => {});

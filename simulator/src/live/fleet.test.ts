@@ -11,7 +11,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { Fleet, type FleetMember } from "./fleet.ts";
 import { liveLinkPort } from "./link.ts";
 
-/** A relay as far as logging in goes: it takes every agent but those it is told to refuse. */
+/** A minimal relay for logins: it accepts every agent except those it is told to refuse. */
 let relay: WebSocketServer;
 const online = new Map<string, WebSocket>();
 const refused = new Set<string>();
@@ -55,7 +55,7 @@ function wake(): void {
   changed = Promise.withResolvers();
 }
 
-/** Waits until `done`, looking again whenever the relay sees something and a moment after. */
+/** Waits until `done`, checking whenever the relay receives something and a moment later. */
 async function until(done: () => boolean): Promise<void> {
   while (!done()) {
     const moment = new Promise((resolve) => setTimeout(resolve, 5));
@@ -84,7 +84,7 @@ function members(count: number): FleetMember[] {
 }
 
 describe("a fleet", () => {
-  test("connects all its members and tells how many are there", async () => {
+  test("connects all its members and reports their number", async () => {
     const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(30));
     expect([fleet.size, fleet.connected]).toEqual([30, 0]);
     fleet.start();
@@ -105,7 +105,7 @@ describe("a fleet", () => {
     fleet.stop();
   });
 
-  test("stops one member by its id and leaves the others alone", async () => {
+  test("stops one member by its id without affecting the others", async () => {
     const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
     fleet.start();
     await until(() => fleet.connected === 3);
@@ -117,7 +117,7 @@ describe("a fleet", () => {
     fleet.stop();
   });
 
-  test("counts a member out when its link is lost", async () => {
+  test("counts a member as offline when its link is lost", async () => {
     const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(2));
     fleet.start();
     await until(() => fleet.connected === 2);
@@ -136,7 +136,7 @@ describe("a fleet", () => {
       set: (_: number, fn: () => void) => (wakeUp = fn),
       clear: () => {},
     };
-    // Links that never open: the fleet's own pace is all there is.
+    // Links that never open, so only the fleet's own pace matters.
     const link = {
       connect() {
         connects += 1;
@@ -147,7 +147,7 @@ describe("a fleet", () => {
       { url, connectionsPerSecond: 1000, ports: { ...ports(), link, timer } },
       members(400),
     );
-    // The last timer set is the fleet's: it arms after the agents it starts.
+    // The last timer is the fleet's, which is set after the agents it starts.
     const fleetTick = (): void => wakeUp();
     fleet.start();
     expect(connects).toBe(10);

@@ -1,7 +1,7 @@
 /**
- * Many agents in one process: agent-sdk's core as it runs on every board, over the light link, each
- * with a storage of its own that is provisioned and counted up as a real device's is. Connects at a
- * bounded rate, so that a fleet's start is no flood.
+ * Many agents in one process: agent-sdk's core as on every board, over a lightweight link, each
+ * with its own storage that is provisioned and counted up like a real device's. Connects at a
+ * bounded rate, so that the start of a fleet is not a flood.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -19,18 +19,18 @@ import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Changed } from "./outages.ts";
 
-/** One device: who it is, its two secrets, and the program on it. */
+/** One device: its identity, its two secrets, and its program. */
 export interface FleetMember {
   id: string;
   name: string;
   relayToken: string;
   agentToken: string;
   program: Program | ((agent: Agent) => Promise<void>);
-  /** Of its packets. "1" where absent. */
+  /** The packet version; defaults to "1". */
   version?: Version;
-  /** When it is switched on, after the fleet's start. 0 where absent. */
+  /** When it is switched on, after the fleet's start; defaults to 0. */
   startMs?: number;
-  /** A network of its own, in place of the fleet's. */
+  /** A separate network, instead of the fleet's. */
   link?: LinkPort;
   /** Whether it may be switched off and on. */
   restarts?: boolean;
@@ -42,17 +42,17 @@ export interface FleetOptions {
   /** New connections a second, at most. */
   connectionsPerSecond: number;
   ports: AgentPorts;
-  /** Where handler runs are counted, by agent and over all its starts; null: nowhere. */
+  /** Counts handler runs by agent, across all its starts; null: they are not counted. */
   executions?: Map<string, number> | null;
 }
 
 /**
- * Agents that are connecting and not yet logged in, at most: what a relay has to answer at once.
+ * The most agents that are connecting and not yet logged in: what a relay has to answer at once.
  */
 const CONNECTING_AT_ONCE = 256;
 const TICK_MS = 10;
 
-/** Mixed in and never relied on; one of each device's own would be 120 bytes of memory. */
+/** Mixed in but never relied on; a separate one for each device would take 120 bytes of memory. */
 const DEVICE_RANDOM = randomBytes(16);
 
 /** Why a member is not online. */
@@ -77,7 +77,8 @@ export class Fleet {
   private started = 0;
 
   /**
-   * Makes every agent and connects none. Throws an Error for a member that cannot be provisioned.
+   * Creates every agent without connecting. Throws an Error for a member that cannot be
+   * provisioned.
    */
   constructor(options: FleetOptions, members: Iterable<FleetMember>) {
     this.options = options;
@@ -93,7 +94,7 @@ export class Fleet {
     this.waiting.reverse().sort((a, b) => b.startMs - a.startMs);
   }
 
-  /** Agents logged in now. */
+  /** Agents that are logged in. */
   get connected(): number {
     return this.online;
   }
@@ -103,7 +104,7 @@ export class Fleet {
     return this.reached;
   }
 
-  /** Logins so far, of all of them. */
+  /** Logins so far, of all agents. */
   get loggedIn(): number {
     return this.logins;
   }
@@ -112,13 +113,13 @@ export class Fleet {
     return this.cores.size;
   }
 
-  /** Connects all, first member first. Agents that lose their link reconnect by themselves. */
+  /** Connects all, in the order of members. Agents that lose their link reconnect by themselves. */
   start(): void {
     this.startedAt = this.options.ports.timer.now();
     this.connectDue();
   }
 
-  /** Ends what one agent does, as a loss of power does. Its links are not this one's to end. */
+  /** Stops one agent, like a loss of power. Its links are ended by the caller. */
   powerOff(id: string): void {
     const core = this.cores.get(id);
     if (core === undefined) return;
@@ -127,8 +128,8 @@ export class Fleet {
   }
 
   /**
-   * Starts an agent again, on the storage of before; with a new `agentToken`, on an empty one.
-   * Throws where it cannot be provisioned.
+   * Starts an agent again, with its previous storage or, with a new `agentToken`, with an empty
+   * one. Throws if it cannot be provisioned.
    */
   powerOn(id: string, changed: Changed = {}): void {
     const known = this.restarting.get(id);
@@ -147,7 +148,7 @@ export class Fleet {
     core.start();
   }
 
-  /** Stops one agent for good; false where there is none of that id. */
+  /** Stops one agent permanently; false if there is none with that id. */
   stopAgent(id: string): boolean {
     const core = this.cores.get(id);
     if (core === undefined) return false;
@@ -163,7 +164,7 @@ export class Fleet {
     for (const id of this.cores.keys()) this.stopAgent(id);
   }
 
-  /** Agents that are not logged in now. */
+  /** Agents that are not logged in. */
   missing(): Missing[] {
     const missing: Missing[] = [];
     for (const [id, core] of this.cores) {
@@ -198,7 +199,7 @@ export class Fleet {
       const { core } = next;
       this.waiting.pop();
       this.started += 1;
-      // A stopped agent has no way back; another may have been started in its place.
+      // A stopped agent cannot be restarted, and another may have been started in its place.
       if (this.cores.get(core.agent.id) === core) core.start();
     }
     if (this.waiting.length === 0) return;
@@ -215,7 +216,7 @@ interface Waiting {
   startMs: number;
 }
 
-/** What a member is started from again. */
+/** What a member needs to be started again. */
 interface Restarting {
   member: FleetMember;
   storage: MemoryStorage;
@@ -242,7 +243,7 @@ function makeCore(options: FleetOptions, member: FleetMember, bootCount: number)
   return core;
 }
 
-/** Counts what the agent's handlers are called for, before they run. */
+/** Counts the calls of the agent's handlers, before they run. */
 function countRuns(agent: Agent, executions: Map<string, number>): void {
   const handle = agent.handle.bind(agent);
   agent.handle = (method, handler) =>
@@ -253,8 +254,8 @@ function countRuns(agent: Agent, executions: Map<string, number>): void {
 }
 
 /**
- * What a fresh device does at its first start: provision, then count up. The storage dies with the
- * process, and so does the secret.
+ * The first start of a fresh device: provision, then count up. The storage is lost with the
+ * process, and so is the secret.
  */
 function firstBoot(storage: MemoryStorage, suite: Suite, agentToken: string): number {
   const provisioned = provisionBootCount(storage, suite, agentToken);

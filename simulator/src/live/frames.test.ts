@@ -5,18 +5,18 @@ import { describe, expect, test } from "vitest";
 import * as ws from "ws";
 import { encodeClose, encodeFrame, FrameReader, OPCODE } from "./frames.ts";
 
-// Public in ws, missing in its types.
+// Public in ws, but missing from its types.
 const { Receiver, Sender } = ws as unknown as {
   Receiver: new (options: { isServer: boolean }) => Writable;
   Sender: { frame(data: Buffer, options: object): Buffer[] };
 };
 const LIMIT = 65_536;
 
-/** Everything a reader told, as text. */
+/** Everything a reader reported, as text. */
 function readAll(chunks: Iterable<Buffer>, limit = LIMIT): string[] {
   const told: string[] = [];
   const reader = new FrameReader(limit);
-  // One buffer for every chunk, overwritten each time: whoever keeps a view instead of a copy
+  // One buffer for every chunk, overwritten each time: a reader that keeps a view instead of a copy
   // fails.
   const shared = Buffer.alloc(1 << 18);
   for (const chunk of chunks) {
@@ -64,7 +64,7 @@ const message = fc.oneof(
 );
 
 describe("frames from a server", () => {
-  test("that ws writes are read the same, wherever the network cuts them", () => {
+  test("written by ws are read the same, wherever the network cuts them", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 6 }), cuts, (texts, places) => {
         const wellFormed = texts.map((text) => text.toWellFormed());
@@ -89,7 +89,7 @@ describe("frames from a server", () => {
     ]);
   });
 
-  test("in fragments, with a ping between them, are one message", () => {
+  test("in fragments, with a ping in between, are one message", () => {
     const bytes = Buffer.concat([
       frameByWs("zw", { fin: false }),
       encodePing(""),
@@ -100,7 +100,7 @@ describe("frames from a server", () => {
     expect(readAll([bytes])).toEqual(["ping ", "text zwölf", "text next"]);
   });
 
-  test("noise never throws and is broken at most once, then nothing follows", () => {
+  test("noise never throws, is reported as broken at most once, and then nothing follows", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), cuts, (noise, places) => {
         const told = readAll(cut(Buffer.from(noise), places), 100);
@@ -156,7 +156,7 @@ describe("frames from a server", () => {
 });
 
 describe("frames to a server", () => {
-  test("are read by ws as they were meant, wherever the network cuts them", async () => {
+  test("are read by ws as intended, wherever the network cuts them", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(message, { maxLength: 5 }), cuts, async (texts, places) => {
         const wellFormed = texts.map((text) => text.toWellFormed());
@@ -178,7 +178,7 @@ describe("frames to a server", () => {
     );
   });
 
-  test("a masked text frame is written as section 5.2 draws it", () => {
+  test("a masked text frame has the layout of section 5.2", () => {
     const frame = encodeFrame(OPCODE.text, "Hi");
     const mask = frame.subarray(2, 6);
     expect(frame.subarray(0, 2).toString("hex")).toBe("8182"); // FIN text, MASK length 2
@@ -198,13 +198,13 @@ describe("frames to a server", () => {
     expect(masks.size).toBeGreaterThan(2990);
   });
 
-  test("a close reason is cut at a character's border, and a code that may not be sent is left out", () => {
+  test("a close reason is cut at a character's boundary, and an invalid code is omitted", () => {
     const long = encodeClose(1008, "ö".repeat(100));
     expect(long.length).toBe(2 + 4 + 2 + 122);
     expect(encodeClose(1006, "no such close frame").length).toBe(6);
   });
 
-  test("a control payload over 125 bytes is a mistake of ours", () => {
+  test("a control payload over 125 bytes throws", () => {
     expect(() => encodeFrame(OPCODE.pong, Buffer.alloc(126))).toThrow(RangeError);
   });
 });

@@ -1,11 +1,11 @@
 /**
- * RFC 6455 frames as a client sees them: frames out are masked, frames in are not. Bytes in, calls
- * out; no sockets.
+ * RFC 6455 frames on the client's side: outgoing frames are masked, incoming ones are not. Bytes
+ * in, calls out; no sockets.
  *
- * The simulator holds 10,000 links in one process, so a reader that waits for nothing holds no
- * bytes: a frame that lies whole in the received chunk is read where it lies, and only the front
- * part of an unfinished one is copied. The relay sends unfragmented text (contract, section 2);
- * fragments are still put together, within the same size limit, because a proxy may cut messages.
+ * The simulator holds 10,000 links in one process, so an idle reader holds no bytes: a complete
+ * frame in the received chunk is read in place, and only the front part of an unfinished one is
+ * copied. The relay sends unfragmented text (contract, section 2); fragments are still joined,
+ * within the same size limit, because a proxy may split messages.
  *
  * Frame, section 5.2:  FIN RSV1-3 opcode(4) | MASK length(7) | [length 16 or 64, big-endian] |
  * [mask 4] | payload
@@ -24,22 +24,22 @@ export const OPCODE = {
 export type Opcode = (typeof OPCODE)[keyof typeof OPCODE];
 
 const MAX_CONTROL_BYTES = 125; // section 5.5
-// A flood of empty fragments costs memory that the byte limit does not see.
+// A flood of empty fragments costs memory that the byte limit does not count.
 const MAX_FRAGMENTS = 256;
 
-/** A reader's events. `payload` is a view of the caller's chunk, valid during the call only. */
+/** A reader's events. `payload` is a view of the caller's chunk, valid only during the call. */
 export interface FrameSink {
   text(text: string): void;
   ping(payload: Buffer): void;
   pong(): void;
   /**
-   * The peer's close frame; 1005 when it names no code (section 7.1.5). The reader reads nothing
+   * The peer's close frame; 1005 if it contains no code (section 7.1.5). The reader reads nothing
    * after it.
    */
   peerClosed(code: number, reason: string): void;
   /**
-   * The peer broke the rules; `code` is what our own close frame should say. The reader reads
-   * nothing after it.
+   * The peer violated the protocol; `code` is for our own close frame. The reader reads nothing
+   * after it.
    */
   broken(code: number, reason: string): void;
 }
@@ -53,12 +53,12 @@ export class FrameReader {
   private fragmentBytes = 0;
   private ended = false;
 
-  /** @param maxMessageBytes a message over it is `broken` with 1009, before its payload is kept */
+  /** @param maxMessageBytes a longer message is `broken` with 1009, before its payload is stored */
   constructor(maxMessageBytes: number) {
     this.maxMessageBytes = maxMessageBytes;
   }
 
-  /** Reads on; `chunk` stays the caller's and may be overwritten after the call. */
+  /** Continues reading; `chunk` belongs to the caller, who may overwrite it after the call. */
   push(chunk: Buffer, sink: FrameSink): void {
     let at = this.held === null ? 0 : this.fill(chunk, sink);
     while (at < chunk.length && !this.ended) {
@@ -81,7 +81,7 @@ export class FrameReader {
     this.fragments = null;
   }
 
-  /** Completes the held frame; returns how much of `chunk` that took. */
+  /** Completes the stored frame; returns how many bytes of `chunk` that took. */
   private fill(chunk: Buffer, sink: FrameSink): number {
     let at = 0;
     while (this.held !== null) {
@@ -104,9 +104,9 @@ export class FrameReader {
   }
 
   /**
-   * How many bytes the frame at `at` needs as far as its header is there: more than are there until
-   * the header is whole, then exact. Everything a header alone can get wrong ends the reader here,
-   * before a payload is waited for.
+   * The number of bytes in the frame at `at`, as far as its header is known: more than are
+   * available until the header is complete, then exact. Every error that a header alone can show
+   * ends the reader here, before it waits for a payload.
    */
   private frameBytes(bytes: Buffer, at: number, end: number, sink: FrameSink): number {
     const there = end - at;
@@ -233,7 +233,7 @@ export function encodeFrame(opcode: Opcode, payload: string | Uint8Array): Buffe
   return frame;
 }
 
-/** A close frame; `reason` is cut to what a control frame can carry, at a character's border. */
+/** A close frame; `reason` is cut to the size of a control frame, at a character's boundary. */
 export function encodeClose(code: number, reason: string): Buffer {
   if (!isCloseCode(code)) return encodeFrame(OPCODE.close, "");
   const characters = [...reason];
@@ -250,7 +250,7 @@ function isCloseCode(code: number): boolean {
   );
 }
 
-// Masks are drawn from a pool: one call to the generator per 1,024 frames.
+// Masks are taken from a pool: one call to the generator per 1,024 frames.
 const maskPool = Buffer.alloc(4096);
 let maskAt = maskPool.length;
 

@@ -18,7 +18,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** A link whose events can be waited for. */
+/** A link with events that can be awaited. */
 function openLink(port: number, options?: LiveLinkOptions, scheme = "ws") {
   const told: string[] = [];
   const waiting: { text: string; resolve: () => void }[] = [];
@@ -62,7 +62,7 @@ async function wsServer(onConnection: (socket: WebSocket) => void): Promise<numb
   return (server.address() as AddressInfo).port;
 }
 
-/** A TCP server that answers the upgrade by hand; `after` is sent behind the head. */
+/** A TCP server that answers the upgrade by hand; `after` is sent after the head. */
 async function rawServer(
   after: Buffer,
   onUpgraded: (socket: Socket) => void = () => {},
@@ -87,7 +87,7 @@ async function rawServer(
 }
 
 describe("a link with a ws server", () => {
-  test("gathers what is sent in one turn, where that is asked for", async () => {
+  test("gathers what is sent in one turn, if configured", async () => {
     const port = await wsServer((socket) => {
       socket.on("message", (data) => socket.send(String(data)));
     });
@@ -100,7 +100,7 @@ describe("a link with a ws server", () => {
     expect(opened.link.queuedBytes?.()).toBe(0);
   });
 
-  test("carries texts of any size both ways, in order", async () => {
+  test("carries texts of any size in both directions, in order", async () => {
     const port = await wsServer((socket) =>
       socket.on("message", (data) => socket.send(String(data))),
     );
@@ -128,7 +128,7 @@ describe("a link with a ws server", () => {
     );
   });
 
-  test("closes from our side with code and reason, and tells it once", async () => {
+  test("closes from our side with code and reason, and reports it once", async () => {
     const seen = Promise.withResolvers<string>();
     const port = await wsServer((socket) =>
       socket.on("close", (code, reason) => seen.resolve(`${code} ${reason}`)),
@@ -142,7 +142,7 @@ describe("a link with a ws server", () => {
     expect(peer.told).toEqual(["opened", "closed 4001 enough"]);
   });
 
-  test("tells the code and reason that the server closed with, and answers the close", async () => {
+  test("reports the server's close code and reason, and answers the close", async () => {
     const answered = Promise.withResolvers<number>();
     const port = await wsServer((socket) => {
       socket.on("close", (code) => answered.resolve(code));
@@ -163,7 +163,7 @@ describe("a link with a ws server", () => {
     expect(await pong.promise).toBe("are you there");
   });
 
-  test("that breaks is reported as 1006", async () => {
+  test("is reported as 1006 when it breaks", async () => {
     const port = await wsServer((socket) => socket.terminate());
     expect(await openLink(port).untilClosed()).toMatch(/^closed 1006/);
   });
@@ -180,7 +180,7 @@ describe("a link with a ws server", () => {
     expect(peer.told).toHaveLength(2);
   });
 
-  test("loses nothing when the server reads late: what is written waits, and reading waits with it", async () => {
+  test("loses nothing if the server reads late: writes wait, and reading waits with them", async () => {
     const got: number[] = [];
     const sentAll = Promise.withResolvers<void>();
     const all = Promise.withResolvers<void>();
@@ -209,8 +209,8 @@ describe("a link with a ws server", () => {
   });
 });
 
-describe("a link with a strange server", () => {
-  test("reads a frame that came in the segment of the 101", async () => {
+describe("a link with an unusual server", () => {
+  test("reads a frame in the same segment as the 101", async () => {
     const port = await rawServer(Buffer.from("810568656c6c6f", "hex"));
     const peer = openLink(port);
     await peer.until("received hello");
@@ -224,7 +224,7 @@ describe("a link with a strange server", () => {
     );
   });
 
-  test("is refused with the status when there is no upgrade", async () => {
+  test("is refused with the status if there is no upgrade", async () => {
     const server = createServer((socket) => socket.end("HTTP/1.1 426 Upgrade Required\r\n\r\n"));
     stops.push(() => server.close());
     server.listen(0, "127.0.0.1");
@@ -259,7 +259,7 @@ describe("a link with a strange server", () => {
     expect(await peer.untilClosed()).toMatch(/^closed 1006 .*ECONNREFUSED/);
   });
 
-  test("closed while it connects, it never opens", async () => {
+  test("a link that is closed while it connects never opens", async () => {
     const peer = openLink(await wsServer(() => {}));
     peer.link.close(1000, "never mind");
     await peer.until("closed 1000 never mind");
@@ -269,8 +269,8 @@ describe("a link with a strange server", () => {
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
-describe.skipIf(!hasOpenssl)("over TLS (wants the openssl command)", () => {
-  test("a link speaks to whom Node trusts, and to nobody else", async () => {
+describe.skipIf(!hasOpenssl)("over TLS (requires the openssl command)", () => {
+  test("a link connects only to servers that Node trusts", async () => {
     const folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
     const [key, cert] = [join(folder, "key"), join(folder, "cert")];
     const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
@@ -310,7 +310,7 @@ describe.skipIf(!hasOpenssl)("over TLS (wants the openssl command)", () => {
   });
 });
 
-test("an address that is no WebSocket's is a mistake of ours", () => {
+test("an address that is not a WebSocket's throws", () => {
   const events = { opened: () => {}, received: () => {}, closed: () => {} };
   expect(() => liveLinkPort().connect("https://127.0.0.1/wss", events)).toThrow(TypeError);
 });

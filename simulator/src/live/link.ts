@@ -2,14 +2,13 @@
  * The link of a simulated agent: agent-sdk's LinkPort on a bare `net.Socket`, light enough for
  * 10,000 in one process.
  *
- * Three things keep it light, and each is why the code is not written the usual way: all sockets
- * read into one buffer (`onread`), so an idle link owns no read buffer; listeners are functions of
- * this file, shared by all links, and find theirs by a property of the socket; timers exist only
- * while a link connects or closes.
+ * Three unusual techniques keep it light: all sockets read into one buffer (`onread`), so an idle
+ * link owns no read buffer; listeners are functions of this file, shared by all links, and find
+ * their link by a property of the socket; timers exist only while a link connects or closes.
  *
- * Back-pressure: while the kernel takes no more of what we send, nothing is read either, so a relay
- * that does not read our answers gets to ask nothing more. A queue that grows past MAX_QUEUED_BYTES
- * all the same ends the link.
+ * Back-pressure: while the kernel does not accept more of what we send, nothing is read either, so
+ * a relay that does not read our answers cannot ask for more. A queue that still grows past
+ * MAX_QUEUED_BYTES ends the link.
  */
 import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -22,20 +21,20 @@ const READ_BUFFER_BYTES = 65_536;
 const MAX_QUEUED_BYTES = 1_048_576;
 
 export interface LiveLinkOptions {
-  /** Longest wait for the upgrade, and for the peer's half of the closing handshake. */
+  /** The longest wait for the upgrade, and for the peer's half of the closing handshake. */
   connectTimeoutMs?: number;
   closeTimeoutMs?: number;
-  /** Messages over it close the link with 1009. */
+  /** A longer message closes the link with 1009. */
   maxMessageBytes?: number;
-  /** What is sent in one turn goes out together: for links that carry many messages at a time. */
+  /** Writes everything sent in one turn together: for links that carry many messages at a time. */
   gathers?: boolean;
 }
 
-/** A link whose socket can be treated as a bad network or a slow peer would. */
+/** A link with a socket that can be treated as by a bad network or a slow peer. */
 export interface RawLink extends Link {
   /** Ends the socket at once, without a close frame. */
   abort(code: number, reason: string): void;
-  /** Reads nothing more, or reads again. */
+  /** Stops or resumes reading. */
   stall(on: boolean): void;
 }
 
@@ -44,9 +43,9 @@ export interface RawLinkPort extends LinkPort {
 }
 
 /**
- * A LinkPort for `ws://` and `wss://` addresses. All links of one port share one read buffer, but
- * those over TLS, which has buffers of its own; it trusts what Node trusts (NODE_EXTRA_CA_CERTS).
- * `connect` throws a TypeError for another kind of address.
+ * A LinkPort for `ws://` and `wss://` addresses. All links of one port share one read buffer,
+ * except those over TLS, which has its own buffers; it trusts what Node trusts
+ * (NODE_EXTRA_CA_CERTS). `connect` throws a TypeError for other addresses.
  */
 export function liveLinkPort(options: LiveLinkOptions = {}): RawLinkPort {
   const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
@@ -208,8 +207,8 @@ class LiveLink implements RawLink, FrameSink {
   }
 
   /**
-   * Ends the socket at once; `closed` follows when it is gone, with the first code and reason that
-   * were given.
+   * Ends the socket at once; `closed` follows when it is gone, with the first given code and
+   * reason.
    */
   abort(code: number, reason: string): void {
     if (this.state === "connecting" || this.state === "open") this.startClosing(code, reason);
@@ -265,7 +264,7 @@ function onClose(this: LinkSocket): void {
   this.link.socketClosed();
 }
 
-/** Over TLS. */
+/** For TLS. */
 function onData(this: LinkSocket, chunk: Buffer): void {
   if (!this.link.receive(chunk, chunk.length)) this.pause();
 }

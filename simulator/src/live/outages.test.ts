@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Outages } from "./outages.ts";
 
-test("the end of the last of overlapping outages gives power, with all that changed", () => {
+test("the end of the last of overlapping outages restores the power, with all changes", () => {
   const outages = new Outages();
   outages.begin(1);
   outages.begin(1);

@@ -1,13 +1,13 @@
 /** Which devices of a live fleet are without power. */
 
-/** What a device gets with its power: new tokens. */
+/** What a device gets when its power is back: new tokens. */
 export interface Changed {
   relayToken?: string;
-  /** Goes with empty storage. */
+  /** Comes with empty storage. */
   agentToken?: string;
 }
 
-/** Where outages of a device overlap, the end of the last gives it power. */
+/** If outages of a device overlap, the end of the last one restores its power. */
 export class Outages {
   private readonly open = new Map<number, { count: number; changed: Changed }>();
 
@@ -17,7 +17,7 @@ export class Outages {
     this.open.set(device, outage);
   }
 
-  /** All that changed since the first began; null where another is on. */
+  /** All changes since the first outage began; null if another one is still active. */
   end(device: number, changed: Changed): Changed | null {
     const outage = this.open.get(device) ?? { count: 1, changed: {} };
     Object.assign(outage.changed, changed);

@@ -31,7 +31,7 @@ test("a child that does not is killed", async () => {
   expect(await whenEnded(child)).toBe("SIGKILL");
 });
 
-test("stopping a child that has ended is no wait", async () => {
+test("stopping a child that has ended does not wait", async () => {
   const child = node("");
   await whenEnded(child);
   await stopChild(child, () => {}, 10_000);
@@ -61,7 +61,7 @@ test("children do not outlive a parent that crashes", async () => {
   await untilGone(Number(line));
 });
 
-/** Waits until there is no process of this id; the test's own timeout is the limit. */
+/** Waits until there is no process with this id; limited by the test's own timeout. */
 async function untilGone(pid: number): Promise<void> {
   for (;;) {
     try {

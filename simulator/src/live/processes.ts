@@ -1,6 +1,6 @@
 /**
- * Child processes that never outlive their parent: stopped politely, then surely, and killed when
- * this process exits for whatever reason that it gets to see.
+ * Child processes that never outlive their parent: stopped politely, then forcibly, and killed when
+ * this process exits for any reason that it can observe.
  */
 import type { ChildProcess } from "node:child_process";
 
@@ -10,7 +10,7 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** Keeps watch over a child until it has ended. Returns it. */
+/** Watches a child until it has ended. Returns the child. */
 export function watch<T extends ChildProcess>(child: T): T {
   running.add(child);
   child.once("exit", () => running.delete(child));
@@ -18,7 +18,7 @@ export function watch<T extends ChildProcess>(child: T): T {
   return child;
 }
 
-/** "exit code 1" or "SIGKILL": how a child ended. Resolves at once where it has. */
+/** "exit code 1" or "SIGKILL": how a child ended. Resolves at once if it has ended. */
 export function whenEnded(child: ChildProcess): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const tell = (code: number | null, signal: string | null): void =>
@@ -30,8 +30,8 @@ export function whenEnded(child: ChildProcess): Promise<string> {
 }
 
 /**
- * Asks a child to end with `ask`, and kills it when it has not after `graceMs`. Resolves when it
- * has ended.
+ * Asks a child to end with `ask`, and kills it if it has not ended after `graceMs`. Resolves when
+ * it has ended.
  */
 export async function stopChild(
   child: ChildProcess,

@@ -4,7 +4,7 @@ import { Stream } from "../random-streams.ts";
 import type { RawLink, RawLinkPort } from "./link.ts";
 import { type Shape, Shaper, UNSHAPED } from "./shaped-link.ts";
 
-/** A socket as far as a link sees it. */
+/** A socket, as far as a link uses it. */
 class Socket implements RawLink {
   readonly events: LinkEvents;
   readonly sent: string[] = [];
@@ -77,7 +77,7 @@ describe("a link on a bad network", () => {
     expect([heard, socket.sent]).toEqual([["opened", ...all], all]);
   });
 
-  test("takes its time for the bytes of a slow line", () => {
+  test("delays bytes on a slow line", () => {
     const { socket } = network({ bytesPerS: 1000 });
     socket.events.received("x".repeat(500));
     socket.events.received("y".repeat(500));
@@ -87,7 +87,7 @@ describe("a link on a bad network", () => {
     expect(heard).toHaveLength(3);
   });
 
-  test("is lost at a cut, and not made again before its end", () => {
+  test("is lost at a cut, and not reopened before its end", () => {
     const { shaper, socket } = network();
     shaper.play({ at: "0s", kind: "net.cut", for: "1s" }, true);
     expect([socket.aborted, heard]).toEqual([1006, ["opened", "closed 1006"]]);
@@ -100,7 +100,7 @@ describe("a link on a bad network", () => {
     expect(sockets).toHaveLength(2);
   });
 
-  test("parks everything in a partition, and lets it through afterwards", () => {
+  test("holds everything back in a partition, and lets it through afterwards", () => {
     const { shaper, link, socket } = network();
     shaper.play({ at: "0s", kind: "net.partition", for: "1s" }, true);
     link.send("up");
@@ -112,7 +112,7 @@ describe("a link on a bad network", () => {
     expect([socket.sent, heard, sockets.length]).toEqual([["up"], ["opened", "down"], 2]);
   });
 
-  test("half open: the peer knows, and the relay's end stands", () => {
+  test("half open: the peer knows, and the relay's end stays open", () => {
     const { shaper, link, socket } = network();
     shaper.play({ at: "0s", kind: "net.half_open" }, true);
     expect([socket.aborted, heard]).toEqual([null, ["opened", "closed 1006"]]);
@@ -121,7 +121,7 @@ describe("a link on a bad network", () => {
     expect([socket.sent, heard.length]).toEqual([[], 2]);
   });
 
-  test("without power nobody is told", () => {
+  test("notifies nobody when the power is lost", () => {
     const { shaper, link, socket } = network();
     shaper.vanish();
     link.close(1000, "");
@@ -129,7 +129,7 @@ describe("a link on a bad network", () => {
     expect([socket.aborted, heard]).toEqual([null, ["opened"]]);
   });
 
-  test("stops reading where the reader is slow, also on its next link", () => {
+  test("stops reading if the reader is slow, also on its next link", () => {
     const { shaper, socket } = network();
     shaper.play({ at: "0s", kind: "net.slow_reader", for: "1s" }, true);
     shaper.connect("ws://relay.invalid/wss", events);
@@ -138,7 +138,7 @@ describe("a link on a bad network", () => {
     expect(socket.isStalled).toBe(false);
   });
 
-  test("has the shape of the latest fault that is on, whichever ends first", () => {
+  test("has the shape of the latest active fault, whichever ends first", () => {
     const { shaper } = network({ latencyMs: 5 });
     const delay = (latency: string) => ({ at: "0s", kind: "net.delay" as const, latency });
     shaper.play(delay("1s"), true);
@@ -152,7 +152,7 @@ describe("a link on a bad network", () => {
     expect(shaper.shape).toEqual({ ...UNSHAPED, latencyMs: 5 });
   });
 
-  test("changes one character of a share of the messages, until that ends", () => {
+  test("changes one character in a share of the messages, until that ends", () => {
     const { shaper, link, socket } = network();
     const text = "a".repeat(100);
     shaper.play({ at: "0s", kind: "net.corrupt", messages: "50%", for: "1s" }, true);

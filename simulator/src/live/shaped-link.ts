@@ -1,7 +1,7 @@
 /**
  * A bad network around one peer's live links: each message waits, may be changed, and may not get
- * through; links are lost, at both ends or at one. The sockets below are real, and so is what the
- * relay makes of them.
+ * through; links are lost, at both ends or at one. The sockets below are real, and so is the
+ * relay's reaction.
  *
  *   core --send--> latency, jitter --> (partition: parked) --> socket
  *   core <--received-- (corrupt) <-- latency, bandwidth <-- (partition: parked) <-- socket
@@ -18,25 +18,25 @@ export interface Shape {
   jitterMs: number;
   /** Towards the peer; 0: unlimited. */
   bytesPerS: number;
-  /** Share of the messages of which a character is changed, from 0 to 1. */
+  /** Share of the messages in which a character is changed, from 0 to 1. */
   corrupt: number;
 }
 
 export const UNSHAPED: Shape = { latencyMs: 0, jitterMs: 0, bytesPerS: 0, corrupt: 0 };
 
 const LOST = 1006;
-/** A link that nobody reads is forgotten by then; the relay has ended it long before. */
+/** A link that nobody reads is dropped after this long; the relay has ended it long before. */
 const GHOST_MS = 120_000;
 
 export class Shaper implements LinkPort {
-  /** Faults of a kind may overlap. */
+  /** Faults of one kind may overlap. */
   cuts = 0;
   partitions = 0;
   stalls = 0;
   readonly shape: Shape;
   readonly draws: Stream;
   private readonly base: RawLinkPort;
-  /** Ends changes of the shape, by fault; of equal faults, the first to begin ends first. */
+  /** End changes of the shape, by fault; of equal faults, the first to begin ends first. */
   private readonly ends = new Map<string, (() => void)[]>();
   private readonly links = new Set<ShapedLink>();
 
@@ -57,7 +57,7 @@ export class Shaper implements LinkPort {
     this.links.delete(link);
   }
 
-  /** No link stands, and none is made, while it lasts. */
+  /** While this lasts, open links are lost and none can be opened. */
   cut(on: boolean): void {
     this.cuts += on ? 1 : -1;
     if (on) for (const link of [...this.links]) link.lose("the link was lost");
@@ -79,12 +79,12 @@ export class Shaper implements LinkPort {
     for (const link of [...this.links]) link.abandon("the link was lost");
   }
 
-  /** The power goes: nobody is told, this peer least of all. */
+  /** The power is lost: neither end is notified. */
   vanish(): void {
     for (const link of [...this.links]) link.abandon(null);
   }
 
-  /** Begins, or ends, a fault of a scenario that is one of the network. */
+  /** Begins or ends a network fault of a scenario. */
   play(fault: Fault, on: boolean): void {
     switch (fault.kind) {
       case "net.cut":
@@ -110,7 +110,7 @@ export class Shaper implements LinkPort {
   }
 
   private change(fault: Fault, on: boolean, values: Partial<Shape>): void {
-    // A fault comes from another process, each time as a copy.
+    // Faults come from another process, each time as a copy.
     const key = JSON.stringify(fault);
     const ends = this.ends.get(key) ?? [];
     this.ends.set(key, ends);
@@ -118,7 +118,7 @@ export class Shaper implements LinkPort {
     else ends.shift()?.();
   }
 
-  /** One way, in milliseconds. */
+  /** One direction, in milliseconds. */
   delayMs(): number {
     const { latencyMs, jitterMs } = this.shape;
     return latencyMs + (jitterMs === 0 ? 0 : this.draws.below(jitterMs + 1));
@@ -132,7 +132,7 @@ export class Shaper implements LinkPort {
   }
 }
 
-/** What is on its way in one direction, in order. */
+/** What is in transit in one direction, in order. */
 class Lane {
   private readonly shaper: Shaper;
   private readonly waiting: { dueMs: number; arrive: () => void }[] = [];
@@ -152,7 +152,7 @@ class Lane {
     this.flow();
   }
 
-  /** Lets through what is due. */
+  /** Delivers what is due. */
   flow(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
@@ -182,7 +182,7 @@ class ShapedLink implements Link, LinkEvents {
   private readonly up: Lane;
   private readonly down: Lane;
   private raw: RawLink | null = null;
-  /** Not yet on its way: the network is cut or partitioned. */
+  /** Not started yet, because the network is cut or partitioned. */
   private pending: (() => RawLink) | null = null;
   private isOver = false;
   private isAbandoned = false;
@@ -222,7 +222,7 @@ class ShapedLink implements Link, LinkEvents {
     this.finish(LOST, reason);
   }
 
-  /** `reason`: what the core hears; null: nothing, it is gone too. */
+  /** `reason`: reported to the core; null: nothing, because it is gone too. */
   abandon(reason: string | null): void {
     this.isAbandoned = true;
     const { raw } = this;
@@ -231,7 +231,7 @@ class ShapedLink implements Link, LinkEvents {
     else this.finish(LOST, reason);
   }
 
-  // ---- what the core does
+  // ---- called by the core
 
   send(text: string): void {
     if (this.isOver) return;
@@ -246,7 +246,7 @@ class ShapedLink implements Link, LinkEvents {
       this.up.push(0, 0, () => raw.close(code, reason));
       return;
     }
-    // The relay hears nothing of it, or not in time.
+    // The relay is not notified, or not in time.
     raw?.abort(LOST, reason);
     setImmediate(() => this.finish(code, reason));
   }
@@ -255,7 +255,7 @@ class ShapedLink implements Link, LinkEvents {
     return this.raw?.queuedBytes?.() ?? 0;
   }
 
-  // ---- what the socket reports
+  // ---- reported by the socket
 
   opened(): void {
     this.down.push(this.shaper.delayMs(), 0, () => {

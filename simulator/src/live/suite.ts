@@ -1,8 +1,8 @@
 /**
- * The suite of a fleet: Node's, but for what each device keeps. HMAC keys are bytes: a KeyObject is
- * faster, and with its native parts some 300 bytes, for a few HMACs at each opening of a session.
- * Digests, which are those keys and the secrets of epochs, lie in slabs: in memory of its own each
- * is 300 bytes too.
+ * The suite of a fleet: Node's, except for what each device stores. HMAC keys are bytes: a
+ * KeyObject is faster, but takes some 300 bytes with its native parts, for a few HMACs at each
+ * opening of a session. Digests (those keys, and the secrets of epochs) are in slabs: in separate
+ * memory each would take 300 bytes too.
  */
 import { createHmac } from "node:crypto";
 import type { Suite } from "@blindrelay/protocol/crypto";

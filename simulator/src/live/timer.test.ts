@@ -19,7 +19,7 @@ test("long waits that end at about the same time share one timer, and none ends 
   expect(Math.max(...lateness)).toBeLessThan(110);
 });
 
-test("short waits are exact, and what was cleared never fires", () => {
+test("short waits are exact, and cleared ones never fire", () => {
   const timer = fleetTimer();
   const fired: string[] = [];
   timer.set(20, () => fired.push("short"));

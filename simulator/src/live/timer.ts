@@ -1,6 +1,6 @@
 /**
- * The timers of a fleet. Each device has one that waits for minutes; as Node's own it would be 200
- * bytes. So long waits end together, up to a tenth of a second late.
+ * The timers of a fleet. Each device has one that waits for minutes; with Node's own it would take
+ * 200 bytes. So long waits end together, up to a tenth of a second late.
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";

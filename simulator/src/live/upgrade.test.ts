@@ -14,7 +14,7 @@ function answer(lines: string[]): Buffer {
 }
 
 describe("the answer to an upgrade", () => {
-  test("passes, and what lies behind the head is handed on", () => {
+  test("passes, and what follows the head is passed on", () => {
     const result = new UpgradeReader(KEY).push(
       Buffer.concat([answer(GOOD), Buffer.from("frames")]),
     );
@@ -64,7 +64,7 @@ describe("the answer to an upgrade", () => {
   });
 });
 
-test("the request asks for what section 4.1 demands and offers nothing", () => {
+test("the request contains what section 4.1 requires and offers nothing", () => {
   expect(encodeUpgrade(new URL("ws://127.0.0.1:8080/wss?a=1"), KEY)).toBe(
     "GET /wss?a=1 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",

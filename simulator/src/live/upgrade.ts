@@ -1,7 +1,7 @@
 /**
- * The opening handshake of RFC 6455 (section 4), the client's half: the request, and a bounded
- * reader for the answer. No sockets. No extension and no subprotocol is ever offered, so an answer
- * that grants one is refused.
+ * The client's half of the opening handshake of RFC 6455 (section 4): the request, and a bounded
+ * reader for the answer. No sockets. No extension or subprotocol is ever offered, so an answer that
+ * grants one is refused.
  */
 import { createHash, randomBytes } from "node:crypto";
 
@@ -12,7 +12,7 @@ const HEAD_END = "\r\n\r\n";
 export type UpgradeResult =
   | { kind: "more" }
   /**
-   * `rest`: bytes behind the head in the same chunk; they are frames. Valid as long as the chunk.
+   * `rest`: bytes after the head in the same chunk; they are frames. Valid as long as the chunk.
    */
   | { kind: "upgraded"; rest: Buffer }
   | { kind: "refused"; reason: string };
@@ -52,7 +52,7 @@ export class UpgradeReader {
   }
 }
 
-/** The checks of section 4.1, steps 1 to 6; null when the head passes them all. */
+/** The checks of section 4.1, steps 1 to 6; null if the head passes them all. */
 function whyRefused(head: string, key: string): string | null {
   const lines = head.split("\r\n");
   const status = /^HTTP\/1\.1 ([0-9]{3})(?: |$)/.exec(lines[0] ?? "")?.[1];

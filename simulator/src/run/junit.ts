@@ -30,7 +30,7 @@ function testCase(kind: string, name: string, ok: boolean, detail: string): stri
   return `${head}>\n      <failure message="${text}">${text}</failure>\n    </testcase>`;
 }
 
-/** Also without the characters that XML 1.0 does not have at all. */
+/** Also omits the characters that XML 1.0 does not permit at all. */
 function xmlText(text: string): string {
   return text
     .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]/g, "?")

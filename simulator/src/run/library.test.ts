@@ -1,4 +1,4 @@
-/** The library is clean: what the planted bugs' test (testing/planted) finds is not there. */
+/** The library is clean: it contains none of what the planted-bugs test (testing/planted) finds. */
 import { expect, test } from "vitest";
 import { listLibrary, loadScenario } from "../scenario/load.ts";
 import { loadPrograms } from "./programs.ts";
@@ -6,9 +6,9 @@ import { runVirtual } from "./virtual.ts";
 
 const NAMES = listLibrary().map(({ name }) => name);
 
-test.each(NAMES)("no oracle objects to %s, and its thresholds hold", async (name) => {
+test.each(NAMES)("%s violates no oracle, and its thresholds hold", async (name) => {
   const { scenario, folder } = await loadScenario(name);
-  // Another seed for each scenario, so that they do not all draw alike.
+  // A different seed for each scenario, so that they do not all draw the same numbers.
   const seed = 1 + NAMES.indexOf(name);
   const { report } = await runVirtual(scenario, { seed, programs: loadPrograms(scenario, folder) });
   expect(report.stopped).toBeNull();

@@ -21,10 +21,10 @@ export interface LiveFacts {
   rssBytesPerAgent: number | null;
   relay: Report["relay"];
   dropped: Report["dropped"];
-  /** Oracles that had something to look at. */
+  /** Oracles that had something to check. */
   checked: ReadonlySet<LiveOracle>;
   violation: { oracle: LiveOracle; detail: string } | null;
-  /** The file of our own relay's store that held a secret; null for another's relay. */
+  /** The file of our own relay's store that contained a secret; null for an external relay. */
   leak: { found: string | null } | null;
 }
 
@@ -97,7 +97,7 @@ function oraclesOf({ violation, leak, checked }: LiveFacts): OracleResult[] {
     if (name !== "blind") {
       return checked.has(name as LiveOracle) ? [{ name, ok: true, detail: holds }] : [];
     }
-    if (leak === null) return []; // another's store is not ours to read
+    if (leak === null) return []; // an external store cannot be read
     return [{ name, ok: leak.found === null, detail: leak.found ?? holds }];
   });
 }
@@ -119,7 +119,7 @@ function kindsOf({ plan, measured, missing }: LiveFacts): KindResult[] {
   });
 }
 
-/** Devices that were not online at the end, by the reason they gave. */
+/** Devices that were not online at the end, by the reason they reported. */
 function missingOf({ missing }: LiveFacts): Failure[] {
   const failures = new Map<string, Failure>();
   for (const { id, code, advice } of missing) {

@@ -12,7 +12,7 @@ import { logIn } from "../start/rest.ts";
 import { runLive } from "./live.ts";
 import { runScenario } from "./run.ts";
 
-/** The engine, or its absence, is said in the title. */
+/** The title names the engine, or says that it is missing. */
 const xs = await findXs(import.meta.dirname);
 const whyNoXs = xs.kind === "missing" ? ` (skipped: ${xs.reason})` : "";
 const espruino = findEspruino("ESPRUINO_BIN");
@@ -23,10 +23,10 @@ const never = new AbortController().signal;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
-  vi.stubEnv("TMPDIR", folder); // other tests, and other people, run fleets too
+  vi.stubEnv("TMPDIR", folder); // other tests, and other users, run fleets too
 });
 afterEach(async () => {
-  vi.unstubAllEnvs(); // the next file in this process begins before Vitest does so
+  vi.unstubAllEnvs(); // the next file in this process starts before Vitest does this itself
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -46,7 +46,7 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   thresholds: ["call.wrong == 0"],
 });
 
-/** What it says goes nowhere. */
+/** Discards its output. */
 const silent = () => new Progress({ write: () => true } as never);
 const run = (what: Scenario, more: { url?: string; signal?: AbortSignal } = {}) =>
   runLive(what, folder, { seed: 1, progress: silent(), signal: never, ...more });
@@ -77,14 +77,14 @@ describe("a live scenario", () => {
     ]);
     expect(report.calls.ok).toBeGreaterThan(0);
     expect(report.calls.sent).toBe(report.calls.ok + report.calls.failed);
-    // Those hit by the crash connect again, whatever else befell them.
+    // Devices hit by the crash reconnect, whatever else happens to them.
     const codes = report.failures.map(({ code }) => code);
     expect(codes.some((code) => /UNREACHABLE|OUTCOME_UNKNOWN|AGENT_OFFLINE/.test(code))).toBe(true);
     expect(report.faults).toHaveLength(5);
     expect(await runs()).toEqual(before);
   });
 
-  test("gives devices the newest token where rotations overlap", async () => {
+  test("gives devices the newest token after overlapping rotations", async () => {
     const rotations = scenario("8s", [
       { at: "1s", kind: "operator.rotate", devices: "valves", for: "900ms" },
       { at: "1100ms", kind: "operator.rotate", devices: "valves", for: "300ms" },
@@ -92,7 +92,7 @@ describe("a live scenario", () => {
     expect(await run(rotations)).toMatchObject({ stopped: null, agents: { connected: 6 } });
   });
 
-  test("fails where a device never came online, and names why", async () => {
+  test("fails if a device never came online, and names the reason", async () => {
     const cut: Fault = { at: "0s", kind: "net.cut", devices: "lamps", for: "60s" };
     const late = scenario("4s", [cut]);
     // After the fault has begun.
@@ -128,12 +128,12 @@ describe("a live scenario", () => {
     );
     expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 7 } });
     for (const { kind, ok } of report.kinds) expect([kind, ok > 0]).toEqual([kind, true]);
-    // The folders of engines too.
+    // The engines' folders too.
     expect((await readdir(folder)).filter((name) => /blindrelay/.test(name))).toEqual([]);
   };
 
   test.skipIf(xs.kind === "missing")(
-    `has devices in XS beside those on Node, and plays its faults on them${whyNoXs}`,
+    `runs devices in XS beside those on Node, and plays its faults on them${whyNoXs}`,
     async () => {
       const xsFaults: Fault[] = [
         { at: "4s", kind: "device.reboot", devices: "valves", for: "200ms" },
@@ -145,7 +145,7 @@ describe("a live scenario", () => {
   );
 
   test.skipIf(espruino === null)(
-    `has devices in real Espruino processes${whyNoEspruino}`,
+    `runs devices in real Espruino processes${whyNoEspruino}`,
     async () => {
       await runMixed(
         mixed("espruino", [
@@ -156,7 +156,7 @@ describe("a live scenario", () => {
     },
   );
 
-  test("says what is missing for an engine, and what an engine does not run", async () => {
+  test("reports a missing engine, and what an engine does not run", async () => {
     vi.stubEnv("ESPRUINO_BIN", undefined);
     await expect(runMixed(mixed("espruino", []))).rejects.toMatchObject({
       exitCode: 2,
@@ -175,7 +175,7 @@ describe("a live scenario", () => {
     }
   });
 
-  test("runs against another's relay, and takes its agents away again", async () => {
+  test("runs against an external relay, and removes its agents afterwards", async () => {
     const relay = await startRelay(join(folder, "relay"), never);
     try {
       const { accountToken } = await logIn(relay, never);
@@ -207,7 +207,7 @@ describe("a live scenario", () => {
     }
   });
 
-  test("says that a relay cannot be reached", async () => {
+  test("reports that a relay cannot be reached", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };

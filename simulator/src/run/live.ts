@@ -1,9 +1,9 @@
 /**
- * One run in the live world: the plan of a scenario over real sockets, against our own relay or an
- * external one. The fleet is in its own process, the clients are in this one.
+ * One run in the live world: a scenario's plan over real sockets, against our own relay or an
+ * external one. The fleet is in a separate process, the clients are in this one.
  *
- * Whatever happens, the run ends in bounded time, and every process, folder and agent that it made
- * is gone.
+ * Whatever happens, the run ends in bounded time, and every process, folder and agent that it
+ * created is removed.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -52,29 +52,29 @@ export interface LiveOptions {
   hardStopMs?: number;
   /** An external relay: its http base. */
   url?: string;
-  /** Paths of the boards' engines that the scenario names. */
+  /** Paths of the boards' engines that the scenario requires. */
   engines?: BoardsOptions["engines"];
 }
 
-/** Of an external relay's account; secrets are never flags. */
+/** For an external relay's account; secrets are never passed in flags. */
 const TOKEN_VARIABLE = "BLINDRELAY_ACCOUNT_TOKEN";
 const CONNECTIONS_PER_SECOND = 2_000;
 const SAMPLE_MS = 1_000;
 /**
- * From a device's planned start to its login: fixed, for each device of the fleet, and for each
- * that is in a board's engine.
+ * Time from a device's planned start to its login: a fixed part, one for each device of the fleet,
+ * and one for each device in a board's engine.
  */
 const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
-/** For calls under way, and devices on their way, at the end. */
+/** For calls in flight, and devices that are connecting, at the end. */
 const SETTLE_MS = 5_000;
 const REPORT_LIMIT_MS = 2_000;
 const CLEAN_UP_LIMIT_MS = 60_000;
-/** For requests under way at the end: each may still make an agent, which must be removed. */
+/** For requests in progress at the end: each may still create an agent, which must be removed. */
 const ANSWER_WAIT_MS = 5_000;
-/** Until the relay and the fleet must agree on who is online, once nothing goes on. */
+/** Time for relay and fleet to agree on who is online, once nothing happens any more. */
 const AGREE_MS = 10_000;
-/** Longest wait for the drain of a relay that restarts. */
+/** The longest wait for the drain of a restarting relay. */
 const DRAIN_MS = 20_000;
 const REASON_WAIT_MS = 500;
 const RELAY_STARTS = 10;
@@ -95,7 +95,7 @@ export async function runLive(
     await run.go();
   } catch (error) {
     if (error instanceof Failure) throw error;
-    // A crashed relay first shows as failed requests; its end is the better reason.
+    // A crashed relay first shows as failed requests, but its end is the better reason.
     await Promise.race([aborted(run.stopping.signal), delay(REASON_WAIT_MS)]);
     run.stopping.abort(error);
   } finally {
@@ -124,20 +124,20 @@ class LiveRun {
   private readonly figures = new RelayFigures(this.measured, (what) =>
     this.violate("bounds", what),
   );
-  /** Devices whose token is revoked, by when that was acknowledged. */
+  /** Devices with a revoked token, and when the revocation was acknowledged. */
   private readonly revoked = new Map<number, number>();
   private readonly checked = new Set<LiveOracle>(["answers", "liveness", "revoked"]);
   private relay: RelayChild | null = null;
   private fleet: FleetChild | null = null;
   private clients: Clients | null = null;
   private accountToken = "";
-  /** Made at the relay so far. */
+  /** Created at the relay so far. */
   private made: string[] = [];
   private fleetReport: FleetReport | null = null;
   private violation: { oracle: LiveOracle; detail: string } | null = null;
   private leak: string | null = null;
   private begunMs: number | null = null;
-  /** Since when every device has been online. */
+  /** When every device came online. */
   private wholeMs: number | null = null;
   private ranMs = 0;
   private isRelayMeantToBeAway = false;
@@ -174,7 +174,7 @@ class LiveRun {
     signal.throwIfAborted();
   }
 
-  /** Ends everything that was begun. */
+  /** Ends everything that was started. */
   async stop(): Promise<void> {
     this.ranMs = this.elapsedMs();
     this.isOver = true;
@@ -244,7 +244,7 @@ class LiveRun {
   private async makeAgents(restToken: string): Promise<OrderedAgent[]> {
     const { plan, options } = this;
     const { signal } = this.stopping;
-    // Ids of an external relay's other agents are not ours to take.
+    // On an external relay, other agents' ids must not be taken.
     const prefix = options.url === undefined ? "" : `sim-${randomBytes(3).toString("hex")}-`;
     const order: OrderedAgent[] = [];
     const programs = this.programs();
@@ -278,7 +278,7 @@ class LiveRun {
     return order;
   }
 
-  /** What a person can do about a relay that refuses, or is not there. */
+  /** What the user can do about a relay that refuses, or cannot be reached. */
   private explain(error: Error): Error {
     const { url } = this.options;
     if (url === undefined || this.stopping.signal.aborted) return error;
@@ -293,7 +293,7 @@ class LiveRun {
     return [...new Set(this.plan.devices.map(programOf))];
   }
 
-  /** A network of its own, where the scenario gives it one or a fault needs one. */
+  /** A separate network, if the scenario specifies one or a fault needs one. */
   private shapeOf(n: number, { group }: PlannedDevice): Shape | null {
     const own = this.scenario.devices.find((one) => one.group === group)?.network;
     const needed = this.isTarget(n, /^(net\.|device\.)/);
@@ -384,7 +384,7 @@ class LiveRun {
       const { remote, code, message } = error;
       tally.fail(id, remote === undefined ? code : `${code} ${remote.code}`, message);
       const isOver = this.stopping.signal.aborted || code === "ABORTED";
-      // Before the fleet is whole, a device may well be offline.
+      // Before the fleet is complete, a device may well be offline.
       const isWhole = this.wholeMs !== null && fromMs >= this.wholeMs;
       if (remote === undefined && !isOver && isWhole) {
         const fromUs = (fromMs - (this.begunMs ?? 0)) * 1000;
@@ -432,7 +432,7 @@ class LiveRun {
 
   private lastFigures: Promise<void> = Promise.resolve();
 
-  /** Of our own relay. */
+  /** Only for our own relay. */
   private async readFigures(): Promise<void> {
     const { relay } = this;
     if (relay === null || this.isRelayMeantToBeAway) return;
@@ -444,7 +444,7 @@ class LiveRun {
 
   // ---- what must hold at the end
 
-  /** Of devices on Node, once no call is under way. */
+  /** For devices on Node, once no call is in flight. */
   private async checkExecutions(): Promise<void> {
     if ((this.clients?.underWay ?? 0) > 0) return;
     const report = await this.askFleet();
@@ -456,7 +456,7 @@ class LiveRun {
     });
   }
 
-  /** What the relay says of who is online agrees with the fleet, unless a fault has just ended. */
+  /** The relay's presence must agree with the fleet, unless a fault has just ended. */
   private async checkPresence(): Promise<void> {
     if (!this.liveness.isQuiet(this.elapsedMs() * 1000)) return;
     const { signal } = this.stopping;
@@ -487,7 +487,9 @@ class LiveRun {
     ]);
   }
 
-  /** A fleet that cannot be made whole ends the run: what it would measure is another fleet. */
+  /**
+   * A fleet that cannot be completed ends the run, which would otherwise measure a different fleet.
+   */
   private async checkWhole(): Promise<void> {
     const { fleet } = this;
     const { length: count } = this.plan.devices;
@@ -550,7 +552,7 @@ class LiveRun {
       this.fleet?.take({ do: "power on", agents });
       return;
     }
-    // A boot count must never start over under the secret of before.
+    // A boot count must never start over under the previous secret.
     const agentTokens = agents.map(() => makeToken("e2e", randomBytes(32)));
     agents.forEach((n, i) => {
       (this.devices[n] as Called).agentToken = agentTokens[i] as string;
@@ -563,8 +565,8 @@ class LiveRun {
   private rotations: Promise<void> = Promise.resolve();
 
   /**
-   * Its beginning revokes the tokens, its end gives the devices their newest ones: another rotation
-   * may have begun since. So they take their turns.
+   * Its beginning revokes the tokens, its end gives the devices their newest ones, because another
+   * rotation may have begun since. So rotations run one after another.
    */
   private async rotate({ devices: agents }: PlannedFault, on: boolean): Promise<void> {
     if (on) {
@@ -607,7 +609,7 @@ class LiveRun {
     this.watchRelay(next);
   }
 
-  /** Somebody's outgoing connection may have taken the port for a moment. */
+  /** Another process's outgoing connection may have taken the port for a moment. */
   private async startAgain(
     known: { password: string; port: string },
     signal: AbortSignal,
@@ -631,7 +633,7 @@ class LiveRun {
     });
   }
 
-  // ---- all the time
+  // ---- throughout the run
 
   private at(): { url: string } {
     return { url: (this.options.url ?? this.relay?.url ?? "").replace(/\/$/, "") };
@@ -654,7 +656,7 @@ class LiveRun {
     else this.timers.push(timer);
   }
 
-  /** Of an external relay. What cannot be removed is named. */
+  /** For an external relay. Reports what cannot be removed. */
   private async removeAgents(): Promise<void> {
     const { made, options } = this;
     if (made.length === 0) return;
@@ -673,7 +675,7 @@ class LiveRun {
 
 const programOf = ({ kind, program }: PlannedDevice): string => program ?? `kind:${kind}`;
 
-/** A device's own error may come before or after it did something. */
+/** A device's own error may occur before or after it did something. */
 const endOf = (error: CallError | null): CallEnd =>
   error === null
     ? "answered"
@@ -681,7 +683,7 @@ const endOf = (error: CallError | null): CallEnd =>
       ? "retryable"
       : "unknown";
 
-/** Live links have the network's own latency; a scenario's comes on top where it names one. */
+/** Live links have the network's own latency; a scenario's is added if it specifies one. */
 function shapeFor(network: NetworkSpec, needed: boolean): Shape | null {
   if (!needed && Object.keys(network).length === 0) return null;
   const { latency, jitter, bandwidth } = network;
@@ -693,7 +695,7 @@ function shapeFor(network: NetworkSpec, needed: boolean): Shape | null {
   };
 }
 
-/** The first end-to-end secret in what a relay has stored; null if there is none. */
+/** The first end-to-end secret found in the relay's stored files; null if there is none. */
 async function findSecret(folder: string, devices: readonly Called[]): Promise<string | null> {
   const secrets = new Set(devices.map(({ agentToken }) => agentToken));
   const files = await readdir(folder).catch(() => []);

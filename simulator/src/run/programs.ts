@@ -1,5 +1,5 @@
 /**
- * The device programs of a scenario, by the name that the plan uses: the path as written, or
+ * The device programs of a scenario, by their names in the plan: the path as written, or
  * `kind:NAME`.
  */
 import { relative, resolve } from "node:path";
@@ -9,8 +9,8 @@ import type { Scenario } from "../scenario/schema.ts";
 import { type LoadedProgram, loadProgram, parseProgram } from "../world/program.ts";
 
 /**
- * Reads every program that the scenario names. Throws a ScenarioError for one that the virtual
- * world cannot run.
+ * Reads every program that the scenario names. Throws a ScenarioError if the virtual world cannot
+ * run one.
  */
 export function loadPrograms(scenario: Scenario, folder: string): Map<string, LoadedProgram> {
   const programs = bundledPrograms();
@@ -21,7 +21,7 @@ export function loadPrograms(scenario: Scenario, folder: string): Map<string, Lo
   return programs;
 }
 
-/** The same from texts that a report has kept. */
+/** The same from texts stored in a report. */
 export function restorePrograms(
   scenario: Scenario,
   sources: Readonly<Record<string, string>>,
@@ -35,7 +35,7 @@ export function restorePrograms(
   return programs;
 }
 
-/** What a report keeps of them. */
+/** The texts that a report stores. */
 export function sourcesOf(
   scenario: Scenario,
   programs: ReadonlyMap<string, LoadedProgram>,
@@ -44,7 +44,7 @@ export function sourcesOf(
   return Object.fromEntries(paths.map((path) => [path, programs.get(path)?.source ?? ""]));
 }
 
-/** `path` as it is written in a scenario under `folder`. */
+/** `path` as it would be written in a scenario in `folder`. */
 export function relativeTo(folder: string, path: string): string {
   const near = relative(folder, resolve(path));
   return near.startsWith(".") ? near : `./${near}`;

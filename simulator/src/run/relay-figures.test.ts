@@ -22,7 +22,7 @@ const make = () => {
   return { measured, violations, figures };
 };
 
-test("totals go on over a restart, gauges are of the moment", () => {
+test("totals continue across a restart, gauges are current values", () => {
   const { measured, figures } = make();
   figures.heard(usage({ forwarded: 5, dropped: new Map([["OFFLINE", 2]]), queueBytes: 70 }));
   figures.started();
@@ -33,14 +33,14 @@ test("totals go on over a restart, gauges are of the moment", () => {
   expect(figures.rssBytesPerAgent(2)).toBe(null);
 });
 
-test("memory and time are differences from the first look", () => {
+test("memory and time are differences from the first reading", () => {
   const { figures } = make();
   figures.heard(usage({ rssBytes: 1000, cpuUs: 100, forwarded: 1 }));
   figures.heard(usage({ rssBytes: 3000, cpuUs: 600, forwarded: 6 }));
   expect([figures.rssBytesPerAgent(2), figures.cpuUsPerMessage()]).toEqual([1000, 100]);
 });
 
-test("nothing is known of a relay without metrics", () => {
+test("everything is unknown for a relay without metrics", () => {
   const { measured, figures } = make();
   expect([measured.counter("relay.forwarded"), measured.gauge("relay.bindings")]).toEqual([
     null,
@@ -49,7 +49,7 @@ test("nothing is known of a relay without metrics", () => {
   expect(figures.cpuUsPerMessage()).toBe(null);
 });
 
-test("a queue or a table over its bound is found", () => {
+test("a queue or a table over its limit is reported", () => {
   const { violations, figures } = make();
   figures.heard(usage({ queueBytes: 2_000_000, bindings: 2048 }));
   expect(violations).toEqual([]);

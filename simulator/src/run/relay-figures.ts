@@ -1,27 +1,27 @@
 /**
- * What the bundled relay's metrics add to a run: gauges and totals over all its restarts, and what
- * must hold for them. An external relay's metrics cannot be read; its figures stay unknown.
+ * What the bundled relay's metrics add to a run: gauges and totals across all its restarts, and
+ * invariants for them. An external relay's metrics cannot be read; its figures stay unknown.
  */
 import { MAX_BINDINGS_PER_CONNECTION, OUTBOX_BYTES } from "@blindrelay/protocol";
 import { QUEUED_BYTES_PER_USER } from "@blindrelay/relay-server/core";
 import type { RelayUsage } from "../start/metrics.ts";
 import type { Measurements } from "../world/measure.ts";
 
-/** Of one message above the queue's bound. */
+/** A queue may exceed its limit by one message. */
 const SLACK_BYTES = 65_536;
 
 export class RelayFigures {
   private readonly measured: Measurements;
   private readonly violate: (what: string) => void;
-  /** Of this life. */
+  /** Since the current start. */
   private first: RelayUsage | null = null;
   private last: RelayUsage | null = null;
   private lives = 0;
-  /** Totals of the lives before. */
+  /** Totals before the current start. */
   private forwardedBefore = 0;
   private readonly droppedBefore = new Map<string, number>();
 
-  /** `violate`: a queue or table is over its bound. */
+  /** `violate`: a queue or table is over its limit. */
   constructor(measured: Measurements, violate: (what: string) => void) {
     this.measured = measured;
     this.violate = violate;
@@ -50,7 +50,7 @@ export class RelayFigures {
       this.dropped.reduce((sum, { count }) => sum + count, 0),
     );
     const ofConnections = connections * (OUTBOX_BYTES + SLACK_BYTES);
-    // A live run has one account.
+    // A live run uses one account.
     if (queueBytes > Math.min(ofConnections, 2 * QUEUED_BYTES_PER_USER + SLACK_BYTES)) {
       this.violate(`${queueBytes} bytes wait for ${connections} connections`);
     }
@@ -67,7 +67,7 @@ export class RelayFigures {
     return [...totals].map(([reason, count]) => ({ reason, count }));
   }
 
-  /** What so many agents have added to its memory; null if it was restarted. */
+  /** What this many agents have added to its memory; null if it was restarted. */
   rssBytesPerAgent(agents: number): number | null {
     const { first, last } = this;
     if (this.lives !== 1 || first === null || last === null || agents === 0) return null;

@@ -1,6 +1,6 @@
 /**
  * Runs a scenario in its world, from start to report; after a violation, searches for the smallest
- * scenario that reproduces it. What only live runs use is loaded with the first of them.
+ * scenario that reproduces it. Code that only live runs use is loaded with the first of them.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ export interface RunScenarioOptions {
   progress: Progress;
   signal: AbortSignal;
   shrinks: boolean;
-  /** Real time for the search of the smallest scenario. */
+  /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
   /** An external relay to use. */
   live?: string;
-  /** Loaded already, for a replay. */
+  /** Loaded before, for a replay. */
   programs?: ReadonlyMap<string, LoadedProgram>;
-  /** Their texts, for a live replay. */
+  /** Their source texts, for a live replay. */
   sources?: Readonly<Record<string, string>>;
 }
 
@@ -78,7 +78,7 @@ export async function runScenario(
   return report;
 }
 
-/** What a scenario may ask of this world is in scenario/check.ts. */
+/** Which scenarios this world supports is checked in scenario/check.ts. */
 async function runInLive(
   scenario: Scenario,
   folder: string,
@@ -109,7 +109,7 @@ async function runInLive(
 }
 
 /**
- * The boards' engines that a scenario needs, and whether they run its programs. Throws a Failure
+ * The boards' engines that a scenario needs; checks that they run its programs. Throws a Failure
  * that says what to install, or a ScenarioError.
  */
 async function findEngines(
@@ -145,7 +145,9 @@ async function findEngines(
   return found;
 }
 
-/** A live run from a report alone: its programs are files again, in their own folder. */
+/**
+ * A live run from a report alone: its programs are written to files again, in a separate folder.
+ */
 async function replayInLive(scenario: Scenario, options: RunScenarioOptions): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "blindrelay-replay-"));
   try {

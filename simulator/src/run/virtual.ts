@@ -13,14 +13,14 @@ import { sourcesOf } from "./programs.ts";
 export interface RunOptions {
   seed: number;
   programs: ReadonlyMap<string, LoadedProgram>;
-  /** The share that is done, now and then. */
+  /** Called occasionally with the completed share. */
   progress?: (done: number, line: string) => void;
   signal?: AbortSignal;
   /** Real time after which the run is ended in any case. */
   hardStopMs?: number;
   /** Entries of the trace that the result keeps. */
   keptEntries?: number;
-  /** Plays the pings of idle links too; the trace is the same. */
+  /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface VirtualResult {
   world: World;
 }
 
-/** Many times what the largest scenario needs. */
+/** Many times longer than the largest scenario takes. */
 const HARD_STOP_MS = 15 * 60_000;
 
 interface Watched {
@@ -190,7 +190,7 @@ function kinds({ devices, measured }: World): KindResult[] {
   return [...groups.values()];
 }
 
-/** The scenario's own phases, or the whole as one. */
+/** The scenario's own phases, or the whole run as one. */
 export function phases(scenario: Scenario, seconds: number): Report["phases"] {
   let from = 0;
   const named = (scenario.phases ?? []).map(({ name, until }) => {

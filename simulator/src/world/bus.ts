@@ -1,9 +1,9 @@
 /**
- * The engine between the nodes of a virtual cluster, as core NATS is one: subjects, delivery at
- * most once, in the order in which a node published, and a report where nobody listens. Delay,
- * loss and absence are up to faults.
+ * The engine between the nodes of a virtual cluster, modelled on core NATS: subjects, delivery at
+ * most once, in the order in which a node published, and a report if there is no subscriber. Delay,
+ * loss and outages are up to faults.
  *
- *   node --publish--> latency --> server: who listens? --> latency --> node
+ *   node --publish--> latency --> server: subscribers? --> latency --> node
  */
 import type { Delivery, Transport } from "@blindrelay/relay-server/cluster";
 import type { Stream } from "../random-streams.ts";
@@ -11,9 +11,9 @@ import type { Clock } from "./clock.ts";
 
 const LATENCY_US = 300;
 const JITTER_US = 200;
-/** The relay's client pings each second, and gives the server up after two without an answer. */
+/** The relay's client pings each second, and gives the server up after two unanswered pings. */
 const NOTICED_US = 2_500_000;
-/** It then tries again after this long and up to as long again. */
+/** It then retries after this long plus a random time of up to as long. */
 const RECONNECT_MS = 500;
 
 const NOTHING = new Uint8Array();
@@ -27,7 +27,7 @@ interface Subscription {
 
 export interface BusWatcher {
   trace(what: string, who: string, text: string): void;
-  /** Bytes that pass. */
+  /** Receives the bytes that pass. */
   carried(payload: Uint8Array): void;
   stir(): void;
 }
@@ -37,14 +37,14 @@ export class VirtualBus {
   readonly watcher: BusWatcher;
   latencyUs = LATENCY_US;
   jitterUs = JITTER_US;
-  /** Of the deliveries, in parts of 2^32. */
+  /** Share of the deliveries that are lost, in parts of 2^32. */
   loss = 0;
-  /** The same of those that come twice. */
+  /** The same for those that arrive twice. */
   repeats = 0;
   private away = 0;
   private readonly draws: Stream;
   private readonly links = new Set<BusLink>();
-  /** What the server knows, by subject. */
+  /** The server's subscriptions, by subject. */
   private readonly listeners = new Map<string, Set<Subscription>>();
 
   constructor(clock: Clock, draws: Stream, watcher: BusWatcher) {
@@ -53,7 +53,7 @@ export class VirtualBus {
     this.watcher = watcher;
   }
 
-  /** `run`: plays what arrives, later where the node stands still. */
+  /** `run`: handles what arrives, later if the node is frozen. */
   open(name: string, run: (fn: () => void) => void): BusLink {
     const link = new BusLink(this, name, run);
     this.links.add(link);
@@ -77,7 +77,7 @@ export class VirtualBus {
     return this.away === 0;
   }
 
-  // ---- for its links
+  // ---- called by its links
 
   wayUs(): number {
     return this.latencyUs + (this.jitterUs > 0 ? this.draws.below(this.jitterUs + 1) : 0);
@@ -102,7 +102,7 @@ export class VirtualBus {
     this.links.delete(link);
   }
 
-  /** The server has a message. */
+  /** The server received a message. */
   route(from: BusLink, subject: string, payload: Uint8Array, replyTo: string | null): void {
     this.watcher.carried(payload);
     const wild = `${subject.slice(0, subject.lastIndexOf("."))}.*`;
@@ -137,7 +137,7 @@ export class BusLink implements Transport {
   private readonly run: (fn: () => void) => void;
   private readonly subscriptions = new Set<Subscription>();
   private listener: () => void = () => undefined;
-  /** Of the connection; what was under way in an earlier one is lost. */
+  /** Counts connections; what was in transit on an earlier one is lost. */
   private life = 0;
   private partitions = 0;
   private parked: (() => void)[] = [];
@@ -171,7 +171,7 @@ export class BusLink implements Transport {
     this.listener = listener;
   }
 
-  /** What was published before still leaves. */
+  /** What was published before is still sent. */
   async close(): Promise<void> {
     this.up(() => this.forgetAll());
     this.isUp = false;
@@ -188,7 +188,7 @@ export class BusLink implements Transport {
     this.bus.remove(this);
   }
 
-  // ---- what faults do
+  // ---- called by faults
 
   /** Nothing gets through; after a while this node gives the connection up. */
   partition(): void {
@@ -233,7 +233,7 @@ export class BusLink implements Transport {
     });
   }
 
-  // ---- on the way
+  // ---- in transit
 
   down(subscription: Subscription, delivery: Delivery): void {
     const { bus } = this;
@@ -254,7 +254,7 @@ export class BusLink implements Transport {
     this.pass(this.lastUpUs, act);
   }
 
-  /** Arrives where the connection still is; after a partition that nobody noticed, late. */
+  /** Arrives if the connection still exists; late after a partition that nobody noticed. */
   private pass(atUs: number, act: () => void): void {
     const { life } = this;
     const arrive = (): void => {

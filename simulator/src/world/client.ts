@@ -9,7 +9,7 @@ import type { Clock, Happening } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { Conditions, type Net, type Peer } from "./net.ts";
 
-/** A client that could not connect at all tries again after this long. */
+/** A client that could not connect at all retries after this long. */
 const RETRY_MS = 5_000;
 
 export interface ClientWorld {
@@ -30,7 +30,7 @@ export interface ClientOptions {
   address: string;
   network: PlannedNetwork;
   presence: boolean;
-  /** Whose it is. */
+  /** The account that owns it. */
   account: string;
 }
 
@@ -47,7 +47,7 @@ export class VirtualClient implements Peer {
   private readonly presence: boolean;
   readonly userId: string;
   private readonly draws: Stream;
-  /** The client's handles, by the secret of the agent. */
+  /** The client's handles, by the agent's secret. */
   private readonly agents = new Map<string, Agent>();
 
   constructor(world: ClientWorld, options: ClientOptions) {
@@ -62,7 +62,7 @@ export class VirtualClient implements Peer {
     this.draws = new Stream(`${world.seed}/${options.id}/random`);
   }
 
-  /** Connects, and tries again where that fails. */
+  /** Connects, and retries if that fails. */
   start(): void {
     const { world } = this;
     const client = new Client(

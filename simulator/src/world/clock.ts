@@ -1,63 +1,60 @@
 /**
- * Virtual time: whole microseconds, and a heap of scheduled events. What falls on the same
- * microsecond happens in the order in which it was set; first come events with a place of their
- * own, so that it does not matter when they were set. Nothing here reads a real clock.
+ * Virtual time: whole microseconds, and a heap of scheduled events. Events in the same microsecond
+ * happen in the order in which they were set; before them come events with a fixed place, so that
+ * it does not matter when they were set. Nothing here reads a real clock.
  */
 
-/**
- * Something that will happen. `act` is shared by all events of its sort; what differs is in `a` and
- * `b`.
- */
+/** A scheduled event. `act` is shared by all events of its kind; what differs is in `a` and `b`. */
 export interface Happening {
-  /** null: it was called off. */
+  /** Null: it was cancelled. */
   act: ((a: never, b: never) => void) | null;
   a: unknown;
   b: unknown;
 }
 
-/** One that may be scheduled later, or not at all. */
+/** An event that may be scheduled later, or not at all. */
 export interface Prepared extends Happening {
   readonly atUs: number;
   readonly place: number;
 }
 
-/** Places of events are below; the rest is numbered from here. */
+/** Fixed places are below this number; other events are numbered from here. */
 const FIRST_ORDER = 2 ** 33;
-/** Events that the heap has room for at first. */
+/** Initial capacity of the heap. */
 const FIRST_ROOM = 1024;
 
 export class Clock {
   /** Microseconds since the start of the world. */
   nowUs = 0;
-  /** Events played so far. */
+  /** Events processed so far. */
   played = 0;
   private order = FIRST_ORDER;
   /**
-   * A binary heap in three arrays, the earliest event first: what is compared lies side by side,
-   * because to look for it in one object after the other would take longest of all.
+   * A binary heap in three arrays, the earliest event first: what is compared is contiguous,
+   * because looking it up in one object after the other would take most of the time.
    */
   private times = new Float64Array(FIRST_ROOM);
   private places = new Float64Array(FIRST_ROOM);
   private readonly items: Happening[] = [];
 
-  /** Lets `act(a, b)` happen at `atUs`, or now where that is past. */
+  /** Schedules `act(a, b)` at `atUs`, or now if that is in the past. */
   at<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place = this.order++): Happening {
     const happening = { act: act as (a: never, b: never) => void, a, b };
     this.push(atUs, place, happening);
     return happening;
   }
 
-  /** The same at a place of its own, for `put` to schedule it. */
+  /** The same with a fixed place, to be scheduled by `put`. */
   prepare<A, B>(atUs: number, act: (a: A, b: B) => void, a: A, b: B, place: number): Prepared {
     return { act: act as (a: never, b: never) => void, a, b, atUs, place };
   }
 
-  /** Schedules what was prepared, for now where its time is past. */
+  /** Schedules a prepared event, for now if its time has passed. */
   put(prepared: Prepared): void {
     if (prepared.act !== null) this.push(prepared.atUs, prepared.place, prepared);
   }
 
-  /** Runs `fn` as if it were `atUs`, a moment of the past at which nothing else happened. */
+  /** Runs `fn` as if it were `atUs`, a moment in the past at which nothing else happened. */
   past(atUs: number, fn: () => void): void {
     const { nowUs } = this;
     this.nowUs = atUs;
@@ -75,21 +72,21 @@ export class Clock {
 
   /**
    * Whole milliseconds, for ports: fractions would not add up (`now - since >= wait` and `since +
-   * wait <= now` may differ), and a timer that came a hair too early would be set again and again
+   * wait <= now` may differ), and a timer that fires slightly early would be set again and again
    * for the same instant.
    */
   nowMs(): number {
     return Math.floor(this.nowUs / 1000);
   }
 
-  /** Calls it off; harmless afterwards. */
+  /** Cancels an event; harmless afterwards. */
   cancel(happening: Happening): void {
     happening.act = null;
     happening.a = null;
     happening.b = null;
   }
 
-  /** When the next event is due; null where there is none. */
+  /** When the next event is due; null if there is none. */
   nextUs(): number | null {
     for (;;) {
       const first = this.items[0];
@@ -99,7 +96,7 @@ export class Clock {
     }
   }
 
-  /** Plays the next event. */
+  /** Processes the next event. */
   step(): void {
     const atUs = this.times[0] as number;
     const { act, a, b } = this.pop();

@@ -22,22 +22,22 @@ import type { Globals, LoadedProgram } from "./program.ts";
 import { EPOCH_MS } from "./relay.ts";
 
 const SDK = "simulated";
-/** Places in a microsecond of the cores' timers: behind those of pings. */
+/** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
 
-/** What a device asks of its world. */
+/** What a device needs from its world. */
 export interface DeviceWorld {
   readonly seed: number;
   readonly clock: Clock;
   readonly net: Net;
   readonly suite: Suite;
   readonly globals: Globals;
-  /** This device's code runs from now on. */
+  /** Code of this device runs from now on. */
   enter(device: Device): void;
-  /** Promises may have been set going. */
+  /** Promises may have been started. */
   stir(): void;
   trace(what: string, who: string, text: string): void;
-  /** A core was made, and nothing of it has run. */
+  /** A core was created, and none of its code has run. */
   born(device: Device, core: AgentCore): void;
   /** It went online or offline. */
   changed(device: Device, online: boolean): void;
@@ -51,11 +51,11 @@ export class Device implements Peer, Running {
   readonly netDraws: Stream;
   readonly pingSalt: number;
   relayToken: string;
-  /** The newest one: another than the device's own while a rotation is under way. */
+  /** The newest token; differs from the device's own while a rotation is in progress. */
   issuedToken: string;
   agentToken: string;
   program: LoadedProgram;
-  /** null while it is off. */
+  /** Null while it is off. */
   core: AgentCore | null = null;
   online = false;
   boots = 0;
@@ -68,9 +68,9 @@ export class Device implements Peer, Running {
   private draws: Stream | null = null;
   private readonly timers = new Set<Happening>();
   private wire: Wire | null = null;
-  /** Faults that keep the power from it. */
+  /** Faults that keep it without power. */
   private unplugged = 0;
-  /** The core sets its own timer, not one of the program's. */
+  /** The core is setting its own timer, rather than one of the program's. */
   private arming = false;
   /** The core's timer for a silent link, while that link rests. */
   private parked: Prepared | null = null;
@@ -100,7 +100,7 @@ export class Device implements Peer, Running {
     return this.plan.id;
   }
 
-  /** Whose it is. */
+  /** The account that owns it. */
   get userId(): string {
     return this.plan.account;
   }
@@ -188,7 +188,7 @@ export class Device implements Peer, Running {
     }
   }
 
-  /** Cuts the power until it is plugged in as often. */
+  /** Cuts the power until `plugIn` has been called as often. */
   unplug(): void {
     this.unplugged += 1;
     this.powerOff();
@@ -200,8 +200,8 @@ export class Device implements Peer, Running {
   }
 
   /**
-   * A storage that is empty again, and so a new secret: a boot count must never restart under
-   * the old one.
+   * Empties its storage, which requires a new secret: a boot count must never restart under the old
+   * one.
    */
   loseStorage(): void {
     this.storage = new MemoryStorage();
@@ -209,7 +209,7 @@ export class Device implements Peer, Running {
     this.agentToken = this.makeSecret(this.boots);
   }
 
-  /** The program threw where nothing catches: on a device, its end. */
+  /** The program threw an uncaught error, which ends a device. */
   private crashed(error: unknown): void {
     this.print("error", `the program failed: ${String((error as Error)?.stack ?? error)}`);
     this.powerOff();
@@ -227,7 +227,7 @@ export class Device implements Peer, Running {
     return raised.count;
   }
 
-  // ---- what its code is given
+  // ---- passed to its code
 
   private ports(): AgentPorts {
     const { world } = this;
@@ -262,8 +262,8 @@ export class Device implements Peer, Running {
   }
 
   /**
-   * When the core wakes up for nothing depends on which pings are left out, so its timer is due as
-   * soon as the device's clock shows the time asked for, and before whatever else is due then.
+   * When the core wakes up without work depends on which pings are omitted, so its timer is due as
+   * soon as the device's clock shows the requested time, before anything else that is due then.
    * While the link rests, a timer that only waits for silence is not even scheduled.
    */
   private setCoreTimer(ms: number, fn: () => void): Happening {
@@ -280,14 +280,14 @@ export class Device implements Peer, Running {
     return timer;
   }
 
-  /** The link rests no more: see Peer. */
+  /** The link no longer rests: see Peer. */
   woken(): void {
     const { parked } = this;
     this.parked = null;
     if (parked !== null) this.world.clock.put(parked);
   }
 
-  /** Its core is about to ask how long the link has been silent. */
+  /** Its core is about to check how long the link has been silent. */
   hear(): void {
     this.wire?.hear();
   }
@@ -353,7 +353,7 @@ export class Device implements Peer, Running {
   }
 }
 
-/** Link events that say first whose code runs. */
+/** Link events that first report which device's code runs. */
 class Entering {
   private readonly device: Device;
   private readonly events: {

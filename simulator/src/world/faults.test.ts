@@ -9,12 +9,12 @@ import type { Device } from "./device.ts";
 import { ModelStore } from "./store.ts";
 import { World } from "./world.ts";
 
-/** What a fault changes, as far as one number says. */
+/** What a fault changes, as far as one number shows it. */
 type Reading = (world: World) => unknown;
 
 const device = ({ devices }: World): Device => devices[0] as Device;
 
-/** Kind, fields of the first and of the second fault, and what to look at. */
+/** Kind, fields of the first and of the second fault, and what to read. */
 const OVERLAPS: [Fault["kind"], Partial<Fault>, Partial<Fault>, Reading, unknown[]][] = [
   [
     "net.delay",
@@ -69,7 +69,7 @@ const OVERLAPS: [Fault["kind"], Partial<Fault>, Partial<Fault>, Reading, unknown
   ],
 ];
 
-/** What is read in the middle of each of these seconds. */
+/** The readings in the middle of each of these seconds. */
 const readAt = async (faults: Fault[], seconds: number[], reading: Reading): Promise<unknown[]> => {
   const scenario: Scenario = {
     name: "faults that overlap",
@@ -95,7 +95,7 @@ const during = (kind: Fault["kind"], at: number, seconds: number, more: Partial<
   ({ kind, at: `${at}s`, for: `${seconds}s`, ...more }) as Fault;
 
 test.each(OVERLAPS)(
-  "of two faults %s that overlap, the end of one leaves the other on",
+  "of two overlapping faults %s, the end of one leaves the other active",
   async (kind, one, other, reading, [none, first, second]) => {
     const within = [during(kind, 10, 20, one), during(kind, 15, 5, other)];
     expect(await readAt(within, [9, 12, 17, 22, 31], reading)).toEqual([
@@ -115,7 +115,7 @@ test.each(OVERLAPS)(
   },
 );
 
-test("a node's wall clock jumps, and no other's", async () => {
+test("a node's wall clock jumps without affecting any other", async () => {
   const faults: Fault[] = [
     { at: "10s", kind: "relay.skew", node: 2, by: "5s" },
     { at: "20s", kind: "relay.skew", node: 2, by: "7s", back: true },
@@ -146,7 +146,7 @@ test("what an unsure store is asked to do is done, although its answer is lost",
   expect(await ask(store.reserve(sessionHash))).toBe(0);
 });
 
-test("a bus that repeats itself delivers a message twice, behind each other", () => {
+test("a bus that repeats messages delivers them twice in a row", () => {
   const clock = new Clock();
   const watcher = { trace: () => {}, carried: () => {}, stir: () => {} };
   const bus = new VirtualBus(clock, new Stream("bus"), watcher);

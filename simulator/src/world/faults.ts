@@ -1,6 +1,5 @@
 /**
- * Plays one planned fault in a virtual world: what it does when it begins, and what its end takes
- * back.
+ * Plays one planned fault in a virtual world: its effect when it begins, and what its end restores.
  */
 
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
@@ -17,7 +16,7 @@ import type { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
 import type { ModelStore } from "./store.ts";
 
-/** What faults reach of a world. */
+/** What faults can change in a world. */
 export interface Faulty {
   readonly seed: number;
   readonly clock: Clock;
@@ -30,7 +29,7 @@ export interface Faulty {
   readonly relayOracle: RelayOracle;
   trace(what: string, who: string, text: string): void;
   stir(): void;
-  /** 100 s after a fault's end. */
+  /** Called 100 s after a fault's end. */
   checkRecovered(): void;
 }
 
@@ -47,7 +46,7 @@ export const playFault = (world: Faulty, fault: PlannedFault): void => {
       world.trace("fault", spec.kind, "ends");
       liveness.faultEnds(clock.nowUs);
       world.stir();
-      // A moment later than the recovery's end, when it is calm.
+      // Slightly after the end of the recovery, when everything has settled.
       clock.at(clock.nowUs + RECOVERY_US + 1000, () => world.checkRecovered(), null, null);
     },
     null,
@@ -172,7 +171,7 @@ const skewOf = ({ by, back }: PlannedFault["spec"]): number =>
 
 const part = (share: string): number => shareOf(share) * 2 ** 32;
 
-/** An overlay of the conditions of all that `each` visits. */
+/** Changes the conditions of everything that `each` visits, until undone. */
 const change = (
   each: (does: (conditions: Conditions) => void) => void,
   to: Partial<Conditions>,
@@ -182,10 +181,7 @@ const change = (
   return () => each((conditions) => ends.get(conditions)?.());
 };
 
-/**
- * A trial of another program, as `blindrelay push` does it: kept where the device logged in under
- * it.
- */
+/** A trial of another program, as by `blindrelay push`: kept if the device logged in with it. */
 const update = (world: Faulty, devices: readonly Device[], path: string): (() => void) => {
   const before = devices.map((device) => ({
     device,
@@ -210,7 +206,7 @@ const update = (world: Faulty, devices: readonly Device[], path: string): (() =>
 
 /**
  * The operator is answered at once; the devices get their new tokens at the fault's end, or those
- * of another rotation that began since.
+ * of another rotation that has begun since.
  */
 const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
   for (const device of devices) {
@@ -229,13 +225,13 @@ const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
   };
 };
 
-/** On the other nodes links end within this time, and where the store is slow, as much later. */
+/** Links on the other nodes end within this time, or later by the store's delay if that is slow. */
 const REVOKED_MS = 1500;
 
 const revokedSoon = (world: Faulty, token: string, wires: readonly Wire[]): void => {
   const { clock, relay, store } = world;
   const judge = (): void => {
-    // A process that stands still can end nothing; it has the same time afterwards.
+    // A frozen process cannot end anything; it has the same time afterwards.
     if (relay.nodes.some(({ isFrozen }) => isFrozen) || store.away > 0)
       clock.after(REVOKED_MS, judge);
     else world.relayOracle.revokedNow(token, wires);

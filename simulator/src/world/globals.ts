@@ -1,10 +1,9 @@
 /**
- * The globals of a virtual world: clock, timers and randomness of whichever device runs at the
- * moment.
+ * The globals of a virtual world: clock, timers and randomness of the device that currently runs.
  */
 import type { Globals } from "./program.ts";
 
-/** The device whose code runs now. */
+/** The device whose code is running. */
 export interface Running {
   /** Its wall clock, in Unix milliseconds. */
   wallMs(): number;

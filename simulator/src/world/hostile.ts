@@ -1,4 +1,6 @@
-/** A relay that attacks the packets it carries: what becomes of each text on its way to a peer. */
+/**
+ * A relay that attacks the packets it carries: decides the fate of each text in transit to a peer.
+ */
 import type { Stream } from "../random-streams.ts";
 import type { Meddler, Wire } from "./net.ts";
 
@@ -15,7 +17,7 @@ const isPacket = (text: string): boolean =>
 export const hostile = (
   attack: Attack,
   share: number,
-  /** Of one peer, so that what happens to it does not depend on who else is there. */
+  /** Per peer, so that attacks on it do not depend on which other peers there are. */
   drawsOf: (peerId: string) => Stream,
 ): Meddler => {
   const streams = new Map<string, Stream>();
@@ -60,6 +62,6 @@ const remember = (old: Map<string, string[]>, who: string, text: string): void =
   else texts[(text.length * 31 + texts.length) % REMEMBERED] = text;
 };
 
-/** The same packet under a later number, which its tag does not cover. */
+/** The same packet with a later number, which its tag does not cover. */
 const forged = (text: string, ahead: number): string =>
   text.replace(SEQ, (_, head: string, seq: string) => `${head}${Number(seq) + ahead}`);

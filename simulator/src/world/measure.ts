@@ -1,6 +1,6 @@
 /**
- * What a run measures: outcomes and latencies of calls, gauges over time, for thresholds and the
- * report alike.
+ * What a run measures: outcomes and latencies of calls, gauges over time, for both thresholds and
+ * the report.
  */
 
 import type { Failure, Sample } from "../report/report.ts";
@@ -46,7 +46,7 @@ export class Measurements implements Measured {
   }
 
   programError(text: string): void {
-    // Devices differ by their numbers.
+    // Errors of different devices differ only by numbers.
     const key = (text.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
     const known = this.programErrors.get(key);
     if (known === undefined && this.programErrors.size < 100) {
@@ -58,7 +58,7 @@ export class Measurements implements Measured {
     return this.tally.all.trend();
   }
 
-  /** Null where nothing is known, as of another's relay. */
+  /** Null if the value is unknown, as for an external relay. */
   counter(metric: Metric): number | null {
     switch (metric) {
       case "call.sent":

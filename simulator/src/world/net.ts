@@ -1,7 +1,7 @@
 /**
  * The virtual network: one `Wire` for each connection between a peer (a device or a client) and the
- * relay. As TCP does, a wire delivers in order and loses nothing until it breaks; how late, how
- * broken and how slow is up to the peer's `Conditions`.
+ * relay. Like TCP, a wire delivers in order and loses nothing until it breaks; latency, breaks and
+ * speed are determined by the peer's `Conditions`.
  *
  *   peer --send--> latency, jitter --> (partition: parked) --> (relay paused: held) --> hub.receive
  *   peer <--received-- (corrupt) <-- (partition: parked) <-- bandwidth, slow reader <-- relay's
@@ -10,11 +10,11 @@
  * A break ends both sides (`cut`), one side (`halfOpen`: the relay does not notice), or silently
  * stops everything (`partition`).
  *
- * The relay's pings and their answers are nearly all there is on idle links. On a link that rests
- * (nothing but pings for a while, and no fault) they are left out: when both would arrive is a pure
- * function of the peer and the ping's number, so the relay's count is reset at once, the peer's
- * core hears of the ping before it looks at its clock again, and `wake` puts back what is in
- * transit as soon as anything else happens. The same trace comes of it either way.
+ * Nearly all traffic on idle links consists of the relay's pings and their answers. On a link that
+ * rests (nothing but pings for a while, and no fault) they are omitted: the time when both would
+ * arrive is a pure function of the peer and the ping's number, so the relay's count is reset at
+ * once, the peer's core is told of the ping before it next reads its clock, and `wake` restores
+ * what is in transit as soon as anything else happens. The resulting trace is the same.
  */
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
@@ -23,22 +23,25 @@ import type { PlannedNetwork } from "../plan.ts";
 import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
 
-/** Bytes on their way inside the two kernels that a peer which does not read still takes. */
+/** Bytes in the buffers of both kernels before a peer that does not read blocks the relay. */
 const KERNEL_BYTES = 65_536;
-/** A closing handshake that is not answered ends after this long. */
+/** An unanswered closing handshake ends after this long. */
 const CLOSE_GRACE_US = 1_000_000;
-/** TCP's and WebSocket's handshakes: the request of the third arrives at the relay. */
+/** The handshakes of TCP and WebSocket: the request arrives at the relay with the third message. */
 const HANDSHAKE_WAYS = 3;
-/** A link rests after this much without a message: the relay's rate limit is whole again, too. */
+/**
+ * A link rests after this long without a message: by then the relay's rate limit is full again,
+ * too.
+ */
 const REST_AFTER_US = 5_000_000;
-/** What a pong takes from the rate limit is back after less than this. */
+/** By then, the rate limit has recovered from a pong. */
 const PONG_FELT_US = 1_000_000;
-/** A ping and its answer are left out where they take less: long before the next ping. */
+/** A ping and its answer are omitted only if they take less: long before the next ping. */
 const MAX_PING_US = 10_000_000;
 
-/** How a peer's network is right now. Counts, because faults overlap. */
+/** The current state of a peer's network. Counters, because faults overlap. */
 export class Conditions {
-  /** No link is made, none lives. */
+  /** While positive, no link can be opened, and open ones are cut. */
   cut = 0;
   /** Nothing gets through. */
   partitioned = 0;
@@ -47,7 +50,7 @@ export class Conditions {
   latencyUs: number;
   jitterUs: number;
   bytesPerS: number;
-  /** Of the messages towards the relay and from it, in parts of 2^32. */
+  /** Share of the messages to and from the relay, in parts of 2^32. */
   corrupt = 0;
   /** The relay's pings to this peer so far, on all its links. */
   pings = 0;
@@ -60,22 +63,24 @@ export class Conditions {
   }
 }
 
-/** One end of the network, as the network knows it. */
+/** A peer, as seen by the network. */
 export interface Peer {
   readonly id: string;
   readonly address: string;
   readonly conditions: Conditions;
   readonly netDraws: Stream;
-  /** What the delays of its pings are made from. */
+  /** Determines the delays of its pings. */
   readonly pingSalt: number;
-  /** Its link rests no more (absent: it never does), so it must keep time itself again. */
+  /** Its link no longer rests (absent: it never does), so it must keep time itself again. */
   woken?(): void;
 }
 
-/** What a hostile relay does with a text on its way to a peer; the texts in its place. */
+/**
+ * What a hostile relay does with a text in transit to a peer: returns the texts that replace it.
+ */
 export type Meddler = (wire: Wire, text: string) => readonly string[];
 
-/** The relay, as the network knows it. */
+/** The relay, as seen by the network. */
 export interface Station {
   /** Whether its port answers. */
   readonly isUp: boolean;
@@ -83,12 +88,12 @@ export interface Station {
   accept(wire: Wire): Connection;
   receive(connection: Connection, text: string, frame: Uint8Array): void;
   closed(connection: Connection): void;
-  /** The kernels do not take all that is sent to it. */
+  /** The kernels do not accept everything that is sent to it. */
   queues(connection: Connection): void;
   meddle(wire: Wire, text: string): readonly string[];
 }
 
-/** Who watches the network. */
+/** Observes the network. */
 export interface Observer {
   trace(what: string, who: string, text: string): void;
   /** A text has reached the relay, or leaves it. */
@@ -116,24 +121,26 @@ export class Wire implements Link {
   private deaf = false;
   private paused = false;
   private held: string[] = [];
-  /** Arrivals so far, so that nothing overtakes. */
+  /** The latest arrivals, so that nothing is overtaken. */
   private lastUpUs = 0;
   private lastDownUs = 0;
   private freeUs = 0;
-  /** What waits for a partition's end, in order. */
+  /** What waits for the end of a partition, in order. */
   private parked: (() => void)[] = [];
   /** What a stalled reader has not read. */
   private unread: string[] = [];
   private unreadBytes = 0;
-  /** Of the ping that arrives: its answer goes with it. */
+  /** The number of the ping that arrives: its answer is sent with it. */
   private answering = 0;
-  /** Of the latest ping left out: its number, its arrival and the answer's; 0 where none was. */
+  /**
+   * The latest omitted ping: its number, its arrival and that of its answer; 0 if there was none.
+   */
   private pingNumber = 0;
   private pingDownUs = 0;
   private pingUpUs = 0;
-  /** The relay's count of unanswered pings, had it not been reset. */
+  /** The relay's count of unanswered pings, if it had not been reset. */
   private unanswered = 0;
-  /** Of pings left out: the latest one that the peer's core has not heard of. */
+  /** The latest omitted ping that the peer's core has not been told of. */
   private unheardUs = -1;
 
   constructor(net: Net, peer: Peer, number: number, events: LinkEvents) {
@@ -181,7 +188,7 @@ export class Wire implements Link {
     return 0;
   }
 
-  // ---- the relay's end, by way of `RelayEnd`
+  // ---- the relay's end, used by `RelayEnd`
 
   relaySend(frame: Frame): void {
     if (this.there !== "open") return;
@@ -220,7 +227,7 @@ export class Wire implements Link {
     this.relayWrite(PING_TEXT);
   }
 
-  /** Whether nothing is here but pings, and nothing in their way. */
+  /** Whether there is nothing but pings, and nothing affects them. */
   rests(): boolean {
     const { conditions, woken } = this.peer;
     const { nowUs } = this.net.clock;
@@ -244,7 +251,7 @@ export class Wire implements Link {
     );
   }
 
-  /** Something happens here: what was left out and may still be noticed takes place. */
+  /** Something happens here: omitted pings that may still be noticed take place. */
   wake(): void {
     const { clock } = this.net;
     const { nowUs } = clock;
@@ -267,7 +274,7 @@ export class Wire implements Link {
     this.peer.woken?.();
   }
 
-  /** Tells the peer's core of the latest ping that was left out and has arrived. */
+  /** Tells the peer's core of the latest omitted ping that has arrived. */
   hear(): void {
     const { clock } = this.net;
     if (this.pingNumber > 0 && clock.nowUs >= this.pingDownUs) this.unheardUs = this.pingDownUs;
@@ -275,7 +282,7 @@ export class Wire implements Link {
     if (unheardUs < 0) return;
     this.unheardUs = -1;
     if (this.here !== "open") return;
-    // Its answer was left out with it.
+    // Its answer was omitted with it.
     this.answering = -1;
     clock.past(unheardUs, () => this.events.received(PING_TEXT));
     this.answering = 0;
@@ -329,7 +336,7 @@ export class Wire implements Link {
   }
 
   relayQueued(): number {
-    // The relay asks before each message, and nearly always of a link that was never slow.
+    // The relay asks before each message, and most links were never slow.
     if (this.freeUs === 0 && this.unreadBytes === 0) return 0;
     const { bytesPerS } = this.peer.conditions;
     const waiting = Math.max(0, this.freeUs - this.net.clock.nowUs);
@@ -348,7 +355,7 @@ export class Wire implements Link {
     clock.at(Math.max(clock.nowUs + wait, reaches ? this.lastDownUs : 0), relayGone, this, null);
   }
 
-  // ---- what faults do
+  // ---- called by faults
 
   /** Both ends notice at once; data in transit is lost. */
   cut(reason: string): void {
@@ -392,7 +399,7 @@ export class Wire implements Link {
     for (const go of parked) go();
   }
 
-  /** A reader that reads again. */
+  /** The reader reads again. */
   readAgain(): void {
     if (this.peer.conditions.stalled > 0) return;
     const { unread } = this;
@@ -401,7 +408,7 @@ export class Wire implements Link {
     for (const text of unread) this.write(this.maybeCorrupt(text));
   }
 
-  /** Hands a text to the peer as if the relay had sent it; for hostile relays. */
+  /** Passes a text to the peer as if the relay had sent it; for hostile relays. */
   inject(text: string): void {
     if (this.there !== "open" || this.deaf) return;
     this.wake();
@@ -416,7 +423,7 @@ export class Wire implements Link {
     return this.there === "open";
   }
 
-  // ---- on the way
+  // ---- in transit
 
   private up(
     ways: number,
@@ -457,7 +464,7 @@ export class Wire implements Link {
     return conditions.jitterUs > 0 ? netDraws.below(conditions.jitterUs + 1) : 0;
   }
 
-  /** Whether what arrives has to wait for a partition's end, among `parked`. */
+  /** Whether arrivals have to wait for the end of a partition, in `parked`. */
   private get waits(): boolean {
     return this.peer.conditions.partitioned > 0 || this.parked.length > 0;
   }
@@ -546,7 +553,7 @@ export class Wire implements Link {
     this.answering = 0;
   }
 
-  /** The peer's close frame has come. */
+  /** The peer's close frame has arrived. */
   peerClosed(): void {
     if (this.waits) this.parked.push(() => this.peerClosed());
     else this.goneThere();
@@ -599,7 +606,7 @@ export class RelayEnd implements RelayLink {
     return this.wire.relayQueued();
   }
 
-  /** Control pings are not played: nothing that matters answers them. */
+  /** Control pings are not simulated: nothing relevant answers them. */
   ping(): void {}
 
   close(code: number, reason: string): void {

@@ -1,6 +1,6 @@
 /**
- * The store as one node of several sees it: answers wait while the process stands still, and
- * request counts are written once a second, as the relay's write-behind does.
+ * The store as seen by one node of a cluster: answers wait while the process is frozen, and request
+ * counts are written once a second, as by the relay's write-behind.
  */
 import type { Notice } from "@blindrelay/relay-server/cluster";
 import type {
@@ -17,7 +17,7 @@ export class NodeStore implements HubLookups, WriteBehind {
   private readonly run: (fn: () => void) => void;
   private used = new Map<string, number>();
 
-  /** `run`: plays an answer, later where the node stands still. */
+  /** `run`: delivers an answer, later if the node is frozen. */
   constructor(store: ModelStore, run: (fn: () => void) => void) {
     this.store = store;
     this.run = run;
@@ -48,7 +48,7 @@ export class NodeStore implements HubLookups, WriteBehind {
     return this.store.agentSeen(agentId, nowMs, report);
   }
 
-  /** What could not be written is kept, but for what was to be given back. */
+  /** What could not be written is kept, except returned requests. */
   flush(): Promise<void> {
     if (this.used.size === 0) return Promise.resolve();
     const counts = this.used;

@@ -1,4 +1,6 @@
-/** Several nodes in the virtual world, and the oracles over them: each sees what it looks for. */
+/**
+ * Several nodes in the virtual world, and the oracles for them: each detects what it checks for.
+ */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ClusterOracle } from "../oracle/cluster.ts";
 import { runVirtual } from "../run/virtual.ts";
@@ -78,7 +80,7 @@ const ODD_FAULTS: Fault[] = [
 ];
 
 describe("several nodes", () => {
-  test("serve every call to an own agent, on whatever node it is, and none to a stranger's", async () => {
+  test("serve every call to an own agent, on whatever node it is, and none to somebody else's", async () => {
     const { report, codes } = await play(1, []);
     expect(report.stopped).toBeNull();
     expect(report.agents.connected).toBe(13);
@@ -90,7 +92,7 @@ describe("several nodes", () => {
     [1, "lamp.state"],
     [2, "lamp.dim"],
   ])(
-    "are restarted in turn: not one call fails, although each device can hold one link only (seed %i, %s)",
+    "are restarted in turn: not one call fails, although each device can hold only one link (seed %i, %s)",
     async (seed, call) => {
       const { report, codes } = await play(seed, RESTARTS, {
         clients: [{ count: 3, devices: "lamps", call, every: "2s", presence: true }],
@@ -101,14 +103,14 @@ describe("several nodes", () => {
     },
   );
 
-  test("recover from a bus that is cut, lost, slow or away and from a node that stands still, twice alike", async () => {
+  test("recover from a bus that is cut, lossy, slow or unavailable and from a frozen node, twice with the same result", async () => {
     const [one, again] = [await play(1, BUS_FAULTS), await play(1, BUS_FAULTS)];
     expect(one.report.stopped).toBeNull();
     expect(one.report.agents.connected).toBe(13);
     expect(again.report.trace).toBe(one.report.trace);
   });
 
-  test("recover from clocks that differ, messages that come twice, answers of the store that are lost, and a minute's standstill", async () => {
+  test("recover from differing clocks, messages that arrive twice, lost answers of the store, and a minute's freeze", async () => {
     for (const seed of [1, 2]) {
       const { report } = await play(seed, ODD_FAULTS);
       expect([seed, report.stopped]).toEqual([seed, null]);
@@ -120,7 +122,7 @@ describe("several nodes", () => {
 describe("an oracle objects", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  /** A relay that never says this on the bus. */
+  /** A relay that never sends these messages on the bus. */
   const silence = (...kinds: string[]) => {
     const { publish } = BusLink.prototype;
     vi.spyOn(BusLink.prototype, "publish").mockImplementation(function (
@@ -152,7 +154,7 @@ describe("an oracle objects", () => {
   });
 
   test("to a message for another user's agent", async () => {
-    // All accounts are one to the relay.
+    // To this relay, all accounts are the same.
     const { accountToken, issueAgent } = ModelStore.prototype;
     vi.spyOn(ModelStore.prototype, "accountToken").mockImplementation(function (this: ModelStore) {
       return accountToken.call(this, "sim");
@@ -167,8 +169,8 @@ describe("an oracle objects", () => {
     expect(violation?.oracle).toBe("owners");
   });
 
-  // The SDK renews a token in time, so no scenario gets there.
-  test("to the request that is one too many for its session token, on whatever wires", () => {
+  // The SDK renews a token in time, so no scenario reaches this.
+  test("to one request too many for its session token, on whatever wires", () => {
     const seen: string[] = [];
     const oracle = new ClusterOracle((name) => seen.push(name));
     const client = { id: "people/1", userId: "sim", isAgent: false };

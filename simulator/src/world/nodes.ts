@@ -1,6 +1,6 @@
 /**
- * The relay as its peers see it: one, or several nodes behind a load balancer, which gives each new
- * connection to the next node that is ready.
+ * The relay as its peers see it: a single one, or several nodes behind a load balancer, which
+ * assigns each new connection to the next node that is ready.
  */
 import type { Connection, HubLimits, HubStats } from "@blindrelay/relay-server/core";
 import type { Stream } from "../random-streams.ts";
@@ -16,11 +16,11 @@ export interface NodesParts {
   readonly store: ModelStore;
   readonly watcher: RelayWatcher & BusWatcher;
   readonly limits: Partial<HubLimits>;
-  /** Of the bus. */
+  /** For the bus. */
   readonly draws: Stream;
 }
 
-/** Figures of the nodes that run, together. */
+/** Total figures of the running nodes. */
 export interface NodesStats {
   readonly connections: HubStats["connections"];
   readonly bindings: number;
@@ -34,9 +34,9 @@ export interface NodesStats {
 
 export class VirtualNodes implements Station {
   readonly nodes: readonly VirtualRelay[];
-  /** null: there is one node. */
+  /** Null: there is one node. */
   readonly bus: VirtualBus | null;
-  /** null: they are honest. */
+  /** Null: the relay is honest. */
   meddler: Meddler | null = null;
   private readonly homes = new WeakMap<Connection, VirtualRelay>();
   private turn = 0;
@@ -62,7 +62,7 @@ export class VirtualNodes implements Station {
     for (const node of this.nodes) node.start();
   }
 
-  /** From 1. */
+  /** Numbered from 1. */
   node(number: number): VirtualRelay {
     return this.nodes[number - 1] as VirtualRelay;
   }
@@ -71,17 +71,17 @@ export class VirtualNodes implements Station {
     return this.node(1).nowMs();
   }
 
-  /** On some node. */
+  /** Whether it is online on some node. */
   isOnline(agentId: string): boolean {
     return this.nodes.some(({ hub }) => hub?.isOnline(agentId) ?? false);
   }
 
-  /** The node that a REST request reaches. */
+  /** Handled by the node that a REST request reaches. */
   revokeAgent(agentId: string): void {
     this.pick()?.revokeAgent(agentId);
   }
 
-  /** null: no node runs. */
+  /** Null: no node is running. */
   stats(): NodesStats | null {
     const all = this.nodes.flatMap(({ hub }) => (hub === null ? [] : [hub.stats()]));
     const [first, ...others] = all;
@@ -111,7 +111,7 @@ export class VirtualNodes implements Station {
     };
   }
 
-  // ---- what the network tells it
+  // ---- called by the network
 
   get isUp(): boolean {
     return this.nodes.some((node) => node.isUp);
@@ -145,7 +145,7 @@ export class VirtualNodes implements Station {
     return this.meddler === null ? [text] : this.meddler(wire, text);
   }
 
-  /** The next node that is ready; where none is, one that drains. */
+  /** The next node that is ready; if there is none, one that drains. */
   private pick(): VirtualRelay | undefined {
     const ready = this.nodes.filter((node) => node.isReady && !node.isFrozen);
     const usable =

@@ -14,7 +14,7 @@ const running: Running = {
   print: () => undefined,
 };
 
-/** What a program's handler answers, in an instance of its own. */
+/** The result of a program's handler, in a separate instance. */
 function ask(source: string, file = "pump.js"): () => unknown {
   const handlers: (() => unknown)[] = [];
   const agent = { handle: (_: string, fn: () => unknown) => handlers.push(fn) };
@@ -56,7 +56,7 @@ describe("a device program in the virtual world", () => {
     ["export default function main(agent) { agent.handle('m', () => n++); }"],
     ["export default function (agent) { agent.handle('m', () => n++); }"],
     ["function main(agent) { agent.handle('m', () => n++); }\nexport { main as default };"],
-  ])("has its variables to itself, however it is exported: %s", (program) => {
+  ])("has separate variables, however it is exported: %s", (program) => {
     const source = `let n = 1; ${program}`;
     expect([ask(source)(), ask(source)()]).toEqual([1, 1]);
     const one = ask(source);
@@ -100,11 +100,11 @@ describe("a device program in the virtual world", () => {
     ["const x = await 1; export default () => x;", "pump.js:1:11: await outside of a function"],
     ["const x = 1;", "pump.js:1:1: a device program exports a function"],
     ["export default (agent => {\n  agent.;", "pump.js:2:9: Unexpected token"],
-  ])("that reaches past the world is named with its place: %s", (source, problem) => {
+  ])("is refused with the place if it leaves the world: %s", (source, problem) => {
     expect(problemsOf(source)[0]).toContain(problem);
   });
 
-  test("may use a forbidden word as a property, a name of its own, or in a guard", () => {
+  test("may use a forbidden name as a property, as its own name, or in a guard", () => {
     expect(
       problemsOf(
         "export default (agent) => { const process = { fetch: 1 }; if (typeof require === 'undefined') agent.x = process.fetch; };",

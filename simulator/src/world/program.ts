@@ -1,11 +1,11 @@
 /**
- * Device programs in the virtual world: the file as it is, with the world's clock, timers and
- * randomness in the places of the real ones, and with variables of its own for every device and
- * every start, as on a board.
+ * Device programs in the virtual world: the unchanged file, with the world's clock, timers and
+ * randomness instead of the real ones, and with separate variables for every device and every
+ * start, as on a board.
  *
- * The module is read as text and becomes a function whose parameters are the globals it may see;
- * `export default` becomes an assignment of the same length, so lines and columns stay what they
- * are. What reaches for real time, randomness or I/O is found by reading, before anything runs.
+ * The module is read as text and becomes a function with the permitted globals as its parameters;
+ * `export default` becomes an assignment of the same length, so lines and columns do not change.
+ * Uses of real time, randomness or I/O are found in the source, before anything runs.
  */
 import { Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
@@ -49,7 +49,7 @@ const GLOBAL_NAMES = [
   "console",
 ] as const;
 
-/** What no device program has in the virtual world, and why. */
+/** What device programs cannot use in the virtual world, and why. */
 const FORBIDDEN: ReadonlyMap<string, string> = new Map([
   ...["process", "require", "module", "Deno", "Bun"].map((name) => [name, "the real process"]),
   ...["fetch", "WebSocket", "XMLHttpRequest", "EventSource", "navigator"].map((name) => [
@@ -77,12 +77,12 @@ export interface LoadedProgram {
   readonly source: string;
   /** Uses promises or async functions: it may keep running after a handler returned. */
   readonly isAsync: boolean;
-  /** A fresh instance of the module: its default export, with variables of its own. */
+  /** A fresh instance of the module: its default export, with separate variables. */
   instantiate(globals: Globals): Program;
 }
 
 /**
- * Reads a program. `shown`: the file as errors name it. Throws a Failure for what is no file and a
+ * Reads a program. `shown`: the file's name in errors. Throws a Failure if it is not a file, and a
  * ScenarioError that names line and column.
  */
 export function loadProgram(path: string, shown: string): LoadedProgram {
@@ -187,7 +187,7 @@ function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = 
 
 /**
  * Whether an identifier declares a name. A name declared anywhere in the file counts everywhere:
- * shadowing is no offence.
+ * shadowing is permitted.
  */
 function isBinding(_node: Tree, parent: Tree | null, key: string): boolean {
   if (parent === null) return false;
@@ -205,6 +205,6 @@ function isReference(parent: Tree | null, key: string): boolean {
     return key === "value" || parent.computed === true;
   }
   if (/^(Export|Import|Label|Break|Continue|MetaProp)/.test(parent.type)) return false;
-  // A guard that asks whether a name exists is answered: it does not.
+  // A guard that checks whether a name exists gets an answer: it does not.
   return !(parent.type === "UnaryExpression" && parent.operator === "typeof");
 }

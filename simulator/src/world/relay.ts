@@ -1,6 +1,6 @@
 /**
  * A relay of the virtual world: the real hub with its driver, over virtual time and a model of its
- * store. One of several nodes also has the real cluster logic, over a virtual bus.
+ * store. A node of a cluster also has the real cluster logic, over a virtual bus.
  */
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { Cluster, type Notice, UsernameLockout } from "@blindrelay/relay-server/cluster";
@@ -21,10 +21,10 @@ import type { ModelStore } from "./store.ts";
 /** Unix time at the start of every world: 2026-01-01T00:00:00Z. */
 export const EPOCH_MS = 1_767_225_600_000;
 const DRAIN_TIMEOUT_MS = 15_000;
-/** The same for a node of several (relay-server/src/server.ts), and its `--drain-delay`. */
+/** The same for a cluster node (relay-server/src/server.ts), and its `--drain-delay`. */
 const MOVE_TIMEOUT_MS = 27_000;
 const DRAIN_DELAY_MS = 2000;
-/** How often a node says hello and looks for notices. */
+/** How often a node sends hello and checks for notices. */
 const TICK_MS = 1000;
 
 export interface RelayWatcher {
@@ -35,14 +35,14 @@ export interface RelayWatcher {
   drained(): void;
 }
 
-/** What makes a relay one of several. */
+/** What makes a relay a node of a cluster. */
 export interface Membership {
-  /** From 1. */
+  /** Numbered from 1. */
   readonly number: number;
   readonly bus: VirtualBus;
 }
 
-/** What one life of a node has. */
+/** The parts of a node between a start and its end. */
 interface Seat {
   readonly cluster: Cluster;
   readonly link: BusLink;
@@ -53,25 +53,25 @@ interface Seat {
 export class VirtualRelay {
   readonly store: ModelStore;
   readonly name: string;
-  /** Between an end and the next start, false. */
+  /** False between an end and the next start. */
   isUp = false;
-  /** What a load balancer sees of it. */
+  /** What the load balancer sees. */
   isReady = false;
   /** How far its wall clock is ahead. */
   skewMs = 0;
-  /** Connections by their wire, of the running hub. */
+  /** Connections of the running hub, by their wires. */
   private running: RunningHub | null = null;
   private readonly clock: Clock;
   private readonly watcher: RelayWatcher;
   private readonly limits: Partial<HubLimits>;
   private readonly wires = new Set<Wire>();
-  /** Timers of a hub that is gone must not fire. */
+  /** Timers of an ended hub must not fire. */
   private life = 0;
   private readonly membership: Membership | null;
   private seat: Seat | null = null;
-  /** What happens to a process that stands still waits here; null: it runs. */
+  /** What happens to a frozen process waits here; null: it runs. */
   private frozen: (() => void)[] | null = null;
-  /** Faults that hold it still. */
+  /** Faults that freeze it. */
   private freezes = 0;
 
   constructor(
@@ -120,7 +120,7 @@ export class VirtualRelay {
     error: (fields: { err?: unknown }, message: string) => this.watcher.logged(message, fields.err),
   };
 
-  /** Timers of this life. */
+  /** Timers between this start and its end. */
   private timer(): NonNullable<HubParts["timer"]> {
     const { clock, life } = this;
     const act = (fn: () => void): void => {
@@ -161,7 +161,7 @@ export class VirtualRelay {
     };
   }
 
-  // ---- one of several
+  // ---- nodes of a cluster
 
   private join({ number, bus }: Membership): Seat {
     const run = (fn: () => void): void => this.run(fn);
@@ -213,7 +213,7 @@ export class VirtualRelay {
     });
   }
 
-  /** Plays it now, or once the process runs again. */
+  /** Does it now, or once the process runs again. */
   private run(fn: () => void): void {
     if (this.frozen === null) fn();
     else this.frozen.push(fn);
@@ -224,8 +224,8 @@ export class VirtualRelay {
   }
 
   /**
-   * The process stands still: nothing of it runs, and its links and its bus do not notice. The
-   * result ends that.
+   * Freezes the process: none of its code runs, and its links and its bus do not notice. The result
+   * ends that.
    */
   freeze(): () => void {
     if (!this.isUp) return () => undefined;
@@ -255,7 +255,7 @@ export class VirtualRelay {
     return this.seat?.link ?? null;
   }
 
-  /** A request that this node answers revokes an agent's token. */
+  /** Revokes an agent's token, as by a request to this node. */
   revokeAgent(agentId: string): void {
     const { seat } = this;
     if (seat === null) {
@@ -320,7 +320,7 @@ export class VirtualRelay {
     this.wires.clear();
   }
 
-  // ---- what the network tells it
+  // ---- called by the network
 
   hasRoom(address: string): boolean {
     return this.running?.hub.hasRoom(address) ?? false;

@@ -1,7 +1,7 @@
 /**
- * A model of the relay's store: who may come in, whose is what, what was left behind. Answers take
+ * A model of the relay's store: credentials, owners, and the hub's pending writes. Answers take
  * time, an unavailable store fails, and a crash loses what was not flushed, as with the real one
- * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for what was not).
+ * (SQLite in WAL mode, a flush for what was promised, a second of write-behind for the rest).
  */
 import { hash as digest } from "node:crypto";
 import { makeToken, SESSION_MAX_REQUESTS, SESSION_TTL_S } from "@blindrelay/protocol";
@@ -18,13 +18,13 @@ import { DEFAULT_ACCOUNT } from "../plan.ts";
 import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
 
-/** A look-up, and a write that is flushed before it is answered. */
+/** Duration of a look-up, and of a write that is flushed before it is answered. */
 const WRITE_MS = 4;
 const FLUSH_MS = 1000;
-/** An expired session is still known as such for a while. */
+/** An expired session is remembered as such for a while. */
 const KEPT_MS = 3_600_000;
 
-/** What one of several nodes reserves at a time, as with the real store. */
+/** What one node of a cluster reserves at a time, as with the real store. */
 const MAX_BLOCK = 64;
 
 interface Session {
@@ -36,7 +36,7 @@ interface Session {
 }
 
 export interface StoreWatcher {
-  /** Texts that were stored. */
+  /** Receives stored texts. */
   stored(text: string): void;
   requestsSaved(sessionHash: string, used: number): void;
   /** Promises were settled. */
@@ -48,13 +48,13 @@ const hash = (token: string): string => digest("sha256", token);
 export class ModelStore implements HubLookups, WriteBehind {
   latencyMs: number;
   away = 0;
-  /** Of the requests that are carried out, those whose answer is lost, in parts of 2^32. */
+  /** Share of the executed requests whose answer is lost, in parts of 2^32. */
   unsure = 0;
   private readonly accountTokens = new Map<string, string>();
   private readonly userByToken = new Map<string, string>();
   private readonly owners = new Map<string, string>();
   private readonly notices: Notice[] = [];
-  /** Where several nodes share it. */
+  /** True if several nodes share it. */
   numbersLogins = false;
   private loginNumber = 0;
   private readonly clock: Clock;
@@ -62,10 +62,10 @@ export class ModelStore implements HubLookups, WriteBehind {
   private readonly watcher: StoreWatcher;
   private readonly ttlMs: number;
   private readonly agents = new Map<string, string>();
-  /** Hash -> agent; of tokens that once were valid, too. */
+  /** Hash -> agent; includes tokens that were valid once. */
   private readonly agentByToken = new Map<string, string>();
   private readonly sessions = new Map<string, Session>();
-  /** Hashes of sessions' tokens. */
+  /** Hashes of session tokens. */
   private readonly ended = new Ended();
   private unflushed = new Map<string, number>();
   private readonly lastSeen = new Map<string, number>();
@@ -85,7 +85,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     this.accountToken(DEFAULT_ACCOUNT);
   }
 
-  /** A user is made when first asked for. */
+  /** A user is created on first use. */
   accountToken(userId: string): string {
     let token = this.accountTokens.get(userId);
     if (token === undefined) {
@@ -96,7 +96,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     return token;
   }
 
-  /** A new agent, or a new relay token for one; the old one is refused from now on. */
+  /** Creates an agent, or a new relay token for one; the old token is refused from now on. */
   issueAgent(agentId: string, userId = this.owners.get(agentId) ?? DEFAULT_ACCOUNT): string {
     const token = makeToken("agent", this.draws.bytes(32));
     this.owners.set(agentId, userId);
@@ -109,7 +109,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     return token;
   }
 
-  /** Power gone: what waited for the next flush is lost. */
+  /** A power failure: what waited for the next flush is lost. */
   crash(): void {
     this.unflushed = new Map();
     this.flushing = false;
@@ -138,9 +138,9 @@ export class ModelStore implements HubLookups, WriteBehind {
     return Promise.resolve();
   }
 
-  // ---- what several nodes share
+  // ---- shared by several nodes
 
-  /** Posted with the change that makes it true. */
+  /** Posted in the same transaction as the change. */
   post(kind: Notice["kind"], subject: string): Notice {
     const notice = { seq: this.notices.length + 1, kind, subject };
     this.notices.push(notice);
@@ -155,7 +155,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     return this.notices.length;
   }
 
-  /** Requests of a session for one node; 0: there is none left. */
+  /** Reserves requests of a session for one node; 0: none are left. */
   reserve(sessionHash: string): Promise<number> {
     return this.answer(this.latencyMs + WRITE_MS, () => {
       const session = this.sessions.get(sessionHash);
@@ -167,7 +167,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     });
   }
 
-  /** Some nodes give back by a negative number. */
+  /** A negative number returns requests. */
   addRequests(counts: ReadonlyMap<string, number>): Promise<void> {
     return this.answer(this.latencyMs + WRITE_MS, () => {
       for (const [sessionHash, requests] of counts) {
@@ -246,7 +246,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     return { ...common, role: "agent", agentId: session.agentId, loginNumber: this.loginNumber };
   }
 
-  /** Sessions are in the order of their issue, and so of their end. */
+  /** Sessions are in the order of issue, and so of expiry. */
   private forgetExpired(nowMs: number): void {
     for (const [key, { expiresAtMs }] of this.sessions) {
       if (nowMs - expiresAtMs < KEPT_MS) return;

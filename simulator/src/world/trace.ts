@@ -1,7 +1,7 @@
 /**
- * What happened, as one number and as a readable tail. Every message, connection, fault and outcome
- * goes in; the relay's pings and their answers do not. Two runs with one hash did the same thing at
- * the same microsecond.
+ * What happened, as one number and as a readable tail. It includes every message, connection, fault
+ * and outcome, but not the relay's pings and their answers. Two runs with one hash did the same
+ * thing at the same microsecond.
  */
 import { hash } from "node:crypto";
 
@@ -12,7 +12,7 @@ export interface Entry {
   text: string;
 }
 
-/** From this length on, a digest is quicker than a look at each character. */
+/** From this length on, a digest is faster than reading each character. */
 const LONG = 1024;
 
 const PING = '{"type":"ping"}';

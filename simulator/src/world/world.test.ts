@@ -53,7 +53,7 @@ const ALL_FAULTS: Fault[] = [
 ];
 
 describe("the virtual world", () => {
-  test("serves every call where nothing goes wrong", async () => {
+  test("serves every call if nothing goes wrong", async () => {
     const { report } = await play(1);
     expect(report.stopped).toBeNull();
     expect(report.agents).toEqual({ requested: 10, connected: 10 });
@@ -116,11 +116,11 @@ describe("the virtual world", () => {
     const { world } = await play(6, [], { duration: "60s" });
     const answers = world.measured.tally;
     expect(answers.ok).toBeGreaterThan(20);
-    // A slow call takes its 1.5 s and two ways of 20 to 25 ms each.
+    // A slow call takes 1.5 s, plus 20 to 25 ms in each direction.
     expect(answers.all.trend()?.max).toBeGreaterThan(1500);
   });
 
-  test("stops where a threshold that aborts is broken", async () => {
+  test("stops when an aborting threshold is violated", async () => {
     const faults: Fault[] = [{ at: "30s", kind: "net.cut", for: "4m" }];
     const thresholds = [{ expression: "agents.online >= 5", abort: true, after: "20s" }];
     const { report } = await play(1, faults, { thresholds, duration: "10m" });
@@ -140,7 +140,7 @@ describe("the virtual world", () => {
       { seed: 1, programs },
     );
     expect(report.calls.ok).toBe(0);
-    // An answer that is an error is the program's affair, and no fault of the relay's.
+    // An answer that is an error is the program's, not the relay's fault.
     expect(report.failures[0]?.code).toBe("REMOTE -32000");
     expect(report.oracles.every((oracle) => oracle.ok)).toBe(true);
   });

@@ -2,8 +2,8 @@
  * A virtual world: relay, devices and clients in one thread, under one clock and one seed. It plays
  * a plan, and stops at the first violation of an oracle.
  *
- * An event is played to its end before the next; where it may have set promises going (a look-up of
- * the relay's, a call's outcome, an async device program), they all settle before time moves on.
+ * An event is processed completely before the next; if it may have started promises (a look-up of
+ * the relay, a call's outcome, an async device program), they all settle before time moves on.
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
@@ -51,10 +51,10 @@ export const ORACLES = {
 
 export type OracleName = keyof typeof ORACLES;
 
-/** They look at several nodes only. */
+/** They only check several nodes. */
 const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
 
-/** The oracles that look at a relay of so many nodes. */
+/** The oracles that check a relay with this many nodes. */
 export const oraclesOf = (nodes: number): [string, string][] =>
   Object.entries(ORACLES).filter(([name]) => nodes > 1 || !CLUSTER_ORACLES.includes(name));
 
@@ -67,31 +67,31 @@ export interface Violation {
 export interface WorldOptions {
   scenario: Scenario;
   plan: Plan;
-  /** By path as the scenario writes it, or by kind. */
+  /** By the path in the scenario, or by kind. */
   programs: ReadonlyMap<string, LoadedProgram>;
   /** Entries of the trace that can be read afterwards. */
   keptEntries?: number;
-  /** The crypto; real unless a test brings another. */
+  /** The crypto; real by default, tests may pass another. */
   suite?: Suite;
-  /** Plays the pings of idle links too; the trace is the same. */
+  /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
 }
 
 /** How long the world continues for calls that are in flight at the end. */
 const SETTLE_US = 60_000_000;
-/** Samples of a run, and looks at everybody's presence, at most about so many. */
+/** The approximate maximum number of samples in a run, and of presence checks. */
 const SAMPLES = 900;
 const CHECKS = 300;
 const CHECK_US = 10_000_000;
-/** How often links of one agent on several nodes are looked for. */
+/** How often to check for links of one agent on several nodes. */
 const LINKS_US = 500_000;
-/** Real milliseconds between two looks at whether to stop. */
+/** Real milliseconds between two checks whether to stop. */
 const BREATH_MS = 50;
 
 interface Call {
   record: CallRecord;
   places: string[];
-  /** The handler began and has not settled. */
+  /** The handler has begun and has not settled. */
   running: boolean;
 }
 
@@ -112,7 +112,7 @@ export class World implements Observer {
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
-  /** null: there is one node. */
+  /** Null: there is one node. */
   private readonly clusterOracle: ClusterOracle | null;
   violation: Violation | null = null;
   private readonly nonces: NonceOracle;
@@ -206,8 +206,8 @@ export class World implements Observer {
   // ---- the run
 
   /**
-   * Plays the plan to its end, or to the first violation. `breathe` is called now and then with the
-   * part that is done; it returns whether to continue.
+   * Plays the plan to its end, or to the first violation. `breathe` is called occasionally with the
+   * completed share; it returns whether to continue.
    */
   async run(breathe: (done: number) => boolean = () => true): Promise<void> {
     const { clock, plan } = this;
@@ -220,8 +220,8 @@ export class World implements Observer {
   }
 
   /**
-   * Plays event after event until nothing is left to play, an oracle reports a violation, `isOver`
-   * says so of the time of the next event, or `breathe`, which is called now and then, says stop.
+   * Processes events until none are left, an oracle reports a violation, `isOver` is true for the
+   * time of the next event, or `breathe`, which is called occasionally, returns false.
    */
   async play(isOver: (nextUs: number) => boolean, breathe: () => boolean): Promise<void> {
     const { clock } = this;
@@ -282,8 +282,8 @@ export class World implements Observer {
   }
 
   /**
-   * Makes one call, and counts how it ends. `done` learns also whether the device's handler is
-   * still running, so that only the program can be the cause.
+   * Makes one call, and counts how it ends. `done` is also told whether the device's handler is
+   * still running, in which case only the program can be the cause.
    */
   call(
     load: PlannedLoad,
@@ -323,7 +323,7 @@ export class World implements Observer {
         const what = `${device.id} answered ${question.method} with ${shown}`;
         tally.fail(device.id, "WRONG_ANSWER", what);
       }
-      // A repeated execution is looked for as long as a packet can live.
+      // A repeated execution is checked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
         this.calls.forget(record);
         for (const place of call.places) this.byPlace.delete(place);
@@ -457,7 +457,7 @@ export class World implements Observer {
     this.violation ??= { oracle, detail, atUs: this.clock.nowUs };
   }
 
-  // ---- looking on
+  // ---- observations
 
   private relayLogged(message: string, error: unknown): void {
     const text = `${message} ${String((error as Error | undefined)?.message ?? "")}`;
@@ -478,7 +478,7 @@ export class World implements Observer {
       this.violate("bounds", `${stats.bindings} bindings of ${this.clients.length} clients`);
     }
     for (const device of this.devices) {
-      // A device that comes or goes at this moment is on its way.
+      // A device that connects or disconnects at this moment is in transition.
       if (device.core === null || nowUs - device.plan.startUs < CHECK_US) continue;
       if (device.online && !this.relay.isOnline(device.id)) {
         this.violate("presence", `${device.id} is online, and the relay says that it is not`);
@@ -494,7 +494,7 @@ export class World implements Observer {
     }
   }
 
-  /** Two links of one agent, on nodes that run. */
+  /** Checks for two links of one agent on running nodes. */
   private lookAtLinks(): void {
     const { nodes } = this.relay;
     const running = nodes.filter((node) => !node.isFrozen);
@@ -524,7 +524,7 @@ export class World implements Observer {
     );
   }
 
-  /** 100 s after a fault's end, where no other one has come meanwhile. */
+  /** 100 s after a fault's end, if no other one has occurred since. */
   checkRecovered(): void {
     const missing = this.devices.filter(({ core, online }) => core !== null && !online);
     this.liveness.mustBeOnline(
@@ -573,7 +573,7 @@ export class World implements Observer {
   private readonly before = { forwarded: 0, dropped: 0 };
 }
 
-/** Bindings that one connection may have. */
+/** The maximum number of bindings of one connection. */
 const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
 const CALL_MEMORY_MS = 150_000;
@@ -587,7 +587,7 @@ const partyOf = ({ peer }: Wire): Party => {
 const boot = (device: Device): void => device.boot();
 
 /**
- * All promises that can settle have settled: Node runs its microtasks to the end before what waits
- * for the next tick. A turn of the event loop would cost more than the event that was played.
+ * Resolves when all promises that can settle have settled: Node runs its microtasks to the end
+ * before nextTick callbacks. A turn of the event loop would cost more than the simulated event.
  */
 export const settled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
