@@ -61,7 +61,7 @@ describe("agent run --allow-push", () => {
       ['await import("./missing.mjs");', "Cannot find module"],
       ["process.exit(3);", "exit code 3"],
       ["const all = []; for (;;) all.push([1]);", "out of memory"],
-      ["for (;;);", "it did not return for 25 s"],
+      ["for (;;);", "it did not respond for 25 s"],
     ] as const) {
       const program = house.write("fails.mjs", which(2, body).replace("(agent)", "async (agent)"));
       const failed = await push("pump", program);
@@ -151,14 +151,16 @@ describe("a fleet of twenty", () => {
     return ids.map(version);
   };
 
-  it("is left alone if trials of a stage fail; those that take no programs are named", async () => {
+  it("is left alone if trials of a stage fail; those that do not accept programs are named", async () => {
     // Of the first stage two take none; of the second two fail.
     for (const [i, id] of ids.entries()) await boot(id, i !== 1 && i !== 3);
     const bad = which(1, 'if (/-0[68]$/.test(agent.id)) throw new Error("no valve here");');
     const first = await pushAll(house.write("bad.mjs", bad));
     expect(first.code).toBe(1);
     expect(namesOf(first.skipped)).toEqual(["fleet-01", "fleet-03"]);
-    expect(first.stderr).toContain("fleet-03 takes no programs over the relay: its agent run");
+    expect(first.stderr).toContain(
+      "fleet-03 does not accept programs over the relay: it was started",
+    );
     expect(namesOf(first.failed)).toEqual(["fleet-06", "fleet-08"]);
     expect(first.failed[0].reason).toContain("no valve here");
     expect(first.kept.sort()).toEqual([0, 2, 4, 5, 7, 9].map((i) => ids[i]));

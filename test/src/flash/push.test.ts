@@ -43,7 +43,7 @@ describe("a program pushed over the relay", () => {
     const before = double.storage.written.length;
     const reasons: [string[], number, string][] = [
       [["full", WRONG], 2, "wrong.js:1:35: syntax: ObjectPattern"],
-      [["full", LONG], 7, "has no room for it: the program has 40"],
+      [["full", LONG], 7, "has no room for the program: it has 40"],
       [["full", "no-such.js"], 2, "there is no device program"],
       [["full", SECOND, "--timeout", "0"], 2, "10 to 3600"],
     ];
@@ -67,12 +67,15 @@ describe("a program pushed over the relay", () => {
     const called = () => house.cli(["call", "closed", "system.ping"]).then(({ code }) => code);
     await expect.poll(called, { timeout: 180_000, interval: 500 }).toBe(0);
     const before = await push("closed", SECOND);
-    expect([before.code, before.stderr]).toEqual([3, expect.stringContaining("takes no programs")]);
+    expect([before.code, before.stderr]).toEqual([
+      3,
+      expect.stringContaining("does not accept programs"),
+    ]);
 
     await flash(port);
     expect(double.storage.read("blindrelay")).not.toContain("system.push");
     const { code, stderr } = await push("closed", SECOND);
-    expect([code, stderr]).toEqual([3, expect.stringContaining("takes no programs")]);
+    expect([code, stderr]).toEqual([3, expect.stringContaining("does not accept programs")]);
   });
 
   it("goes to a whole fleet in stages, until one fails", async () => {

@@ -129,13 +129,13 @@ describe("what goes wrong", () => {
     expect([code, stderr]).toEqual([7, expect.stringMatching(/jsvar\.c:3324.*RELEASE=1/)]);
   });
 
-  it("what starts the program is its own at the next version, and somebody else's otherwise", async () => {
+  it("a start file is recognized as its own at the next version, and reported as foreign otherwise", async () => {
     const { double, port } = await plugIn();
     await provision(port, "upgraded");
     const upgrade = (version: string) => flash(port, ["--firmware-version", version]);
     expect((await upgrade("1.0.0")).code).toBe(0);
-    expect((await upgrade("1.0.1")).stderr).not.toContain("somebody else");
+    expect((await upgrade("1.0.1")).stderr).not.toContain("blindrelay did not write");
     double.storage.write(".bootcde", "LED1.set()");
-    expect((await upgrade("1.0.1")).stderr).toContain("somebody else");
+    expect((await upgrade("1.0.1")).stderr).toContain("blindrelay did not write");
   });
 });

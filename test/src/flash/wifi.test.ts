@@ -72,7 +72,7 @@ describe("a board's double", () => {
       {},
       "\n",
     );
-    expect([code, stderr]).toEqual([7, expect.stringContaining("provision it anew")]);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("provision it again")]);
   });
 
   it("takes an open network, and says that it does", async () => {

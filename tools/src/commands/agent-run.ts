@@ -245,7 +245,7 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "this agent's own folder; BLINDRELAY_STATE_DIR, or next to the profile",
     )
     .option("--name <name>", "a name for people (default: the agent's id)")
-    .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it")
+    .option("--firmware-version <version>", "the program's version (SemVer), shown by the relay")
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(

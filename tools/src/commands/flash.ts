@@ -44,7 +44,7 @@ interface FlashFlags {
 
 /** Editors write a file in several steps. */
 const SETTLE_MS = 200;
-/** Lines of a failing start that a person is shown. */
+/** Lines of a failing start that are shown. */
 const MAX_LINES = 20;
 
 const report = (value: string): string => {
@@ -60,11 +60,11 @@ const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolea
 const startAdvice = (line: string): string | null => {
   if (line.startsWith("Uncaught ")) return "";
   return line.startsWith("ASSERT(")
-    ? ". This is a debug build of Espruino, which ends at such a check: build it with RELEASE=1"
+    ? ". This is a debug build of Espruino, which stops at such a check: build it with RELEASE=1"
     : null;
 };
 
-/** Waits for the agent; what the board complains of meanwhile ends the waiting. */
+/** Waits for the agent; an error reported by the board ends the wait. */
 const checkOnline = async (
   board: EspruinoRepl,
   settings: Settings,
@@ -77,14 +77,14 @@ const checkOnline = async (
   const letGo = carry?.(board.port, settings.socketUrl()) ?? null;
   const hint =
     uart === null
-      ? "has the board a network, and does it reach the relay's address? `blindrelay monitor` shows what it says"
+      ? "does the board have a network, and can it reach the relay's address? `blindrelay monitor` shows its output"
       : onOwnLine
         ? "is its UART set up with the right pins and rate?"
         : `does \`blindrelay bridge PORT --mode sealed\` run at the other end of ${uart.port}?`;
   let told = 0;
   const broken = new Promise<never>((_resolve, reject) => {
     board.onLine = (line) => {
-      // On its own line there is a login among what it says.
+      // On its own line its output includes the login.
       if (!onOwnLine && told++ < MAX_LINES) printStatus(`board: ${line}`);
       const advice = startAdvice(line);
       if (advice === null) return;
@@ -103,7 +103,7 @@ const checkOnline = async (
   }
 };
 
-/** The leanest that the board can run. */
+/** The smallest variant that the board can run. */
 const variantFor = ({ sha256, packetVersion }: Board): SdkVariant =>
   sha256 && packetVersion !== null ? packetVersion : "any";
 
@@ -115,7 +115,7 @@ const tellReport = (report: FlashReport, dryRun: boolean): void => {
   printStatus(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
   for (const { name, bytes, unchanged } of report.files) {
     const what = unchanged
-      ? "is there already"
+      ? "is already there"
       : dryRun
         ? "would be written"
         : "written, read back";
@@ -136,7 +136,7 @@ const flashOnce = async (
     printStatus(text);
   };
   await board.attach(true);
-  // Before anything is touched, so that a missing secret does not look like a missing network.
+  // First, so that a missing secret does not look like a missing network.
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
   const options = {
@@ -147,7 +147,7 @@ const flashOnce = async (
     dryRun,
     slowCrypto: flags.slowCrypto ?? false,
   };
-  // Loaded before the board starts: the board sends at once, and does not wait for a module.
+  // Loaded before the board starts, because it sends at once and does not wait for a module.
   const carry = isOnOwnLine(before) ? (await import("../flash/own-line.ts")).carryOwnLine : null;
   const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
@@ -199,7 +199,7 @@ const flashWatching = async (
   const file = resolve(flags.program);
   let changed = true;
   let wake: () => void = () => undefined;
-  // The folder, because editors replace the file by a new one.
+  // Watches the folder, because editors replace the file with a new one.
   const watcher = watch(dirname(file), (_event, name) => {
     if (name !== basename(file)) return;
     changed = true;
@@ -247,23 +247,27 @@ export const addFlash = (
       .argument("[port]", ADDRESS_FORMS),
   )
     .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
-    .option("--firmware-version <version>", "of the program, as SemVer; the relay shows it", report)
+    .option(
+      "--firmware-version <version>",
+      "the program's version (SemVer), shown by the relay",
+      report,
+    )
     .addOption(
       new Option("--target <runtime>", "what runs on the board")
         .choices(["espruino", "moddable"])
         .default("espruino"),
     )
-    .option("--dry-run", "look at the board and check everything, write nothing")
+    .option("--dry-run", "check the board and the program, but write nothing")
     .option("--watch", "flash again whenever the program changes, until Ctrl-C")
     .option("--save", "start it at every power-up (.bootcde)", true)
-    .option("--no-save", "start it now only: a power cut ends it")
+    .option("--no-save", "start it only now: it does not survive a power cut")
     .option("--no-check", "do not wait until it is online")
     .option("--timeout <seconds>", "until it is online", seconds(3_600), 60)
     .option("--slow-crypto", "accept a board without native SHA-256")
-    .option("--out <dir>", "with --target moddable: where the project goes")
-    .option("--config <dir>", "with --target moddable: what `provision --out` wrote")
+    .option("--out <dir>", "with --target moddable: the project's folder")
+    .option("--config <dir>", "with --target moddable: the folder that `provision --out` wrote")
     .option("--platform <name>", "with --target moddable: as mcconfig's -p, such as esp32")
-    .option("--json", "one JSON document for each time it was flashed")
+    .option("--json", "print one JSON document each time the board is flashed")
     .addHelpText(
       "after",
       `
@@ -273,8 +277,8 @@ Example:
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
 
 Files that the board already has are not written again. Written files are verified (length and CRC-32).
-The board joins the Wi-Fi of provision --wifi, or its network some other way. A board without a network
-(provision --serial) needs a bridge; if its console shares the UART, this command is the bridge until
+The board joins the Wi-Fi of provision --wifi, or its network in another way. A board without a network
+(provision --serial) needs a bridge; if its console shares the UART, this command acts as the bridge until
 the board is online.
 Exit codes: 2 usage, or a program that Espruino would not run as written; 4 it did not come online;
 5 refused; 7 device or port (no permission, nothing answers, another runtime, no SHA-256, no space,

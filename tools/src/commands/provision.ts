@@ -43,7 +43,7 @@ interface Made {
   readonly agentId: string;
   readonly relayToken: string;
   readonly name: string;
-  /** Undoes what was done on the relay and in the keyring. */
+  /** Undoes the changes on the relay and in the keyring. */
   undo(): Promise<void>;
 }
 
@@ -129,12 +129,12 @@ const setup = (text: string): object => {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new InvalidArgumentError('an object in JSON, such as \'{"rx":"D8","tx":"D6"}\'');
 };
 
-/** Loopback is the board itself; what a bridge carries has the bridge's address and TLS. */
+/** To a board, loopback is the board itself; with a bridge, the bridge's address and TLS apply. */
 const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   if (serial !== undefined) return;
   if (/^wss?:\/\/(127\.|localhost|\[::1\])/.test(url)) {
@@ -147,7 +147,7 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
   }
 };
 
-/** Whether nothing but a Wi-Fi is asked for, which a board that is an agent can be given alone. */
+/** Whether only a Wi-Fi is specified, which is allowed for a board that is already an agent. */
 const wantsOnlyWifi = (flags: ProvisionFlags): boolean => {
   const { wifi, name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, push } = flags;
   const others = [name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto];
@@ -159,7 +159,7 @@ const needKeyring = ({ profile }: Settings): void => {
   throw new Failure("usage", "there is no keyring for the secret: run blindrelay login first");
 };
 
-/** What the board is now; `next`: what is still to be typed, null where it runs. */
+/** The board's configuration; `next`: the command still to be typed, null if it already runs. */
 interface Provisioned {
   readonly config: BoardConfig;
   readonly next: string | null;
@@ -209,18 +209,18 @@ export const addProvision = (program: Command, context: Context): void => {
       .description("make a board an agent: create it, and write its configuration to the board")
       .argument("[port]", ADDRESS_FORMS),
   )
-    .option("--name <name>", "for people")
-    .option("--id <agent-id>", "propose an id; the relay makes one where absent")
-    .option("--agent <agent-id>", "an agent you have: it gets a new end-to-end secret")
-    .option("--out <dir>", "write the board's files into a folder in place of a board")
-    .option("--relay-url <url>", "the relay as the board reaches it, where that differs")
-    .option("--packet-version <v>", '"1", or "2" for boards with AES; found out where absent')
-    .option("--wifi <ssid>", "the Wi-Fi that it joins; the password comes from standard input")
-    .option("--serial <uart>", "no network: the UART that a bridge carries, such as Serial1")
-    .option("--serial-baud <rate>", "of that UART", baudRate, DEFAULT_BAUD_RATE)
-    .option("--serial-setup <json>", "as Espruino's Serial.setup takes it, such as pins", setup)
-    .option("--slow-crypto", "take a board without native SHA-256")
-    .option("--no-push", "it takes no programs over the relay; saves it 3.4 KB of flash")
+    .option("--name <name>", "a name for people")
+    .option("--id <agent-id>", "propose an id (default: the relay makes one)")
+    .option("--agent <agent-id>", "an agent of your account: it gets a new end-to-end secret")
+    .option("--out <dir>", "write the board's files into a folder instead of to a board")
+    .option("--relay-url <url>", "the relay's address as seen by the board, if it differs")
+    .option("--packet-version <v>", '"1", or "2" for boards with AES (default: detected)')
+    .option("--wifi <ssid>", "the Wi-Fi that it joins; the password is read from standard input")
+    .option("--serial <uart>", "no network: the UART connected to a bridge, such as Serial1")
+    .option("--serial-baud <rate>", "that UART's rate", baudRate, DEFAULT_BAUD_RATE)
+    .option("--serial-setup <json>", "options for Espruino's Serial.setup, such as pins", setup)
+    .option("--slow-crypto", "accept a board without native SHA-256")
+    .option("--no-push", "do not accept programs over the relay; saves 3.4 KB of flash")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
@@ -232,26 +232,26 @@ Example:
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
 
-Shows no secret. With --wifi the password is asked for, or is the first line of standard input; an
-empty one is an open network's. It is kept in the board's Storage; with --out in
-DIR/blindrelay.json, and for Moddable in the project's agent.json. A board that is an agent already
-changes its network and nothing else where --wifi is the only option. The end-to-end secret is made
-here and kept in the profile's keyring, so that \`call\` finds it. With --out the folder is for one
-board, once: its files hold secrets and a boot count that must never be written twice. Exit codes: 2
-usage, 4 relay not reachable, 5 refused, 7 device or port. Where it fails, the agent it created is removed again.`,
+Secrets are not printed. With --wifi it asks for the password, or reads it from the first line of
+standard input; leave it empty for an open network. It is stored in the board's Storage; with --out in
+DIR/blindrelay.json, and for Moddable in the project's agent.json. If --wifi is the only option, a board
+that is already an agent changes only its network. The end-to-end secret is made here and stored in the
+profile's keyring, so that \`call\` finds it. A folder made with --out is for one board, once: its files
+contain secrets and a boot count that must never be written twice. Exit codes: 2 usage, 4 relay not
+reachable, 5 refused, 7 device or port. If it fails, the agent it created is removed again.`,
     )
     .action(async (port: string | undefined, flags: ProvisionFlags) => {
       if ((port === undefined) === (flags.out === undefined)) {
         throw new Failure("usage", "name a port, or --out DIR");
       }
       if (flags.agent !== undefined && (flags.id !== undefined || flags.name !== undefined)) {
-        throw new Failure("usage", "--agent is an agent you have: leave out --id and --name");
+        throw new Failure("usage", "--agent names an existing agent: omit --id and --name");
       }
       if (flags.serial === undefined && flags.serialSetup !== undefined) {
-        throw new Failure("usage", "--serial-setup goes with --serial, such as --serial Serial1");
+        throw new Failure("usage", "--serial-setup requires --serial, such as --serial Serial1");
       }
       if (flags.serial !== undefined && flags.wifi !== undefined) {
-        throw new Failure("usage", "--serial is for a board without a network: leave out --wifi");
+        throw new Failure("usage", "--serial is for a board without a network: omit --wifi");
       }
       if (flags.id !== undefined) checkAgentId(flags.id);
       const version = chosenVersion(flags, false);

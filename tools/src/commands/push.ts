@@ -1,4 +1,4 @@
-/** `blindrelay push`: a device program over the relay, on trial until it is confirmed. */
+/** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
 
 import type { Client } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
@@ -21,7 +21,7 @@ const MAX_VERSION = 32;
 
 interface PushFlags {
   readonly all?: boolean;
-  /** Over 0 to 1. */
+  /** More than 0, at most 1. */
   readonly staged?: number;
   readonly firmwareVersion?: string;
   readonly timeout: number;
@@ -44,13 +44,13 @@ const version = (value: string): string => {
 export const addPush = (program: Command, context: Context): void => {
   program
     .command("push")
-    .description("put a device program onto an agent, over the relay, which cannot read it")
-    .argument("<agent>", "the agent's id; left out with --all")
+    .description("send a device program to an agent over the relay, which cannot read it")
+    .argument("<agent>", "the agent's id; omitted with --all")
     .argument("[file]", "export default (agent) => { agent.handle(…) }; .js or .ts")
     .option("--all", "every agent of the account that is online and in the keyring")
     .option(
       "--staged <share>",
-      "with --all: so many at a time, such as 5%; 100% where absent",
+      "with --all: the share of agents to update at a time, such as 5% (default: 100%)",
       share,
     )
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
@@ -67,17 +67,17 @@ export const addPush = (program: Command, context: Context): void => {
       `
 Example:
   blindrelay push pump-7 ./valve.js --firmware-version 1.5.0
-  blindrelay push pump-7 ./valve.js --wait    # it sleeps
+  blindrelay push pump-7 ./valve.js --wait    # a board that sleeps
   blindrelay push ./valve.js --all --staged 5%
 
-The program is checked, sent sealed, stored beside the one that runs, compared by its SHA-256, and
-started as a trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
-out of memory or does not come back in time, the agent restarts with the program before. Only who has
-the agent's end-to-end secret can push. With --all one failure ends it: those that have begun come to
-their end, the others are left alone; agents that take no programs are named and skipped. Exit codes:
-1 the trial failed; 2 usage, or boards do not run the program; 3 the agent takes no programs; 4 it is
-offline; 5 refused; 6 no answer; 7 no room for it. With --all 1 for any failure, 3 or 4 where all
-take none or are offline.`,
+The program is checked, sent sealed, stored beside the running one, verified by its SHA-256, and
+started on trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
+out of memory or does not come back in time, the agent restarts with the previous program. Pushing
+requires the agent's end-to-end secret. With --all, the first failure stops the rollout: pushes in
+progress are completed, the other agents keep their program; agents that do not accept programs are
+listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
+agent does not accept programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for the program.
+With --all: 1 for any failure; 3 or 4 if no agent accepts programs or none is online.`,
     )
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
       const all = flags.all === true;
@@ -86,7 +86,10 @@ take none or are offline.`,
         throw new Failure("usage", text);
       }
       if (all && flags.wait === true) {
-        throw new Failure("usage", "--wait is for one agent: --all takes those that are online");
+        throw new Failure(
+          "usage",
+          "--wait is for one agent: --all pushes to those that are online",
+        );
       }
       const file = second ?? first;
       const programs = programsFor(file, flags.firmwareVersion ?? null);
@@ -140,7 +143,7 @@ const pushToOne = async (
 
 const nothing = (): void => undefined;
 
-/** Agents that are online, and whose secret is at hand. */
+/** Pushes to all agents that are online and have their secret in the keyring. */
 const pushAll = async (
   settings: Settings,
   file: string,
@@ -152,8 +155,8 @@ const pushAll = async (
   const ids = held.filter(({ online }) => online).map(({ agent_id }) => agent_id);
   const offline = held.filter(({ online }) => !online).map(({ agent_id }) => agent_id);
   const foreign = agents.length - held.length;
-  if (foreign > 0) printStatus(`${foreign} left out: the keyring holds no secret for them`);
-  if (offline.length > 0) printStatus(`${offline.length} left out: offline`);
+  if (foreign > 0) printStatus(`${foreign} skipped: the keyring has no secret for them`);
+  if (offline.length > 0) printStatus(`${offline.length} skipped: offline`);
   if (ids.length === 0) throw new Failure("unreachable", "no agent to push to is online");
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
@@ -161,7 +164,7 @@ const pushAll = async (
     const report = await pushFleet(
       groupsOf(ids, flags.staged ?? 1),
       (agentId) => {
-        // Of the keyring: that of the environment is one agent's.
+        // From the keyring: a secret in the environment belongs to one agent.
         const secret = settings.keptSecretOf(agentId) as Secret;
         return pushTo(client, agentId, secret, programs, flags, nothing, nothing);
       },
@@ -176,9 +179,9 @@ const pushAll = async (
       printResult(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
     for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason);
     if (report.skipped.length === ids.length)
-      throw new Failure("agentError", "no agent that is online takes programs over the relay");
+      throw new Failure("agentError", "no agent that is online accepts programs over the relay");
     if (report.failed.length === 0) return;
-    const text = `${report.failed.length} failed, and ${report.untouched.length} were left alone`;
+    const text = `${report.failed.length} failed, and ${report.untouched.length} were not updated`;
     throw new Failure("expectation", text);
   } finally {
     line.clear();

@@ -63,16 +63,16 @@ export const boardProblem = (
   overSerial: boolean,
 ): string | null => {
   if (!board.modules.includes("crypto")) {
-    return `this Espruino (${board.board} ${board.version}) has no crypto: use a build with it, or let a bridge be the agent (\`blindrelay bridge --help\`, mode lines)`;
+    return `this Espruino (${board.board} ${board.version}) has no crypto: use a build with it, or use a bridge as the agent (\`blindrelay bridge --help\`, mode lines)`;
   }
   if (!overSerial && !board.modules.includes("net")) {
     return `this Espruino (${board.board} ${board.version}) has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
   }
   if (!overSerial && !board.sha1) {
-    return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket starts with: use a build with the crypto library`;
+    return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket needs: use a build with the crypto library`;
   }
   if (!board.sha256 && !slowCrypto) {
-    return `no SHA-256 in this build of Espruino (${board.board} ${board.version}): use a build with USE_SHA256=1, or say --slow-crypto and let the SDK do it in JavaScript, which takes seconds for each session`;
+    return `no SHA-256 in this build of Espruino (${board.board} ${board.version}): use a build with USE_SHA256=1, or specify --slow-crypto to do it in JavaScript, which takes seconds for each session`;
   }
   return null;
 };
@@ -140,7 +140,7 @@ export const flashEspruino = async (
 
   if (found.files.includes(START_FILE) && !startIsThere && !isBootCode(await readStart(board))) {
     notice(
-      `${START_FILE} on the board, which somebody else put there, ${dryRun ? "would be" : "is"} replaced`,
+      `${START_FILE} on the board, which blindrelay did not write, ${dryRun ? "would be" : "is"} replaced`,
     );
   }
   if (dryRun) {
@@ -157,7 +157,9 @@ export const flashEspruino = async (
   await wait(RESTART_MS);
   await board.attach(true);
   if (found.files.includes(IMAGE_FILE)) {
-    notice("the image that save() kept on the board is erased: it would start in place of this");
+    notice(
+      "the image that save() stored on the board is erased: otherwise it would start instead of this program",
+    );
     await eraseFile(board, IMAGE_FILE);
   }
   const pushed = PUSHED_FILES.filter((name) => found.files.includes(name));

@@ -203,7 +203,7 @@ const writeProject = (folder: string, project: Project): void => {
   if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARK))) {
     throw new Failure(
       "usage",
-      `${folder} holds other files: name an empty or new folder with --out`,
+      `${folder} contains other files: specify an empty or new folder with --out`,
     );
   }
   mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
@@ -253,7 +253,9 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
     for (const [path, content] of project) printStatus(`${path}: ${content.length} bytes, ${what}`);
     printResult(`project: ${folder}`);
     if (config === null)
-      printStatus("fill in agent.json, or name what `provision --out` wrote with --config");
+      printStatus(
+        "fill in agent.json, or specify the folder that `provision --out` wrote with --config",
+      );
     printResult(`once, for its boot count: cd ${folder} && ${first}`);
     printResult(`then, with the program:   cd ${folder} && ${command}`);
     if (config?.wifi === undefined)
@@ -269,18 +271,18 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (!hasProvisioningBuild(folder, config)) {
     await run("mcconfig", [...args, "provision=1"], folder, options.port);
     writeMark(folder, hashOf(config));
-    const where = preferences === null ? "on its console" : `and its count lies in ${preferences}`;
+    const where = preferences === null ? "on its console" : `and its count is in ${preferences}`;
     printStatus(
-      `what writes its boot count is built: start it once, until it says "provisioned" ${where}; then run this command again for the program`,
+      `the build that writes its boot count is ready: start it once, until it prints "provisioned" ${where}; then run this command again for the program`,
     );
     return;
   }
   if (preferences !== null) {
     if (!holdsBootCount(preferences)) {
-      const advice = 'start the build once, until it says "provisioned", and repeat the command';
+      const advice = 'start the build once, until it prints "provisioned", and repeat the command';
       throw new Failure("device", `no boot count in ${preferences}: ${advice}`);
     }
-    printStatus(`its boot count is written: read back from ${preferences}`);
+    printStatus(`its boot count was written, and read back from ${preferences}`);
   }
   await run("mcconfig", args, folder, options.port);
 };

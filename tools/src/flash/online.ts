@@ -62,6 +62,6 @@ export const waitUntilOnline = async (
 const late = (agentId: string, limitMs: number, error: CallError, hint: string): Failure =>
   new Failure(
     "unreachable",
-    `${agentId} is flashed and did not come online in ${limitMs / 1000} s (${error.message}): ${hint}`,
+    `${agentId} was flashed but did not come online within ${limitMs / 1000} s (${error.message}): ${hint}`,
     error,
   );

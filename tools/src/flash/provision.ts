@@ -90,7 +90,7 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
   const before = JSON.parse(text as string) as BoardConfig;
   if (before.serial !== undefined) {
     const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
-    throw new Failure("device", `${why}; provision it anew, with --id or --agent`);
+    throw new Failure("device", `${why}; provision it again, with --id or --agent`);
   }
   const content = encodeConfig({ ...before, wifi: inBytes(wifi) });
   await writeFile(board, { name: CONFIG_FILE, content }, () => undefined);
@@ -109,7 +109,7 @@ export const provisionFolder = (folder: string, config: BoardConfig): string[] =
     if ((error as NodeJS.ErrnoException).code === "EEXIST") {
       throw new Failure(
         "device",
-        `${folder} holds a board's files already: name an empty folder`,
+        `${folder} already contains a board's files: specify an empty folder`,
         error,
       );
     }

@@ -57,7 +57,7 @@ const writeChunks = async (
     } catch (error) {
       throw refused(file, error);
     }
-    if (taken !== true) throw refused(file, new Error("Storage.write() said no"));
+    if (taken !== true) throw refused(file, new Error("Storage.write() failed"));
     progress(file.name, at + chunk.length, bytes.length);
   }
 };
@@ -67,7 +67,7 @@ const refused = (file: BoardFile, error: unknown): unknown =>
     ? error
     : new Failure(
         "device",
-        `the board does not take ${file.name}: ${(error as Error).message}`,
+        `the board does not accept ${file.name}: ${(error as Error).message}`,
         error,
       );
 
@@ -114,6 +114,6 @@ export const makeRoom = async (
   if (needed <= free) return;
   throw new Failure(
     "device",
-    `not enough space: ${needed} bytes are needed and Storage has ${free}: erase files there with require("Storage").erase("name"), or all with require("Storage").eraseAll()`,
+    `not enough space: ${needed} bytes are needed, and Storage has ${free}: erase files there with require("Storage").erase("name"), or all with require("Storage").eraseAll()`,
   );
 };

@@ -62,7 +62,7 @@ describe("a fleet", () => {
     const report = await pushFleet(groupsOf(ids(4), 0.5), push, () => undefined);
     expect([report.kept, report.failed, report.untouched]).toEqual([["a3"], [], []]);
     expect(report.skipped.map(({ agent_id }) => agent_id)).toEqual(["a0", "a1", "a2"]);
-    expect(report.skipped[0]?.reason).toContain("a0 takes no programs");
+    expect(report.skipped[0]?.reason).toContain("a0 does not accept programs");
   });
 
   it("of more agents than are pushed to at once begins no other after a failure", async () => {

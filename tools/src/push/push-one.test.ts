@@ -62,7 +62,7 @@ const ended = async <T>(work: Promise<T>): Promise<T | Failure> => {
   return settled;
 };
 
-describe("an agent that is away for a moment", () => {
+describe("an agent that is offline for a moment", () => {
   const AWAY: CallErrorCode[] = ["AGENT_OFFLINE", "OUTCOME_UNKNOWN", "UNREACHABLE"];
 
   it.each(AWAY)("is waited for before its first answer: %s", async (code) => {
@@ -70,7 +70,7 @@ describe("an agent that is away for a moment", () => {
       if (calls < 4) throw new CallError(code, "away");
     });
     expect(await ended(pushed.push(PROGRAM, OPTIONS))).toMatchObject({ unchanged: false });
-    expect(notices).toEqual(["pump-7 is away: waiting for it"]);
+    expect(notices).toEqual(["pump-7 is offline: waiting for it"]);
   });
 
   it("is waited for by a ping as long as it sleeps, with the program built before", async () => {
@@ -94,7 +94,10 @@ describe("an agent that is away for a moment", () => {
     expect(done).toMatchObject({ unchanged: true });
     const first = ["built for espruino", "system.ping", "another call", "system.ping"];
     expect(asked.slice(0, 4)).toEqual(first);
-    expect(notices).toEqual(["pump-7 is away: waiting for it", "pump-7 is away: waiting for it"]);
+    expect(notices).toEqual([
+      "pump-7 is offline: waiting for it",
+      "pump-7 is offline: waiting for it",
+    ]);
   });
 
   it("is waited for at any call of a push before it is to start", async () => {
@@ -185,17 +188,17 @@ it("is a board where it has too many methods for system.info to say so", async (
   expect(await ended(closed.pushed.push(programs, OPTIONS))).toBeInstanceOf(TakesNone);
 });
 
-describe("an agent that takes no programs", () => {
+describe("an agent that does not accept programs", () => {
   it.each([
     [
       "espruino 2v29 PUCKJS",
       [],
-      "pump-7 takes no programs over the relay: it was provisioned with",
+      "pump-7 does not accept programs over the relay: it was provisioned with",
     ],
-    ["node 26.1.0", ["system.ping"], "its agent run was started without --allow-push"],
-    ["moddable 8.2", [], "nothing on moddable does"],
-    ["constructor 1", ["system.push"], "nothing on constructor does"],
-    [undefined, undefined, "nothing on undefined does"],
+    ["node 26.1.0", ["system.ping"], "it was started without `agent run --allow-push`"],
+    ["moddable 8.2", [], "moddable does not support it"],
+    ["constructor 1", ["system.push"], "constructor does not support it"],
+    [undefined, undefined, "undefined does not support it"],
   ])("is told from one that fails: %s with %j", async (runtime, methods, text) => {
     const { pushed } = agentThat(() => ({ runtime, methods }));
     const end = await ended(pushed.push(PROGRAM, OPTIONS));

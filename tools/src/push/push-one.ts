@@ -98,14 +98,14 @@ const isForgotten = (error: unknown): boolean =>
 export class TakesNone extends Failure {
   constructor(agentId: string, runtime: string) {
     const [kind = ""] = runtime.split(" ");
-    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : `nothing on ${kind} does`;
-    super("agentError", `${agentId} takes no programs over the relay: ${why}`);
+    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : `${kind} does not support it`;
+    super("agentError", `${agentId} does not accept programs over the relay: ${why}`);
   }
 }
 
 const OFF: Readonly<Record<string, string>> = {
   espruino: "it was provisioned with --no-push, or flashed with an older SDK",
-  node: "its agent run was started without --allow-push, or is older",
+  node: "it was started without `agent run --allow-push`, or is older",
 };
 
 const METHOD_NOT_FOUND = -32601;
@@ -116,7 +116,7 @@ const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
   if (error.remote?.code === METHOD_NOT_FOUND) return new TakesNone(agentId, UNTOLD.runtime);
   if (error.remote !== undefined) {
-    const text = `${agentId} does not take it: ${error.remote.message}`;
+    const text = `${agentId} does not accept the program: ${error.remote.message}`;
     return new Failure("agentError", text, error);
   }
   return callFailure(error);
@@ -157,12 +157,12 @@ export class PushedAgent {
       return { id, version: before.version, unchanged: true };
     }
     if (before.trial !== null) {
-      throw this.failure("agentError", "runs another trial now: try again when it has ended");
+      throw this.failure("agentError", "is running another trial: try again when it has ended");
     }
     if (bytes.length > before.room) {
       throw this.failure(
         "device",
-        `has no room for it: the program has ${bytes.length} bytes, and ${before.room} fit`,
+        `has no room for the program: it has ${bytes.length} bytes, and ${before.room} fit`,
       );
     }
     const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
@@ -214,7 +214,7 @@ export class PushedAgent {
   }
 
   private noticeAway(): void {
-    this.notice(`${this.agentId} is away: waiting for it`);
+    this.notice(`${this.agentId} is offline: waiting for it`);
   }
 
   /** Resolves once it answers. */
@@ -230,7 +230,7 @@ export class PushedAgent {
   private async status(timeoutMs = CALL_MS): Promise<Status> {
     const status = await this.ask(undefined, timeoutMs);
     if (isStatus(status)) return status;
-    throw this.failure("agentError", `answers ${METHOD} with what is no state of it`);
+    throw this.failure("agentError", `answered ${METHOD} with an invalid state`);
   }
 
   private async ask(params: object | undefined, timeoutMs = CALL_MS): Promise<unknown> {
@@ -292,7 +292,7 @@ export class PushedAgent {
       const now = performance.now();
       if (status?.id === id && status.trial === null) return;
       if (status?.failed?.id === id) {
-        const text = `ran it on trial and went back to the program before: ${status.failed.reason}`;
+        const text = `ran it on trial and returned to the previous program: ${status.failed.reason}`;
         throw this.failure("expectation", text);
       }
       if (status?.trial === id) {
@@ -303,7 +303,7 @@ export class PushedAgent {
       }
       // The trial ends by itself; its result may be asked for a little later.
       if (now - begun > seconds * 1000 + RESTART_MS + CALL_MS) {
-        const text = `has not come back in ${seconds} s: it goes back to the program before by itself`;
+        const text = `has not come back within ${seconds} s: it returns to the previous program by itself`;
         throw this.failure("timeout", text);
       }
       await wait(POLL_MS);

@@ -102,7 +102,7 @@ const endOf = (child: ChildProcess): Promise<End> =>
     child.once("exit", (code, signal) => {
       clearInterval(watch);
       if (code === RESTART) resolve({ code, reason: "it restarted before it was confirmed" });
-      else if (hung) resolve({ code, reason: `it did not return for ${SILENT_BEATS} s` });
+      else if (hung) resolve({ code, reason: `it did not respond for ${SILENT_BEATS} s` });
       else if (signal === "SIGABRT") resolve({ code, reason: "SIGABRT, as out of memory" });
       else resolve({ code, reason: signal === null ? `exit code ${code}` : `${signal}` });
     });
