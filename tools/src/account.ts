@@ -11,14 +11,14 @@ import type { Key } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
 import { Rest } from "./rest.ts";
 
-/** REST as the account of the settings. */
+/** REST with the account of the settings. */
 export const accountRest = (settings: Settings): Rest => {
   const token = settings.accountToken();
   checkToken(token, "account", "account token");
   return new Rest(settings.httpUrl(), token);
 };
 
-/** All of them. */
+/** All agents of the account. */
 export const listAgents = async (rest: Rest): Promise<Agent[]> => {
   const items: Agent[] = [];
   let cursor: string | null = null;

@@ -2,7 +2,7 @@ import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { expect, it } from "vitest";
 import { checkCallLength } from "./call-length.ts";
 
-/** What it comes to, and what the agent was asked. */
+/** The outcome, and the calls that the agent received. */
 const check = async (characters: number, info: unknown) => {
   const asked: string[] = [];
   const agent = {
@@ -21,23 +21,23 @@ const check = async (characters: number, info: unknown) => {
 };
 const BOARD = { max_plaintext: 384 };
 
-it("asks nothing for a call that every agent takes", async () => {
+it("asks nothing for a call that every agent accepts", async () => {
   expect(await check(300, BOARD)).toEqual(["sent", []]);
 });
 
-it("refuses what the agent says that it does not take", async () => {
+it("refuses what exceeds the agent's reported limit", async () => {
   const refused = "the call has 2058 bytes, at most 384 fit";
   expect(await check(2000, BOARD)).toEqual([refused, ["system.info"]]);
   expect(await check(2000, { max_plaintext: 47_000 })).toEqual(["sent", ["system.info"]]);
 });
 
-it("leaves it to an agent that does not say what it takes", async () => {
+it("sends the call if the agent reports no limit", async () => {
   const remote = { code: -32000, message: "the result has 402 bytes, at most 384 fit" };
   const tooLong = new CallError("REMOTE", "refused", { remote });
   for (const info of [tooLong, {}, null]) expect((await check(2000, info))[0]).toBe("sent");
 });
 
-it("fails as the call would where the agent is away", async () => {
+it("fails like the call itself if the agent is offline", async () => {
   const away = new CallError("AGENT_OFFLINE", "no connection");
   expect((await check(2000, away))[0]).toBe("no connection");
 });

@@ -5,11 +5,11 @@
 import { type Agent, CallError, type CallOptions } from "@blindrelay/client-sdk";
 import { encodeJson } from "@blindrelay/protocol/crypto";
 
-/** Every agent takes as much. */
+/** Every agent accepts this much. */
 const SHORTEST_MAX = 384;
 const HANDLER_FAILED = -32000;
 
-/** Asks the agent of a long call what it takes; rejects with a CallError if that is less. */
+/** Asks the agent for its limit before a long call; rejects with a CallError if that is smaller. */
 export const checkCallLength = async (
   agent: Pick<Agent, "call">,
   method: string,
@@ -24,7 +24,7 @@ export const checkCallLength = async (
   throw new CallError("REMOTE", message, { remote: { code: HANDLER_FAILED, message } });
 };
 
-/** Null where it says none, or more of itself than fits its own answer. */
+/** Null if it reports none, or if its answer does not fit its own limit. */
 const maxPlaintextOf = async (
   agent: Pick<Agent, "call">,
   options: CallOptions,

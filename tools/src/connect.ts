@@ -14,7 +14,7 @@ export const connectClient = async (
   const url = settings.socketUrl();
   const accountToken = settings.accountToken();
   checkToken(accountToken, "account", "account token");
-  // Here, because most commands never connect.
+  // Loaded here, because most commands never connect.
   const { CallError, connect } = await import("@blindrelay/client-sdk/node");
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {

@@ -12,11 +12,11 @@ export interface DeviceIdentity {
   readonly url: string;
   readonly agentId: string;
   readonly relayToken: string;
-  /** Null if no keyring holds it: then it is left out. */
+  /** Null if no keyring has it: then it is omitted. */
   readonly key: Key | null;
 }
 
-/** Lines for a shell, by the names of docs/commands.md. */
+/** Lines for a shell, with the names of docs/commands.md. */
 const asEnvironment = ({ url, agentId, relayToken, key }: DeviceIdentity): string =>
   [
     `BLINDRELAY_URL=${httpBase(url)}`,
@@ -40,7 +40,7 @@ const FORMATS: { readonly [format in DeviceFormat]: (device: DeviceIdentity) => 
       relay_token: relayToken,
       ...(key === null ? {} : { agent_token: key.agent_token, v: key.packet_version }),
     })};`,
-  /** A manifest to include; `mc/config` then holds the options of agent-sdk/moddable's start. */
+  /** A manifest to include; `mc/config` then contains the options of agent-sdk/moddable's start. */
   moddable: ({ url, agentId, relayToken, key }) =>
     JSON.stringify(
       {
@@ -60,6 +60,6 @@ const FORMATS: { readonly [format in DeviceFormat]: (device: DeviceIdentity) => 
     ),
 };
 
-/** The text for one device; it is for this one alone. */
+/** The text for one device; it must not be used for another. */
 export const deviceText = (format: DeviceFormat, device: DeviceIdentity): string =>
   FORMATS[format](device);

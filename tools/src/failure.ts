@@ -12,7 +12,7 @@ export const EXIT = {
 
 export type FailureKind = keyof typeof EXIT;
 
-/** `message` names the cause and its fix, for a person; it holds no secret. */
+/** `message` names the cause and its fix, for a person; it contains no secret. */
 export class Failure extends Error {
   readonly exitCode: number;
 

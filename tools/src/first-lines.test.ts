@@ -8,7 +8,7 @@ const piped = (...chunks: string[]): PassThrough => {
   return input;
 };
 
-it("waits for no more than the lines it is asked for", async () => {
+it("waits for no more than the requested lines", async () => {
   expect(await firstLines(piped("a long", " password\r", "\nmore"), 1)).toEqual([
     "a long password",
   ]);
@@ -18,7 +18,7 @@ it("waits for no more than the lines it is asked for", async () => {
   expect(await firstLines(piped("password\n123456\nmore"), 2)).toEqual(["password", "123456"]);
 });
 
-it("takes what there is if the input ends", async () => {
+it("returns what there is if the input ends", async () => {
   expect(await firstLines(piped("password").end(), 2)).toEqual(["password"]);
   expect(await firstLines(piped().end(), 1)).toEqual([]);
 });

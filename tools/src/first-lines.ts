@@ -3,8 +3,8 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
 /**
- * The first lines of a text, without their ends. Waits for no more than those, so that anyone who
- * writes them may keep the pipe open; fewer where the input ends before. Nothing reads it after.
+ * The first lines of a text, without line ends. Waits only for those, so that the writer may keep
+ * the pipe open; fewer if the input ends earlier. Nothing reads it afterwards.
  */
 export const firstLines = async (input: Readable, count: number): Promise<string[]> => {
   const lines: string[] = [];
@@ -13,7 +13,7 @@ export const firstLines = async (input: Readable, count: number): Promise<string
     lines.push(line);
     if (lines.length === count) break;
   }
-  // A pipe that stays open would keep the process.
+  // A pipe that stays open would keep the process running.
   input.destroy();
   return lines;
 };

@@ -8,7 +8,7 @@ import { accountRest, agentPath } from "./account.ts";
 import { checkToken } from "./check-token.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
 
-/** What makes an agent; checked. */
+/** The identity of an agent; checked. */
 export interface Identity {
   readonly agentId: string;
   readonly relayToken: string;
@@ -22,8 +22,7 @@ interface IdentityFlags {
 }
 
 /**
- * The relay token comes from the environment, else, for an agent of the profile's account, from the
- * relay.
+ * The relay token from the environment or, for an agent of the profile's account, from the relay.
  */
 const relayTokenOf = async (settings: Settings, agentId: string): Promise<string> => {
   const given = settings.relayToken();
@@ -32,7 +31,7 @@ const relayTokenOf = async (settings: Settings, agentId: string): Promise<string
   return (await accountRest(settings).ask<AgentExport>("GET", path)).api_token;
 };
 
-/** With the agent's own folder. Rejects with a Failure. */
+/** Includes the agent's own folder. Rejects with a Failure. */
 export const identify = async (
   settings: Settings,
   flags: IdentityFlags,

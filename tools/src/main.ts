@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
- * `blindrelay`: the commands of docs/commands.md. Answers go to standard output, all else to
+ * `blindrelay`: the commands of docs/commands.md. Results go to standard output, everything else to
  * standard error.
  */
 import { enableCompileCache } from "node:module";
 
-// A command's start is mostly the reading of its sources.
+// Reading its sources is most of a command's start.
 enableCompileCache();
-// Node's remarks on its own features (erasing types is one) are nothing to who flashes a board.
+// Node's warnings about its own features (such as erasing types) are of no use to users.
 process.removeAllListeners("warning");
 
 const { Failure } = await import("./failure.ts");
@@ -20,7 +20,7 @@ const endUnwritten = (error: NodeJS.ErrnoException): never => {
   process.exit(exitCodeOf(new Failure("fault", why)));
 };
 process.stdout.on("error", endUnwritten);
-// What throws outside of every command's own code; a device program's timers and promises are
+// Errors outside of every command's own code; those from a device program's timers and promises are
 // claimed.
 process.on("uncaughtException", (error) => {
   if (!isClaimed(error)) process.exit(exitCodeOf(error));
@@ -31,7 +31,7 @@ try {
 } catch (error) {
   exitCode = exitCodeOf(error);
 }
-// Device programs may hold timers; pending output is flushed first.
+// Device programs may have timers; pending output is flushed first.
 process.stdout.write("", () => {
   const { errored } = process.stdout;
   if (errored !== null) endUnwritten(errored);

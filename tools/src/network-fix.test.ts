@@ -1,4 +1,4 @@
-/** A relay that cannot be reached: each failure as the network really gives it, with what helps. */
+/** A relay that cannot be reached: each failure as the network really reports it, with its fix. */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { connect } from "@blindrelay/client-sdk/node";
@@ -13,7 +13,7 @@ const listen = async (server: Server): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-/** What `call` and `agent list` say of the same address. */
+/** The errors of `call` and `agent list` for the same address. */
 const failuresAt = async (base: string): Promise<string[]> => {
   const accountToken = makeToken("account", new Uint8Array(32));
   const link = await connect({ url: base, accountToken }).then(
@@ -42,7 +42,7 @@ it("another service's port", async () => {
   }
 });
 
-it("nobody", async () => {
+it("nobody listens", async () => {
   const server = createServer();
   const port = await listen(server);
   await new Promise((resolve) => server.close(resolve));

@@ -22,13 +22,13 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** `; fix: …`, or "" where nothing is known that helps. */
+/** `; fix: …`, or "" if no fix is known. */
 export const networkFix = (why: string): string => {
   const found = FIXES.find(([pattern]) => pattern.test(why));
   return found === undefined ? "" : `; fix: ${found[1]}`;
 };
 
-/** OpenSSL's errors hold numbers and paths of its own sources: only their words are kept. */
+/** OpenSSL's errors contain numbers and paths of its own sources: only their text is kept. */
 export const plainReason = (why: string): string =>
   why.replace(
     /(?:write EPROTO )?[0-9A-F]{8,}:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[^\s)]*\s*/i,

@@ -1,8 +1,8 @@
 /** Standard output is for results, standard error for everything else (docs/commands.md). */
 
 /**
- * What agents and relays say must not steer the terminal it is printed on, nor turn the order of
- * its characters (Unicode's bidirectional controls): all control characters but the line end.
+ * Text from agents and relays must not control the terminal it is printed on, nor reverse its
+ * characters (Unicode's bidirectional controls): all control characters except the line end.
  */
 const STEERING =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
@@ -13,14 +13,14 @@ const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
 /** For names from outside: they must not start a new line. */
 export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
 
-/** JSON.stringify leaves some of them as they are; escaped, they mean the same. */
+/** JSON.stringify leaves some of them unchanged; escaped, they mean the same. */
 export const jsonText = (value: unknown): string =>
   JSON.stringify(value).replace(
     STEERING,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** Lines of answer for a person or a shell. */
+/** Result lines for a person or a shell. */
 export const printResult = (text: string): void => {
   process.stdout.write(`${harmless(text)}\n`);
 };
@@ -30,7 +30,7 @@ export const answerJson = (value: unknown): void => {
   process.stdout.write(`${jsonText(value)}\n`);
 };
 
-/** The flag of every command that can answer in JSON. */
+/** The flag of every command that can print JSON. */
 export interface JsonFlag {
   readonly json?: boolean;
 }
@@ -41,7 +41,7 @@ export const answer = ({ json }: JsonFlag, value: unknown, text: string): void =
   else printResult(text);
 };
 
-/** Lines for the person who watches. */
+/** Lines for the user who watches. */
 export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);
 };

@@ -1,4 +1,4 @@
-/** What the commands say of themselves, and what they refuse before anything is sent. */
+/** The commands' help, and what they refuse before anything is sent. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ const helpOf = (command: Command): string => {
   return page;
 };
 
-it("shows an example for every command, takes no secret as a flag, and --json everywhere", async () => {
+it("shows an example for every command, accepts no secret as a flag, and --json everywhere", async () => {
   const commands = everyCommand(await makeProgram({}));
   expect(commands.map((command) => command.name())).toEqual(
     expect.arrayContaining(["login", "call", "events", "run", "add", "export"]),
@@ -144,17 +144,17 @@ it.each([
   ["http://127.0.0.1:8080/", "http://127.0.0.1:8080"],
   ["wss://relay.example/wss", "https://relay.example"],
   ["https://relay.example/base/", "https://relay.example/base"],
-])("finds REST of %s", (given, base) => {
+])("finds the REST address of %s", (given, base) => {
   expect(httpBase(given)).toBe(base);
 });
 
-it("takes an empty variable for none, as CI systems set them", () => {
+it("treats an empty variable as unset, because CI systems set those", () => {
   const env = Object.fromEntries(Object.keys(ENV).map((name) => [name, ""]));
   const none = new Settings({ ...env, BLINDRELAY_CONFIG_DIR: join(folder, "none") }, "default");
   expect(() => none.httpUrl()).toThrow("which relay?");
   expect(() => none.accountToken()).toThrow("which account?");
   expect(none.secretAtHand("pump-7")).toBeNull();
-  // Not the folder that one happens to be in.
+  // Not the current folder.
   expect(profilePath("work", { BLINDRELAY_CONFIG_DIR: "", XDG_CONFIG_HOME: "/x" })).toBe(
     "/x/blindrelay/work.json",
   );
@@ -178,7 +178,7 @@ it("prints no misplaced secret, and sends none", () => {
   }
 });
 
-it("does not let what others say steer the terminal", () => {
+it("does not let text from others control the terminal", () => {
   let written = "";
   vi.spyOn(process.stderr, "write").mockImplementation((text) => {
     written += text;
@@ -186,7 +186,7 @@ it("does not let what others say steer the terminal", () => {
   });
   printStatus("a\u001b[2Jb\u009bc\u202ed\ne");
   expect(written).toBe("a\ufffd[2Jb\ufffdc\ufffdd\ne\n");
-  // An agent that is called so must not make a line of the table, nor one of events.
+  // An agent with this name must not create a line of the table, nor one of events.
   expect(table(["A"], [["x\npump-8 is offline"]])).toBe("A\nx\ufffdpump-8 is offline");
   const hostile = { a: "\u001b[2J\u009b2J\u007f\u2028\u202e" };
   expect(jsonText(hostile)).toBe('{"a":"\\u001b[2J\\u009b2J\\u007f\\u2028\\u202e"}');

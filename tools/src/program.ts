@@ -14,8 +14,8 @@ const DEFAULT_PROFILE = "default";
 type Add = (program: Command, context: Context) => void;
 
 /**
- * The commands in the order of the help. Each loads what it needs when it is asked for: that is
- * most of a start.
+ * The commands in the order of the help. Each loads what it needs when it is used, which is most of
+ * a start.
  */
 const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   login: async () => (await import("./commands/login.ts")).addLogin,
@@ -52,10 +52,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   completion: async () => (await import("./commands/completion.ts")).addCompletion,
 };
 
-/** Those that only all the others can answer for: the help, a wrong name, the completion. */
+/** Words that require all commands: the help, a wrong name, the completion. */
 const ALL = Object.keys(COMMANDS);
 
-/** The commands that a command line may mean. */
+/** The commands that a command line may refer to. */
 const commandsIn = (words: readonly string[]): readonly string[] => {
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string;
@@ -68,8 +68,8 @@ const commandsIn = (words: readonly string[]): readonly string[] => {
 };
 
 /**
- * The whole command, or as much of it as `words`, a command line, need. `env`: what the commands
- * read their settings from.
+ * The whole command, or as much of it as `words`, a command line, needs. `env`: the commands read
+ * their settings from it.
  */
 export const makeProgram = async (
   env: Environment,
@@ -108,7 +108,7 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
   return program;
 };
 
-/** The exit code for what a command threw; tells a person why. */
+/** The exit code for an error thrown by a command; also prints it. */
 export const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   if (error instanceof Failure) {

@@ -6,15 +6,15 @@ import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
 
 export interface Questions {
-  /** What is typed until Enter. Rejects with a Failure (usage) for Ctrl-C and Ctrl-D. */
+  /** The text typed until Enter. Rejects with a Failure (usage) for Ctrl-C and Ctrl-D. */
   ask(question: string): Promise<string>;
-  /** The same, not shown. */
+  /** The same, without showing it. */
   askHidden(question: string): Promise<string>;
   close(): void;
 }
 
 /**
- * Close it: until then the terminal is held. Throws a Failure (usage) if there is no terminal;
+ * Must be closed, because it holds the terminal. Throws a Failure (usage) if there is no terminal;
  * `instead` says what to do then.
  */
 export const questions = (instead: string): Questions => {

@@ -3,7 +3,7 @@
  */
 export class DeviceAway extends Error {
   readonly unavailable = true;
-  /** Whether the device may have got the command before. */
+  /** Whether the device may have received the command. */
   readonly sent: boolean;
 
   constructor(reason: string, sent: boolean) {

@@ -23,7 +23,7 @@ import { linesProgram } from "./lines.ts";
 import { type PortProgram, rawProgram } from "./raw.ts";
 import { carrySealed } from "./sealed.ts";
 
-/** What a person or a supervising program gets to know. */
+/** What is reported to a person or a supervising program. */
 export type BridgeNews =
   | { readonly event: "port"; readonly name: string; readonly port: string; readonly state: "open" }
   | {
@@ -113,7 +113,7 @@ export class Bridge {
       data: made.user.data,
       end: async (reason) => {
         await made.user.end(reason);
-        // The failed calls' answers are written in the next turn, and go out before the link.
+        // The failed calls' answers are written in the next turn, before the link ends.
         await new Promise((resolve) => setImmediate(resolve));
         await agent.stop();
       },

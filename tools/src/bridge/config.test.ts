@@ -1,4 +1,4 @@
-/** The configuration file: what is refused, with its place; and the examples that we ship. */
+/** The configuration file: what is refused, with its place; and the bundled examples. */
 import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ const problemOf = (ports: unknown[]): string => {
   }
 };
 
-it("reads the examples that we ship", () => {
+it("reads the bundled examples", () => {
   for (const name of ["bridge.json", "printer-lines.json"]) {
     cpSync(new URL(name, EXAMPLES), join(folder, name));
   }
@@ -58,7 +58,7 @@ it("reads the examples that we ship", () => {
   expect(ports[2]?.settings.baudRate).toBe(9600);
 });
 
-it("takes paths from where the file is", () => {
+it("resolves paths relative to the file", () => {
   write("a.json", credentials("a"));
   const [port] = readBridgeConfig(write("bridge.json", { ports: [RAW] })).ports;
   expect(port?.mode).toMatchObject({ kind: "raw", stateDir: join(folder, "a") });
@@ -99,7 +99,7 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   expect(problemOf([RAW])).not.toContain("e2e_");
 });
 
-it("the unit starts the command that checks, and does not restart what needs a person", () => {
+it("the unit starts the tested command, and does not restart what needs a person", () => {
   const unit = readFileSync(
     new URL("../../systemd/blindrelay-bridge.service", import.meta.url),
     "utf8",

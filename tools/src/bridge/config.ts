@@ -104,7 +104,9 @@ export const readMappingFile = (path: string): LineMapping => {
   }
 };
 
-/** What makes an agent, checked before anything is sent. `where` names the source in errors. */
+/**
+ * The identity of an agent, checked before anything is sent. `where` names the source in errors.
+ */
 const checkIdentity = (
   given: {
     readonly [field in "agent_id" | "api_token" | "agent_token" | "packet_version"]?: unknown;
@@ -182,7 +184,7 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   };
 };
 
-/** Two of one thing that only one may have. */
+/** Refuses two ports with the same value where it must be unique. */
 const refuseDoubles = (plans: readonly PortPlan[]): void => {
   const seen = new Set<string>();
   const claim = (what: string): void => {
@@ -199,7 +201,8 @@ const refuseDoubles = (plans: readonly PortPlan[]): void => {
 };
 
 /**
- * Reads and checks the file and all that it names. Throws a Failure with the place and the reason.
+ * Reads and checks the file and all files that it names. Throws a Failure with the place and the
+ * reason.
  */
 export const readBridgeConfig = (
   path: string,

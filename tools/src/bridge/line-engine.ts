@@ -1,14 +1,15 @@
 /**
- * One command at a time to a device that answers in lines. Pure over a timer and a write:
+ * One command at a time to a device that answers in lines. Pure, over a timer and a write function:
  *
  *   idle     take the next call, send its line              -> waiting
  *   waiting  its answer, its error                          -> idle (the call settles)
- *            its time is over                               -> quiet
+ *            it timed out                                   -> quiet
  *   quiet    silence, or long enough: send it again while
  *            it has retries left                            -> waiting, else idle (the call fails)
  *
- * Lines that belong to no command are events. In `quiet` they may be a late answer, and what looks
- * like one is dropped: a device that can echo a number in its answers ({#}) excludes the rest.
+ * Lines that belong to no command are events. In `quiet` they may be a late answer, so lines that
+ * look like one are dropped; if a device can echo a number in its answers ({#}), late answers are
+ * recognized reliably.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { DeviceAway } from "./away.ts";
@@ -23,17 +24,17 @@ const LAST_TAG = 999;
 
 export interface LineHost {
   readonly timer: TimerPort;
-  /** Resolves when the port took it. */
+  /** Resolves when the port has accepted it. */
   write(bytes: Uint8Array): Promise<void>;
   event(event: string, data: Record<string, unknown>): void;
 }
 
 export interface LineCounters {
-  /** Commands sent, again or for the first time. */
+  /** Commands sent, including repetitions. */
   sent: number;
   retried: number;
   timeouts: number;
-  /** Lines that nothing took. */
+  /** Lines that matched nothing. */
   unmatched: number;
   /** Lines in the silence after a timeout that may have been late answers. */
   late: number;
@@ -78,11 +79,12 @@ export class LineEngine {
   }
 
   /**
-   * Settles with the command's result; rejects with an Error, or a DeviceAway where the port goes.
+   * Settles with the command's result; rejects with an Error, or with a DeviceAway if the port is
+   * lost.
    */
   call(command: LineCommand, params: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      // Invalid parameters are refused now, and not when its turn comes.
+      // Invalid parameters are refused immediately, not when its turn comes.
       command.line(params, "0");
       if (this.gone !== null) throw new DeviceAway(this.gone, false);
       if (this.waiting.length >= MAX_WAITING) {
@@ -125,7 +127,8 @@ export class LineEngine {
     const bytes = Buffer.from(sealed + this.mapping.end, this.mapping.encoding);
     this.host.write(bytes).then(
       () => {
-        // The device's time begins when it has got the line; a fast one may have answered already.
+        // The device's time begins when it has received the line; a fast one may have answered
+        // already.
         if (this.current === call && this.state === "waiting" && this.timer === null) {
           this.setTimer(call.command.timeoutMs, () => this.timedOut(call));
         }
@@ -156,7 +159,7 @@ export class LineEngine {
     if (this.mapping.unmatched !== null) this.host.event(this.mapping.unmatched, { line });
   }
 
-  /** Whether the line belongs to the command under way. */
+  /** Whether the line belongs to the current command. */
   private taken(call: LineCall, line: string): boolean {
     const { command, tag } = call;
     const failure = command.error?.(line, tag) ?? null;

@@ -83,7 +83,7 @@ describe("a mapping", () => {
     [{ commands: { a: { send: "x\ny" } } }, "one line"],
     [{ commands: { a: { send: "x", answer: "(" } } }, "/commands/a/answer"],
     [{ commands: {}, events: [{ line: "[", event: "e" }] }, "/events/0/line"],
-  ])("that is wrong is refused with its place: %j", (mapping, text) => {
+  ])("if invalid, is refused with its place: %j", (mapping, text) => {
     expect(() => readMapping(mapping)).toThrow(text);
   });
 
@@ -101,7 +101,7 @@ describe("a mapping", () => {
     expect(sent).toEqual([]);
   });
 
-  it("lets no parameter begin another line", async () => {
+  it("does not let a parameter begin another line", async () => {
     const mapping = { commands: { say: { send: "SAY {text}", params: { text: {} } } } };
     const { call, sent } = world(() => undefined, mapping);
     expect(String(await call("say", { text: "a\nM112" }))).toContain("control characters");
@@ -120,7 +120,7 @@ describe("a command", () => {
     expect(sent).toEqual(["M105", "G1 X10 F3000"]);
   });
 
-  it("goes alone: the next one waits for its answer", async () => {
+  it("runs alone: the next one waits for its answer", async () => {
     const { call, run, sent } = world((_, say) => say("ok\n", 50));
     const all = [1, 2, 3].map((to) => call("axis.move", { axis: "X", to }));
     await run(49);
@@ -147,14 +147,14 @@ describe("a command", () => {
     ]);
   });
 
-  it("fails with the device's own words", async () => {
+  it("fails with the device's own message", async () => {
     const { call, run } = world((_, say) => say("Error:too hot\n"));
     const answer = call("temperature.get");
     await run(10);
     expect(String(await answer)).toBe("Error: too hot");
   });
 
-  it("without an answer fails after its time; with retries it is sent again", async () => {
+  it("without an answer times out; with retries it is sent again", async () => {
     let times = 0;
     const { call, run, sent, engine } = world((line, say) => {
       if (line.startsWith("G1") && ++times === 3) say("ok\n");
@@ -167,7 +167,7 @@ describe("a command", () => {
     expect(engine.counters).toMatchObject({ timeouts: 3, retried: 2 });
   });
 
-  it("is not answered by what came too late for the one before", async () => {
+  it("is not answered by a late answer to the previous one", async () => {
     let times = 0;
     const { call, run } = world((_, say) => say(`ok T:${++times}\n`, times === 1 ? 210 : 15));
     const answers = [call("temperature.get"), call("temperature.get")];
@@ -177,10 +177,10 @@ describe("a command", () => {
     expect(second).toEqual({ celsius: 2 });
   });
 
-  it("with a number in its answer is not answered by any other's, however late", async () => {
+  it("with a number in its answer is not answered by another command's, however late", async () => {
     const { call, run } = world((line, say) => {
       const tag = line.split(" ")[0];
-      // The first try's answer comes while the second try waits.
+      // The first attempt's answer arrives while the second one waits.
       say(`${tag} ${tag}\n`, tag === "1" ? 85 : 30);
     });
     const answer = call("ask");
@@ -188,7 +188,7 @@ describe("a command", () => {
     expect(await answer).toEqual({ value: "2" });
   });
 
-  it("fails at once when the port goes, to be tried again, and says whether it was sent", async () => {
+  it("fails at once when the port is lost, is retryable, and says whether it was sent", async () => {
     const { call, run, engine } = world(() => undefined);
     const answers = [call("temperature.get"), call("temperature.get")];
     await run(5);
@@ -201,7 +201,7 @@ describe("a command", () => {
     expect(await call("temperature.get")).toMatchObject({ unavailable: true, sent: false });
   });
 
-  it("waits in a queue that ends", async () => {
+  it("waits in a bounded queue", async () => {
     const { call, run } = world(() => undefined);
     const answers = Array.from({ length: 70 }, () => call("temperature.get"));
     await run(1);
@@ -211,8 +211,8 @@ describe("a command", () => {
   });
 });
 
-describe("lines that nobody asked for", () => {
-  it("are events, also while a command waits", async () => {
+describe("unsolicited lines", () => {
+  it("are events, even while a command waits", async () => {
     const { call, run, events } = world((_, say) => {
       say('BTN down\n{"type":"alarm","zone":2}\nhello\n');
       say("ok T:1\n", 5);
@@ -227,7 +227,7 @@ describe("lines that nobody asked for", () => {
     ]);
   });
 
-  it("are dropped if they are too long or no text, and the next one is read", () => {
+  it("are dropped if they are too long or not text, and the next one is read", () => {
     const lines: string[] = [];
     const reader = new LineReader({ maxLine: 16, encoding: "utf8", checksum: "none" }, (line) =>
       lines.push(line),
@@ -239,11 +239,11 @@ describe("lines that nobody asked for", () => {
   });
 });
 
-it("200 calls over a line with 5 % garbage give 200 right answers or clear errors", async () => {
+it("200 calls over a line with 5 % garbage give 200 correct answers or clear errors", async () => {
   const random = seededRandom(7);
   const chance = () => (random(1)[0] as number) / 256;
   const noise = () => Buffer.from(random(1 + Math.floor(chance() * 12))).toString("latin1");
-  /** Each line has one chance in twenty to be damaged, lost, or led by noise. */
+  /** Each line has a chance of one in twenty to be damaged, lost, or preceded by noise. */
   const spoil = (line: string): string => {
     if (chance() >= 0.05) return line;
     const kind = Math.floor(chance() * 4);

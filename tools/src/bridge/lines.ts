@@ -6,7 +6,7 @@ import { LineEngine } from "./line-engine.ts";
 import type { LineMapping } from "./mapping.ts";
 import type { PortProgram } from "./raw.ts";
 
-/** The device program for an open port. `serial.status` tells how the line fares. */
+/** The device program for an open port. `serial.status` reports the state of the line. */
 export const linesProgram = (
   port: OpenPort,
   mapping: LineMapping,

@@ -8,7 +8,7 @@ import { messageOf } from "../serial/port.ts";
 
 const strict = { additionalProperties: false } as const;
 
-/** What a line looks like, and what it says. */
+/** The pattern of a line, and its values. */
 const Pattern = Type.Union([
   Type.String({
     description:
@@ -125,7 +125,7 @@ export type MappingFile = Static<typeof Mapping>;
 type PatternFile = Static<typeof Pattern>;
 type ParamFile = Static<typeof Param>;
 
-/** What a line said, or null if it is not of this form. */
+/** The values in a line, or null if it does not match. */
 export type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
 
 export interface LineCommand {
@@ -191,7 +191,7 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     for (const [name, text] of Object.entries(found.groups ?? {})) {
       if (text === undefined) continue;
       const number = Number(text);
-      // An invalid number was damaged on its way.
+      // An invalid number was damaged in transit.
       if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
       said[name] = numbers.has(name) ? number : text;
     }

@@ -42,7 +42,7 @@ const world = () => {
 };
 
 describe("mode raw", () => {
-  it("writes nothing of a new writer into what the port still takes of the one before", async () => {
+  it("does not mix a new writer's bytes with what the port still accepts from the previous one", async () => {
     const { writes, open, say, settled } = world();
     open(1);
     say(1, "old, under way");

@@ -1,14 +1,16 @@
 /**
  * Mode `raw`: the port as two byte streams, for a remote terminal.
  *
- *   serial.read {stream}                    bytes of the device; the newest reader takes over
- *   serial.write {stream}                   bytes to the device; ends when the port took them all
- *   serial.configure {baud_rate, …}         settings, kept over a reopening
+ *   serial.read {stream}                    bytes from the device; the newest reader takes over
+ *   serial.write {stream}                   bytes to the device; ends when the port accepted them
+ *   all
+ *   serial.configure {baud_rate, …}         settings, kept when the port is reopened
  *   serial.signals {dtr, rts, break}        control lines
  *   serial.status {}                        settings, status lines, counts
  *
- * Bounded both ways: a writer is granted what the port has taken, and while a reader grants nothing
- * the port is not read. Without a reader the device's output is lost, as on an unconnected cable.
+ * Bounded in both directions: a writer is granted what the port has accepted, and while a reader
+ * grants nothing the port is not read. Without a reader the device's output is lost, as on an
+ * unconnected cable.
  */
 import type { Agent, CallContext } from "@blindrelay/agent-sdk/node";
 import { Streams } from "@blindrelay/agent-sdk/streams";
@@ -24,12 +26,12 @@ import type { PortUser } from "../serial/supervise.ts";
 import { DeviceAway } from "./away.ts";
 import { readSettings, settingsAsJson } from "./settings.ts";
 
-/** What a writer may send before the port took any. */
+/** What a writer may send before the port has accepted any of it. */
 const WRITE_WINDOW_BYTES = 32_768;
-/** Bytes of the device that wait for the reader's credit before the port is paused. */
+/** Bytes from the device that wait for the reader's credit before the port is paused. */
 const READ_HIGH_BYTES = 65_536;
 
-/** What a program needs of the port, for raw.ts and lines.ts alike. */
+/** What raw.ts and lines.ts provide for an open port. */
 export interface PortProgram {
   readonly program: (agent: Agent) => void;
   readonly user: PortUser;
@@ -38,7 +40,7 @@ export interface PortProgram {
 interface Counts {
   bytes_in: number;
   bytes_out: number;
-  /** Bytes of the device that arrived while no stream was open. */
+  /** Bytes from the device that arrived while no stream was open. */
   discarded: number;
 }
 
@@ -88,7 +90,7 @@ class Reader {
     }
   }
 
-  /** Whatever is left goes first, as far as there is credit for it; then the reader learns why. */
+  /** Sends the rest as far as there is credit for it, and then tells the reader the reason. */
   end(reason: string): void {
     this.flush();
     const left = this.pendingBytes;
@@ -133,8 +135,8 @@ class Writer {
   private readonly counts: Counts;
   private stream: IncomingStream | null = null;
   /**
-   * The port's, not a stream's: what is left of a write that began before a takeover would
-   * otherwise land between the bytes of the new writer.
+   * Belongs to the port, not to a stream: otherwise the rest of a write from before a takeover
+   * would end up between the bytes of the new writer.
    */
   private queue: Promise<void> = Promise.resolve();
 
@@ -199,7 +201,7 @@ const readSignals = (params: unknown): ControlLines => {
   return signals;
 };
 
-/** What the port says no to is the caller's error; that it is gone, a reason to try again. */
+/** If the port rejects a request, that is the caller's error; if it is gone, a retry may help. */
 const asCallError = (error: unknown): Error =>
   error instanceof PortError && error.problem !== "unsupported"
     ? new DeviceAway(error.message, false)

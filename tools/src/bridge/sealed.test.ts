@@ -1,4 +1,7 @@
-/** What a person is told whose board does not run the SDK. The whole way is in test/src/bridge. */
+/**
+ * What the user is told if a board does not run the SDK. The whole path is tested in
+ * test/src/bridge.
+ */
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { expect, it } from "vitest";
 import { carrySealed } from "./sealed.ts";

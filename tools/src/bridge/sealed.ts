@@ -14,10 +14,10 @@ import type { PortUser } from "../serial/supervise.ts";
 
 /** Bytes that wait for the port before texts are held back. */
 const WRITE_HIGH_BYTES = 16_384;
-/** Answers that a device provokes without reading them are dropped beyond this. */
+/** Answers to a device that does not read them are dropped beyond this. */
 const WRITE_MAX_BYTES = 262_144;
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
-/** A board that runs the SDK asks for its link sooner, also one that boots. */
+/** A board that runs the SDK requests its link earlier, even one that is booting. */
 const PATIENCE_MS = 15_000;
 
 export interface SealedOptions {
@@ -27,7 +27,7 @@ export interface SealedOptions {
   readonly log: Log;
 }
 
-/** Carries for an open port. */
+/** Carries messages for an open port. */
 export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOptions): PortUser => {
   const links = webSocketLinks();
   const queue: Uint8Array[] = [];
@@ -47,7 +47,7 @@ export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOption
         if (queued < WRITE_HIGH_BYTES) carrier.writable();
       }
     } catch {
-      // The port is gone or stalled: its end is on its way here.
+      // The port is gone or stalled: its end is about to be reported here.
     } finally {
       writing = false;
     }

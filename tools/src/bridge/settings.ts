@@ -25,7 +25,7 @@ export const settingsAsJson = (settings: LineSettings): SettingsJson => ({
   flow_control: settings.flowControl,
 });
 
-/** `base` with what `params` names; throws an Error for what is no setting. */
+/** `base` with the changes in `params`; throws an Error for an invalid setting. */
 export const readSettings = (params: unknown, base: LineSettings): LineSettings => {
   if (typeof params !== "object" || params === null) throw new Error("settings are an object");
   const next: Record<string, unknown> = { ...settingsAsJson(base) };

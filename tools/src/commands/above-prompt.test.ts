@@ -1,4 +1,4 @@
-/** An event while somebody types: read off a small model of a terminal's screen. */
+/** An event while the user types, tested on a small model of a terminal's screen. */
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
@@ -7,7 +7,7 @@ import { printAbove } from "./above-prompt.ts";
 
 const COLUMNS = 20;
 
-/** As much of a terminal as readline uses: CR, LF, and the sequences CSI n A, B, C, D, G, J. */
+/** The parts of a terminal that readline uses: CR, LF, and the sequences CSI n A, B, C, D, G, J. */
 class Screen {
   readonly lines: string[][] = [[]];
   row = 0;
@@ -27,7 +27,7 @@ class Screen {
     if (character === "\r") this.column = 0;
     else if (character === "\n") {
       this.row++;
-      this.column = 0; // as a terminal driver makes CR LF of it
+      this.column = 0; // a terminal driver turns it into CR LF
     } else {
       if (this.column === COLUMNS) {
         this.row++;

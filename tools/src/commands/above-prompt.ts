@@ -2,9 +2,9 @@
 import { clearScreenDown, cursorTo, type Interface, moveCursor } from "node:readline";
 
 /**
- * Takes prompt and typed text off the screen, lets `print` write whole lines, and draws both again,
- * the cursor where it was. A terminal that cannot move its cursor gets them on new lines. `output`:
- * the terminal that `prompt` writes to.
+ * Removes prompt and typed text from the screen, lets `print` write whole lines, and draws both
+ * again with the cursor where it was. On a terminal that cannot move its cursor they are drawn on
+ * new lines. `output`: the terminal that `prompt` writes to.
  */
 export const printAbove = (
   prompt: Interface,
@@ -23,7 +23,7 @@ export const printAbove = (
   moveCursor(output, 0, -rows);
   clearScreenDown(output);
   print();
-  // readline goes up by as many rows as it last drew before it redraws.
+  // Before redrawing, readline moves up by as many rows as it last drew.
   output.write("\n".repeat(rows));
   prompt.prompt(true);
 };

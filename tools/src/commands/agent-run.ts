@@ -42,7 +42,7 @@ interface RunFlags {
  */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
 
-/** In the environment of the process that runs the agent, until it has read them. */
+/** Environment variables of the process that runs the agent, until it has read them. */
 const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN"];
 
 const loadProgram = async (path: string): Promise<DeviceProgram> => {
@@ -62,7 +62,7 @@ const loadProgram = async (path: string): Promise<DeviceProgram> => {
   throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
 };
 
-/** Where the program itself cannot be read; null if that is in something it imports. */
+/** The place of a syntax error in the program itself; null if the error is in an imported file. */
 const syntaxError = async (path: string): Promise<string | null> => {
   const { checkProgram } = await loadDialect();
   const found = checkProgram(readSource(path)).refused.find(isSyntax);
@@ -98,7 +98,7 @@ const guarded =
     }
   };
 
-/** What keeps an agent from starting, as the exit codes have it. */
+/** Maps errors that prevent an agent from starting to exit codes. */
 const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<T> => {
   const { ConfigError, StateError } = await import("@blindrelay/agent-sdk/node");
   try {
@@ -113,7 +113,7 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
   }
 };
 
-/** A program that was pushed, from its file; its trial reports what is wrong with it. */
+/** Loads a pushed program from its file; its trial reports any problem with it. */
 const loadPushed = async (file: string, path: string): Promise<DeviceProgram> => {
   printStatus(`runs the program that was pushed, not ${path}`);
   const { default: program } = await import(pathToFileURL(file).href);
@@ -129,14 +129,14 @@ const start = async (
 ): Promise<RunningAgent> => {
   const url = settings.socketUrl();
   const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
-  // Not for what a program that was pushed starts.
+  // Not inherited by what a pushed program starts.
   if (isPushable) for (const name of SECRETS) delete process.env[name];
   const load = async (): Promise<DeviceProgram> => {
     const program = guarded(await loadProgram(path));
     await warnOfDialect(path);
     return program;
   };
-  // Where another one was pushed, this one is not even read.
+  // If another program was pushed, this one is not even read.
   const program = isPushable
     ? async (agent: Agent): Promise<void> => (await load())(agent)
     : await load();
@@ -167,8 +167,8 @@ const start = async (
 };
 
 /**
- * The agent in its own process, which is all that a program it is sent can break. Ends with the
- * exit code of that process, which said why.
+ * Runs the agent in a separate process, which is all that a pushed program can break. Ends with the
+ * exit code of that process, which has reported the reason.
  */
 const startSupervised = async (
   settings: Settings,
@@ -193,7 +193,7 @@ const startSupervised = async (
       BLINDRELAY_AGENT_TOKEN: agentToken,
       BLINDRELAY_PACKET_VERSION: version,
       BLINDRELAY_STATE_DIR: stateDir,
-      // Not needed any more, and not for the program.
+      // No longer needed, and not for the program.
       BLINDRELAY_ACCOUNT_TOKEN: undefined,
       [PASSPHRASE_VARIABLE]: undefined,
     },
@@ -202,7 +202,7 @@ const startSupervised = async (
   process.exit(code);
 };
 
-/** Resolves when the agent is to stop, rejects if going on makes no sense. */
+/** Resolves when the agent should stop, rejects if continuing makes no sense. */
 const runUntilStopped = (
   running: RunningAgent,
   agentId: string,

@@ -213,7 +213,7 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
     });
 };
 
-/** What the relay does not know is left out; --json has all. */
+/** What the relay does not know is omitted; --json shows everything. */
 const listFields = (shown: Agent): string =>
   Object.entries({ ...shown, last_seen: when(shown.last_seen) })
     .filter(([, value]) => value !== null)

@@ -9,7 +9,7 @@ export const baudRate = wholeNumber(300, 4_000_000);
 export const withBaud = (command: Command): Command =>
   command.option("--baud <rate>", "of a serial port", baudRate, DEFAULT_BAUD_RATE);
 
-/** Opens the port, hands its console on, and closes it whatever happens. */
+/** Opens the port, passes its console on, and closes it in any case. */
 export const withConsole = async <Result>(
   port: string,
   baud: number,

@@ -1,4 +1,4 @@
-/** What `blindrelay bridge` does with its flags. Rejects with a Failure. */
+/** Implements `blindrelay bridge`. Rejects with a Failure. */
 
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
@@ -98,7 +98,7 @@ const run = async (plans: readonly PortPlan[], url: string, json: boolean): Prom
             news: (news) => (json ? answerJson(news) : printStatus(asText(news))),
             failed: (failure) => {
               failures++;
-              // One port's trouble is not the others'.
+              // A problem with one port does not affect the others.
               if (failures === plans.length) reject(failure);
               else printStatus(`${plan.name}: ${messageOf(failure)}; this port is given up`);
             },

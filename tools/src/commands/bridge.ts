@@ -45,7 +45,7 @@ disappears, its agent is offline until the port is back. Exit codes: 2 usage,
 5 the relay refuses an agent, 7 a state folder does not let an agent start.`,
     )
     .action(async (port: string | undefined, flags: BridgeFlags) => {
-      // Its schemas take longer to load than all else; no other command needs them.
+      // Its schemas take longer to load than everything else; no other command needs them.
       const { bridge } = await import("./bridge-run.ts");
       await bridge(context.settings, port, flags);
     });

@@ -21,7 +21,7 @@ interface CallFlags {
   readonly wait?: boolean;
 }
 
-/** JSON-RPC takes an object, an array, or nothing. */
+/** JSON-RPC accepts an object, an array, or nothing. */
 const readParams = async (given: string | undefined): Promise<object | undefined> => {
   if (given === undefined) return undefined;
   let value: unknown;

@@ -14,7 +14,7 @@ interface Place {
   readonly path: string;
   /** Commands that may follow. */
   readonly commands: readonly string[];
-  /** What may follow: commands, options, and what the first argument may be. */
+  /** What may follow: commands, options, and the values of the first argument. */
   readonly words: readonly string[];
   /** Its first argument is an agent. */
   readonly wantsAgent: boolean;
@@ -22,7 +22,7 @@ interface Place {
   readonly wantsFile: boolean;
 }
 
-/** Asked by the scripts; a person does not. */
+/** Requested by the scripts, not by users. */
 const AGENTS_QUESTION = "agents";
 
 const longOptions = (command: Command): string[] =>
@@ -50,8 +50,8 @@ export const places = (command: Command, path = ""): Place[] => {
 const AGENTS = `blindrelay completion ${AGENTS_QUESTION} 2>/dev/null`;
 
 /**
- * The longest path of commands among the words typed before, options in between passed over; and
- * what may follow it, as `offers`. For bash and zsh alike: in zsh `path` is the search path.
+ * The longest path of commands among the words typed so far, skipping options in between; and what
+ * may follow it, as `offers`. For both bash and zsh: in zsh `path` is the search path.
  */
 const findOffers = (all: readonly Place[], typed: string): string => `  local place="" word
   local -a offers
@@ -85,8 +85,8 @@ complete -F _blindrelay blindrelay
 `;
 
 /**
- * As a file of fpath it is the function's body at the first Tab; from `eval` it has to be
- * announced.
+ * As a file in fpath it is the function's body at the first Tab; with `eval` it has to be
+ * registered.
  */
 const zsh = (all: readonly Place[]): string => `#compdef blindrelay
 # blindrelay completion zsh > ~/.zfunc/_blindrelay
@@ -134,7 +134,8 @@ Example:
   blindrelay completion fish > ~/.config/fish/completions/blindrelay.fish`,
     )
     .action((shell: Shell | typeof AGENTS_QUESTION) => {
-      // Asked by the scripts at each Tab: nothing goes over the network, and no person is asked.
+      // Requested by the scripts at each Tab: nothing is sent over the network, and nobody is
+      // prompted.
       if (shell === AGENTS_QUESTION) {
         const settings = context.settings();
         if (!settings.isLocked)

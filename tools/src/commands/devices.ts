@@ -34,7 +34,7 @@ export interface Device {
 
 const NOTHING = { answers: null, board: null, version: null, agent_id: null, problem: null };
 
-/** Politely: a program that runs on the board is not disturbed. */
+/** Without disturbing a program that runs on the board. */
 export const probe = async (
   name: string,
   baudRate: number,
@@ -65,7 +65,7 @@ export const probe = async (
   }
 };
 
-/** The machine's serial ports; those that are no USB device only with `all`. */
+/** The machine's serial ports; ports that are not USB devices only with `all`. */
 export const listPorts = async (
   all: boolean,
 ): Promise<Pick<Device, "port" | "manufacturer" | "serial_number" | "usb">[]> => {

@@ -19,7 +19,7 @@ import { listPorts } from "./devices.ts";
 
 export interface Check {
   readonly name: string;
-  /** null: nothing that must be, or not asked because of what failed before. */
+  /** Null: optional, or not checked because an earlier check failed. */
   readonly ok: boolean | null;
   readonly detail: string;
   readonly fix: string | null;
@@ -142,7 +142,7 @@ const checkAccount = async (settings: Settings): Promise<Check> => {
   }
 };
 
-/** The connection that calls go over; a proxy that lets REST through need not let it. */
+/** The connection that calls use; a proxy that passes REST may still block it. */
 const checkLink = async (
   settings: Settings,
 ): Promise<{ readonly check: Check; readonly client: Client | null }> => {
@@ -193,7 +193,7 @@ const checkSecret = async (settings: Settings, client: Client, agentId: string):
   }
 };
 
-/** What rests on an account that the relay knows. */
+/** Checks that require an account known to the relay. */
 const checkBeyondAccount = async (
   settings: Settings,
   agentId: string | undefined,
@@ -242,7 +242,7 @@ const checkTools = (): Check[] => [
       ),
 ];
 
-/** All checks, in the order in which one thing rests on another. */
+/** All checks, each after those it depends on. */
 export const diagnose = async (
   settings: Settings,
   agentId: string | undefined,

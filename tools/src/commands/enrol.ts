@@ -1,6 +1,6 @@
 /**
- * The first login on a relay that requires two factors: an authenticator gets its secret, and
- * proves it.
+ * The first login on a relay that requires two factors: an authenticator gets its secret, and a
+ * code confirms it.
  */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { printStatus } from "../output.ts";
@@ -25,8 +25,8 @@ const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly
 };
 
 /**
- * Enrols on the terminal; resolves to a code that is good for the login itself. `accessToken`: what
- * the login without a second factor gave. Rejects with a Failure.
+ * Enrols on the terminal; resolves to a code that is valid for the login itself. `accessToken`:
+ * returned by the login without a second factor. Rejects with a Failure.
  */
 export const enrol = async (url: string, accessToken: string): Promise<string> => {
   const person = questions("the first login enrols an authenticator, so do it on a terminal");

@@ -45,7 +45,7 @@ interface Listened extends Secret {
   readonly id: string;
 }
 
-/** The agent named, else all in the keyring. */
+/** The specified agent, else all in the keyring. */
 const listened = (settings: Settings, agent: string | undefined): Listened[] => {
   if (agent !== undefined) return [{ id: agent, ...settings.secretOf(checkAgentId(agent)) }];
   const ids = Object.keys(settings.profile?.keyring ?? {});
@@ -110,7 +110,7 @@ relay's claim), {"kind":"gap","agent_id","packets"} (so many packets of the agen
     });
 };
 
-/** Tells a person how the link fares; only a final refusal ends the command. */
+/** Reports the link's state to the user; only a final refusal ends the command. */
 const followLink = (client: Client, onRefused: (error: CallError) => void): void => {
   client.on("link", (report) => {
     if (report.state === "refused") onRefused(report.reason);

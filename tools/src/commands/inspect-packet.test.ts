@@ -1,4 +1,4 @@
-/** What is said of packets: right ones, each way of being broken, and captures that hold them. */
+/** Explanations of packets: valid ones, each kind of fault, and captures that contain them. */
 import { makeToken } from "@blindrelay/protocol";
 import {
   deriveSessionKeys,
@@ -26,7 +26,7 @@ const seal = (sid: string, seq: number, value: unknown, toAgent = true): string 
 const explain = (text: string, agentId: string | null = "pump-7", secret: Secret | null = SECRET) =>
   explainPacket(text, JSON.parse(text), agentId, () => secret);
 
-it("tells opening, answer and data apart, opens them, and says which way they went", () => {
+it("distinguishes opening, answer and data, opens them, and gives their direction", () => {
   expect(explain(seal(C, 0, undefined))).toMatchObject({
     kind: "opening",
     client_part: C,

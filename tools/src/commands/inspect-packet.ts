@@ -29,10 +29,10 @@ export interface PacketReport {
   readonly seq: unknown;
   /** Bytes of the plaintext, without the tag. */
   readonly plaintext_bytes: number | null;
-  /** Null if it was not tried for lack of a secret. */
+  /** Null if there was no secret to try. */
   readonly opened: boolean | null;
   readonly direction: "client to agent" | "agent to client" | null;
-  /** JSON where it is JSON, else text. */
+  /** The parsed JSON, or else the text. */
   readonly content: unknown;
   readonly problem: string | null;
 }
@@ -45,9 +45,7 @@ const SUITES = { 1: "ChaCha20-Poly1305", 2: "AES-128-CCM" } as const;
 export const suiteName = (v: unknown): string =>
   isVersion(v) ? SUITES[v] : "no suite of this contract";
 
-/**
- * The first rule that a packet's text breaks, in the order in which a reader checks; null for none.
- */
+/** The first rule that a packet's text breaks, in the order of a reader's checks; null for none. */
 const formProblem = (text: string, packet: object): string | null => {
   const v = own(packet, "v");
   const sid = ownString(packet, "sid");
@@ -106,7 +104,7 @@ const open = (packet: Packet, agentId: string, secret: Secret) => {
     : ({ direction: "agent to client", plaintext: toClient } as const);
 };
 
-/** Explains a packet. `secretOf`: what is at hand for an agent, or null. */
+/** Explains a packet. `secretOf`: an agent's available secret, or null. */
 export const explainPacket = (
   text: string,
   value: object,
@@ -159,7 +157,7 @@ export const explainPacket = (
 };
 
 /**
- * The packets in a line of a capture: a packet, an envelope, or JSON (or a log line) that holds
+ * The packets in a line of a capture: a packet, an envelope, or JSON (or a log line) that contains
  * one.
  */
 export const packetsIn = (

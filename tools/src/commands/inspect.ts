@@ -39,7 +39,7 @@ const asText = (report: PacketReport, line: number): string => {
   return rows.map(([name, value]) => `${`${name}:`.padEnd(15)}${value}`).join("\n");
 };
 
-/** Rejects with a Failure (usage) for what is no file or may not be read. */
+/** Rejects with a Failure (usage) if it is not a file or cannot be read. */
 const openFile = async (path: string): Promise<ReadStream> => {
   try {
     const file = await open(path);

@@ -1,6 +1,4 @@
-/**
- * `blindrelay login`: password and one-time code once, then a profile that holds the account token.
- */
+/** `blindrelay login`: password and one-time code once, then a profile with the account token. */
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { httpBase, type Settings } from "../config/settings.ts";
@@ -50,7 +48,7 @@ If the relay requires one-time codes and you have none, the first login enrols y
       const url = flags.url === undefined ? settings.httpUrl() : httpBase(flags.url);
       const rest = new Rest(url, null);
       const config = await rest.ask<AuthConfig>("GET", "/auth/config");
-      // Before it gets a password.
+      // Checked before the password is sent.
       if (!Array.isArray(config.packet_versions)) {
         throw new Failure(
           "unreachable",
@@ -79,7 +77,7 @@ If the relay requires one-time codes and you have none, the first login enrols y
     });
 };
 
-/** The keyring stays when the same account logs in again, and goes when it is another one. */
+/** The keyring is kept when the same account logs in again, and dropped for another one. */
 const keep = (settings: Settings, url: string, username: string, accountToken: string): void => {
   settings.update((profile) => {
     const keys = Object.keys(profile?.keyring ?? {}).length;

@@ -15,6 +15,6 @@ it("other bytes are sent as they are typed", () => {
   expect(withEol(typed, "crlf")).toEqual(typed);
 });
 
-it("an echo begins a new line at Enter, and takes back what is deleted", () => {
+it("an echo begins a new line at Enter, and removes what is deleted", () => {
   expect(asEcho(Buffer.from("ab\x7f\r"))).toBe("ab\b \b\r\n");
 });

@@ -29,7 +29,9 @@ const RETRY_MS = 500;
 const ESCAPE = "\x1d";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const XON_XOFF = /[\x11\x13]/g;
-/** What moves a cursor forward and colours text stays; all other control of the terminal goes. */
+/**
+ * Moving the cursor forward and colouring text is allowed; all other control sequences are removed.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const UNWANTED = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]*[A-DJKm])/g;
 
@@ -69,22 +71,22 @@ class Output {
 interface Keys {
   /** Resolves at Ctrl-]. */
   readonly ended: Promise<void>;
-  /** Where what is typed goes from now on; null while no port is open. */
+  /** Where typed text goes from now on; null while no port is open. */
   lead(port: Port | null): void;
   stop(): void;
 }
 
-/** Typed bytes as the board gets them: Enter is the line end that it reads to. */
+/** Typed bytes as sent to the board: Enter is the line end that it expects. */
 export const withEol = (typed: Buffer, eol: Eol): Buffer =>
   Buffer.from(typed.toString("latin1").replaceAll("\r", EOL[eol]), "latin1");
 
-/** Typed bytes as their own terminal shows them. */
+/** Typed bytes as shown on the local terminal. */
 export const asEcho = (typed: Buffer): string =>
   typed.toString("latin1").replaceAll("\r", "\r\n").replaceAll("\x7f", "\b \b");
 
 /**
- * Hands what is typed to the port that is open. Piped input waits for one, and for the port to take
- * it; keys do not wait: Ctrl-] must work at any time, and the user sees that the port is
+ * Passes typed bytes to the open port. Piped input waits for a port, and for the port to accept it;
+ * keys do not wait, because Ctrl-] must work at any time, and the user sees that the port is
  * disconnected.
  */
 const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Keys => {

@@ -1,4 +1,4 @@
-/** `blindrelay profile`: which profiles there are, and the passphrase over one's secrets. */
+/** `blindrelay profile`: lists the profiles, and sets the passphrase for a profile's secrets. */
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { text } from "node:stream/consumers";

@@ -1,6 +1,6 @@
 /**
- * `blindrelay release`: sign and publish firmware, see what a device would be offered, verify a
- * file.
+ * `blindrelay release`: signs and publishes firmware, shows what a device would be offered, and
+ * verifies a file.
  */
 import { createReadStream, readFileSync } from "node:fs";
 import { parseJson } from "@blindrelay/protocol/parse-json";
@@ -212,7 +212,7 @@ const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<R
   try {
     return await complete(rest, path, file, signature, measured.size, flags);
   } catch (error) {
-    // What was there before this command stays.
+    // What existed before this command is kept.
     if (isNew) {
       await rest.ask("DELETE", path).catch(({ message }: Error) => {
         printStatus(`the draft ${id} remains: ${message}`);
@@ -244,7 +244,7 @@ const complete = async (
 
 type Names = Pick<SignedRelease, "runtime" | "channel" | "version">;
 
-/** A new draft, or the one that is there already. */
+/** A new draft, or the existing one. */
 const draftOf = async (
   rest: Rest,
   names: Names,
@@ -292,7 +292,7 @@ const readRelease = (path: string): SignedRelease & { signature: string } => {
   throw new Failure("usage", `${path} is not a release with its artifact`);
 };
 
-/** What does not match, as a sentence; null if all does. */
+/** What does not match, as a sentence; null if everything does. */
 const mismatch = async (
   file: string,
   release: SignedRelease & { signature: string },

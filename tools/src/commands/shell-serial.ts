@@ -16,7 +16,10 @@ export interface SerialFlags {
 const ESCAPE = 0x1d;
 /** JSON-RPC 2.0, "Method not found". */
 const UNKNOWN_METHOD = -32_601;
-/** Of keys that wait for the device: a whole page pasted, and not more than a person's patience. */
+/**
+ * Limit of keys that wait for the device: a whole pasted page, but no more than a user would wait
+ * for.
+ */
 const MAX_WAITING_BYTES = 1_048_576;
 
 const onOff = (value: string): boolean => {
@@ -31,8 +34,8 @@ export const withSerialOptions = (command: Command): Command =>
     .option("--rts <on|off>", "with --serial: set this control line first", onOff);
 
 /**
- * The agent's streams, after its line was set. Rejects with a CallError, or a Failure where it has
- * no port.
+ * The agent's streams, after its line was configured. Rejects with a CallError, or with a Failure
+ * if it has no port.
  */
 const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
   try {
@@ -61,7 +64,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
   const { stdin, stdout } = process;
   const raw = stdin.isTTY === true;
   if (raw) {
-    // Before a word is said: what is typed after it is the device's, not the terminal's.
+    // Before anything is printed: what is typed after that is for the device, not the terminal.
     stdin.setRawMode(true);
     printStatus(`${agent.id}: Ctrl-] ends`);
   }
@@ -94,7 +97,7 @@ export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void>
       if (typed.length > 0) await send(typed);
       if (end >= 0) return;
     }
-    // A pipe is at its end: what it said goes out, and what comes is shown until a signal.
+    // A pipe has ended: its data is sent, and output is shown until a signal.
     await writer.end();
     if (!raw) await interrupted();
   };

@@ -1,6 +1,6 @@
 /**
  * `blindrelay shell [AGENT]`: calls by typing `method {json}`, with history, completion of methods
- * and agents, and events as they come. `--serial` makes it a terminal on the agent's serial port.
+ * and agents, and events as they arrive. `--serial` makes it a terminal on the agent's serial port.
  */
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -37,12 +37,12 @@ const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
 .exit           leave; Ctrl-D too
 Ctrl-C          cancel the running call, or else leave`;
 
-/** What an agent calls its methods is shown at Tab and must not steer the terminal. */
+/** An agent's method names are shown at Tab and must not control the terminal. */
 const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
 
 const DOT_COMMANDS = [".agent", ".agents", ".methods", ".help", ".exit"];
 
-/** A line as method and parameters. Throws a Failure (usage) for what is no call. */
+/** Parses a line into method and parameters. Throws a Failure (usage) if it is not a call. */
 export const readLine = (line: string): { readonly method: string; readonly params?: object } => {
   const [, method = "", json = ""] = /^(\S+)\s*(.*)$/s.exec(line.trim()) ?? [];
   if (json.trim() === "") return { method };
@@ -56,13 +56,13 @@ export const readLine = (line: string): { readonly method: string; readonly para
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };
 
-/** The methods that an agent names and that can be typed. */
+/** The methods that an agent reports and that can be typed. */
 export const typeable = (methods: unknown): string[] =>
   (Array.isArray(methods) ? methods : []).filter(
     (method) => typeof method === "string" && METHOD_NAME.test(method),
   );
 
-/** What may follow what was typed, and the part of it that the offers replace. */
+/** Completions of the typed text, and the part of it that they replace. */
 export const complete = (
   line: string,
   methods: readonly string[],
@@ -75,7 +75,7 @@ export const complete = (
   }
   if (/\s/.test(line)) return [[], line];
   const offers = [...methods, ...DOT_COMMANDS].filter((word) => word.startsWith(line));
-  // The only one is whole: parameters follow.
+  // The only completion is complete: parameters follow.
   return [offers.length === 1 ? [`${offers[0]} `] : offers, line];
 };
 
@@ -127,7 +127,7 @@ class Shell {
   readonly completer = (line: string): [string[], string] =>
     complete(line, this.methods, this.agents());
 
-  /** Talks to an agent from now on. Rejects with a Failure if no secret is at hand. */
+  /** Talks to an agent from now on. Rejects with a Failure if its secret is not available. */
   async use(agentId: string): Promise<void> {
     const secret = this.settings.secretOf(checkAgentId(agentId));
     checkToken(secret.agentToken, "e2e", "agent token");
@@ -154,8 +154,8 @@ class Shell {
   }
 
   /**
-   * One line; true if it ends the shell. `signal` gives up a call. Rejects with a Failure or
-   * CallError.
+   * Handles one line; true if it ends the shell. `signal` gives up a call. Rejects with a Failure
+   * or CallError.
    */
   async run(line: string, signal: AbortSignal): Promise<boolean> {
     const [command = "", argument = ""] = line.trim().split(/\s+/);
@@ -177,7 +177,7 @@ class Shell {
     const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS, signal });
     if (this.json || !process.stdout.isTTY) answerJson(result);
     else {
-      // Colours are ours, and what the agent says is quoted by inspect.
+      // The colours are ours, and inspect quotes the agent's text.
       process.stdout.write(`${inspect(result, { depth: null, colors: true })}\n`);
     }
   }

@@ -1,4 +1,4 @@
-/** The parts of shell, token and completion that need nobody else. */
+/** The parts of shell, token and completion that need no other process. */
 import { spawnSync } from "node:child_process";
 import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
@@ -11,14 +11,14 @@ import { describeToken } from "./token.ts";
 describe("token", () => {
   const kinds = Object.keys(TOKEN_PREFIXES) as TokenKind[];
 
-  it.each(kinds)("recognises %s, and reveals nothing of its content", (kind) => {
+  it.each(kinds)("identifies %s, and reveals nothing of its content", (kind) => {
     const token = makeToken(kind, new Uint8Array(32).fill(9));
     const report = describeToken(token);
     expect(report).toMatchObject({ kind, valid: true, problem: null });
     expect(JSON.stringify(report)).not.toContain(token.slice(-20));
   });
 
-  it("tells a typing error, a cut one, white space and a foreign text apart", () => {
+  it("distinguishes a typing error, a truncated token, white space and other text", () => {
     const token = makeToken("e2e", new Uint8Array(32).fill(9));
     const swapped = `${token.slice(0, 10)}${token[11]}${token[10]}${token.slice(12)}`;
     const last = token.endsWith("0") ? "1" : "0";
@@ -48,7 +48,7 @@ describe("shell", () => {
     expect(complete("echo ", methods, ["x"])[0]).toEqual([]);
   });
 
-  it("offers no method whose name would steer the terminal or cannot be typed", () => {
+  it("offers no method with a name that would control the terminal or cannot be typed", () => {
     const hostile = [
       "a\u001b[2J",
       "b\u009bc",
@@ -65,7 +65,7 @@ describe("shell", () => {
   });
 });
 
-/** Whether a shell is on this machine; where not, its test is skipped, visibly. */
+/** Whether a shell is installed; if not, its test is skipped visibly. */
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
 
 describe("completion", () => {
@@ -123,7 +123,7 @@ describe("completion", () => {
       const list = typed.map((word) => `'${word}'`).join(" ");
       const lines = [
         "compdef() { true; }; _files() { print -r -- FILES; }",
-        // As compadd does: what begins as the current word does; false if nothing is left.
+        // Like compadd: prints what begins with the current word; false if nothing is left.
         `compadd() { shift; local found=($\{(M)@:#$words[CURRENT]*}); print -rl -- $found; (( $#found )); }`,
         script("zsh"),
         "blindrelay() { echo pump-7; }",

@@ -1,6 +1,6 @@
 /**
- * `blindrelay token`: identifies a token and checks its checksum. The token is never printed, nor
- * taken as an argument.
+ * `blindrelay token`: identifies a token and checks its checksum. The token is never printed, and
+ * never accepted as an argument.
  */
 import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
@@ -26,7 +26,7 @@ export interface TokenReport {
   readonly problem: string | null;
 }
 
-/** Says of a text what it is, without any part of it. */
+/** Describes a text without revealing any part of it. */
 export const describeToken = (given: string): TokenReport => {
   const trimmed = given.trim();
   const reading = readToken(trimmed);

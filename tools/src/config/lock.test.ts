@@ -1,4 +1,4 @@
-/** Processes that change one file at the same time, and one that dies while it does. */
+/** Processes that change one file concurrently, and one that dies while doing so. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const start = (path: string, code: string): ChildProcess => {
 const PROCESSES = 6;
 const INCREMENTS = 20;
 
-it("loses no change of several processes, also when one of them is killed at its change", async () => {
+it("loses no change of several processes, even if one is killed during its change", async () => {
   const path = join(folder, "count");
   writeFileSync(path, "0");
   const holder = start(path, `withLock(path, () => { console.log("held"); pause(60_000); });`);

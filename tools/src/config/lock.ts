@@ -1,16 +1,16 @@
 /**
  * One process at a time changes a file, so that no write of another process is lost. The lock is
  * SQLite's own, held on an empty database next to the file: the kernel releases it when the process
- * ends, even by a crash. The lock's file stays, because a removed one could be held twice.
+ * ends, even by a crash. The lock's file is not removed, because a removed one could be held twice.
  */
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "../failure.ts";
 
-/** A change takes milliseconds, a tenth of a second under a passphrase. */
+/** A change takes milliseconds, or a tenth of a second with a passphrase. */
 const PATIENCE_MS = 10_000;
-/** SQLite's result code where another process has the lock. */
+/** SQLite's result code if another process has the lock. */
 const SQLITE_BUSY = 5;
 
 const take = (path: string, patienceMs: number): DatabaseSync => {
@@ -27,7 +27,7 @@ const take = (path: string, patienceMs: number): DatabaseSync => {
 
 /**
  * Waits for processes that change `path`, then runs `change` while no other does. Throws a Failure
- * (usage) if its folder cannot be written or another process does not finish, and what `change`
+ * (usage) if its folder cannot be written or another process does not finish, and whatever `change`
  * throws.
  */
 export const withLock = (path: string, change: () => void, patienceMs = PATIENCE_MS): void => {

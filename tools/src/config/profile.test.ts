@@ -1,4 +1,6 @@
-/** Profiles under a passphrase: nothing readable is left, and only the right one opens them. */
+/**
+ * Profiles with a passphrase: nothing readable is left, and only the right passphrase opens them.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +26,7 @@ const settings = (passphrase?: string) =>
     "default",
   );
 
-it("keeps secrets under a passphrase, in a file of mode 0600, and keeps them so when it is written again", () => {
+it("keeps secrets encrypted in a file of mode 0600, even after it is written again", () => {
   writeProfile(path, PROFILE);
   settings().update(() => PROFILE, "eight or more");
   const file = readFileSync(path, "utf8");
@@ -46,7 +48,7 @@ it("refuses another passphrase, and a file whose relay was changed", () => {
   expect(() => settings("eight or more").profile).toThrow(/wrong passphrase/);
 });
 
-it("asks nobody if it is not needed", async () => {
+it("prompts nobody if it is not needed", async () => {
   writeProfile(path, PROFILE);
   expect(settings().isLocked).toBe(false);
   expect(readProfile(path, () => expect.unreachable())?.username).toBe("ada");

@@ -1,7 +1,7 @@
 /**
- * A profile: which relay, which account, and the keyring with the end-to-end secrets of one's
- * agents. One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token
- * and keyring can be encrypted with a passphrase; `sealed` then replaces them.
+ * A profile: a relay, an account, and the keyring with the end-to-end secrets of the user's agents.
+ * One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token and
+ * keyring can be encrypted with a passphrase; `sealed` then replaces them.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -28,9 +28,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/**
- * Where the profile of this name is kept. Throws a Failure (usage) for an invalid name.
- */
+/** The path of the profile with this name. Throws a Failure (usage) for an invalid name. */
 export const profilePath = (name: string, env: Environment): string => {
   if (!NAME_PATTERN.test(name)) {
     const rule = "letters, digits, _ and -, at most 64";
@@ -68,7 +66,7 @@ const broken = (path: string): Failure =>
 
 const aadOf = (url: string, username: string): string => JSON.stringify([url, username]);
 
-/** What `sealed` holds. Throws a Failure (refused) for a wrong passphrase. */
+/** The content of `sealed`. Throws a Failure (refused) for a wrong passphrase. */
 const unseal = (file: ProfileFile, path: string, passphrase: () => string): ProfileFile => {
   const { sealed, url = "", username = "" } = file;
   if (sealed === undefined) return file;
@@ -123,6 +121,6 @@ export const writeProfile = (
     mode: 0o600,
     flush: true,
   });
-  chmodSync(fresh, 0o600); // whatever an older file of that name had
+  chmodSync(fresh, 0o600); // whatever mode an older file of that name had
   renameSync(fresh, path);
 };

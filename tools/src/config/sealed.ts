@@ -7,7 +7,7 @@ import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from "node:
 export interface SealedText {
   readonly kdf: "scrypt";
   readonly n: number;
-  /** base64url, as are the other two. */
+  /** base64url, like the other two. */
   readonly salt: string;
   readonly nonce: string;
   /** Ciphertext || tag. */
@@ -21,7 +21,7 @@ const MAX_N = 1_048_576;
 const TAG_BYTES = 16;
 
 const keyOf = (passphrase: string, salt: Uint8Array, n: number): Buffer =>
-  // Normalised, because keyboards write an umlaut in two ways.
+  // Normalized, because keyboards write an umlaut in two ways.
   scryptSync(passphrase.normalize("NFC"), salt, 32, { N: n, r: R, p: 1, maxmem: 256 * n * R });
 
 export const sealText = (text: string, passphrase: string, aad: string): SealedText => {
@@ -39,7 +39,7 @@ export const sealText = (text: string, passphrase: string, aad: string): SealedT
   return { kdf: "scrypt", n: N, salt: saltText, nonce: nonceText, data: dataText };
 };
 
-/** The text, or null if passphrase or file are not right. */
+/** The text, or null if the passphrase is wrong or the file is damaged. */
 export const openText = (sealed: SealedText, passphrase: string, aad: string): string | null => {
   const [salt, nonce, data] = [sealed.salt, sealed.nonce, sealed.data].map((text) =>
     Buffer.from(text, "base64url"),

@@ -35,14 +35,14 @@ export class Settings {
     return this.profileRead;
   }
 
-  /** Whether reading the profile would ask a person. */
+  /** Whether reading the profile would prompt the user. */
   get isLocked(): boolean {
     return this.given(PASSPHRASE_VARIABLE) === null && isSealed(this.profilePath);
   }
 
   /**
-   * Reads the profile again, changes and writes it under a lock. `change`:
-   * null leaves it as it is. `under`: another passphrase from now on, or (null) none.
+   * Reads the profile again, changes and writes it under a lock. `change`: null leaves it
+   * unchanged. `under`: another passphrase from now on, or (null) none.
    */
   update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
     const path = this.profilePath;
@@ -57,7 +57,7 @@ export class Settings {
     });
   }
 
-  /** The relay's http(s) base, without a slash at its end. */
+  /** The relay's http(s) base, without a trailing slash. */
   httpUrl(): string {
     const url = this.given("BLINDRELAY_URL") ?? this.profile?.url;
     if (url !== undefined) return httpBase(url);
@@ -96,7 +96,7 @@ export class Settings {
     return this.keptSecretOf(agentId);
   }
 
-  /** What the keyring holds for an agent, or null. */
+  /** The keyring's secret for an agent, or null. */
   keptSecretOf(agentId: string): Secret | null {
     const key = this.profile?.keyring[agentId];
     if (key === undefined) return null;
@@ -108,7 +108,7 @@ export class Settings {
     return this.given("BLINDRELAY_RELAY_TOKEN");
   }
 
-  /** An agent's own folder: the environment's, else one beside the profile. */
+  /** An agent's own folder: from the environment, else one beside the profile. */
   stateDirOf(agentId: string): string {
     return this.given("BLINDRELAY_STATE_DIR") ?? join(this.statePath, checkAgentId(agentId));
   }
@@ -138,7 +138,7 @@ export class Settings {
   }
 }
 
-/** Of what is taken for a secret; a whole one is longer. */
+/** Length from which a text counts as a secret; a complete one is longer. */
 const SECRET_LENGTH = 40;
 
 /** Throws a Failure (usage), without the text, which may be a misplaced secret. */
@@ -155,7 +155,7 @@ const checkAddress = (text: string): string => {
   return text;
 };
 
-/** The WebSocket address of a relay's. Throws a Failure (usage) for other texts. */
+/** The WebSocket address for a relay's address. Throws a Failure (usage) for other texts. */
 export const socketAddress = (text: string): string => relayUrl(checkAddress(text));
 
 /** The http(s) base of a relay's address. Throws a Failure (usage) for other texts. */
@@ -166,12 +166,12 @@ export const httpBase = (text: string): string => {
 };
 
 /**
- * An agent's id, which goes to the relay. Throws a Failure for others, and for a secret in its
- * place.
+ * An agent's id, which is sent to the relay. Throws a Failure for other texts, including a secret
+ * in its place.
  */
 export const checkAgentId = (text: string): string => {
   const { kind } = readToken(text.trim());
-  // An id may begin like a secret, and a mistyped secret is one all the same.
+  // An id may begin like a secret, and a mistyped secret is still a secret.
   if (kind !== null && text.length >= SECRET_LENGTH)
     throw new Failure("refused", `${TOKEN_NAMES[kind]} in place of an agent id`);
   if (new RegExp(AGENT_ID_PATTERN).test(text)) return text;

@@ -1,16 +1,19 @@
-/** Who issued a relay's certificate: a board has no store of authorities and is given this one. */
+/**
+ * Finds the issuer of a relay's certificate: a board has no store of authorities and is given this
+ * one.
+ */
 import { isIP } from "node:net";
 import { connect, type DetailedPeerCertificate, type TLSSocket } from "node:tls";
 import { Failure } from "../failure.ts";
 import { networkFix, plainReason } from "../network-fix.ts";
 
 const TIMEOUT_MS = 10_000;
-/** What Moddable's TLS speaks. */
+/** The version that Moddable's TLS supports. */
 const VERSION = "TLSv1.2";
 
 /**
- * The certificate of the authority at the end of the chain by which this machine trusts the relay,
- * in DER as base64. `url`: https:// or wss://. Fails where the relay cannot be reached, or is not
+ * The certificate of the authority at the end of the chain that makes this machine trust the relay,
+ * in DER as base64. `url`: https:// or wss://. Fails if the relay cannot be reached or is not
  * trusted.
  */
 export const authorityOf = (url: string): Promise<string> =>

@@ -1,7 +1,7 @@
 /**
  * Writes a device program to an Espruino board. The order keeps a half-flashed board quiet: stop
- * what runs, remove what would start it, write SDK and program, read both back, and only then write
- * what starts them.
+ * what is running, remove what would start it, write SDK and program, read both back, and only then
+ * write what starts them.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
@@ -22,24 +22,24 @@ import {
 const SDK_FILE = "blindrelay";
 const PROGRAM_FILE = "program";
 const START_FILE = ".bootcde";
-/** The image that save() keeps; it would start in place of what is flashed. */
+/** The image stored by save(), which would start instead of what is flashed. */
 const IMAGE_FILE = ".varimg";
 
-/** What was pushed over the relay, and the records of it: it would run instead. */
+/** Pushed programs and their records, which would run instead. */
 const PUSHED_FILES = ["push.0", "push.1", "program.1"];
 
-/** From the restart to the program's first lines. */
+/** From the restart to the program's first output. */
 const RESTART_MS = 500;
 
 export interface FlashOptions {
   readonly sdk: string;
   readonly program: DeviceProgram;
-  /** Of the program; sent at every login. */
+  /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
   readonly save: boolean;
   readonly dryRun: boolean;
-  /** Take a board whose SHA-256 is our own JavaScript. */
+  /** Accept a board that needs our own JavaScript for SHA-256. */
   readonly slowCrypto: boolean;
 }
 
@@ -48,7 +48,7 @@ export interface FlashReport {
   readonly files: readonly {
     readonly name: string;
     readonly bytes: number;
-    /** It was there already, byte for byte. */
+    /** It was already there, byte for byte. */
     readonly unchanged: boolean;
   }[];
 }
@@ -56,7 +56,7 @@ export interface FlashReport {
 /** A notice for the user; not a failure. */
 export type Notice = (text: string) => void;
 
-/** What the board lacks for an agent, with what to do about it; null if it lacks nothing. */
+/** What the board lacks for an agent, with the fix; null if it lacks nothing. */
 export const boardProblem = (
   board: Board,
   slowCrypto: boolean,
@@ -96,7 +96,7 @@ const checkNames = async (board: EspruinoRepl, program: DeviceProgram): Promise<
 };
 
 /**
- * Puts SDK and program onto an attached board and restarts it; with `dryRun` only checks. Rejects
+ * Writes SDK and program to an attached board and restarts it; with `dryRun` only checks. Rejects
  * with a Failure that names the fix.
  */
 export const flashEspruino = async (
@@ -152,7 +152,7 @@ export const flashEspruino = async (
     return report;
   }
 
-  // Also ends the agent that runs: nothing may run from flash that is about to be erased.
+  // Also ends the running agent: nothing may run from flash that is about to be erased.
   await board.type("reset()");
   await wait(RESTART_MS);
   await board.attach(true);
@@ -175,7 +175,7 @@ export const flashEspruino = async (
   return report;
 };
 
-/** Its beginning: what is longer is not ours. */
+/** Its beginning: a longer file is not ours. */
 const readStart = async (board: EspruinoRepl): Promise<string> =>
   (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
 
@@ -184,9 +184,7 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
     .filter(({ name }) => found.files.includes(name))
     .reduce((sum, file) => sum + sizeOnBoard(file), 0);
 
-/**
- * Starts what was flashed: by a restart, or, where it is not saved, by typing what would start it.
- */
+/** Starts what was flashed: by a restart or, if it is not saved, by typing what would start it. */
 export const startEspruino = async (
   board: EspruinoRepl,
   { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,

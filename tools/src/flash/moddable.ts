@@ -62,7 +62,7 @@ const readManifest = (path: string): Manifest => JSON.parse(readFileSync(inSdk(p
 
 const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** XS runs the whole language; only types go. */
+/** XS runs the whole language; only types are removed. */
 const readXsProgram = (path: string): string => {
   const code = readSource(path);
   try {
@@ -92,7 +92,7 @@ const readConfig = (folder: string): BoardConfig => {
 
 /**
  * All files of the project. `config`: null leaves agent.json as a form to fill in. `preferences`:
- * the folder of its preferences, where they are a file on this machine; null on a board.
+ * the folder of its preferences, if they are a file on this machine; null on a board.
  */
 export const moddableProject = async (
   program: string,
@@ -124,7 +124,7 @@ export const moddableProject = async (
     ),
     ...below.filter((path) => path.startsWith("$")),
   ];
-  // It belongs to the program: agent.json keeps what was once in it.
+  // It belongs to the program, because agent.json keeps its values.
   const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
   const ownFolder = preferences === null ? {} : { file: { root: preferences } };
   files.set(
@@ -155,7 +155,7 @@ const agentConfig = (config: BoardConfig) => ({
   ...config.wifi,
 });
 
-/** What a person added to agent.json, such as the Wi-Fi, stays. */
+/** Keeps what the user added to agent.json, such as the Wi-Fi. */
 const keepAdded = (path: string, content: string): string => {
   try {
     const { config } = JSON.parse(readFileSync(path, "utf8")) as { config: object };
@@ -165,7 +165,10 @@ const keepAdded = (path: string, content: string): string => {
   }
 };
 
-/** Says which secret's boot count was put onto the board, and gives nothing of it away. */
+/**
+ * Identifies the secret whose boot count was written to the board, without revealing anything about
+ * it.
+ */
 const hashOf = (config: BoardConfig): string =>
   createHash("sha256").update(config.agent_token).digest("hex");
 
@@ -184,7 +187,7 @@ const writeMark = (folder: string, provisioning: string | null): void => {
 };
 
 /**
- * Moddable's Linux build keeps preferences in one file of this folder, by default one that all
+ * Moddable's Linux build stores preferences in one file of this folder, by default one that all
  * agents of the machine share: so each project has its own folder.
  */
 const preferencesOf = (folder: string, platform: string): string | null =>
@@ -222,7 +225,7 @@ const isInstalled = (command: string): boolean =>
   process.env.MODDABLE !== undefined &&
   spawnSync("sh", ["-c", `command -v ${command}`], { stdio: "ignore" }).status === 0;
 
-/** Writes the project, and builds and uploads it where mcconfig is there. */
+/** Writes the project, and builds and uploads it if mcconfig is installed. */
 export const flashModdable = async (options: ModdableOptions): Promise<void> => {
   if (options.out === undefined) throw new Failure("usage", "--target moddable needs --out DIR");
   if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
@@ -287,7 +290,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   await run("mcconfig", args, folder, options.port);
 };
 
-/** mcconfig's own words go to standard error; its failure is the board's or the toolchain's. */
+/** mcconfig's output goes to standard error; its failure is the board's or the toolchain's. */
 const run = (command: string, args: string[], cwd: string, port?: string): Promise<void> =>
   new Promise((done, reject) => {
     const env = { ...process.env, ...(port === undefined ? {} : { UPLOAD_PORT: port }) };

@@ -22,8 +22,8 @@ export interface AgentInfo {
 }
 
 /**
- * `hint`: where to look if it does not come. Rejects with a Failure if a client of this account and
- * secret gets no verified answer in time.
+ * `hint`: where to look if it does not come online. Rejects with a Failure if a client with this
+ * account and secret gets no verified answer in time.
  */
 export const waitUntilOnline = async (
   settings: Settings,

@@ -6,7 +6,7 @@ import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";
 import type { Port } from "../repl/port.ts";
 
-/** Carries for it, in addition to the port's listener. Resolves when the link is ended. */
+/** Carries its messages, in addition to the port's listener. Resolves when the link has ended. */
 export const carryOwnLine = (port: Port, url: string): (() => Promise<void>) => {
   const carrier = carrySealed(port, { url, timer: systemTimer(), log: () => undefined });
   const { events } = port;

@@ -1,6 +1,4 @@
-/**
- * A device program on its way to a board: what becomes of it, and what is refused with its place.
- */
+/** Preparing a device program for a board: the result, and what is refused with its place. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,11 +21,11 @@ it("erases types, and keeps all line numbers", async () => {
   const { code } = await read("typed.ts", source);
   expect(code.split("\n")).toHaveLength(source.split("\n").length);
   expect(code).not.toContain("number");
-  // Node says the place in the stack, which the tests' source maps replace: see test/src/cli.
+  // Node reports the place in the stack, which the tests' source maps replace: see test/src/cli.
   await expect(read("enum.ts", "enum A { B }")).rejects.toThrow(/enum\.ts:1:1: cannot be read/);
 });
 
-it("lists all that Espruino would not run, with lines and ways out", async () => {
+it("lists everything that Espruino would not run, with lines and alternatives", async () => {
   const code = [
     "const later = () => early();",
     "const early = () => 1;",
@@ -51,7 +49,7 @@ it("lists all that Espruino would not run, with lines and ways out", async () =>
   expect(numbers).toEqual([...numbers].sort());
 });
 
-it("writes decimals as a board reads them exactly, on the same line", async () => {
+it("writes decimals in a form that a board reads exactly, on the same line", async () => {
   const { code } = await read("warm.js", "export default (agent) => {\n  agent.x = 21.5;\n};");
   expect(code.split("\n")[1]).toBe("  agent.x = (215/10);");
   const field =

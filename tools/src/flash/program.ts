@@ -1,8 +1,8 @@
 /**
- * Prepares a device program for a board: types erased, written as Espruino's `require` needs it,
- * decimals in a form that the board reads exactly, line numbers unchanged. Code that the board
- * would silently run wrongly is refused with its place; names that only a board knows are checked
- * on the board.
+ * Prepares a device program for a board: types erased, wrapped for Espruino's `require`, decimals
+ * in a form that the board reads exactly, line numbers unchanged. Code that the board would
+ * silently run incorrectly is refused with its place; names that only a board knows are checked on
+ * the board.
  */
 import { readFileSync } from "node:fs";
 import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
@@ -24,7 +24,7 @@ export const readSource = (path: string): string => {
 
 export interface DeviceProgram {
   readonly path: string;
-  /** As it goes into Storage; ASCII. */
+  /** As written to Storage; ASCII. */
   readonly code: string;
   /** Names and members that the board must have, because the SDK's own code uses none of them. */
   readonly wanted: readonly string[];

@@ -14,7 +14,7 @@ export class ProgressLine {
     this.shown = true;
   };
 
-  /** Before any other line is written. */
+  /** Called before any other line is written. */
   clear(): void {
     if (this.shown) process.stderr.write(CLEAR_LINE);
     this.shown = false;

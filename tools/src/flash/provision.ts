@@ -1,6 +1,6 @@
 /**
- * What makes a board an agent: its configuration and its boot count, which belong together and are
- * written once. A secret whose count was used on a board is never written to it again.
+ * Makes a board an agent: writes its configuration and its boot count, which belong together and
+ * are written once. A secret is never written again to a board that has used its count.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export interface BoardConfig {
   readonly agent_token: string;
   readonly v: Version;
   readonly name?: string;
-  /** False: it takes no programs over the relay. */
+  /** False: it accepts no programs over the relay. */
   readonly push?: false;
   readonly wifi?: Wifi;
   readonly serial?: {
@@ -33,10 +33,10 @@ export interface BoardConfig {
 }
 
 const BOOT_FILES = ["boot.0", "boot.1"];
-/** The session token of a board that sleeps: another agent's is refused, and counted. */
+/** The session token of a board that sleeps: another agent's would be refused, and counted. */
 const SESSION_FILE = "session";
 
-/** All files of a board that becomes this agent. `held`: the boot files that it has, by name. */
+/** All files of a board that becomes this agent. `held`: its existing boot files, by name. */
 export const boardFiles = (
   config: BoardConfig,
   held: { readonly [name: string]: string | null },
@@ -55,7 +55,7 @@ export const boardFiles = (
   return [...boot, { name: CONFIG_FILE, content: encodeConfig(config) }];
 };
 
-/** Escaped, so that a name is the same in a file and on a board, whose strings are bytes. */
+/** Escaped, so that a name is the same in a file and on a board, where strings are bytes. */
 const encodeConfig = ({ name, ...rest }: BoardConfig): string => {
   const text = JSON.stringify(rest);
   return name === undefined ? text : `${text.slice(0, -1)},"name":${encodeJson(name)}}`;
@@ -83,7 +83,7 @@ export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): 
 
 /**
  * Gives an agent's board another Wi-Fi and nothing else: the same secrets, the same boot count.
- * Returns the configuration that it had, or rejects with a Failure (device).
+ * Returns its previous configuration, or rejects with a Failure (device).
  */
 export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<BoardConfig> => {
   const text = await board.evaluate(`""+require("Storage").read("${CONFIG_FILE}")`);
@@ -97,7 +97,7 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
   return before;
 };
 
-/** Writes them as files (0600) into a folder (0700) that holds none of them yet. */
+/** Writes them as files (0600) into a folder (0700) that contains none of them yet. */
 export const provisionFolder = (folder: string, config: BoardConfig): string[] => {
   const files = boardFiles(config, {});
   try {

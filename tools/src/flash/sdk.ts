@@ -27,14 +27,14 @@ const newestIn = (folder: URL): number =>
       return Math.max(newest, statSync(join(parentPath, name)).mtimeMs);
     }, 0);
 
-/** Whether a built file is younger than everything in a checkout that it is made of. */
+/** Whether a built file is newer than all its sources in a checkout. */
 const isFresh = (built: URL): boolean => {
   if (!existsSync(built)) return false;
   const sources = ["src/", "build/", "../protocol/src/"].map((path) => new URL(path, SDK_ROOT));
   return statSync(built).mtimeMs > Math.max(...sources.map(newestIn));
 };
 
-/** Only to be quicker next time, so a folder that cannot be written is no failure. */
+/** Only to be faster next time, so a folder that cannot be written is not an error. */
 const keepBuilt = (built: URL, content: string): void => {
   const fresh = `${fileURLToPath(built)}.${process.pid}.new`;
   try {
@@ -51,7 +51,7 @@ export type SdkVariant = Version | "any";
 
 type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
 
-/** How the board reaches the relay: over a network that is there, one that it joins, a bridge. */
+/** How the board reaches the relay: over an existing network, one that it joins, or a bridge. */
 export type SdkWay = "network" | "wifi" | "serial";
 
 const BUILDS = {
@@ -61,7 +61,7 @@ const BUILDS = {
 } as const;
 
 /**
- * The SDK's one file for an Espruino, a byte string; `push`: one that takes programs over the
+ * The SDK's single file for an Espruino, a byte string; `push`: one that accepts programs over the
  * relay.
  */
 export const espruinoSdk = async (

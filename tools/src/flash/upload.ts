@@ -11,7 +11,7 @@ const CHUNK_BYTES = 384;
 const HEADER_BYTES = 32;
 const PAD_BYTES = 8;
 const TRIES = 3;
-/** Erasing a page of flash, or compacting all of it, takes its time. */
+/** Erasing a page of flash, or compacting all of it, is slow. */
 const SLOW_MS = 60_000;
 
 export interface BoardFile {
@@ -27,11 +27,11 @@ const STORAGE = 'require("Storage")';
 
 const bytesOf = (file: BoardFile): Buffer => Buffer.from(file.content, "latin1");
 
-/** What a file takes of Storage. */
+/** The space that a file takes in Storage. */
 export const sizeOnBoard = (file: BoardFile): number =>
   Math.ceil(file.content.length / PAD_BYTES) * PAD_BYTES + HEADER_BYTES;
 
-/** Whether the board holds exactly this, by length and CRC-32. */
+/** Whether the board has exactly this content, by length and CRC-32. */
 export const isOnBoard = async (board: EspruinoRepl, file: BoardFile): Promise<boolean> => {
   const name = JSON.stringify(file.name);
   const held = (await board.evaluate(
@@ -95,8 +95,8 @@ export const eraseFile = async (board: EspruinoRepl, name: string): Promise<void
 };
 
 /**
- * Makes sure that files fit, compacting Storage where that helps. Rejects with a Failure (device)
- * that says how much is missing.
+ * Makes sure that files fit, compacting Storage if that helps. Rejects with a Failure (device) that
+ * says how much is missing.
  */
 export const makeRoom = async (
   board: EspruinoRepl,

@@ -39,7 +39,7 @@ describe("a fleet", () => {
     expect(log).toEqual(["+a0", "+a1", "-a0", "-a1", "+a2", "+a3", "-a2", "-a3"]);
   });
 
-  it("is left alone from the first failure on; who began comes to an end", async () => {
+  it("starts nothing new after the first failure; pushes in progress are completed", async () => {
     const push = async (id: string) => {
       if (id === "a1") throw new Failure("expectation", "it went back");
       return { unchanged: false };
@@ -54,7 +54,7 @@ describe("a fleet", () => {
     });
   });
 
-  it("goes on past agents that take no programs, and names them", async () => {
+  it("continues past agents that do not accept programs, and lists them", async () => {
     const push = async (id: string) => {
       if (id !== "a3") throw new TakesNone(id, "node 26.1.0");
       return { unchanged: false };
@@ -65,7 +65,7 @@ describe("a fleet", () => {
     expect(report.skipped[0]?.reason).toContain("a0 does not accept programs");
   });
 
-  it("of more agents than are pushed to at once begins no other after a failure", async () => {
+  it("of more agents than are pushed to at once starts no other after a failure", async () => {
     const begun: string[] = [];
     const push = async (id: string) => {
       begun.push(id);
@@ -75,7 +75,7 @@ describe("a fleet", () => {
     expect([begun.length, report.failed.length, report.untouched.length]).toEqual([16, 16, 24]);
   });
 
-  it("ends with a fault of ours", async () => {
+  it("ends on a fault of ours", async () => {
     const push = () => Promise.reject(new Error("bug"));
     await expect(pushFleet([["a0"]], push, () => undefined)).rejects.toThrow("bug");
   });

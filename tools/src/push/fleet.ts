@@ -10,16 +10,16 @@ export interface FleetReport {
   readonly kept: string[];
   readonly unchanged: string[];
   readonly failed: { readonly agent_id: string; readonly reason: string }[];
-  /** They take no programs. */
+  /** They do not accept programs. */
   readonly skipped: { readonly agent_id: string; readonly reason: string }[];
-  /** Not begun, because others had failed before. */
+  /** Not started, because others had failed. */
   readonly untouched: string[];
 }
 
-/** At once, within a group: each is its own session on this machine and on the relay. */
+/** Concurrent pushes in a group: each is a separate session on this machine and on the relay. */
 const AT_ONCE = 16;
 
-/** So many of them, at least one; `share`: of all, over 0 to 1. */
+/** Groups of this share of all agents (more than 0, at most 1), each with at least one. */
 export const groupsOf = (agentIds: readonly string[], share: number): string[][] => {
   const size = Math.max(1, Math.ceil(agentIds.length * share - 1e-9));
   const groups: string[][] = [];
@@ -28,8 +28,8 @@ export const groupsOf = (agentIds: readonly string[], share: number): string[][]
 };
 
 /**
- * `push`: whether the agent ran it already; rejects with a Failure. `told`: after each agent.
- * Rejects with what is no Failure.
+ * `push`: whether the agent already ran it; rejects with a Failure. `told`: called after each
+ * agent. Rejects with any other error.
  */
 export const pushFleet = async (
   groups: readonly (readonly string[])[],

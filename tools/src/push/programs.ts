@@ -8,7 +8,7 @@ import { readProgram, readSource } from "../flash/program.ts";
 import { printStatus } from "../output.ts";
 import type { Programs, Pushable } from "./push-one.ts";
 
-/** `version`: what the relay is told of it. Throws a Failure if there is no such program. */
+/** `version`: reported to the relay. Throws a Failure if there is no such program. */
 export const programsFor = (path: string, version: string | null): Programs => {
   const source = readSource(path);
   const forBoard = async (): Promise<Pushable> => {

@@ -20,7 +20,7 @@ const PROGRAM: Programs = {
 };
 const OPTIONS = { seconds: 60, waits: false, progress: () => undefined };
 
-/** One whose calls `answer` answers; throws a string as an agent's refusal. */
+/** An agent with calls answered by `answer`; a thrown string is the agent's refusal. */
 const agentThat = (answer: (method: string, params: object | undefined) => unknown) => {
   const notices: string[] = [];
   const call = async (method: string, params?: object): Promise<unknown> => answer(method, params);
@@ -33,7 +33,7 @@ const refuse = (message: string): never => {
   throw new CallError("REMOTE", message, { remote: { code: -32000, message } });
 };
 
-/** Answers as a board that takes every push; `before` may throw instead. */
+/** Answers like a board that accepts every push; `before` may throw instead. */
 const board = (before: (params: object, calls: number) => void) => {
   let state: typeof IDLE | object = IDLE;
   let id = "";
@@ -55,7 +55,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Resolves with what it came to, whatever it waits for. */
+/** Resolves with the outcome, whatever it waits for. */
 const ended = async <T>(work: Promise<T>): Promise<T | Failure> => {
   const settled = work.catch((error) => error);
   await vi.runAllTimersAsync();
@@ -73,7 +73,7 @@ describe("an agent that is offline for a moment", () => {
     expect(notices).toEqual(["pump-7 is offline: waiting for it"]);
   });
 
-  it("is waited for by a ping as long as it sleeps, with the program built before", async () => {
+  it("is waited for with a ping while it sleeps, with the program already built", async () => {
     const asked: unknown[] = [];
     const call = async (method: string, _params: unknown, { waitForAgent }: CallOptions) => {
       asked.push(waitForAgent ? method : "another call");
@@ -100,7 +100,7 @@ describe("an agent that is offline for a moment", () => {
     ]);
   });
 
-  it("is waited for at any call of a push before it is to start", async () => {
+  it("is waited for at any call of a push before its start", async () => {
     for (let at = 1; at <= 6; at++) {
       const { pushed } = board((_params, calls) => {
         if (calls === at) throw new CallError("OUTCOME_UNKNOWN", "away");
@@ -125,7 +125,7 @@ describe("an agent that is offline for a moment", () => {
   it.each([
     ["not the next part", "data"],
     ["it is not whole", "start"],
-  ])("and forgot what it held is sent it again: %s", async (reason, key) => {
+  ])("and lost what it had stored is sent it again: %s", async (reason, key) => {
     let refused = false;
     const { pushed } = board((params) => {
       if (refused || !(key in params)) return;
@@ -137,7 +137,7 @@ describe("an agent that is offline for a moment", () => {
   });
 });
 
-describe("an agent that stays away", () => {
+describe("an agent that stays offline", () => {
   it.each([
     ["AGENT_OFFLINE", 4],
     ["TIMED_OUT", 6],
@@ -155,7 +155,7 @@ describe("an agent that stays away", () => {
     }
   });
 
-  it("is not waited for if each call takes its whole time", async () => {
+  it("is not waited for if each call takes its full time", async () => {
     let calls = 0;
     const { pushed } = agentThat(() => {
       calls++;
@@ -167,7 +167,7 @@ describe("an agent that stays away", () => {
   });
 });
 
-it("is a board where it has too many methods for system.info to say so", async () => {
+it("is treated as a board if it has too many methods for system.info", async () => {
   const long = () => refuse("the result has 402 bytes, at most 384 fit");
   const { pushed } = board((_params, calls) => calls === 1 && long());
   const boards: string[] = [];
@@ -199,7 +199,7 @@ describe("an agent that does not accept programs", () => {
     ["moddable 8.2", [], "moddable does not support it"],
     ["constructor 1", ["system.push"], "constructor does not support it"],
     [undefined, undefined, "undefined does not support it"],
-  ])("is told from one that fails: %s with %j", async (runtime, methods, text) => {
+  ])("is distinguished from one that fails: %s with %j", async (runtime, methods, text) => {
     const { pushed } = agentThat(() => ({ runtime, methods }));
     const end = await ended(pushed.push(PROGRAM, OPTIONS));
     expect(end).toBeInstanceOf(TakesNone);

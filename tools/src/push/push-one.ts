@@ -1,6 +1,6 @@
 /**
  * Pushes a device program to one agent (`system.push`, protocol/README.md): sent in parts, started
- * as a trial, confirmed when the agent answers with it. If anything ends the push early, the agent
+ * on trial, confirmed when the agent answers with it. If anything ends the push early, the agent
  * returns to its previous program by itself.
  */
 import { createHash } from "node:crypto";
@@ -12,51 +12,51 @@ import { callFailure } from "../call-failure.ts";
 import { Failure } from "../failure.ts";
 
 const METHOD = "system.push";
-/** As the agent's: what a program goes by. */
+/** As on the agent: the digits that identify a program. */
 const ID_LENGTH = 16;
 const LABEL_LENGTH = 12;
-/** Of one part; a board without AES takes seconds for it. */
+/** Time limit for one part; a board without AES takes seconds for it. */
 const CALL_MS = 20_000;
-/** How often anything is begun that a restart of the agent ended, and after what pause. */
+/** How often to retry what a restart of the agent ended, and after what pause. */
 const BEGINNINGS = 10;
-/** Silent for so long, it is not waited for any more. */
+/** An agent that is silent for this long is not waited for any more. */
 const AWAY_MS = 30_000;
 const BEGIN_AGAIN_MS = 2_000;
-/** Until somebody is told that an agent is waited for which may be asleep. */
+/** After this long the user is told that an agent, which may be asleep, is waited for. */
 const PATIENCE_MS = 2_000;
-/** How long that may take: as long as a timer lasts. */
+/** The longest wait: as long as a timer can be. */
 const ASLEEP_MS = 2_000_000_000;
 const POLL_MS = 500;
 const POLL_LIMIT_MS = 5_000;
-/** A trial must still answer after this, so that a crash at its first timers shows. */
+/** A trial must still answer after this, so that a crash in its first timers is noticed. */
 const SETTLE_MS = 3_000;
-/** From the order to start until the restart. */
+/** From the start request to the restart. */
 const RESTART_MS = 10_000;
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
-/** A program as one kind of agent takes it. */
+/** A program in the form that one kind of agent accepts. */
 export interface Pushable {
   readonly bytes: Uint8Array;
-  /** What the relay is told of it at each login; null: a label that tells it nothing. */
+  /** The version reported to the relay at each login; null: a label that reveals nothing. */
   readonly version: string | null;
 }
 
 /** One program, for every kind of agent. */
 export interface Programs {
   /**
-   * `runtime`: such as "espruino 2v29 PUCKJS". Null: no such agent takes one. Rejects with a
+   * `runtime`: such as "espruino 2v29 PUCKJS". Null: such agents accept no programs. Rejects with a
    * Failure if it cannot run this one.
    */
   ofRuntime(runtime: string): Promise<Pushable | null>;
 }
 
 export interface PushOptions {
-  /** Of the trial. */
+  /** Length of the trial. */
   readonly seconds: number;
-  /** For an agent that is offline, as one that sleeps is, however long that takes. */
+  /** Wait without limit for an agent that is offline, for example asleep. */
   readonly waits: boolean;
   readonly progress: (done: number, total: number) => void;
 }
@@ -64,7 +64,7 @@ export interface PushOptions {
 export interface Pushed {
   readonly id: string;
   readonly version: string;
-  /** It ran this already. */
+  /** It already ran this program. */
   readonly unchanged: boolean;
 }
 
@@ -78,8 +78,8 @@ interface Status {
 }
 
 /**
- * A name for a program that only holders of the agent's secret can make: its bare hash would let
- * the relay try out what a program may hold.
+ * A name for a program that only holders of the agent's secret can make: its plain hash would let
+ * the relay test guesses of the program's content.
  */
 const labelOf = (sha256: string, agentToken: string): string => {
   const suite = nodeSuite();
@@ -90,11 +90,11 @@ const labelOf = (sha256: string, agentToken: string): string => {
 const isPassing = (error: unknown): boolean =>
   error instanceof CallError && PASSING.includes(error.code);
 
-/** It restarted since: what it held of the program is gone. */
+/** It has restarted since: the stored part of the program is gone. */
 const isForgotten = (error: unknown): boolean =>
   error instanceof Failure && /not the next part|it is not whole/.test(error.message);
 
-/** The agent takes no programs at all: no fault of this one. */
+/** The agent accepts no programs at all: not the fault of this one. */
 export class TakesNone extends Failure {
   constructor(agentId: string, runtime: string) {
     const [kind = ""] = runtime.split(" ");
@@ -109,7 +109,7 @@ const OFF: Readonly<Record<string, string>> = {
 };
 
 const METHOD_NOT_FOUND = -32601;
-/** Where `system.info` is too long for the shortest plaintext, which only boards have. */
+/** Assumed if `system.info` is too long for the shortest plaintext, which only boards have. */
 const UNTOLD = { runtime: "espruino", methods: [METHOD] };
 
 const refusal = (error: unknown, agentId: string): unknown => {
@@ -135,7 +135,7 @@ export class PushedAgent {
   private heardAt = performance.now();
   private waits = false;
 
-  /** `notice`: that it is waited for. */
+  /** `notice`: called with the message that the agent is waited for. */
   constructor(agentId: string, agent: Agent, agentToken: string, notice: (text: string) => void) {
     this.agentId = agentId;
     this.agent = agent;
@@ -146,7 +146,7 @@ export class PushedAgent {
   /** Rejects with a Failure if the program is not kept. */
   async push(programs: Programs, options: PushOptions): Promise<Pushed> {
     this.waits = options.waits;
-    // Built before it is awake: an agent that sleeps is online for seconds.
+    // Built before the agent is awake, because an agent that sleeps is online only for seconds.
     if (this.waits) await programs.ofRuntime(UNTOLD.runtime).catch(() => null);
     const { bytes, version } = await this.programOf(programs);
     const sha256 = createHash("sha256").update(bytes).digest("hex");
@@ -174,7 +174,7 @@ export class PushedAgent {
     return { id, version: named, unchanged: false };
   }
 
-  /** What it takes; rejects with a TakesNone, or where it cannot run this program. */
+  /** The form that it accepts; rejects with a TakesNone, or if it cannot run this program. */
   private async programOf(programs: Programs): Promise<Pushable> {
     const info = await this.overRestarts(() => this.info());
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
@@ -197,7 +197,7 @@ export class PushedAgent {
     return new Failure(kind, `${this.agentId} ${text}`);
   }
 
-  /** Begins again where the agent was away: a board that restarts is back in seconds. */
+  /** Retries if the agent was offline: a board that restarts is back within seconds. */
   private async overRestarts<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
@@ -241,7 +241,7 @@ export class PushedAgent {
     }
   }
 
-  /** One that may be asked twice. Any answer, an error too, shows that it is not away. */
+  /** A call that may be repeated. Any answer, even an error, shows that the agent is online. */
   private async call(
     method: string,
     params: object | undefined,
@@ -274,7 +274,7 @@ export class PushedAgent {
     }
   }
 
-  /** The answer may get lost in the restart: what the agent then runs tells. */
+  /** The answer may get lost in the restart: the program that the agent then runs decides. */
   private async start(): Promise<void> {
     try {
       await this.agent.call(METHOD, { start: true }, { timeoutMs: RESTART_MS });
@@ -283,7 +283,7 @@ export class PushedAgent {
     }
   }
 
-  /** Until the trial is kept. */
+  /** Waits until the trial is kept. */
   private async watch(id: string, seconds: number): Promise<void> {
     const begun = performance.now();
     let seenAt: number | null = null;
@@ -301,7 +301,7 @@ export class PushedAgent {
       } else if (status !== null && now - begun > RESTART_MS + CALL_MS) {
         throw this.failure("timeout", "did not start it: push it again");
       }
-      // The trial ends by itself; its result may be asked for a little later.
+      // The trial ends by itself; its result may be requested slightly later.
       if (now - begun > seconds * 1000 + RESTART_MS + CALL_MS) {
         const text = `has not come back within ${seconds} s: it returns to the previous program by itself`;
         throw this.failure("timeout", text);
@@ -314,12 +314,12 @@ export class PushedAgent {
     try {
       await this.ask({ confirm: id });
     } catch (error) {
-      // Asked again, or the trial has ended meanwhile: its status tells.
+      // Ask again, or the trial has ended meanwhile: its status shows it.
       if (!(error instanceof Failure) && !isPassing(error)) throw error;
     }
   }
 
-  /** Null while it is away. */
+  /** Null while it is offline. */
   private async glance(): Promise<Status | null> {
     try {
       return await this.status(POLL_LIMIT_MS);

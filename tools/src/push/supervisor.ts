@@ -8,29 +8,29 @@ import { setTimeout as wait } from "node:timers/promises";
 import { EXIT } from "../failure.ts";
 import { printStatus } from "../output.ts";
 
-/** In the environment of the process that runs the agent. */
+/** Set in the environment of the process that runs the agent. */
 const MARK = "BLINDRELAY_SUPERVISED";
 /** The exit code by which it asks to be restarted. */
 const RESTART = 75;
 const BEAT_MS = 1_000;
-/** Without a beat, it hangs; as long as a board's watchdog waits. */
+/** Seconds without a beat after which it counts as hanging; as long as a board's watchdog waits. */
 const SILENT_BEATS = 25;
 const STOP_LIMIT_MS = 10_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** A life as long as this was no failed start. */
+/** A run of this length does not count as a failed start. */
 const STABLE_MS = 60_000;
 const NEEDS_A_PERSON: readonly (number | null)[] = [EXIT.usage, EXIT.refused, EXIT.device];
 
-/** Asked once: whether this process is the one that runs the agent. */
+/** Call it once: whether this process is the one that runs the agent. */
 export const isSupervised = (): boolean => {
   const marked = process.env[MARK] !== undefined && process.send !== undefined;
-  // Not for what the program starts.
+  // Not inherited by what the program starts.
   delete process.env[MARK];
   return marked;
 };
 
-/** Tells the supervisor that this process does not hang; resolves when the supervisor is gone. */
+/** Tells the supervisor that this process is not hanging; resolves when the supervisor is gone. */
 export const reportAlive = (): Promise<void> => {
   setInterval(() => process.send?.("beat"), BEAT_MS).unref();
   return new Promise((resolve) => {
@@ -38,15 +38,15 @@ export const reportAlive = (): Promise<void> => {
   });
 };
 
-/** Ends this process for another one. */
+/** Ends this process so that another one is started. */
 export const askForRestart = (): never => process.exit(RESTART);
 
 export interface Supervised {
   /** The command line of `blindrelay` that runs the agent, and its environment. */
   readonly args: readonly string[];
-  /** Over this process's own; undefined: without it. */
+  /** Added to this process's own; undefined removes a variable. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The process ended: whether that ended a trial, so that another program is to be started. */
+  /** The process has ended: whether that ended a trial, so that another program must be started. */
   ended(reason: string): Promise<boolean>;
 }
 
@@ -55,7 +55,10 @@ interface End {
   readonly reason: string;
 }
 
-/** Until SIGINT or SIGTERM, or until a person is needed: then the exit code, which it explained. */
+/**
+ * Runs until SIGINT or SIGTERM, or until a person is needed; then returns the exit code, which the
+ * agent's process has explained.
+ */
 export const supervise = async ({ args, env, ended }: Supervised): Promise<number> => {
   let child: ChildProcess | null = null;
   const stop = new AbortController();
@@ -77,7 +80,7 @@ export const supervise = async ({ args, env, ended }: Supervised): Promise<numbe
     if (code !== RESTART) printStatus(`the agent's process ended: ${reason}`);
     const isStable = performance.now() - bornAt > STABLE_MS;
     if (isNext || isStable || code === RESTART) pause = FIRST_PAUSE_MS;
-    // Never none at all: a program may exit with any code.
+    // Never without a pause: a program may exit with any code.
     await wait(pause, null, { signal: stop.signal }).catch(() => undefined);
     if (stop.signal.aborted) return 0;
     pause = Math.min(pause * 2, MAX_PAUSE_MS);
@@ -88,7 +91,7 @@ const endOf = (child: ChildProcess): Promise<End> =>
   new Promise((resolve, reject) => {
     let silent = 0;
     let hung = false;
-    // Counted, not measured: a machine that slept has missed no beat.
+    // Counted, not measured: a machine that was suspended has missed no beat.
     const watch = setInterval(() => {
       silent++;
       if (silent <= SILENT_BEATS) return;
