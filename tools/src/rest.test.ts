@@ -1,6 +1,4 @@
-/**
- * What a person is told, and a script gets as exit code, whatever stands where the relay should be.
- */
+/** The message and the exit code, whatever is found instead of the relay. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -92,7 +90,7 @@ it("an expired token is reported with its fix, a wrong password without", async 
 it.each([
   ["600", "Locked out. (try again in 600 s)"],
   ["Sat, 21 Nov 2026 15:00:00 GMT", "Locked out. (try again after Sat, 21 Nov 2026 15:00:00 GMT)"],
-])("Retry-After %s says when", async (after, message) => {
+])("Retry-After %s is reported as a time", async (after, message) => {
   answered(() =>
     problem(429, { code: "RATE_LIMITED", detail: "Locked out." }, { "retry-after": after }),
   );
@@ -110,7 +108,7 @@ it("a problem in a body is reported with its place", async () => {
   ]);
 });
 
-it("a signature that the relay does not take is a refusal, not a matter of usage", async () => {
+it("a signature that the relay does not accept is a refusal, not a usage error", async () => {
   answered(() => problem(422, { code: "UNTRUSTED_SIGNATURE", detail: "No key fits." }));
   expect((await failureOf(new Rest(BASE, TOKEN).ask("POST", "/x"))).exitCode).toBe(EXIT.refused);
 });
@@ -130,7 +128,7 @@ it("a redirection is reported, and the token is not sent along", async () => {
   expect(followed).toEqual([]);
 });
 
-it("an answer that does not come, or not to its end, ends at its deadline with 6", async () => {
+it("a response that does not arrive or is incomplete fails at its deadline with 6", async () => {
   const limits = { answerMs: 50, uploadMs: 60 };
   const rest = new Rest(BASE, TOKEN, limits);
   answered(async () => {
@@ -147,7 +145,7 @@ it("an answer that does not come, or not to its end, ends at its deadline with 6
   expect(upload.message).toContain("in 0.06 s");
 });
 
-it("an answer that begins and never ends is given up at its deadline too", async () => {
+it("a response that begins and never ends is given up at its deadline too", async () => {
   const begun = createServer((_request, response) => response.write("["));
   const port = await listen(begun);
   const rest = new Rest(`http://127.0.0.1:${port}`, TOKEN, { answerMs: 200, uploadMs: 200 });
@@ -170,7 +168,7 @@ it("an unreachable relay is reported with address and reason, one with two addre
   }
 });
 
-it("an answer is read, and 204 is none", async () => {
+it("a response is parsed, and 204 has none", async () => {
   answered(() => HttpResponse.json({ items: [] }));
   expect(await new Rest(BASE, TOKEN).ask("GET", "/agents")).toEqual({ items: [] });
   answered(() => new HttpResponse(null, { status: 204 }));

@@ -9,7 +9,7 @@ import { networkFix, plainReason } from "./network-fix.ts";
 
 export const REST_LIMITS = {
   answerMs: 30_000,
-  /** An image over a slow line. */
+  /** A firmware image over a slow line. */
   uploadMs: 3_600_000,
 };
 
@@ -27,7 +27,7 @@ export class Rest {
     this.limits = limits;
   }
 
-  /** The answer's JSON; undefined for 204. Rejects with a Failure. */
+  /** The response's JSON; undefined for 204. Rejects with a Failure. */
   async ask<Answer>(method: Method, path: string, body?: object): Promise<Answer> {
     return this.send(method, path, this.limits.answerMs, {
       headers: body === undefined ? {} : { "content-type": "application/json" },
@@ -35,7 +35,7 @@ export class Rest {
     });
   }
 
-  /** PUTs bytes as they are read. The answer's JSON; rejects with a Failure. */
+  /** PUTs bytes as they are read. Returns the response's JSON; rejects with a Failure. */
   async upload<Answer>(
     path: string,
     bytes: Readable,
@@ -80,7 +80,7 @@ export class Rest {
     const problem = asProblem(value);
     if (problem === null) throw this.strangeFailure(response);
     const failure = problemFailure(response, problem);
-    // The wrong credentials are those in the body, not the token.
+    // If credentials in the body are wrong, the token is not at fault.
     const isToken = this.token !== null && failure.code !== "INVALID_CREDENTIALS";
     if (response.status !== 401 || !isToken) throw failure;
     const fix = "blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
@@ -99,7 +99,7 @@ export class Rest {
     return new Failure("unreachable", text + networkFix(`${why} ${cause?.code}`), error);
   }
 
-  /** The answering server is no relay. */
+  /** The answering server is not a relay. */
   private strangeFailure({ status, headers }: Response): Failure {
     const location = headers.get("location");
     if (location !== null) {
@@ -114,7 +114,7 @@ export class Rest {
   }
 }
 
-/** undefined for what is no JSON, such as what a proxy says or an answer that broke off. */
+/** Undefined if it is not JSON, such as a proxy's page or an interrupted response. */
 const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -133,7 +133,7 @@ const KINDS: { readonly [status: number]: FailureKind } = {
   429: "refused",
 };
 
-/** The code that a problem document carried. */
+/** The code of a problem document. */
 export class RestFailure extends Failure {
   readonly code: string | undefined;
 
@@ -163,16 +163,16 @@ const retryText = (header: string | null): string => {
   return /^\d+$/.test(header) ? ` (try again in ${header} s)` : ` (try again after ${header})`;
 };
 
-/** Sooner than by their status. */
+/** Codes that take precedence over the status. */
 const KINDS_BY_CODE: { readonly [code: string]: FailureKind } = {
-  UNTRUSTED_SIGNATURE: "refused", // the request is well-formed; the relay does not take this key
+  UNTRUSTED_SIGNATURE: "refused", // the request is well-formed; the relay does not accept this key
 };
 
 const problemFailure = (response: Response, problem: Partial<Problem>): RestFailure => {
   const { status, headers } = response;
   const text = problem.detail ?? problem.title ?? `the relay answered ${status}`;
   const places = (problem.errors ?? []).map((error) => `; ${error?.path}: ${error?.message}`);
-  // The relay's operator finds it in the log by this.
+  // The relay's operator can find it in the log by this.
   const trace = status >= 500 && problem.request_id ? ` (request ${problem.request_id})` : "";
   const wait = retryText(headers.get("retry-after"));
   const message = `${text}${places.join("")}${trace}${wait}`;

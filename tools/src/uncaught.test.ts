@@ -1,4 +1,4 @@
-/** Whose an error is that nobody caught, and where it says that it comes from. */
+/** Who is responsible for an uncaught error, and the place it is reported with. */
 import { describe, expect, it } from "vitest";
 import { describeThrown, isOfProgram } from "./uncaught.ts";
 
@@ -29,7 +29,7 @@ describe("an error is ours", () => {
   ])("%s", (_what, error) => expect(isOfProgram(error)).toBe(false));
 });
 
-it("begins with the first place in the program, and shows its frames only", () => {
+it("begins with the first place in the program, and shows only its frames", () => {
   const error = thrown(SDK, NODE, "async tick (file:///home/ada/my%20pump.mjs:3:40)");
   expect(describeThrown(error)).toBe(
     "/home/ada/my pump.mjs:3:40: Error: oops\n    at async tick (file:///home/ada/my%20pump.mjs:3:40)",

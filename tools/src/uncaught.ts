@@ -1,15 +1,15 @@
 /**
- * Errors that no code of a command caught. While a device program runs in this process, errors from
+ * Errors that no command's code caught. While a device program runs in this process, errors from
  * its timers and promises are the program's; all others are bugs in blindrelay.
  */
 import { fileURLToPath } from "node:url";
 
-/** Takes the error, or leaves it (false) to end the process. */
+/** Claims the error, or returns false to end the process. */
 type Claim = (error: unknown) => boolean;
 
 let claim: Claim | null = null;
 
-/** `fn` is asked about every uncaught error until the returned function is called. */
+/** `fn` is called for every uncaught error until the returned function is called. */
 export const claimUncaught = (fn: Claim): (() => void) => {
   claim = fn;
   return () => {
@@ -53,8 +53,8 @@ const stackOf = (error: unknown): string =>
   error instanceof Error && typeof error.stack === "string" ? error.stack : "";
 
 /**
- * Whether a device program threw this: its code is on the stack, or none is, as with a
- * rejection that holds a text.
+ * Whether a device program threw this: its code is on the stack, or there is no stack, as with a
+ * rejection with a text.
  */
 export const isOfProgram = (error: unknown): boolean => {
   const frames = framesOf(stackOf(error)).filter((frame) => !isForeign(frame));
@@ -62,8 +62,8 @@ export const isOfProgram = (error: unknown): boolean => {
 };
 
 /**
- * `reason`, preceded by the place in the program and followed by its frames, where there are any;
- * else with the whole stack.
+ * `reason`, preceded by the place in the program and followed by its frames, if there are any;
+ * otherwise with the whole stack.
  */
 export const describeThrown = (error: unknown): string => {
   const stack = stackOf(error);

@@ -9,7 +9,7 @@ it.each([
   ["open", "hall 7", ""],
   ["with 8 characters", "hall 7", "12345678"],
   ["with 63 characters", "hall 7", "x".repeat(63)],
-])("takes a network %s", (_what, ssid, password) => {
+])("accepts a network %s", (_what, ssid, password) => {
   expect(wifiProblem({ ssid, password })).toBe(null);
 });
 

@@ -6,13 +6,15 @@ import { questions } from "./prompt.ts";
 
 export interface Wifi {
   readonly ssid: string;
-  /** "" of an open network. */
+  /** "" for an open network. */
   readonly password: string;
 }
 
 const SSID_MAX_BYTES = 32;
 
-/** What is wrong with a network's name or password, without the password; null if nothing is. */
+/**
+ * What is wrong with a network's name or password, without the password; null if they are valid.
+ */
 export const wifiProblem = ({ ssid, password }: Wifi): string | null => {
   const bytes = Buffer.byteLength(ssid);
   if (bytes < 1 || bytes > SSID_MAX_BYTES) {
@@ -31,8 +33,8 @@ const checked = (wifi: Wifi): Wifi => {
 };
 
 /**
- * Asks for the password at a terminal, without showing it; else the first line of standard input is
- * it. Throws a Failure (usage) if name or password cannot be right, or no line came.
+ * Asks for the password at a terminal, without showing it; otherwise reads it from the first line
+ * of standard input. Throws a Failure (usage) if name or password are invalid, or there is no line.
  */
 export const readWifi = async (ssid: string): Promise<Wifi> => {
   checked({ ssid, password: "" });

@@ -13,19 +13,19 @@ export interface Board {
   readonly sha256: boolean;
   readonly aes: boolean;
   readonly freeBytes: number;
-  /** Bytes of erased files that `compact` gives back; null if the firmware cannot tell. */
+  /** Bytes of erased files that `compact` recovers; null if the firmware cannot tell. */
   readonly trashBytes: number | null;
   readonly variables: number;
   readonly files: readonly string[];
-  /** Of the configuration in its Storage; null if it was not provisioned. */
+  /** From the configuration in its Storage; null if it was not provisioned. */
   readonly agentId: string | null;
-  /** Of the same: its packet version; null if it says none. */
+  /** Likewise: its packet version; null if there is none. */
   readonly packetVersion: Version | null;
-  /** Of the same: the UART that a bridge carries; null if it has a network. */
+  /** Likewise: the UART used by a bridge; null if it has a network. */
   readonly uart: { readonly port: string; readonly baud: number } | null;
-  /** Of the same: whether the SDK joins its Wi-Fi. */
+  /** Likewise: whether the SDK joins its Wi-Fi. */
   readonly wifi: boolean;
-  /** Of the same: whether it takes programs over the relay. */
+  /** Likewise: whether it accepts programs over the relay. */
   readonly push: boolean;
   /** Where its console is, such as "USB"; null if the firmware cannot tell. */
   readonly console: string | null;

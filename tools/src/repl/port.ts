@@ -9,7 +9,7 @@ import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
 
 export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
 const BITS_PER_BYTE = 10; // with start and stop bit
-/** Of bytes that wait in the system's buffer. */
+/** Limit of bytes that wait in the system's buffer. */
 const MAX_AHEAD_MS = 4;
 
 export interface PortEvents {
@@ -19,11 +19,11 @@ export interface PortEvents {
 }
 
 export interface Port {
-  /** As the person wrote it. */
+  /** As written by the user. */
   readonly name: string;
-  /** Its listener; replaced when the port is handed over. */
+  /** Its listener; replaced when the port is passed on. */
   events: PortEvents;
-  /** Resolves when the bytes have had the time to go. Rejects with a Failure (device). */
+  /** Resolves when the bytes have had time to be sent. Rejects with a Failure (device). */
   write(bytes: Uint8Array): Promise<void>;
   /** Resolves when it is closed. Harmless when repeated. */
   close(): Promise<void>;
@@ -52,7 +52,7 @@ const FIXES: readonly (readonly [RegExp, (name: string) => string])[] = [
   ],
 ];
 
-/** What the system says of a port that does not open, with what a person can do about it. */
+/** The system's error for a port that does not open, with a fix. */
 export const openFailure = (name: string, error: unknown): Failure => {
   const text = messageOf(error);
   const fix = FIXES.find(([pattern]) => pattern.test(text))?.[1];

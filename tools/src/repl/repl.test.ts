@@ -1,6 +1,6 @@
 /**
- * The console against a board over a real pty: the double, and a real Espruino where ESPRUINO_BIN
- * names one.
+ * The console against a board over a real pty: a double, and a real Espruino if ESPRUINO_BIN names
+ * one.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,7 +65,7 @@ describe("the console", () => {
     expect(await overTcp.evaluate("6*7")).toBe(42);
   });
 
-  it("tells what the board throws, and what it could not read", async () => {
+  it("reports errors thrown by the board, and lines that it could not read", async () => {
     const { board } = await onPty();
     await board.attach(true);
     await expect(board.evaluate("nope.x")).rejects.toThrow(BoardError);
@@ -73,14 +73,14 @@ describe("the console", () => {
     expect(await board.evaluate("1")).toBe(1);
   });
 
-  it("leaves a running program alone unless it may break it", async () => {
+  it("does not disturb a running program unless it may interrupt it", async () => {
     const { double, board } = await onPty({}, { attachMs: 2_500 });
     double.hang();
     await expect(board.attach(false)).rejects.toThrow(/nothing answers/);
     await board.attach(true);
   });
 
-  /** A port at which lines arrive damaged, `times` of them. */
+  /** A port on which the first `times` lines arrive damaged. */
   const damaging = (times: number): Port => {
     let left = times;
     const port: Port = {
@@ -99,7 +99,7 @@ describe("the console", () => {
     return port;
   };
 
-  it("takes a board for what it is although lines reach it damaged", async () => {
+  it("recognizes a board although lines arrive there damaged", async () => {
     const limits = { ...REPL_LIMITS, attachMs: 1_500, settleMs: 1 };
     await new EspruinoRepl(damaging(2), limits).attach(false);
     expect(await new EspruinoRepl(damaging(2), limits).evaluate("1")).toBe(1);
@@ -107,7 +107,7 @@ describe("the console", () => {
     await expect(hopeless).rejects.toThrow("an Espruino answers, but what is typed");
   });
 
-  it("clears a line that somebody left half typed", async () => {
+  it("clears a line that was left half typed", async () => {
     const { board } = await onPty();
     await board.write("foo({");
     await board.attach(true);
@@ -135,7 +135,7 @@ describe("the console", () => {
     });
   });
 
-  it("gives up on an XOFF that comes when all is written", async () => {
+  it("gives up on an XOFF that arrives after everything was written", async () => {
     const { double, board } = await onPty({}, { xoffMs: 300 });
     await board.attach(true);
     double.stuck = true;
@@ -159,7 +159,7 @@ describe("the console", () => {
     await fails;
   });
 
-  it("hands on what programs print, without the prompt", async () => {
+  it("passes on what programs print, without the prompt", async () => {
     const { double, board } = await onPty();
     await board.attach(true);
     const lines: string[] = [];
@@ -174,7 +174,7 @@ describe("the console", () => {
     ["rst:0x1 (POWERON_RESET),boot:0x13\r\n", /boot loader/],
     ["login: ", /it says "login:"/],
     ["\0\x05\x01\x01\x01\x01\0", /an agent uses this line for its bridge/],
-  ])("names another runtime by its words: %j", async (words, message) => {
+  ])("recognizes another runtime by its output: %j", async (words, message) => {
     const { double, board } = await onPty({}, { attachMs: 400 });
     double.stuck = true;
     double.say(words);
@@ -186,7 +186,7 @@ describe("the console", () => {
 });
 
 describe("a port that does not open", () => {
-  // In serialport's words; a test may run as somebody who may open everything.
+  // In serialport's wording; the test may run as a user who may open everything.
   it.each([
     ["Error: Permission denied, cannot open /dev/ttyX", /group.*dialout/],
     ["Error Resource temporarily unavailable Cannot lock port", /in use/],
@@ -211,7 +211,7 @@ describe("a port that does not open", () => {
 
 const real = process.env.ESPRUINO_BIN;
 describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
-  it("answers, is broken off, and says what it is", async () => {
+  it("answers, can be interrupted, and identifies itself", async () => {
     const cwd = folder();
     const espruino = new RealEspruino(real as string, cwd, join(cwd, "tty"));
     ends.push(() => espruino.end());

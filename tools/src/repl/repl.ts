@@ -1,11 +1,11 @@
 /**
- * Asks an Espruino through its prompt: one line at a time, answered by a marked line.
+ * Queries an Espruino through its prompt: one line at a time, answered by a marked line.
  *
- * What is typed is echoed, unless the line starts with 0x10. Ctrl-C ends what runs and clears the
- * line; on an empty line, twice within 5 s, it ends Espruino's Linux build, so a letter goes before
- * it. That build also holds its output back until more is typed: so a wait types Ctrl-U,
- * which changes nothing on an empty line. A board whose buffer fills up sends XOFF and later XON;
- * what is written in between is lost.
+ * Input is echoed, unless the line starts with 0x10. Ctrl-C ends what is running and clears the
+ * line; twice within 5 s on an empty line, it ends Espruino's Linux build, so a letter is sent
+ * before it. That build also holds its output back until more is typed: so while waiting, Ctrl-U is
+ * typed, which changes nothing on an empty line. A board with a full buffer sends XOFF and later
+ * XON; what is written in between is lost.
  */
 import { randomInt } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -16,7 +16,7 @@ const XON = 0x11;
 const XOFF = 0x13;
 const NO_ECHO = "\x10";
 const DELETE_LINE = "\x15";
-/** So that Ctrl-C does not come upon an empty line. */
+/** So that Ctrl-C is not typed on an empty line. */
 const PREPARE_BREAK = "x";
 const BREAK = "\x03";
 /** Small enough that XOFF is obeyed before a board's buffer of 256 bytes is full. */
@@ -27,13 +27,13 @@ const TRIES = 3;
 const MAX_HELD = 65_536;
 
 export interface ReplLimits {
-  /** For the board's first answer. */
+  /** Limit for the board's first answer. */
   readonly attachMs: number;
-  /** For the answer to one line. */
+  /** Limit for the answer to one line. */
   readonly answerMs: number;
   /** How long an XOFF may last. */
   readonly xoffMs: number;
-  /** Around Ctrl-C: what comes too close would be cleared with the old line. */
+  /** Pause around Ctrl-C: input that follows too closely would be cleared with the old line. */
   readonly settleMs: number;
 }
 
@@ -48,14 +48,14 @@ interface Asked {
   readonly id: number;
   readonly resolve: (text: string) => void;
   readonly reject: (error: Error) => void;
-  /** Set where the board complained and no marked answer came yet. */
+  /** Set if the board reported an error and no marked answer has arrived yet. */
   complaint: NodeJS.Timeout | null;
 }
 
-/** The board threw while it evaluated the input. */
+/** The board threw while evaluating the input. */
 export class BoardError extends Error {}
 
-/** The board did not understand the input, or its answer arrived broken. */
+/** The board did not understand the input, or its answer arrived damaged. */
 class Damage extends Error {}
 
 const COMPLAINT_GRACE_MS = 1_000;
@@ -65,13 +65,13 @@ const ANSWER = /<br:(\d+):(ok|no)>([^\r\n]*)\r?\n/;
 
 export class EspruinoRepl {
   readonly port: Port;
-  /** Whatever the board prints that is no answer, in whole lines. */
+  /** Called with complete lines of the board's output that are not answers. */
   onLine: (line: string) => void = () => undefined;
   private readonly limits: ReplLimits;
   private held = "";
   private heard = "";
   private asked: Asked | null = null;
-  // From anywhere: the answer to an earlier command's question may still come.
+  // Random, because the answer to an earlier command's query may still arrive.
   private nextId = randomInt(1_000_000);
   private stopped: (() => void) | null = null;
   private going: Promise<void> = Promise.resolve();
@@ -86,21 +86,21 @@ export class EspruinoRepl {
     };
   }
 
-  /** All input before the board was recognised, at most 64 KiB. */
+  /** All input before the board was recognized, at most 64 KiB. */
   get firstWords(): string {
     return this.heard;
   }
 
   /**
-   * Makes the board answer: politely first, so that a running program is not disturbed; then, where
-   * `mayBreak`, with Ctrl-C. Rejects with a Failure (device) that says what was there instead.
+   * Makes the board answer: first without disturbing a running program, then, if `mayBreak`, with
+   * Ctrl-C. Rejects with a Failure (device) that says what was found instead.
    */
   async attach(mayBreak: boolean): Promise<void> {
     let patient = true;
     let deadline = performance.now() + this.limits.attachMs;
     for (let attempt = 0; ; attempt++) {
       if (performance.now() >= deadline) {
-        // It does answer, but a line arrived damaged each time: a slow console gets twice as long.
+        // It answers, but a line arrived damaged each time: a slow console gets twice as long.
         if (!patient || !isEspruino(this.heard)) throw this.unknown();
         patient = false;
         deadline += this.limits.attachMs;
@@ -124,8 +124,8 @@ export class EspruinoRepl {
   }
 
   /**
-   * The value of an expression on the board, as JSON carries it; it may be evaluated twice. Rejects
-   * with a BoardError if it throws there, and with a Failure (device) where no whole answer comes.
+   * The value of an expression on the board, as JSON; it may be evaluated twice. Rejects with a
+   * BoardError if it throws there, and with a Failure (device) if no complete answer arrives.
    */
   async evaluate(expression: string, limitMs: number = this.limits.answerMs): Promise<unknown> {
     for (let tries = 1; ; tries++) {
@@ -133,7 +133,7 @@ export class EspruinoRepl {
         const text = await this.ask(`JSON.stringify(${expression})`, limitMs, false);
         return text === "undefined" ? undefined : parseAnswer(text);
       } catch (error) {
-        // A line that lost a character on its way may also have thrown.
+        // A line that lost a character in transit may also have thrown.
         const mayBeBroken = error instanceof BoardError || error instanceof Damage;
         if (mayBeBroken && tries < TRIES) continue;
         throw error instanceof Damage ? this.damaged(error.message) : error;
@@ -141,12 +141,12 @@ export class EspruinoRepl {
     }
   }
 
-  /** Types a line that leaves no answer, such as `load()`. */
+  /** Types a line that gives no answer, such as `load()`. */
   async type(line: string): Promise<void> {
     await this.write(`${NO_ECHO}${line}\n`);
   }
 
-  /** Types as a person does, echo included. */
+  /** Types like a user, with echo. */
   async write(text: string): Promise<void> {
     const bytes = Buffer.from(text, "latin1");
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
@@ -165,7 +165,7 @@ export class EspruinoRepl {
   private async ask(expression: string, limitMs: number, first: boolean): Promise<string> {
     if (this.gone !== null) throw this.gone;
     const id = this.nextId++;
-    // In two parts, so that an echo of this line is not taken for its answer.
+    // In two parts, so that an echo of this line is not mistaken for its answer.
     const line =
       `try{print("<"+"br:${id}:ok>"+(${expression}))}` +
       `catch(e){print("<"+"br:${id}:no>"+(e.message||e))}`;
@@ -176,7 +176,7 @@ export class EspruinoRepl {
     const timer = setTimeout(() => this.settle(this.silent(limitMs)), limitMs);
     try {
       await this.write(`${first ? `${DELETE_LINE}\n` : ""}${NO_ECHO}${line}\n`);
-      // An XOFF that comes when all is written shows only here.
+      // An XOFF that arrives after everything was written is only noticed here.
       this.keepAsking(id, `${DELETE_LINE}${NO_ECHO}${line}\n`).catch((error) => {
         if (this.asked?.id === id) this.settle(error);
       });
@@ -188,9 +188,9 @@ export class EspruinoRepl {
   }
 
   /**
-   * Nudges for an answer that may be held back, and asks again where a character must have been
-   * lost; the second time with Ctrl-C, because it may have been a bracket. Rejects when the port is
-   * gone, or takes no more.
+   * Nudges the board for an answer that may be held back, and repeats the line if a character must
+   * have been lost; the second time with Ctrl-C, because that may have been a bracket. Rejects when
+   * the port is gone or accepts no more.
    */
   private async keepAsking(id: number, line: string): Promise<void> {
     let patienceMs = FIRST_PATIENCE_MS;
@@ -241,13 +241,11 @@ export class EspruinoRepl {
       return;
     }
     const [, id, kind, text = ""] = found;
-    if (this.asked?.id !== Number(id)) return; // an answer that came too late
+    if (this.asked?.id !== Number(id)) return; // a late answer
     this.settle(kind === "ok" ? text : new BoardError(text));
   }
 
-  /**
-   * A line that arrived broken gets a complaint in place of an answer; a program may complain too.
-   */
+  /** A damaged line gets an error message instead of an answer; a program may print one too. */
   private complain(line: string): void {
     const { asked } = this;
     if (asked === null || asked.complaint !== null) return;
@@ -339,7 +337,7 @@ const parseAnswer = (text: string): unknown => {
   }
 };
 
-/** Its banner, or its complaint about a line. */
+/** Its banner, or its error message about a line. */
 const isEspruino = (said: string): boolean =>
   /espruino\.com|(^|[>J])Uncaught [A-Z]\w*Error: /m.test(said);
 
@@ -350,7 +348,7 @@ const RUNTIMES: readonly (readonly [RegExp, string])[] = [
   [/NodeMCU|\bLua \d/, "this is NodeMCU (Lua)"],
 ];
 
-/** What another runtime's words are known for, and how to get Espruino there. */
+/** Recognizes another runtime by its output, and says how to install Espruino there. */
 export const runtimeOf = (said: string): string => {
   if (said.includes("\0")) {
     return "an agent uses this line for its bridge: use the board's other port, or hold its button while you reset it, which starts Espruino without the program";

@@ -9,7 +9,7 @@ export const ADDRESS_FORMS = "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or 
 
 const NETWORK = /^(tcp|rfc2217):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([^:/[\]@\s]+)):(\d{1,5})\/?$/;
 
-/** null if it is none. */
+/** Null if it is not an address. */
 export const parseAddress = (text: string): PortAddress | null => {
   const network = NETWORK.exec(text);
   if (network !== null) {

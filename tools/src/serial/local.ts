@@ -11,17 +11,17 @@ import {
 } from "./port.ts";
 import { wakeEventLoop } from "./wake-event-loop.ts";
 
-/** A terminal that is no real UART (a pty) has no control lines. */
+/** A terminal that is not a real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
 
 /**
- * How often an open port is looked at: not every driver reports an unplugged device to a read for
- * bytes.
+ * How often an open port is checked: not every driver reports an unplugged device to a pending
+ * read.
  */
 const WATCH_MS = 250;
 
 /**
- * What the path names now: the device, and the directory's entry for it, which a replugging makes
+ * Identifies what the path refers to: the device, and its directory entry, which replugging creates
  * anew.
  */
 const nodeAt = (path: string): string | null => {
@@ -47,7 +47,7 @@ const done =
 const loadSerialPort = async (): Promise<typeof SerialPort> =>
   (await import("serialport")).SerialPort;
 
-/** The serial ports of this machine. Rejects if the system does not tell. */
+/** The serial ports of this machine. Rejects if the system cannot list them. */
 export const listSerialPorts = async (): ReturnType<typeof SerialPort.list> =>
   (await loadSerialPort()).list();
 
@@ -66,7 +66,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
       autoOpen: false,
     });
     let over = false;
-    // serialport forgets a write that the port's end came upon.
+    // serialport forgets a write that was in progress when the port ended.
     const writing = new Set<(error: PortError) => void>();
     const finish = (reason: string): void => {
       if (over) return;
@@ -95,7 +95,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
     serial.on("data", (bytes: Uint8Array) => {
       if (!over) events.data(bytes);
     });
-    // "close" follows where the port is gone; a failed write tells its own caller.
+    // "close" follows if the port is gone; a failed write notifies its own caller.
     serial.on("error", () => undefined);
     serial.on("close", (error: Error | null) => finish(error ? error.message : `${path} is gone`));
     serial.open((failure) => {

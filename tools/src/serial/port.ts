@@ -1,6 +1,6 @@
 /**
  * A byte line to a device, whatever carries it: a serial port, TCP, or a port server over RFC 2217.
- * Openers differ (local.ts, tcp.ts, rfc2217.ts); what an open one does is this.
+ * Openers differ (local.ts, tcp.ts, rfc2217.ts); an open port works as described here.
  */
 
 export type Parity = "none" | "even" | "odd" | "mark" | "space";
@@ -22,14 +22,14 @@ export const DEFAULT_SETTINGS: LineSettings = {
   flowControl: "none",
 };
 
-/** What we drive. `break` holds the line low until it is set false. */
+/** Lines that we drive. `break` holds the line low until it is set to false. */
 export interface ControlLines {
   readonly dtr?: boolean;
   readonly rts?: boolean;
   readonly break?: boolean;
 }
 
-/** What the device drives; null if the line does not tell. */
+/** Lines that the device drives; null if they are unknown. */
 export interface StatusLines {
   readonly cts: boolean | null;
   readonly dsr: boolean | null;
@@ -39,21 +39,21 @@ export interface StatusLines {
 export const NO_STATUS: StatusLines = { cts: null, dsr: null, dcd: null };
 
 export interface PortEvents {
-  /** Bytes of the device; theirs to keep. */
+  /** Bytes from the device; the receiver may keep them. */
   data(bytes: Uint8Array): void;
-  /** Once, also after `close`: the port is gone. `reason`: for a person. */
+  /** Called once, also after `close`: the port is gone. `reason`: for a person. */
   closed(reason: string): void;
 }
 
 export interface OpenPort {
   /**
-   * Resolves when the system has taken every byte, which is the back-pressure: await it before the
-   * next. Rejects with a PortError if the port is gone.
+   * Resolves when the system has accepted every byte, which is the back-pressure: await it before
+   * the next. Rejects with a PortError if the port is gone.
    */
   write(bytes: Uint8Array): Promise<void>;
   /**
-   * Stops and starts reading; the system's buffer then fills, and the device is held up where flow
-   * control is on.
+   * Stops and starts reading; the system's buffer then fills, and flow control, if enabled, pauses
+   * the device.
    */
   pause(): void;
   resume(): void;
@@ -69,7 +69,7 @@ export interface OpenPort {
 export type PortOpener = (settings: LineSettings, events: PortEvents) => Promise<OpenPort>;
 
 /**
- * `gone`: unplugged, closed or never there; `stalled`: takes no bytes; `unsupported`: this line
+ * `gone`: unplugged, closed or never present; `stalled`: accepts no bytes; `unsupported`: this line
  * cannot do it.
  */
 export type PortProblem = "gone" | "stalled" | "unsupported";

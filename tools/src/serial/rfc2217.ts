@@ -43,7 +43,7 @@ interface Waiting {
 /** For optional settings: a server on a port without modem lines may not answer them. */
 const BEST_EFFORT_LIMIT_MS = 1_000;
 
-/** Requests to the server without an answer yet, and its reported settings. */
+/** Requests without an answer from the server yet, and its reported settings. */
 class Negotiation {
   modem: StatusLines = NO_STATUS;
   private readonly waiting: Waiting[] = [];
@@ -57,7 +57,7 @@ class Negotiation {
     this.say = say;
   }
 
-  /** Offers COM-PORT-OPTION; resolves to whether the server has it. */
+  /** Offers COM-PORT-OPTION; resolves to whether the server supports it. */
   offer(): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
@@ -82,7 +82,7 @@ class Negotiation {
       this.agreed.get(option)?.(verb === "do");
       this.agreed.delete(option);
     }
-    // What we have offered or asked for ourselves is not answered again (RFC 854).
+    // Offers and requests of our own are not answered again (RFC 854).
     if (!ours && verb === "do") this.say(encodeVerb("wont", option));
     if (!ours && verb === "will") this.say(encodeVerb("dont", option));
   }
@@ -112,12 +112,12 @@ class Negotiation {
     }
   }
 
-  /** Resolves when the server takes data. */
+  /** Resolves when the server accepts data. */
   async clear(): Promise<void> {
     while (this.suspended !== null && !this.over) await this.suspended;
   }
 
-  /** Sets something; resolves to what the server set. */
+  /** Changes a setting; resolves to the value that the server set. */
   set(
     command: number,
     body: readonly number[],
@@ -139,7 +139,7 @@ class Negotiation {
     });
   }
 
-  /** Sets what the line works without; resolves to whether the server answered. */
+  /** Changes a setting that the line can do without; resolves to whether the server answered. */
   async tryToSet(command: number, body: readonly number[]): Promise<boolean> {
     try {
       await this.set(command, body, BEST_EFFORT_LIMIT_MS);
@@ -174,9 +174,7 @@ const unsigned32 = (value: number): number[] => [
 
 const FLOW_NONE = [COM_PORT.setControl, [FLOW.none]] as const;
 
-/**
- * Resolves to whether the server confirmed the flow control; rejects for what the line cannot do.
- */
+/** Resolves to whether the server confirmed the flow control; rejects for unsupported settings. */
 const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<boolean> => {
   const rate = await negotiation.set(COM_PORT.setBaudRate, unsigned32(settings.baudRate));
   const got = rate.reduce((value, byte) => value * 256 + byte, 0);
@@ -187,7 +185,7 @@ const configure = async (negotiation: Negotiation, settings: LineSettings): Prom
   await negotiation.set(COM_PORT.setParity, [PARITY[settings.parity]]);
   await negotiation.set(COM_PORT.setStopSize, [STOP_SIZE[settings.stopBits]]);
   if (settings.flowControl === "none") return negotiation.tryToSet(...FLOW_NONE);
-  // Without what was asked for, bytes get lost.
+  // Without the requested flow control, bytes get lost.
   await negotiation.set(COM_PORT.setControl, [FLOW[settings.flowControl]]);
   return true;
 };
@@ -228,7 +226,7 @@ export const rfc2217Opener =
       if (!socket.destroyed) socket.write(bytes);
     });
     const reader = new TelnetReader({
-      // What the device says during the negotiation must not get lost.
+      // What the device sends during the negotiation must not get lost.
       data: (bytes) => (ready ? events.data(bytes) : early.push(bytes)),
       asked: (verb, option) => negotiation.asked(verb, option),
       told: (option, body) => negotiation.told(option, body),

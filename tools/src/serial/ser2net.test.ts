@@ -1,6 +1,6 @@
 /**
- * RFC 2217 against ser2net, the port server that most people run, on a pseudo terminal: a port
- * without modem lines, for which it never confirms the mask of modem states.
+ * RFC 2217 with ser2net, the most common port server, on a pseudo terminal: a port without modem
+ * lines, for which it never confirms the mask of modem states.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ const serveTerminal = async (path: string): Promise<number> => {
 };
 
 describe.skipIf(!HAS_SOCAT || !HAS_SER2NET)("ser2net (apt-get install ser2net)", () => {
-  it("serves a port without modem lines: bytes go both ways, and a warning names what is missing", async () => {
+  it("serves a port without modem lines: bytes pass in both directions, and a warning names what is missing", async () => {
     const cable = new Cable();
     onTestFinished(() => cable.end());
     const device = await cable.plug();
@@ -63,7 +63,7 @@ describe.skipIf(!HAS_SOCAT || !HAS_SER2NET)("ser2net (apt-get install ser2net)",
   });
 });
 
-/** Tries until the server listens. */
+/** Retries until the server listens. */
 const connected = async <T>(connect: () => Promise<T>): Promise<T> => {
   for (let tries = 0; ; tries++) {
     try {
@@ -77,7 +77,7 @@ const connected = async <T>(connect: () => Promise<T>): Promise<T> => {
   }
 };
 
-it("a server that leaves the mask unanswered is used all the same, and named", async () => {
+it("a server that does not answer the mask is still used, with a warning", async () => {
   const { server, port } = await portServer([], { silentOn: [11, 5] });
   onTestFinished(() => void server.close());
   const warnings: string[] = [];

@@ -45,14 +45,14 @@ describe("addresses", () => {
     "tcp://host:70000",
     "http://host:80",
     "tcp://a b:1",
-  ])("%j is none", (text) => expect(parseAddress(text)).toBeNull());
+  ])("%j is not an address", (text) => expect(parseAddress(text)).toBeNull());
 });
 
 describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () => {
   let cable: Cable;
   afterEach(() => cable.end());
 
-  it("carries bytes both ways, and tells once that it is gone", async () => {
+  it("carries bytes in both directions, and reports once that it is gone", async () => {
     cable = new Cable();
     const device = await cable.plug();
     const heard: Buffer[] = [];
@@ -71,7 +71,7 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     expect(ends.closed).toHaveLength(1);
   });
 
-  it("delivers what came by itself, and not with the next timer", async () => {
+  it("delivers received bytes at once, not with the next timer", async () => {
     cable = new Cable();
     const device = await cable.plug();
     cable.received = (bytes) => device.write(bytes);
@@ -86,12 +86,12 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
       await port.write(Buffer.from([i]));
       await back;
     }
-    // With the port's own timer alone each would take 250 ms.
+    // With only the port's own timer each would take 250 ms.
     expect(performance.now() - from).toBeLessThan(40 * 125);
     await port.close();
   });
 
-  it("changes its rate, and says that a terminal has no control lines", async () => {
+  it("changes its rate, and reports that a terminal has no control lines", async () => {
     cable = new Cable();
     await cable.plug();
     const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, listening().events);
@@ -115,7 +115,7 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     ).rejects.toMatchObject({ problem: "gone" });
   });
 
-  it("ends a write that serialport forgot, as one between the end and the news of it, when the port goes", async () => {
+  it("fails a write that serialport forgot, such as one just before the port's end is reported, when the port goes", async () => {
     cable = new Cable();
     await cable.plug();
     const ends = listening();
@@ -129,7 +129,7 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     expect(ends.closed).toHaveLength(1);
   });
 
-  it("that takes no bytes any more is lost after its time, and can be opened again", async () => {
+  it("is lost after its timeout if it accepts no bytes any more, and can be opened again", async () => {
     cable = new Cable();
     const device = await cable.plug();
     device.pause();
@@ -163,7 +163,7 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
 });
 
 describe("a port over TCP", () => {
-  it("carries bytes as they are and has no settings", async () => {
+  it("carries bytes unchanged and has no settings", async () => {
     const { server, port } = await serve((socket) => socket.pipe(socket));
     const ends = listening();
     const open = await tcpOpener("127.0.0.1", port)(DEFAULT_SETTINGS, ends.events);
@@ -221,7 +221,7 @@ describe("a port over RFC 2217", () => {
     server.close();
   });
 
-  it("is refused if the server has it not, or has not this rate", async () => {
+  it("is refused if the server does not support it or the rate", async () => {
     const refusing = await portServer([], { refuses: true });
     await expect(
       rfc2217Opener("127.0.0.1", refusing.port)(DEFAULT_SETTINGS, listening().events),
@@ -234,7 +234,7 @@ describe("a port over RFC 2217", () => {
     slow.server.close();
   });
 
-  it("takes telnet apart whatever the pieces", () => {
+  it("parses telnet, whatever the pieces", () => {
     const line = [
       65, 255, 255, 66, 255, 253, 44, 255, 250, 44, 107, 255, 255, 1, 255, 240, 67, 255, 241, 68,
     ];
@@ -303,7 +303,7 @@ describe("the supervisor", () => {
     return { timer, log, flow, state, supervisor, run, openings: () => openings, used: () => used };
   };
 
-  it("opens again with growing pauses, tells the same news once, and starts over when it is back", async () => {
+  it("reopens with growing pauses, reports the same news once, and starts over when the port is back", async () => {
     const { log, state, supervisor, run, openings } = world();
     supervisor.start();
     await run(20_000);
@@ -323,7 +323,7 @@ describe("the supervisor", () => {
     expect(log.at(-1)).toBe("open  0");
   });
 
-  it("reads nothing from the port before somebody takes it", async () => {
+  it("reads nothing from the port before its user takes it", async () => {
     const { flow, supervisor, run } = world();
     supervisor.start();
     await run(100);
@@ -340,7 +340,7 @@ describe("the supervisor", () => {
     expect(openings()).toBeLessThan(12);
   });
 
-  it("gives a write its bits' time and then the port up", async () => {
+  it("gives a write the time of its bits and then gives the port up", async () => {
     const { log, state, supervisor, run, used } = world();
     supervisor.start();
     await run(100);

@@ -1,6 +1,6 @@
 /**
- * Keeps a port open: opens it, hands it to its user, and when it disappears opens it again, with
- * growing pauses, until it is back. Unplugging never needs a restart. Writes have a deadline, so
+ * Keeps a port open: opens it, passes it to its user, and when it disappears reopens it, with
+ * growing pauses, until it is back. Unplugging never requires a restart. Writes have a deadline, so
  * that an XOFF that never ends counts as a lost port.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
@@ -10,7 +10,7 @@ const REOPEN_FIRST_MS = 250;
 const REOPEN_MAX_MS = 10_000;
 /** A port that stayed open this long was good, and the pauses start over. */
 const STABLE_MS = 10_000;
-/** One write to the port: little enough that its deadline means something at 300 baud. */
+/** One write to the port: small enough that its deadline is meaningful at 300 baud. */
 const PIECE_BYTES = 1_024;
 const BITS_PER_BYTE = 11;
 
@@ -24,14 +24,16 @@ export interface PortUser {
 export interface SupervisorOptions {
   readonly open: PortOpener;
   readonly settings: LineSettings;
-  /** How long a piece may wait beyond the time that its bits take. */
+  /** How long a piece may wait in addition to the time of its bits. */
   readonly writeTimeoutMs: number;
   readonly timer: TimerPort;
-  /** A port is open. What it throws ends the supervision; see `failed`. */
+  /** A port is open. An exception ends the supervision; see `failed`. */
   use(port: OpenPort): Promise<PortUser>;
-  /** For people: the port opened, was lost, or could not be opened; `waitMs` to the next try. */
+  /**
+   * For people: the port opened, was lost, or could not be opened; `waitMs` to the next attempt.
+   */
   report(state: "open" | "lost" | "absent", reason: string, waitMs: number): void;
-  /** `use` failed: nothing will be tried again. */
+  /** `use` failed: there are no further attempts. */
   failed(error: unknown): void;
 }
 
@@ -53,7 +55,7 @@ export class PortSupervisor {
     this.openNow();
   }
 
-  /** Closes the port and lets its user end. */
+  /** Closes the port and waits for its user to end. */
   async stop(): Promise<void> {
     this.stopped = true;
     if (this.waiting !== null) this.options.timer.clear(this.waiting);
@@ -71,7 +73,7 @@ export class PortSupervisor {
     );
   }
 
-  /** One opening, to its end. Rejects only where `use` did. */
+  /** From one opening to its end. Rejects only if `use` did. */
   private async life(): Promise<string> {
     const { open, timer, use, report } = this.options;
     let user: PortUser | null = null;
@@ -105,7 +107,7 @@ export class PortSupervisor {
     this.absence = "";
     report("open", "", 0);
     try {
-      // What the device says meanwhile waits in the system's buffer, which is bounded.
+      // What the device sends meanwhile waits in the system's buffer, which is bounded.
       port.pause();
       user = await use(this.guarded(port, closed));
       for (const bytes of early.splice(0)) user.data(bytes);
@@ -128,7 +130,7 @@ export class PortSupervisor {
     return Math.min(REOPEN_MAX_MS, REOPEN_FIRST_MS * 2 ** Math.min(this.attempts, 10));
   }
 
-  /** `reason`: why it could not be opened; "" where it was and got lost. */
+  /** `reason`: why it could not be opened; "" if it was open and got lost. */
   private again(reason: string): void {
     if (this.stopped) return;
     const { timer, report } = this.options;
@@ -143,7 +145,7 @@ export class PortSupervisor {
     });
   }
 
-  /** The port with deadlines on its writes, and its settings kept over a reopening. */
+  /** The port with deadlines on its writes, and settings that are kept when it is reopened. */
   private guarded(port: OpenPort, closed: (reason: string) => void): OpenPort {
     return {
       ...port,

@@ -3,10 +3,10 @@ import { connect, type Socket } from "node:net";
 import { NO_STATUS, PortError, type PortEvents, type PortOpener } from "./port.ts";
 
 const CONNECT_LIMIT_MS = 10_000;
-/** A dead peer behind a live cable is noticed by these. */
+/** These detect a dead peer behind a live cable. */
 const KEEPALIVE_MS = 15_000;
 
-/** Connects; rejects with a PortError. `events` get nothing before it resolved. */
+/** Connects; rejects with a PortError. `events` are not called before it has resolved. */
 export const openSocket = (host: string, port: number, events: PortEvents): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port });
@@ -36,7 +36,7 @@ export const openSocket = (host: string, port: number, events: PortEvents): Prom
     socket.once("error", () => clearTimeout(timer));
   });
 
-/** Resolves when the system took the bytes. Rejects with a PortError. */
+/** Resolves when the system has accepted the bytes. Rejects with a PortError. */
 export const writeSocket = (socket: Socket, bytes: Uint8Array): Promise<void> =>
   new Promise((resolve, reject) => {
     const gone = (): void => reject(new PortError("gone", "the connection is gone"));

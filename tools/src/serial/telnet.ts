@@ -46,7 +46,7 @@ export const CONTROL = {
 /** Bits of a modem state. */
 export const MODEM = { cts: 0x10, dsr: 0x20, dcd: 0x80 } as const;
 
-/** A subnegotiation longer than this is cut: none of ours is. */
+/** A longer subnegotiation is truncated: none of ours is that long. */
 const MAX_SUBNEGOTIATION = 256;
 
 export interface TelnetEvents {
@@ -66,7 +66,7 @@ const VERBS: { readonly [code: number]: "do" | "dont" | "will" | "wont" } = {
 
 type State = "data" | "iac" | "verb" | "sub" | "subIac";
 
-/** Takes telnet apart, in whatever pieces it comes. */
+/** Parses telnet, in whatever pieces it arrives. */
 export class TelnetReader {
   private readonly events: TelnetEvents;
   private state: State = "data";
@@ -103,7 +103,7 @@ export class TelnetReader {
         } else if (byte === SB) {
           this.sub = [];
           this.state = "sub";
-        } else this.state = "data"; // NOP and its kin
+        } else this.state = "data"; // NOP and similar commands
         return;
       }
       case "verb":

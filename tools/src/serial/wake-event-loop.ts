@@ -7,14 +7,14 @@
 import type { EventEmitter } from "node:events";
 import type { SerialPort } from "serialport";
 
-/** Where there is no poller to listen to (Windows), a timer turns the loop this often. */
+/** If there is no poller to listen to (Windows), a timer turns the loop this often. */
 const TURN_MS = 10;
 
 const turn = (): void => {
   setImmediate(() => undefined);
 };
 
-/** For an open port. It ends with the port. */
+/** For an open port; ends with it. */
 export const wakeEventLoop = (serial: SerialPort): void => {
   const { poller } = serial.port as unknown as { readonly poller?: EventEmitter };
   if (poller !== undefined) {

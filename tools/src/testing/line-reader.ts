@@ -1,2 +1,2 @@
-/** For tests of other packages, in this repository only. */
+/** For tests of other packages, only in this repository. */
 export { LineReader, nmeaChecksum } from "../bridge/line-reader.ts";

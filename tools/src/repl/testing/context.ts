@@ -1,4 +1,4 @@
-/** What a program finds on the double: Espruino's globals and modules, over Node's. */
+/** The environment of a program on the double: Espruino's globals and modules, over Node's. */
 import { createCipheriv, createHash, randomInt } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { createContext, runInContext } from "node:vm";
@@ -10,9 +10,9 @@ import { WIFI_MODULE } from "./wifi.ts";
 
 export interface BoardContext {
   run(code: string): unknown;
-  /** Ends timers and sockets, after telling those who listen for "kill". */
+  /** Ends timers and sockets, after notifying listeners for "kill". */
   kill(): void;
-  /** Bytes at Serial1 while the console is elsewhere. */
+  /** Bytes received on Serial1 while the console is elsewhere. */
   hear(text: string): void;
 }
 
@@ -22,7 +22,7 @@ interface Wiring {
   print(text: string): void;
   /** Bytes that a program writes to Serial1. */
   write(bytes: Uint8Array): void;
-  /** The console leaves Serial1. */
+  /** The console moves away from Serial1. */
   leaveConsole(): void;
   restart(how: "load" | "reset"): void;
 }

@@ -1,8 +1,7 @@
 /**
- * A double of an Espruino board: its console as one types to it (echo, prompt, 0x10, Ctrl-C, XON
- * and XOFF, a small buffer that overflows), its Storage, its start. What is typed and what lies in
- * Storage is run by node:vm over real sockets, so the SDK's file works in it; how Espruino's
- * language differs is not imitated.
+ * A double of an Espruino board: its console (echo, prompt, 0x10, Ctrl-C, XON and XOFF, a small
+ * buffer that overflows), its Storage, its start. Typed and stored code is run by node:vm over real
+ * sockets, so the SDK's file works in it; differences of Espruino's language are not imitated.
  */
 import type { Duplex } from "node:stream";
 import { type BoardContext, makeContext } from "./context.ts";
@@ -19,7 +18,7 @@ const BANNER =
   "\r\n ____                 _ \r\n|  __|___ ___ ___ _ _|_|___ ___ \r\n 2v29 (c) 2026 G.Williams\r\n\r\n";
 const TICK_MS = 2;
 
-/** Whether newlines still go into the line: brackets are open. */
+/** Whether newlines are still part of the line because brackets are open. */
 const isOpen = (line: string): boolean => {
   let depth = 0;
   let quote = "";
@@ -37,11 +36,11 @@ const isOpen = (line: string): boolean => {
 
 export class EspruinoDouble {
   readonly storage: DoubleStorage;
-  /** Bytes that came while the buffer was full. */
+  /** Bytes that arrived while the buffer was full. */
   lost = 0;
   /** How often it sent XOFF. */
   xoffs = 0;
-  /** Takes nothing from its buffer, as a stuck board. */
+  /** Reads nothing from its buffer, like a stuck board. */
   stuck = false;
   starts = 0;
   private readonly options: DoubleOptions;
@@ -52,7 +51,10 @@ export class EspruinoDouble {
   private escaped = false;
   private held = false;
   private hung = false;
-  /** On Serial1, which is the stream; else what comes there is the program's. */
+  /**
+   * Whether the console is on Serial1, which is the stream; otherwise received bytes go to the
+   * program.
+   */
   private hasConsole = true;
   private next: "load" | "reset" | null = null;
   private context: BoardContext;
@@ -75,14 +77,14 @@ export class EspruinoDouble {
     });
   }
 
-  /** Ends everything that it runs. */
+  /** Ends everything that is running. */
   end(): void {
     clearInterval(this.ticker);
     this.context.kill();
     this.stream?.destroy();
   }
 
-  /** Runs `while (true);` until somebody sends Ctrl-C. */
+  /** Runs `while (true);` until Ctrl-C arrives. */
   hang(): void {
     this.hung = true;
   }
@@ -95,12 +97,12 @@ export class EspruinoDouble {
     this.start(true);
   }
 
-  /** What a program prints by itself. */
+  /** Output of a program. */
   print(text: string): void {
     this.send(`\r\x1b[J${text}\r\n>`);
   }
 
-  /** Sends as another runtime would. */
+  /** Sends output of another runtime. */
   say(text: string): void {
     this.send(text);
   }

@@ -1,6 +1,6 @@
 /**
- * A port that ends at a double in this process: bytes and XOFF are where they go at once, so that
- * what is lost is lost by who wrote it, however busy the machine is.
+ * A port connected to a double in this process: bytes and XOFF arrive at once, so that only the
+ * writer can cause losses, however busy the machine is.
  */
 import { Duplex } from "node:stream";
 import type { Port } from "../port.ts";

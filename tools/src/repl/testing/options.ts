@@ -1,18 +1,18 @@
 import type { AccessPoint } from "./wifi.ts";
 
-/** What kind of board the double is. */
+/** The properties of the double's board. */
 export interface DoubleOptions {
   readonly board: string;
   readonly sha256: boolean;
   readonly aes: boolean;
-  /** Its console is on Serial1, and gone for who moves it from there. */
+  /** Its console is on Serial1, and is lost when it is moved from there. */
   readonly uart: boolean;
-  /** It has the module `Wifi`, and this is in reach. */
+  /** It has the module `Wifi`, and this access point is in reach. */
   readonly air: AccessPoint | null;
   readonly storageBytes: number;
-  /** What its console holds before bytes are lost. */
+  /** The console's buffer; further bytes are lost. */
   readonly bufferBytes: number;
-  /** From how many held bytes on it sends XOFF. */
+  /** The number of buffered bytes from which it sends XOFF. */
   readonly xoffBytes: number;
   /** How fast it reads; a tick is 2 ms. */
   readonly bytesPerTick: number;

@@ -1,4 +1,4 @@
-/** A real pty whose far end is a double, or a real Espruino: socat between the two. */
+/** A real pty with a double or a real Espruino at its far end: socat connects the two. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -27,10 +27,10 @@ const endSocat = async (socat: ChildProcess): Promise<void> => {
   await over;
 };
 
-/** A cable between a pty of the given path and a double. */
+/** A cable between a pty with the given path and a double. */
 export class Cable {
   private readonly server: Server;
-  /** Where the pty is. */
+  /** The path of the pty. */
   readonly path: string;
   private socat: ChildProcess | null = null;
   private readonly sockets = new Set<Socket>();
@@ -88,18 +88,19 @@ export class RealEspruino {
   }
 
   async start(): Promise<void> {
-    // `exec` makes the shell's id Espruino's own; it writes it down, because socat does not tell.
+    // With `exec`, the shell's id becomes Espruino's; it is written to a file, because socat does
+    // not report it.
     const run = `SYSTEM:'echo $$ >pid && exec ${this.binary}',pty,raw,echo=0`;
     this.socat = await startSocat(this.link, run, this.cwd);
   }
 
-  /** Espruino ignores SIGTERM when its pty goes: it is ended by its id. */
+  /** Espruino ignores SIGTERM when its pty is gone: it is ended by its id. */
   async end(): Promise<void> {
     const pid = Number(readFileSync(`${this.cwd}/pid`, "utf8"));
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // it ended by itself
+      // it had ended by itself
     }
     if (this.socat !== null) await endSocat(this.socat);
   }

@@ -1,13 +1,13 @@
-/** Espruino's Storage: files of byte strings; what is erased takes space until `compact`. */
+/** Espruino's Storage: files of byte strings; erased files take space until `compact`. */
 const HEADER_BYTES = 32;
 
 export class DoubleStorage {
   private readonly bytes: number;
   private readonly held = new Map<string, string>();
   private trash = 0;
-  /** Called before each write; a test cuts the power here or spoils a byte. */
+  /** Called before each write; a test can cut the power here or damage a byte. */
   onWrite: (name: string, offset: number) => void = () => undefined;
-  /** Names in the order in which they were written. */
+  /** Names in the order of writing. */
   readonly written: string[] = [];
 
   constructor(bytes: number) {

@@ -1,13 +1,12 @@
 /**
- * Espruino's module `Wifi` as its reference describes it and ESP32's source behaves: a failed try
- * emits `disconnected` and then calls back with ESP-IDF's reason, a lost network emits
- * `disconnected`. Its one access point is the global `air`, an AccessPoint, or null while it is
- * off.
+ * Espruino's module `Wifi`, according to its reference and ESP32's source: a failed attempt emits
+ * `disconnected` and then calls back with ESP-IDF's reason, a lost network emits `disconnected`.
+ * Its only access point is the global `air`, an AccessPoint, or null while it is off.
  */
 export interface AccessPoint {
   /** A byte string. */
   readonly ssid: string;
-  /** "" where it is open. */
+  /** "" for an open network. */
   readonly password: string;
 }
 

@@ -1,10 +1,10 @@
-/** A TCP port for a program that has to be told one. */
+/** A TCP port for a program that must be given one. */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * Below those that systems hand out by themselves (Linux from 32768 on), so that nobody gets it
+ * Below the ports that systems assign by themselves (Linux from 32768 on), so that nobody gets it
  * between this and the program's start.
  */
 const FROM = 20_000;

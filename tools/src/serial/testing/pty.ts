@@ -1,6 +1,6 @@
 /**
- * A pair of pseudo terminals joined by socat: a serial cable whose one end the code under test
- * opens, while the test plays the device at the other. Pulling the cable ends socat.
+ * A pair of pseudo terminals connected by socat: a serial cable with one end opened by the code
+ * under test, while the test simulates the device at the other. Pulling the cable ends socat.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -9,14 +9,14 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Tests with real terminals are skipped, visibly, where this is false. CI has socat. */
+/** Tests with real terminals are skipped visibly if this is false. CI has socat. */
 export const HAS_SOCAT = spawnSync("socat", ["-V"]).status === 0;
 
 export class Cable {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-pty-"));
-  /** What a bridge opens. */
+  /** The path that a bridge opens. */
   readonly path = join(this.folder, "tty");
-  /** Bytes that came to the device, and what it does with them. */
+  /** Bytes that the device received, and its reaction. */
   received: (bytes: Buffer) => void = () => undefined;
   private server: Server | null = null;
   private socat: ChildProcess | null = null;

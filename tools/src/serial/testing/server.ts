@@ -1,9 +1,9 @@
-/** Devices behind TCP that a test plays: any at all, and a port server. */
+/** Devices behind TCP that a test simulates: any kind, and a port server. */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { escapeData, TelnetReader } from "../telnet.ts";
 
-/** A server on loopback whose connections the test plays. */
+/** A server on loopback with connections handled by the test. */
 export const serve = async (
   play: (socket: Socket) => void,
 ): Promise<{ server: Server; port: number }> => {
@@ -14,7 +14,7 @@ export const serve = async (
   return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
 };
 
-/** A port server of a few lines: RFC 2217, recording its settings, and echoing data. */
+/** A minimal port server: RFC 2217, recording its settings, and echoing data. */
 export const portServer = (
   told: number[][],
   behaviour: { refuses?: boolean; maxRate?: number; silentOn?: readonly number[] } = {},
