@@ -1,4 +1,4 @@
-/** The edge for embedded engines, over a host that stands in memory under a virtual clock. */
+/** The edge for embedded engines, over an in-memory host under a virtual clock. */
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
 import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
@@ -7,7 +7,7 @@ import type { Link, LinkPort } from "../ports.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { embeddedPorts, type Host, type HostEvents, provisionAgent, startAgent } from "./index.ts";
 
-/** A host as one in C would be: handles are numbers, and each call is its own turn. */
+/** A host as it would be in C: handles are numbers, and each call is a separate turn. */
 const memoryHost = (timer: ManualTimer, network: LinkPort) => {
   const storage = new MemoryStorage();
   const random = seededRandom(1);
@@ -64,7 +64,7 @@ linkConformance("embedded", async () => {
 });
 
 describe("the edge for embedded engines", () => {
-  it("ignores what a host says of timers and links that have ended", () => {
+  it("ignores a host's reports about timers and links that have ended", () => {
     const { events } = memoryHost(new ManualTimer(), DEAF);
     const late = (): void => {
       events.fired(7);
@@ -75,7 +75,7 @@ describe("the edge for embedded engines", () => {
     expect(late).not.toThrow();
   });
 
-  it("reports the end of a link once, even if a host says it twice", () => {
+  it("reports the end of a link once, even if a host reports it twice", () => {
     const { ports, events } = memoryHost(new ManualTimer(), DEAF);
     const ends: number[] = [];
     ports.link.connect("wss://relay.example/wss", {
@@ -88,7 +88,7 @@ describe("the edge for embedded engines", () => {
     expect(ends).toEqual([1006]);
   });
 
-  it("waits in parts for what a host's 32 bits do not hold", () => {
+  it("splits a wait that exceeds a host's 32 bits", () => {
     const timer = new ManualTimer();
     const { ports } = memoryHost(timer, DEAF);
     let fired = 0;
@@ -108,7 +108,7 @@ describe("the edge for embedded engines", () => {
     expect(() => ports.random(16)).toThrow(message);
   });
 
-  it("starts no agent without a boot count, nor for an address that is no WebSocket's", () => {
+  it("starts no agent without a boot count, nor for an address that is not a WebSocket's", () => {
     const { ports } = memoryHost(new ManualTimer(), DEAF);
     const options = {
       url: "wss://relay.example/wss",

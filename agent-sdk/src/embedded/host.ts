@@ -9,17 +9,17 @@ import { embeddedSuite, type HostAes, hostBytes } from "./suite.ts";
 
 /** Written by the host. An exception that one of them throws ends the call that led to it. */
 export interface Host {
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   now(): number;
   /** `fired(id)` follows once, after at most 2^30 ms and never from inside. */
   setTimer(id: number, ms: number): void;
-  /** Harmless where the timer has fired. */
+  /** Harmless if the timer has fired. */
   clearTimer(id: number): void;
   /** `length` random bytes, in hex. */
   random(length: number): string;
-  /** The ASCII text that storage holds under this name, else null. */
+  /** The ASCII text stored under this name, else null. */
   read(name: string): string | null;
-  /** Durable when it returns. */
+  /** Durable on return. */
   write(name: string, text: string): void;
   /** Opens a WebSocket to this address; `opened(id)` or `closed(id, 1006, "")` follows. */
   connect(id: number, url: string): void;
@@ -27,18 +27,18 @@ export interface Host {
   send(id: number, text: string): void;
   /** Ends the WebSocket; `closed(id, …)` still follows. */
   close(id: number, code: number, reason: string): void;
-  /** For the operator of the device; no secrets are in it. `level`: debug, info, warn or error. */
+  /** For the operator of the device; contains no secrets. `level`: debug, info, warn or error. */
   log(level: string, line: string): void;
   /**
-   * AES-128 of whole blocks (ECB); all in hex. Packet version "2" wants it; the only one that may
-   * be absent.
+   * AES-128 of whole blocks (ECB); all in hex. Required by packet version "2"; the only function
+   * that may be absent.
    */
   readonly aes?: HostAes;
 }
 
 /**
- * Called by the host, each in its own turn, never from inside one of its functions. After each call
- * it runs the engine's pending jobs. Ids it no longer knows are ignored.
+ * Called by the host, each in a separate turn, never from inside one of its functions. After each
+ * call the host runs the engine's pending jobs. Ids of ended timers and links are ignored.
  */
 export interface HostEvents {
   fired(id: number): void;
@@ -48,7 +48,7 @@ export interface HostEvents {
   closed(id: number, code: number, reason: string): void;
 }
 
-/** What an edge supplies: all that an agent needs of its runtime. */
+/** What an edge supplies: everything that an agent needs from its runtime. */
 export interface RuntimePorts {
   readonly timer: TimerPort;
   readonly link: LinkPort;
@@ -62,7 +62,7 @@ export interface EmbeddedPorts extends RuntimePorts {
   readonly events: HostEvents;
 }
 
-/** Many hosts take delays as 32-bit integers; a longer one is waited for in parts. */
+/** Many hosts take delays as 32-bit integers; a longer wait is split. */
 const LONGEST_MS = 2 ** 30;
 
 export const embeddedPorts = (host: Host): EmbeddedPorts => {

@@ -1,6 +1,6 @@
 /**
- * Starts an agent from ports alone: the boot count is raised before the core is made, then the
- * program registers its handlers, then the link starts. A start never creates the count: erased
+ * Starts an agent using only ports: the boot count is raised before the core is constructed, then
+ * the program registers its handlers, then the link starts. A start never creates the count: erased
  * storage looks like new storage, so only `provisionAgent` writes a first count, for a new
  * agent_token.
  */
@@ -13,14 +13,11 @@ import type { RuntimePorts } from "./host.ts";
 export interface StartOptions extends DeviceOptions {
   /** The relay's WebSocket: wss://relay.example/wss. */
   readonly url: string;
-  /** Said in system.info, such as "quickjs esp32". */
+  /** Reported in system.info, such as "quickjs esp32". */
   readonly runtime: string;
 }
 
-/**
- * Starts a device program. Throws if the boot count does not let it, and for values that cannot be
- * right.
- */
+/** Starts a device program. Throws if the boot count does not allow it, and for invalid values. */
 export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCore => {
   if (!/^wss?:\/\//.test(options.url)) {
     throw new Error("url: a relay's WebSocket begins with ws:// or wss://, and ends with /wss");
@@ -41,7 +38,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   return core;
 };
 
-/** Writes the first boot count of an agent_token that was never used. Throws if it was. */
+/** Writes the first boot count for an agent_token that was never used. Throws if it was. */
 export const provisionAgent = (
   { storage, suite }: Pick<RuntimePorts, "storage" | "suite">,
   agentToken: string,

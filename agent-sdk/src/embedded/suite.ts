@@ -1,6 +1,6 @@
 /**
- * The suite of an embedded engine: @noble's ChaCha20-Poly1305 and SHA-256, and the host's AES where
- * it has one. @noble's AES would add tables of 1.3 MB to the heap.
+ * The suite of an embedded engine: @noble's ChaCha20-Poly1305 and SHA-256, and the host's AES if it
+ * has one. @noble's AES would add tables of 1.3 MB to the heap.
  */
 import type { AesBlocks, Suite } from "@blindrelay/protocol/crypto";
 import { fromHex, toHex } from "@blindrelay/protocol/crypto";

@@ -14,7 +14,7 @@ import { ecmaLinks } from "./link.ts";
 import { preferenceStorage } from "./storage.ts";
 import { moddableTimer } from "./timer.ts";
 
-/** The test's own time limit ends a wait for what never comes. */
+/** The test's own time limit ends a wait that never succeeds. */
 const until = async (done: () => boolean): Promise<void> => {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 1));
 };

@@ -1,7 +1,7 @@
 /**
- * The part that a project may preload, so that it stays in flash and takes no RAM: nothing here,
- * and nothing that it loads, writes to objects that were made at load time. @noble does, so it
- * stays outside.
+ * The part that a project may preload, so that it stays in flash and takes no RAM: nothing here or
+ * in its imports writes to objects that were created at load time. @noble does, so it is not
+ * included.
  */
 export { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";

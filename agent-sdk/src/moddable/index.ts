@@ -1,6 +1,6 @@
 /**
- * The door on Moddable: `import { startAgent } from "blindrelay"`, which the SDK's modules `timer`,
- * `time` and `preference` must be there for (moddable/manifest.json includes them).
+ * Entry point on Moddable: `import { startAgent } from "blindrelay"`. Requires the SDK's modules
+ * `timer`, `time` and `preference` (moddable/manifest.json includes them).
  */
 import Preference from "preference";
 import Time from "time";

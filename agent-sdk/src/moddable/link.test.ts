@@ -1,6 +1,6 @@
 /**
- * What the shared conformance tests cannot provoke: a client's parts, limits and failures, one by
- * one.
+ * What the shared conformance tests cannot provoke: a client's message parts, limits and failures,
+ * one by one.
  */
 import { expect, it } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
@@ -10,7 +10,7 @@ import { parseAddress } from "./url.ts";
 
 const MAX_MESSAGE = 100;
 
-/** A client that does nothing by itself; the test speaks for it. */
+/** A client that does nothing by itself; the test controls it. */
 class Scripted implements EcmaWebSocket {
   static last: Scripted;
   readonly options: EcmaWebSocketOptions;
@@ -69,7 +69,7 @@ const open = () => {
   return { link, log, timer, client };
 };
 
-it("puts a message together from its parts, also when the last one is empty", () => {
+it("joins the parts of a message, even if the last one is empty", () => {
   const { log, client } = open();
   client.hear("one", true);
   client.hear(" and", true);
@@ -79,7 +79,7 @@ it("puts a message together from its parts, also when the last one is empty", ()
   expect(log).toEqual(["opened", "one and two", "three"]);
 });
 
-it("leaves binary messages unheard, in parts too", () => {
+it("ignores binary messages, in parts too", () => {
   const { log, client } = open();
   client.hear("bin", true, true);
   client.hear("ary", false, true);
@@ -98,7 +98,7 @@ it("closes with 1009 on a message over the limit, before buffering it, and recei
   expect(client.closed).toBe(1);
 });
 
-it("sends a long message in parts, as the socket takes them, and in order", () => {
+it("sends a long message in parts, as the socket accepts them, and in order", () => {
   const { link, client } = open();
   client.allow(4);
   link.send("abcdef");
@@ -123,7 +123,7 @@ it("closes between the parts of a message, and waits at most for its grace perio
   expect(log).toEqual(["opened", "closed 4000 enough"]);
 });
 
-it("turns a write that throws into one closed, not from inside send", () => {
+it("reports one closed for a write that throws, not from inside send", () => {
   const { link, log, client, timer } = open();
   client.room = 0;
   link.send("x");
@@ -134,7 +134,7 @@ it("turns a write that throws into one closed, not from inside send", () => {
   expect(log).toEqual(["opened", "closed 1006 Error: does not fit"]);
 });
 
-it("turns a constructor that throws into a closed", () => {
+it("reports closed for a constructor that throws", () => {
   const timer = new ManualTimer();
   const log: number[] = [];
   class Broken extends Scripted {

@@ -13,13 +13,13 @@ const OP_CLOSE = 8;
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 const TOO_BIG = 1009;
-/** How long the relay may take over the closing handshake before the socket is torn down. */
+/** How long the relay may take for the closing handshake before the socket is terminated. */
 const CLOSE_GRACE_MS = 2000;
 
 export interface EcmaLinkOptions {
   /** For ws://; null if the project has none. */
   readonly ws: EcmaNetwork | null;
-  /** For wss://. Which certificates it takes is its own configuration. */
+  /** For wss://. Its own configuration determines which certificates it accepts. */
   readonly wss: EcmaNetwork | null;
   readonly timer: TimerPort;
   /** Bytes of one message; defaults to the contract's limit. */
@@ -36,7 +36,7 @@ class EcmaLink implements Link {
   private readonly timer: TimerPort;
   private readonly maxMessage: number;
   private client: EcmaWebSocket | null = null;
-  /** `closing`: our close frame waits or is out; `over`: `closed` was reported. */
+  /** `closing`: our close frame is waiting or was sent; `over`: `closed` was reported. */
   private state: "connecting" | "open" | "closing" | "over" = "connecting";
   private writable = 0;
   private queue: Outgoing[] = [];
@@ -174,7 +174,7 @@ class EcmaLink implements Link {
     if (!binary) this.events.received(text);
   }
 
-  /** The client answers by itself, and ends a second later; nothing here waits for that. */
+  /** The client answers by itself, and ends a second later, which this does not wait for. */
   private peerCloses(payload: Uint8Array): void {
     if (this.state === "closing") return;
     const code =
@@ -193,7 +193,7 @@ class EcmaLink implements Link {
     try {
       client.close();
     } catch {
-      // It was closed already, which is what was wanted.
+      // It was already closed, which is the desired result.
     }
   }
 
@@ -208,7 +208,7 @@ class EcmaLink implements Link {
   }
 }
 
-/** Links over the project's networks. Takes what parseAddress takes. */
+/** Links over the project's networks. Accepts the same addresses as parseAddress. */
 export const ecmaLinks = (options: EcmaLinkOptions): LinkPort => ({
   connect: (url, events) => {
     const address = parseAddress(url);

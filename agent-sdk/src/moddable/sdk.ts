@@ -12,7 +12,7 @@ export interface ModdableTimer {
 /** `import Time from "time"`. Ticks are milliseconds; on microcontrollers they wrap at 32 bits. */
 export interface ModdableTime {
   readonly ticks: number;
-  /** From one count of ticks to another, right across one wrap. */
+  /** From one tick count to another, correct across one wrap. */
   delta(start: number, end: number): number;
 }
 
@@ -23,8 +23,8 @@ export interface ModdablePreference {
 }
 
 /**
- * `import { Digest, BlockCipher, Mode } from "crypt"` and `import HMAC from "hmac"`, what there is
- * of them.
+ * `import { Digest, BlockCipher, Mode } from "crypt"` and `import HMAC from "hmac"`, as far as
+ * available.
  */
 export interface ModdableCrypt {
   readonly Digest?: new (type: "SHA256") => object;
@@ -44,11 +44,11 @@ export interface ModdableCrypt {
   };
 }
 
-/** A WebSocket client as ECMA-419 has it (`embedded:network/websocket/client`). */
+/** A WebSocket client as defined by ECMA-419 (`embedded:network/websocket/client`). */
 export interface EcmaWebSocket {
-  /** Up to `count` bytes of the message that onReadable announced; nothing where it has none. */
+  /** Up to `count` bytes of the message that onReadable announced; undefined if there are none. */
   read(count: number): ArrayBuffer | undefined;
-  /** Returns how many bytes the next write may have. Throws if it does not fit. */
+  /** Returns how many bytes the next write may contain. Throws if the data does not fit. */
   write(
     data: Uint8Array,
     options: { readonly binary: boolean; readonly more: boolean } | { readonly opcode: number },
@@ -62,9 +62,9 @@ export interface EcmaWebSocketOptions {
   readonly path: string;
   /** Part of a message; `more`: it continues, in this frame or another. */
   onReadable(count: number, options: { readonly more: boolean; readonly binary?: boolean }): void;
-  /** The connection is open, or takes more; `count` bytes may be written. */
+  /** The connection is open, or accepts more; `count` bytes may be written. */
   onWritable(count: number): void;
-  /** A whole control frame; pings and closes are answered by the client itself. */
+  /** A complete control frame; the client itself answers pings and closes. */
   onControl(opcode: number, data: ArrayBuffer): void;
   onClose(): void;
   onError(): void;
@@ -87,7 +87,7 @@ export interface EcmaSocketOptions {
 // biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for exactly this of a class to extend.
 export type EcmaSocketClass = new (...args: any[]) => EcmaSocket;
 
-/** How to reach the network: `device.network.ws` or `.wss` of ECMA-419, which has `dns` besides. */
+/** How to reach the network: `device.network.ws` or `.wss` of ECMA-419, which also has `dns`. */
 export interface EcmaNetwork {
   readonly io: new (options: EcmaWebSocketOptions) => EcmaWebSocket;
   /** `TCP`: below a TLS socket. */

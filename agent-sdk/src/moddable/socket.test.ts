@@ -1,12 +1,12 @@
 /**
- * The stories: a head split over two segments, with a write in between, made the SDK's client deaf;
- * a certificate that the SDK's TLS refused ended the program.
+ * The bugs: a frame head split over two segments, with a write in between, made the SDK's client
+ * stop receiving; a certificate that the SDK's TLS refused ended the program.
  */
 import { expect, it } from "vitest";
 import type { EcmaSocketOptions } from "./sdk.ts";
 import { steadyNetwork, steadySocket } from "./socket.ts";
 
-/** A socket of the SDK: `read` gives a byte or all there is, as its format stands. */
+/** A socket of the SDK: `read` returns a byte or everything, depending on its format. */
 class Socket {
   format = "buffer";
   readonly written: unknown[] = [];
@@ -23,7 +23,7 @@ class Socket {
   }
 }
 
-it("gives a byte if one is asked for, whatever was written before", () => {
+it("returns a byte if one is requested, whatever was written before", () => {
   const socket = new (steadySocket(Socket))();
   expect(socket.read()).toBe(0x81);
   socket.write("pong");
@@ -32,7 +32,7 @@ it("gives a byte if one is asked for, whatever was written before", () => {
   expect(socket.read()).toBe(99);
 });
 
-it("puts steady sockets into a network, and leaves one without sockets alone", () => {
+it("adds steady sockets to a network, and does not change one without sockets", () => {
   class io {
     read = (): undefined => undefined;
     write = (): number => 0;

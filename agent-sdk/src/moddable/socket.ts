@@ -1,9 +1,9 @@
 /**
  * A socket whose format need not be remembered. Moddable's WebSocket client (SDK 8.2.3) reads frame
  * heads byte by byte in the format "number", and sets "buffer" at every write: a write between two
- * segments that split a head makes it take all that came for one byte, and it never hears again.
- * Here a read without a count gives a byte, and one with a count gives a buffer, as that client
- * means them.
+ * segments that split a head makes it treat everything received as one byte, and it never receives
+ * again. Here a read without a count returns a byte, and one with a count a buffer, as that client
+ * expects.
  */
 import type { EcmaNetwork, EcmaSocketClass, EcmaSocketOptions } from "./sdk.ts";
 
@@ -21,8 +21,8 @@ export const steadySocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
   };
 
 /**
- * A TCP socket below TLS. Moddable's TLS socket throws at a certificate that it refuses, in a
- * callback of the TCP socket, where nobody catches it: XS then ends the whole program.
+ * A TCP socket below TLS. Moddable's TLS socket throws on a certificate that it refuses, in a
+ * callback of the TCP socket, where nothing catches it: XS then ends the whole program.
  */
 const guardedSocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
   class extends Socket {
@@ -44,7 +44,7 @@ const guardedSocket = (Socket: EcmaSocketClass): EcmaSocketClass =>
     }
   };
 
-/** The same network over such sockets; null for none. */
+/** The same network over such sockets; null if there is none. */
 export const steadyNetwork = (network: EcmaNetwork | undefined): EcmaNetwork | null => {
   if (network === undefined) return null;
   const { socket } = network;

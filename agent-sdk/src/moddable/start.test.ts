@@ -1,11 +1,11 @@
-/** A start that cannot be: what a person sees of it on a board's console. */
+/** A start that fails: what the user sees on a board's console. */
 import { makeToken } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
 import { MemoryPreference } from "../engines/preference.ts";
 import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
 import { type StartOptions, startOn } from "./start.ts";
 
-it("traces why it cannot start before it throws, as a release build shows no error", () => {
+it("prints why it cannot start before it throws, because a release build shows no error", () => {
   const traced: string[] = [];
   const sdk = {
     Timer: fakeTimer,

@@ -1,9 +1,9 @@
 /**
- * An agent on Moddable, from preferences to a running link. The SDK's modules are handed in;
+ * An agent on Moddable, from preferences to a running link. The SDK's modules are passed in;
  * index.ts takes them from the SDK.
  *
- * A start raises the boot count before the core is made. The count is never made here: an erased
- * flash looks like a new one, so only `provision` writes a first count, and only for a new
+ * A start raises the boot count before the core is constructed. The count is never created here: an
+ * erased flash looks like a new one, so only `provision` writes a first count, and only for a new
  * agent_token.
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
@@ -30,21 +30,21 @@ export interface ModdableSdk {
   readonly Timer: ModdableTimer;
   readonly Time: ModdableTime;
   readonly Preference: ModdablePreference;
-  /** A line on the console, newline included. */
+  /** Prints a line on the console, including its newline. */
   readonly trace: (text: string) => void;
 }
 
 export interface StartOptions extends DeviceOptions {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
-  /** How to open ws:// and wss:// addresses; what the address needs must be there. */
+  /** How to open ws:// and wss:// addresses; the one required by the address must be present. */
   readonly network: { readonly ws?: EcmaNetwork; readonly wss?: EcmaNetwork };
   /**
-   * The SDK's native hash and cipher. Without it all crypto is JavaScript, and "1" the only
-   * version.
+   * The SDK's native hash and cipher. Without it all crypto is JavaScript, and only version "1" is
+   * available.
    */
   readonly crypt?: ModdableCrypt;
-  /** Said in system.info: "moddable" and this. */
+  /** Reported in system.info after "moddable". */
   readonly device?: string;
   /** By default, warnings and errors go to the console. */
   readonly log?: Log;
@@ -76,17 +76,14 @@ const wsUrl = (url: string, network: StartOptions["network"]): string => {
   return `${scheme}://${address.host}:${address.port}${address.path}`;
 };
 
-/**
- * Starts a device program. Throws if the boot count does not let it, and for values that cannot be
- * right.
- */
+/** Starts a device program. Throws if the boot count does not allow it, and for invalid values. */
 export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
   const url = wsUrl(options.url, options.network);
   const suite: Suite = moddableSuite(options.crypt ?? {});
   const storage = preferenceStorage(sdk.Preference);
   const count = raiseBootCount(storage, suite, options.agentToken);
   if (!count.ok) {
-    // A release build aborts at the error without a word of it.
+    // A release build aborts on the error without printing it.
     sdk.trace(`blindrelay error: ${count.advice}\n`);
     throw new Error(count.advice);
   }
@@ -124,8 +121,8 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
 };
 
 /**
- * Writes the first boot count for an agent_token that was never used. Throws if it was, or cannot
- * be written.
+ * Writes the first boot count for an agent_token that was never used. Throws if it was, or if it
+ * cannot be written.
  */
 export const provisionOn = (
   sdk: Pick<ModdableSdk, "Preference">,

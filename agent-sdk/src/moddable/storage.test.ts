@@ -1,4 +1,4 @@
-/** The boot count in preferences, with the power going at every write of every start. */
+/** The boot count in preferences, with a power cut at every write of every start. */
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -10,7 +10,7 @@ const TOKEN = "token";
 /** More writes than a start has. */
 const WRITES = 12;
 
-/** ESP32 erases a value before it writes the new one: the power may go between the two. */
+/** ESP32 erases a value before it writes the new one: the power may fail between the two. */
 class Cut extends MemoryPreference {
   left = Number.POSITIVE_INFINITY;
   erasing = false;
@@ -33,7 +33,7 @@ class Cut extends MemoryPreference {
 }
 
 it.each([false, true])(
-  "never repeats a count, whichever write the power goes at (erased: %s)",
+  "never repeats a count, whichever write the power cut hits (erased: %s)",
   (erasing) => {
     const fresh = new Cut();
     expect(provisionBootCount(preferenceStorage(fresh), suite, TOKEN).ok).toBe(true);

@@ -1,12 +1,12 @@
 /**
- * Preferences as the storage port. What they are differs: NVS on ESP32 (every `set` is committed, a
- * cut one leaves no value), a log of two flash sectors on ESP8266, RP2040 and nRF52 (values to 63
- * bytes), and on Linux one JSON file behind a cache, never flushed: there, for trying out only
- * (docs/runtimes.md).
+ * Preferences as the storage port. They differ by platform: NVS on ESP32 (every `set` is committed,
+ * an interrupted one leaves no value), a log of two flash sectors on ESP8266, RP2040 and nRF52
+ * (values of up to 63 bytes), and on Linux one JSON file behind a cache, never flushed, which is
+ * only for trying things out (docs/runtimes.md).
  *
- * So a text is kept in parts of at most 48 bytes, each a buffer that begins with the number of
- * parts after it. After a power cut, parts of two writes may be mixed: the result is
- * not a valid text, which the boot count's checksum detects.
+ * So a text is stored in parts of at most 48 bytes, each a buffer that begins with the number of
+ * parts after it. After a power cut, parts of two writes may be mixed: the result is not a valid
+ * text, which the boot count's checksum detects.
  */
 import type { StoragePort } from "../ports.ts";
 import { asciiBytes, crc32 } from "./core.ts";
@@ -14,7 +14,7 @@ import type { ModdablePreference } from "./sdk.ts";
 
 const DOMAIN = "blindrelay";
 const PART_BYTES = 48;
-/** NVS takes keys of 15 characters; two of them number the part. */
+/** NVS allows keys of 15 characters; two of them number the part. */
 const MAX_NAME = 13;
 
 const keyOf = (name: string): string => {

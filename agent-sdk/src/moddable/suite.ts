@@ -1,7 +1,7 @@
 /**
- * The suite on Moddable: HMAC-SHA256 and AES in C where the project includes `crypt` and `hmac`,
- * ChaCha20-Poly1305 by @noble (the SDK has ChaCha20, but no Poly1305, and no CCM). @noble's AES is
- * left out: it makes tables of 1 MB. So version "2" wants the native cipher.
+ * The suite on Moddable: HMAC-SHA256 and AES in C if the project includes `crypt` and `hmac`, and
+ * ChaCha20-Poly1305 by @noble (the SDK has ChaCha20, but neither Poly1305 nor CCM). @noble's AES is
+ * not included, because it allocates tables of 1 MB. So version "2" requires the native cipher.
  */
 import type { HmacKey, Suite } from "@blindrelay/protocol/crypto";
 import { withAes } from "@blindrelay/protocol/suites/aes-blocks";
@@ -10,7 +10,7 @@ import type { ModdableCrypt } from "./sdk.ts";
 
 type NativeHmac = InstanceType<NonNullable<ModdableCrypt["HMAC"]>>;
 
-/** The SDK wants array buffers, exactly as long as what they hold. */
+/** The SDK requires array buffers that are exactly as long as their content. */
 const bufferOf = (bytes: Uint8Array): ArrayBuffer => bytes.slice().buffer as ArrayBuffer;
 
 const withHmac = (suite: Suite, { Digest, HMAC }: ModdableCrypt): Suite => {

@@ -1,4 +1,4 @@
-/** Months on a clock whose ticks wrap, and a wall clock that is set back. */
+/** Months on a clock with ticks that wrap, and a wall clock that is set back. */
 import { expect, it } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
 import { fakeTime } from "../testing/moddable-sdk.ts";
@@ -7,7 +7,7 @@ import { moddableTimer } from "./timer.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Delays are 32-bit integers there; what does not fit would fire at once. */
+/** Delays are 32-bit integers there; longer ones would fire at once. */
 const narrow = (clock: ManualTimer) => ({
   set: (fn: () => void, ms?: number) => clock.set((ms ?? 0) | 0, fn),
   clear: (handle: unknown) => clock.clear(handle),

@@ -2,7 +2,7 @@
 import type { TimerPort } from "../ports.ts";
 import type { ModdableTime, ModdableTimer } from "./sdk.ts";
 
-/** Delays become 32-bit integers there; a longer one is waited for in parts. */
+/** Delays become 32-bit integers there; a longer wait is split. */
 const LONGEST_MS = 2 ** 30;
 
 interface Pending {
@@ -11,7 +11,7 @@ interface Pending {
 }
 
 export const moddableTimer = (timer: ModdableTimer, time: ModdableTime): TimerPort => {
-  // Ticks wrap every 49 days on microcontrollers, and on Linux they follow a clock that is set
+  // Ticks wrap every 49 days on microcontrollers, and on Linux they follow a clock that may be set
   // back.
   let lastTicks = time.ticks;
   let elapsed = 0;

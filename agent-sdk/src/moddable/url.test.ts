@@ -11,7 +11,7 @@ it.each([
   "wss://relay.example/wss",
   "https://relay.example/wss",
   "wss://relay.example:4433/other",
-])("takes %s apart as the other runtimes do", (text) => {
+])("parses %s like the other runtimes", (text) => {
   const url = new URL(relayUrl(text));
   const secure = url.protocol === "wss:";
   expect(parseAddress(text)).toEqual({

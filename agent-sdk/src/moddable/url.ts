@@ -17,8 +17,8 @@ const SCHEMES: { readonly [scheme: string]: boolean } = {
 const WSS_PATH = "/wss";
 
 /**
- * As @blindrelay/protocol/relay-url finds it: `ws(s)://host[:port][/path]`, or the relay's http(s)
- * base, below which is /wss. Null for anything else.
+ * Like @blindrelay/protocol/relay-url: `ws(s)://host[:port][/path]`, or the relay's http(s) base,
+ * to which /wss is added. Null for anything else.
  */
 export const parseAddress = (url: string): RelayAddress | null => {
   const parts = /^([a-z]+):\/\/([^/:?#@\s]+)(?::([0-9]{1,5}))?([/?][^#\s]*)?$/.exec(url);

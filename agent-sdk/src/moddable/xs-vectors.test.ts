@@ -12,7 +12,7 @@ const ENGINE_BUILD_MS = 600_000;
 const found = await findXsEngine();
 const engine = found.kind === "found" ? found.path : "";
 const fields = Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[];
-/** The files that hold nothing of version "2", which wants a native cipher. */
+/** The files that contain nothing of version "2", which requires a native cipher. */
 const withoutAes = ["hkdf", "hmac", "chacha20Poly1305", "base64url", "json", "tokens"] as const;
 const cases = [
   ...fields.map((field) => [field, "with native crypto", true] as const),
@@ -47,7 +47,7 @@ describe.skipIf(found.kind === "missing")(
       expect(check(field, read(field), native)).toEqual([]);
     });
 
-    it("notices a vector that is not right", () => {
+    it("detects an incorrect vector", () => {
       const bent = read("hmac").replace(/"mac": "./, '"mac": "_');
       expect(check("hmac", bent, true)).not.toEqual([]);
     });

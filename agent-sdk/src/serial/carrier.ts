@@ -1,12 +1,12 @@
 /**
  * The bridge's end of a serial line to a device that runs the SDK: it opens a link to the relay
- * when the device asks, and carries texts between the two. It holds no secrets except in texts on
- * their way, such as the device's login; sealed content stays sealed. Pure over ports; see wire.ts
- * for the frames and links.ts for the device's end.
+ * when the device requests one, and carries texts between the two. It has no secrets except in
+ * texts in transit, such as the device's login; sealed content stays sealed. Pure over ports; see
+ * wire.ts for the frames and links.ts for the device's end.
  *
- * Bounded both ways: a device that does not read stops the link from being read (and so the relay's
- * queue for it fills, which tells the senders); a relay that does not read gives the device no
- * credit.
+ * Bounded in both directions: a device that does not read stops the link from being read (so the
+ * relay's queue for it fills, and the senders are notified); a relay that does not read gives the
+ * device no credit.
  */
 import { asciiBytes } from "@blindrelay/protocol/crypto";
 import type { Link, LinkEvents, Log, Random, TimerPort } from "../ports.ts";
@@ -39,19 +39,19 @@ import {
 
 const GREET_MS = 2000;
 const PROBE_MS = 1000;
-/** How often a relay's link that was full is looked at again. */
+/** How often a full link to the relay is checked again. */
 const DRAIN_MS = 20;
-/** Of a link's queue: over it the device's bytes count as held. */
+/** Limit of a link's queue: beyond it the device's bytes count as held. */
 const RELAY_HIGH_BYTES = 131072;
-/** Texts for the device: over it the link is paused, under half of it read again. */
+/** Limit of texts for the device: beyond it the link is paused, below half of it resumed. */
 const DEVICE_HIGH_BYTES = 262144;
 const CLOSE_GIVEN_UP = 4000;
 const CLOSED_BY_LOSS = 1006;
 const CTRL_C = 3;
-/** One in ten has a Ctrl-C. */
+/** One in ten contains a Ctrl-C. */
 const MAX_DRAWS = 50;
 
-/** A link that can be kept from reading. */
+/** A link that can be paused. */
 export interface PausableLink extends Link {
   pause(): void;
   resume(): void;
@@ -60,16 +60,16 @@ export interface PausableLink extends Link {
 export interface CarrierOptions {
   /** Queues bytes for the line. */
   write(bytes: Uint8Array): void;
-  /** Whether the line takes more now; `writable` is to be called when it does again. */
+  /** Whether the line accepts more now; call `writable` when it does again. */
   ready(): boolean;
-  /** Connects to the relay that the bridge was set up with. */
+  /** Connects to the relay that the bridge is configured for. */
   connect(events: LinkEvents): PausableLink;
   readonly timer: TimerPort;
   readonly random: Random;
   readonly checksum: Checksum;
   readonly log: Log;
   readonly maxMessage: number;
-  /** Bytes of texts from the device at once; at least maxMessage. */
+  /** Bytes of texts from the device in transit; at least maxMessage. */
   readonly window: number;
 }
 
@@ -79,7 +79,7 @@ export interface CarrierCounters {
   toDevice: number;
   /** Texts longer than the device accepts. */
   tooLong: number;
-  /** Bytes of the device's texts that the line lost. */
+  /** Bytes of the device's texts that were lost on the line. */
   lostBytes: number;
 }
 
@@ -124,7 +124,7 @@ export class SerialCarrier {
     if (!this.ended) this.reader.receive(bytes);
   }
 
-  /** The line takes bytes again. */
+  /** The line accepts bytes again. */
   writable(): void {
     if (this.carried !== null) this.flush(this.carried);
   }
@@ -137,13 +137,13 @@ export class SerialCarrier {
     if (this.carried !== null) this.drop(this.carried, CLOSE_GIVEN_UP, reason);
   }
 
-  /** Bytes held for either side: what the memory bound is about. */
+  /** Bytes held for either side: what the memory limit applies to. */
   held(): number {
     const carried = this.carried;
     return carried === null ? 0 : carried.queued + carried.unsent;
   }
 
-  /** Pieces off the line that were no frames. */
+  /** Pieces from the line that were not frames. */
   garbage(): number {
     return this.reader.counters.garbage;
   }
@@ -167,8 +167,8 @@ export class SerialCarrier {
   }
 
   /**
-   * The console of a board that boots may still be on this line, where 3 is Ctrl-C and ends what
-   * starts: so the greeting that goes out unasked has none.
+   * The console of a booting board may still be on this line, where 3 is Ctrl-C and ends the start:
+   * so the unsolicited greeting contains none.
    */
   private drawLife(): number {
     for (let tries = 1; ; tries++) {
@@ -371,7 +371,7 @@ export class SerialCarrier {
     return result;
   }
 
-  /** Credit for what the relay's link has sent on. */
+  /** Grants credit for what the relay's link has sent. */
   private drain(carried: Carried): void {
     if (carried.over) return;
     if ((carried.link?.queuedBytes?.() ?? 0) <= RELAY_HIGH_BYTES) {
@@ -393,7 +393,7 @@ export class SerialCarrier {
   }
 }
 
-/** One character a byte, in pieces that a call's arguments can hold. */
+/** One character per byte, in pieces short enough for a call's arguments. */
 const textOf = (bytes: Uint8Array): string => {
   let text = "";
   for (let at = 0; at < bytes.length; at += 4096) {

@@ -1,7 +1,4 @@
-/**
- * A board's way of reading its UART: strings in pieces, and a listener that the board may take
- * away.
- */
+/** How a board reads its UART: strings in pieces, and a listener that the board may remove. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
 import { type EspruinoSerial, serialLinksOf } from "./espruino.ts";
@@ -44,7 +41,7 @@ class Uart implements EspruinoSerial {
     this.written++;
   }
 
-  /** What comes off the line, in pieces of `size`. */
+  /** Received bytes, in pieces of `size`. */
   come(bytes: Uint8Array, size: number): void {
     const text = Buffer.from(bytes).toString("latin1");
     for (let at = 0; at < text.length; at += size) {
@@ -68,7 +65,7 @@ const hello = frame(
   }),
 );
 
-/** A device that is linked, and what it hears. */
+/** A linked device, and what it receives. */
 const linked = (size: number) => {
   const uart = new Uart();
   const timer = new ManualTimer();
@@ -102,7 +99,7 @@ const linked = (size: number) => {
   };
 };
 
-it.each([1, 7, 64, 4096])("reads frames in pieces of %i, and what lies between", (size) => {
+it.each([1, 7, 64, 4096])("reads frames in pieces of %i, ignoring what lies between", (size) => {
   const { uart, heard, text } = linked(size);
   const garbage = Buffer.from("\x00>\xff\x00\x00noise");
   const long = "x".repeat(1000);
@@ -111,7 +108,7 @@ it.each([1, 7, 64, 4096])("reads frames in pieces of %i, and what lies between",
   expect(heard).toEqual(["opened", "one", long, "three"]);
 });
 
-it("keeps no more of noise than the longest frame takes, and reads the next", () => {
+it("keeps no more noise than the longest frame takes, and reads the next frame", () => {
   const { uart, heard, text } = linked(64);
   uart.come(new Uint8Array(100_000).fill(7), 64);
   uart.come(text("after"), 64);
@@ -120,7 +117,7 @@ it("keeps no more of noise than the longest frame takes, and reads the next", ()
 
 it("adds one listener at every connect", () => {
   const { uart, heard, text, connect } = linked(64);
-  uart.removeAllListeners(); // as Espruino, out of memory
+  uart.removeAllListeners(); // like Espruino when out of memory
   connect();
   connect();
   uart.come(text("again"), 64);

@@ -1,6 +1,7 @@
 /**
- * The device's side on Espruino: links over a UART in place of WebSockets, for a board without a
- * network. The console must not be on it, and XON/XOFF must be off, as frames use every byte.
+ * The device's side on Espruino: links over a UART instead of WebSockets, for a board without a
+ * network. The console must not be on it, and XON/XOFF must be off, because frames use every byte
+ * value.
  *
  * [portable]
  */
@@ -10,7 +11,7 @@ import { decodeFrame, frameBytes } from "./frames.ts";
 import { SerialLinks } from "./links.ts";
 import { maxBody } from "./wire.ts";
 
-/** `Serial1` and its kin. */
+/** `Serial1` and similar. */
 export interface EspruinoSerial {
   setup(baud: number, options: object): void;
   on(event: "data", fn: (text: string) => void): void;
@@ -21,10 +22,10 @@ export interface EspruinoSerial {
 declare const E: { toUint8Array(text: string): Uint8Array };
 
 /**
- * Links over a UART that is set up. `life`: see SerialLinksOptions. `maxMessage`: bytes.
+ * Links over a configured UART. `life`: see SerialLinksOptions. `maxMessage`: bytes.
  *
- * What came is held as text until its border, as a buffer for the longest frame would be held
- * always.
+ * Received bytes are held as text until their border, because a buffer for the longest frame would
+ * have to be allocated permanently.
  */
 export const serialLinksOf = (
   port: EspruinoSerial,
@@ -47,19 +48,18 @@ export const serialLinksOf = (
     const pieces = text.split("\0");
     for (let i = 0; i < pieces.length; i++) {
       if (i > 0 && held !== "") {
-        // Strings are 8-bit there: one character a byte.
+        // Strings are 8-bit there: one character per byte.
         const frame = decodeFrame(E.toUint8Array(held), checksum);
         held = "";
         if (frame !== null) links.receiveFrame(frame[0] as number, frame.subarray(1));
       }
-      // What is too long is cut, and its checksum wrong.
+      // What is too long is truncated, so its checksum is wrong.
       if (held.length <= longest) held += pieces[i] as string;
     }
   };
   return {
     connect: (url, events) => {
-      // A board takes a listener away in which it ran out of memory; a stopped agent leaves its
-      // own.
+      // A board removes a listener in which it ran out of memory; a stopped agent leaves its own.
       port.removeAllListeners("data");
       port.on("data", hear);
       return links.connect(url, events);

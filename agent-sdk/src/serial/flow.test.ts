@@ -1,8 +1,10 @@
-/** Flow control of one direction, also where texts get lost, come twice, and offsets pass 2^32. */
+/**
+ * Flow control of one direction, including texts that are lost or doubled, and offsets beyond 2^32.
+ */
 import { expect, it } from "vitest";
 import { ReceiveWindow, SendWindow } from "./flow.ts";
 
-it("lets as much go as was let come, over the end of 32 bits too", () => {
+it("permits as much as was granted, also across the end of 32 bits", () => {
   const out = new SendWindow(100);
   const incoming = new ReceiveWindow(100);
   for (let i = 0; i < 50; i++) {
@@ -22,14 +24,14 @@ it("lets as much go as was let come, over the end of 32 bits too", () => {
   expect([late.sent, late.hasRoom(20), late.hasRoom(21)]).toEqual([10, true, false]);
 });
 
-it("a late credit takes nothing back", () => {
+it("a late credit does not reduce a newer one", () => {
   const out = new SendWindow(100);
   out.allow(300);
   out.allow(200);
   expect(out.hasRoom(300)).toBe(true);
 });
 
-it("what got lost is counted, and its room is given back at the next text", () => {
+it("lost bytes are counted, and their room is returned at the next text", () => {
   const incoming = new ReceiveWindow(100);
   expect(incoming.accept(60, 10)).toBe(true);
   incoming.release(10);
@@ -43,7 +45,7 @@ it("or at a probe", () => {
   expect([incoming.lost, incoming.credit(true)]).toEqual([90, 190]);
 });
 
-it("refuses a text that came twice, and one beyond what was let come", () => {
+it("refuses a text that arrives twice, and one beyond the credit", () => {
   const incoming = new ReceiveWindow(100);
   incoming.accept(0, 50);
   expect([incoming.accept(0, 50), incoming.accept(50, 51), incoming.accept(50, 50)]).toEqual([
@@ -53,7 +55,7 @@ it("refuses a text that came twice, and one beyond what was let come", () => {
   ]);
 });
 
-it("gives no room for what is held", () => {
+it("grants no room for held texts", () => {
   const incoming = new ReceiveWindow(100);
   incoming.accept(0, 100);
   expect(incoming.credit(true)).toBe(100);

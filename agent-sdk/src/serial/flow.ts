@@ -5,7 +5,7 @@
  * [portable]
  */
 
-/** `a - b` for offsets, negative where `b` is ahead. */
+/** `a - b` for offsets, negative if `b` is ahead. */
 const distance = (a: number, b: number): number => (a - b) | 0;
 
 export class SendWindow {
@@ -13,35 +13,35 @@ export class SendWindow {
   sent = 0;
   private limit = 0;
 
-  /** `first`: the window of the peer's HELLO. */
+  /** `first`: the window in the peer's HELLO. */
   constructor(first: number) {
     this.limit = first >>> 0;
   }
 
-  /** Whether `length` bytes more may go. */
+  /** Whether `length` more bytes may be sent. */
   hasRoom(length: number): boolean {
     return distance(this.limit, this.sent) >= length;
   }
 
-  /** The offset of a text that goes now. */
+  /** The offset of a text that is sent now. */
   take(length: number): number {
     const offset = this.sent;
     this.sent = (this.sent + length) >>> 0;
     return offset;
   }
 
-  /** A CREDIT of the peer. Late ones do not take back what a newer one gave. */
+  /** Handles the peer's CREDIT. A late one does not reduce what a newer one granted. */
   allow(limit: number): void {
     if (distance(limit, this.limit) > 0) this.limit = limit >>> 0;
   }
 }
 
 export class ReceiveWindow {
-  /** Bytes of texts that never came. */
+  /** Bytes of texts that never arrived. */
   lost = 0;
   declare private readonly size: number;
   private end = 0;
-  /** Taken from the line and not passed on yet. */
+  /** Received from the line and not passed on yet. */
   private held = 0;
   private told = 0;
 
@@ -65,7 +65,7 @@ export class ReceiveWindow {
     this.held -= length;
   }
 
-  /** The peer has sent so much: what did not come is lost. */
+  /** The number of bytes that the peer has sent: what did not arrive is lost. */
   probe(offset: number): void {
     const missing = distance(offset, this.end);
     if (missing <= 0) return;
@@ -73,7 +73,9 @@ export class ReceiveWindow {
     this.end = offset >>> 0;
   }
 
-  /** The limit to tell: null if the peer has more than half of the window left and did not ask. */
+  /**
+   * The limit to announce: null if the peer has more than half of the window left and did not ask.
+   */
   credit(asked: boolean): number | null {
     const limit = (this.end - this.held + this.size) >>> 0;
     if (!asked && distance(limit, this.told) * 2 < this.size) return null;

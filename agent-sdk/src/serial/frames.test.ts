@@ -1,6 +1,4 @@
-/**
- * Frames: their bytes as they lie on the line, and the property that resynchronisation rests on.
- */
+/** Frames: their bytes on the line, and the property that resynchronization depends on. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeFrame, encodeFrame, frameBytes, plainChecksum } from "./frames.ts";
@@ -30,7 +28,7 @@ const bodies = fc.oneof(
   fc.integer({ min: 500, max: 514 }).map((length) => new Array<number>(length).fill(9)),
 );
 
-it("on the line: border, blocks led by their lengths, checksum, border", () => {
+it("on the line: border, blocks preceded by their lengths, checksum, border", () => {
   const hex = Buffer.from(encode(4, [0x11, 0x00, 0x22])).toString("hex");
   // 00 | 03 04 11 | 06 22 + CRC-32 of 04 11 00 22 | 00
   const crc = plainChecksum(Uint8Array.from([4, 0x11, 0, 0x22]))
@@ -43,7 +41,7 @@ it("is invalid if a block begins with 0, which only separates frames", () => {
   expect(decodeFrame(new Uint8Array([0, 1, 1, 1, 1, 1, 1]), plainChecksum)).toBeNull();
 });
 
-it("says how long a frame can get", () => {
+it("reports how long a frame can get", () => {
   fc.assert(
     fc.property(bodies, (body) => {
       const bytes = encode(255, body);
@@ -113,7 +111,7 @@ describe("whatever garbage, whatever pieces, whatever loss", () => {
         fc.array(pieces, { maxLength: 12 }),
         fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 8 }),
         (drawn, cuts) => {
-          // Each body begins with its place, so that no two frames are alike.
+          // Each body begins with its position, so that all frames differ.
           const line = drawn.map((piece, i) =>
             piece.kind === "garbage" ? piece : { ...piece, body: [i, ...piece.body] },
           );
@@ -124,7 +122,7 @@ describe("whatever garbage, whatever pieces, whatever loss", () => {
             made.receive(bytes.subarray(at, at + size));
             at += size;
           }
-          // Nothing comes that was not sent, and not twice or out of order.
+          // Nothing arrives that was not sent, nor twice or out of order.
           let next = 0;
           const sent = line.filter((piece) => piece.kind !== "garbage");
           for (const frame of found) {
@@ -133,7 +131,7 @@ describe("whatever garbage, whatever pieces, whatever loss", () => {
               JSON.stringify({ type: sent[next]?.type, body: sent[next]?.body }) !==
                 JSON.stringify(frame)
             ) {
-              // And nothing that lay whole on the line is left out.
+              // And no frame that was complete on the line is missing.
               expect(sent[next]?.kind).not.toBe("frame");
               next++;
             }

@@ -3,10 +3,9 @@
  *
  *   00  COBS(type 1 B, body, CRC-32 of both 4 B big-endian)  00
  *
- * Consistent Overhead Byte Stuffing (Cheshire and Baker, 1999) takes every zero out of what is
- * between the zeros, so that a zero is always a border: whatever came before it, the next whole
- * frame is read. A frame arrives as it was sent or not at all; that one is missing is for the
- * layers above to notice.
+ * Consistent Overhead Byte Stuffing (Cheshire and Baker, 1999) removes every zero between the
+ * borders, so that a zero is always a border: whatever came before it, the next complete frame is
+ * read. A frame arrives as it was sent or not at all; the layers above must detect missing frames.
  *
  * [portable]
  */
@@ -15,10 +14,10 @@ import { crc32 } from "@blindrelay/protocol/crypto";
 const CRC_BYTES = 4;
 const LONGEST_RUN = 254;
 
-/** CRC-32 of IEEE 802.3; a board that has it natively brings its own. */
+/** CRC-32 of IEEE 802.3; a board with a native one passes that. */
 export type Checksum = (bytes: Uint8Array) => number;
 
-/** Bytes that a frame with a body of `length` takes on the line, at most. */
+/** The most bytes that a frame with a body of `length` takes on the line. */
 export const frameBytes = (length: number): number => {
   const inside = length + 1 + CRC_BYTES;
   return inside + Math.floor(inside / LONGEST_RUN) + 3;
@@ -45,11 +44,11 @@ export const encodeFrame = (type: number, body: Uint8Array, checksum: Checksum):
     to += run + 1;
     if (run === LONGEST_RUN) continue;
     if (from === inside.length) return line.subarray(0, to + 1);
-    from++; // the zero that the next run's lead stands for
+    from++; // the zero that the next block's length stands for
   }
 };
 
-/** What COBS made of `inside`, in place. Returns the length, or -1 if it is not COBS. */
+/** Decodes COBS in place. Returns the length, or -1 if it is not COBS. */
 const unstuff = (bytes: Uint8Array, length: number): number => {
   let from = 0;
   let to = 0;
@@ -67,7 +66,7 @@ const unstuff = (bytes: Uint8Array, length: number): number => {
   return to;
 };
 
-/** Type and body of what lay between two zeros, decoded in place; null if it is no frame. */
+/** Type and body of what was between two zeros, decoded in place; null if it is not a frame. */
 export const decodeFrame = (stuffed: Uint8Array, checksum: Checksum): Uint8Array | null => {
   const end = unstuff(stuffed, stuffed.length) - CRC_BYTES;
   if (end < 1) return null;
@@ -77,5 +76,5 @@ export const decodeFrame = (stuffed: Uint8Array, checksum: Checksum): Uint8Array
   return crc === checksum(frame) ? frame : null;
 };
 
-/** The checksum where the board has none of its own. */
+/** The checksum for boards that have none of their own. */
 export const plainChecksum: Checksum = (bytes) => crc32(bytes);
