@@ -225,7 +225,7 @@ test("a disk that fails or is slow is named, waited for, and loses nothing ackno
     await vi.waitUntil(isReady, 120_000);
     acknowledged.push(...(await addAgents(5)));
   }
-  expect(log).toContain("SQLITE_IOERR");
+  expect(log).toContain("EIO: i/o error, fdatasync");
   expect(log).not.toContain("cannot rollback");
   disk("slow");
   const slow = await addAgents(20);

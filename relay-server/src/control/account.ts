@@ -133,7 +133,8 @@ export const enrollTotp = async (
   user: UserRow,
 ): Promise<{ secret: string; uri: string }> => {
   const secret = drawTotpSecret();
-  await setPendingTotp(context.store.db, user.id, context.secrets.wrap(user.id, secret));
+  const wrapped = context.secrets.wrap(user.id, secret);
+  await context.store.write((tx) => setPendingTotp(tx, user.id, wrapped));
   return { secret, uri: otpauthUri(user.username, secret) };
 };
 

@@ -7,7 +7,7 @@
 import { availableParallelism } from "node:os";
 
 const MAX_WAITING = 32;
-/** Fewer wait where hashes take long: who waits gets a turn within this. */
+/** Where hashes take long, only as many wait as are hashed within this. */
 const MAX_WAIT_MS = 1500;
 /** Node's pool has four threads; one is left to flush the store's changes to the disk. */
 const MAX_WORKERS = 3;

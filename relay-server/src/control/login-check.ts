@@ -56,7 +56,7 @@ const provesCode = async (
   // the clock is wrong now, unless another node's is slightly ahead.
   if (restMs > 0 && restMs <= LONGEST_REST_MS + NODES_APART_MS) return false;
   if (await usesCode(context, user, user.totp_secret, code, nowMs)) return true;
-  await failTotp(context.store.db, userId, { ms: RESTS_MS, nowMs });
+  await context.store.write((tx) => failTotp(tx, userId, { ms: RESTS_MS, nowMs }));
   return false;
 };
 
@@ -69,9 +69,11 @@ const usesCode = async (
 ): Promise<boolean> => {
   const step = totpStep(context.secrets.unwrap(user.id, wrapped), code, nowMs);
   const stepNow = totpStepAt(nowMs + NODES_APART_MS);
-  if (step !== null) return useTotpStep(context.store.db, user.id, step, stepNow);
+  if (step !== null) return context.store.write((tx) => useTotpStep(tx, user.id, step, stepNow));
   const hash = context.secrets.recoveryHash(user.id, code.toLowerCase());
-  if (!(await takeRecoveryCode(context.store.db, user.id, hash))) return false;
-  await forgiveTotp(context.store.db, user.id);
-  return true;
+  return context.store.write(async (tx) => {
+    const isTaken = await takeRecoveryCode(tx, user.id, hash);
+    if (isTaken) await forgiveTotp(tx, user.id);
+    return isTaken;
+  });
 };

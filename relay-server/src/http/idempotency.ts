@@ -106,7 +106,7 @@ const answerOnce = async <T>(
   } catch (error) {
     // A refusal changed nothing. After an internal error that is unknown, and the key stays taken.
     const isRefusal = error instanceof HttpProblem || error instanceof QuotaExceeded;
-    if (isRefusal) await dropIdempotent(store.db, userId, key);
+    if (isRefusal) await store.write((tx) => dropIdempotent(tx, userId, key));
     throw error;
   }
 };

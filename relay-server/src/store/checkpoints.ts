@@ -1,6 +1,7 @@
 /**
  * Moves what SQLite's write-ahead log has into the database's file, in a thread of its own: it
- * takes two flushes of the disk, and would stop all messages meanwhile.
+ * flushes the disk three times, and would stop all messages meanwhile. Class and thread are one
+ * file, because a thread is started by a path, and the build changes the paths of imports only.
  */
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
@@ -40,7 +41,7 @@ export class Checkpoints {
 
   #start(): Worker {
     const data: WorkerData = { checkpointsOf: this.#path };
-    const worker = new Worker(import.meta.filename, { workerData: data });
+    const worker = new Worker(import.meta.filename, { workerData: data, execArgv: [] });
     worker.on("message", () => this.#done());
     worker.on("error", () => undefined); // "exit" follows
     worker.on("exit", () => {
@@ -56,6 +57,8 @@ const serve = (path: string): void => {
   parentPort?.on("message", () => {
     try {
       database.exec("pragma wal_checkpoint(passive)");
+      // The first commit of a log that begins anew flushes its header.
+      database.exec("update settings set value = value");
     } finally {
       parentPort?.postMessage(null);
     }

@@ -40,14 +40,19 @@ type Settle = () => void;
 /** Commits some jobs; rejects if none of them could be. */
 type Commit = (db: Kysely<Tables>, jobs: readonly Job[]) => Promise<Settle[]>;
 
-/**
- * A Write over one engine. Work that throws undoes its own changes only. `flush` resolves when what
- * was committed is on the disk.
- */
+/** What makes commits last, where the engine leaves that to us. */
+export interface Disk {
+  /** Before a commit; rejects with StoreUnavailable if there must be none. */
+  prepare(): Promise<void>;
+  /** After it: resolves when all that was committed is on the disk. */
+  flush(writes: number): Promise<void>;
+}
+
+/** A Write over one engine. Work that throws undoes its own changes only. */
 export const groupCommit = (
   db: Kysely<Tables>,
   engine: keyof typeof MAX_TOGETHER,
-  flush: () => Promise<void> | undefined = () => undefined,
+  disk?: Disk,
 ): Write => {
   const max = MAX_TOGETHER[engine];
   const waiting: Job[] = [];
@@ -59,9 +64,10 @@ export const groupCommit = (
       await gathered(restsUntil - performance.now());
       const jobs = waiting.splice(0, max);
       try {
-        const settled = await commitJobs(db, jobs);
-        await flush();
-        for (const settle of settled) settle();
+        await disk?.prepare();
+        const outcomes = await commitJobs(db, jobs);
+        await disk?.flush(jobs.length);
+        for (const settle of outcomes) settle();
       } catch (error) {
         // Writes that have arrived since would wait as long again for the same answer.
         const refused = unavailability(error) === null ? jobs : [...jobs, ...waiting.splice(0)];
@@ -91,24 +97,23 @@ const gathered = (ms: number): Promise<void> =>
  * transaction of its own.
  */
 const commitJobs: Commit = async (db, jobs) => {
-  const ways = jobs.length === 1 ? [commitEach] : [commitTogether, commitApart, commitEach];
-  for (const commit of ways) {
+  for (const commit of jobs.length === 1 ? [] : [commitTogether, commitApart]) {
     try {
       return await commit(db, jobs);
     } catch (error) {
-      if (commit === commitEach || unavailability(error) !== null) throw error;
+      if (unavailability(error) !== null) throw error;
     }
   }
-  return [];
+  return commitEach(db, jobs);
 };
 
 /** One transaction with a savepoint around each job. */
 const commitApart: Commit = async (db, jobs) => {
-  const settled: Settle[] = [];
+  const outcomes: Settle[] = [];
   await db.transaction().execute(async (tx) => {
-    for (const job of jobs) settled.push(await attempt(tx, job));
+    for (const job of jobs) outcomes.push(await attempt(tx, job));
   });
-  return settled;
+  return outcomes;
 };
 
 /** Does one job between savepoints. */
@@ -137,21 +142,21 @@ const commitTogether: Commit = async (db, jobs) => {
 };
 
 const commitEach: Commit = async (db, jobs) => {
-  const settled: Settle[] = [];
+  const outcomes: Settle[] = [];
   for (const [index, job] of jobs.entries()) {
     try {
       const value = await commitAlone(db, job);
-      settled.push(() => job.resolve(value as never));
+      outcomes.push(() => job.resolve(value as never));
     } catch (error) {
       if (unavailability(error) !== null) {
         if (index === 0) throw error;
         // Those that are committed stay so; the others are refused with this one.
-        return [...settled, ...jobs.slice(index).map((other) => () => other.reject(error))];
+        return [...outcomes, ...jobs.slice(index).map((other) => () => other.reject(error))];
       }
-      settled.push(() => job.reject(error));
+      outcomes.push(() => job.reject(error));
     }
   }
-  return settled;
+  return outcomes;
 };
 
 const MAX_TRIES = 5;

@@ -17,7 +17,10 @@ export type StoreLocation =
   | { readonly engine: "postgres"; readonly url: string };
 
 export interface Store {
-  /** For reading, and for single changes. */
+  /**
+   * For reading. A change that is being written may be seen before it is on the disk. With SQLite a
+   * change made here is on the disk only after the next `write`.
+   */
   readonly db: Db;
   /** For changes that belong together, and for those that arrive in bursts. */
   readonly write: Write;
@@ -43,9 +46,9 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
-  const { db, patient, pool, log } = connect(location);
+  const { db, patient, pool, wal } = connect(location);
   const close = async () => {
-    await log?.close();
+    await wal?.close();
     await db.destroy();
     if (patient !== db) await patient.destroy();
   };
@@ -55,18 +58,18 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
     await close();
     throw error;
   }
-  const write = groupCommit(db, location.engine, () => log?.flush());
+  const write = groupCommit(db, location.engine, wal);
   return { db, patient, ...storeHealth(db, write), pool, close };
 };
 
 const connect = (
   location: StoreLocation,
-): Pick<Store, "db" | "patient" | "pool"> & { readonly log?: WalFlush } => {
+): Pick<Store, "db" | "patient" | "pool"> & { readonly wal?: WalFlush } => {
   if (location.engine === "sqlite") {
-    const { dialect, log } = sqliteDialect(location.path);
+    const { dialect, wal } = sqliteDialect(location.path);
     const db = new Kysely<Tables>({ dialect });
     chmodSync(location.path, 0o600);
-    return { db, patient: db, pool: () => null, log };
+    return { db, patient: db, pool: () => null, wal };
   }
   const { dialect, figures } = boundedPool(location.url, PROMPT);
   return {

@@ -1,7 +1,7 @@
 /**
- * node:sqlite under Kysely's SQLite dialect, with a write-ahead log. A single change is flushed to
- * the disk by SQLite (synchronous=FULL); a transaction is not on the disk before `wal-flush.ts` has
- * flushed the log. Acknowledged only then, it survives a killed process and a power failure.
+ * node:sqlite under Kysely's SQLite dialect, with a write-ahead log that SQLite does not flush
+ * (synchronous=NORMAL): `wal-flush.ts` does, before a change is acknowledged. So it survives a
+ * killed process and a power failure.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import {
@@ -13,25 +13,19 @@ import {
 } from "kysely";
 import type { Answer } from "../answer.ts";
 import { StoreUnavailable } from "./unavailable.ts";
-import { MOST_PAGES, WalFlush } from "./wal-flush.ts";
+import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 
 /** Kysely generates the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
 
-/** The dialect over one database file, which is created where it is missing, and its flushes. */
-export const sqliteDialect = (path: string): { dialect: Dialect; log: WalFlush } => {
+/** The dialect over one database file, created if it is missing, and what flushes it. */
+export const sqliteDialect = (path: string): { dialect: Dialect; wal: WalFlush } => {
   const database = new DatabaseSync(path);
   database.exec(
-    `pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;
-    pragma busy_timeout = 5000; pragma wal_autocheckpoint = ${MOST_PAGES}`,
+    `pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on;
+    pragma busy_timeout = 5000; pragma wal_autocheckpoint = ${MAX_PAGES}`,
   );
-  const log = new WalFlush(path, () => emptyLog(database));
-  return { dialect: new AtHandDialect(database), log };
-};
-
-const emptyLog = (database: DatabaseSync): void => {
-  const answer = classified(() => database.prepare("pragma wal_checkpoint(truncate)").get());
-  if (answer?.busy !== 0) throw new StoreUnavailable(new Error("the log of SQLite is in use"));
+  return { dialect: new AtHandDialect(database), wal: new WalFlush(database, path) };
 };
 
 /** The same, read-only: not a byte of the file changes, whatever journal it was left with. */
@@ -95,7 +89,7 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
       const known = statements.get(sql);
       if (known !== undefined) return known;
       if (statements.size >= MAX_STATEMENTS) statements.clear();
-      const statement = boundary(database, sql) ?? wrap(database.prepare(sql));
+      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(sql));
       statements.set(sql, statement);
       return statement;
     },
@@ -110,28 +104,15 @@ const wrap = (statement: StatementSync): SqliteStatement => ({
     statement.iterate(...(parameters as SQLInputValue[])) as IterableIterator<unknown>,
 });
 
-/** The statements that begin and end a transaction, which SQLite does not flush. */
-const boundary = (database: DatabaseSync, sql: string): SqliteStatement | null => {
-  if (sql === "begin") {
-    return command(() => database.exec("pragma synchronous = normal; begin"));
-  }
-  if (sql === "commit") {
-    return command(() => database.exec("commit; pragma synchronous = full"));
-  }
-  if (sql !== "rollback") return null;
-  return command(() => {
-    // SQLite has rolled back by itself after some errors; complaining of that would hide which one
-    // it was.
-    if (database.isTransaction) database.exec("rollback");
-    database.exec("pragma synchronous = full");
-  });
-};
-
-const command = (run: () => void): SqliteStatement => ({
+/**
+ * SQLite has rolled back by itself after some errors; complaining of that would hide which one it
+ * was.
+ */
+const rollback = (database: DatabaseSync): SqliteStatement => ({
   reader: false,
   all: () => [],
   run: () => {
-    classified(run);
+    if (database.isTransaction) database.exec("rollback");
     return { changes: 0, lastInsertRowid: 0 };
   },
   iterate: () => [].values(),

@@ -1,88 +1,53 @@
-/** When a transaction on SQLite counts as kept. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+/** When a change counts as kept by SQLite. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sql } from "kysely";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { groupCommit } from "./group-commit.ts";
 import { openStore, type Store } from "./open.ts";
 import { readSetting, type SettingName, writeSetting } from "./settings.ts";
-import { WalFlush } from "./wal-flush.ts";
+import { StoreUnavailable } from "./unavailable.ts";
 
 let folder: string;
-beforeEach(() => {
+let store: Store;
+beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "blindrelay-wal-"));
+  store = await openStore({ engine: "sqlite", path: join(folder, "relay.sqlite") }, true);
 });
-afterEach(() => {
+afterEach(async () => {
+  await store.close();
   rmSync(folder, { recursive: true });
 });
 
-const withStore = async (check: (store: Store) => Promise<void>) => {
-  const store = await openStore({ engine: "sqlite", path: join(folder, "relay.sqlite") }, true);
-  await check(store);
-  await store.close();
-};
+const set = (name: SettingName) => store.write((tx) => writeSetting(tx, name, "x"));
 
-test("after a flush that failed none is trusted before the log was written to the database", async () => {
-  const path = join(folder, "database");
-  let emptied = 0;
-  let isBroken = true;
-  const log = new WalFlush(path, () => {
-    if (isBroken) throw new Error("broken");
-    emptied += 1;
+test("a change is acknowledged when its flush has ended", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const flush = vi.fn(() => promise);
+  const write = groupCommit(store.db, "sqlite", { prepare: async () => undefined, flush });
+  let isAcknowledged = false;
+  const writing = write((tx) => writeSetting(tx, "totp", "x")).then(() => {
+    isAcknowledged = true;
   });
-  await expect(log.flush()).rejects.toThrow("broken"); // there is no file
-  writeFileSync(`${path}-wal`, "");
-  await expect(log.flush()).rejects.toThrow("broken");
-  isBroken = false;
-  await log.flush();
-  expect(emptied).toBe(1);
-  await log.flush();
-  expect(emptied).toBe(1);
-  await log.close();
+  await expect.poll(() => flush.mock.calls).toEqual([[1]]);
+  expect(await readSetting(store.db, "totp")).toBe("x");
+  expect(isAcknowledged).toBe(false);
+  resolve();
+  await writing;
 });
 
-test("a write is acknowledged when its flush has ended, and refused when it failed", () =>
-  withStore(async ({ db }) => {
-    const flushes: { resolve: () => void; reject: (error: Error) => void }[] = [];
-    const write = groupCommit(db, "sqlite", () => {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      flushes.push({ resolve, reject });
-      return promise;
-    });
-    const settled: string[] = [];
-    const note = (name: SettingName) =>
-      write((tx) => writeSetting(tx, name, "x")).then(
-        () => settled.push(name),
-        (error) => settled.push(`${name}: ${error.message}`),
-      );
-    const first = note("totp");
-    await expect.poll(() => flushes).toHaveLength(1);
-    expect(await readSetting(db, "totp")).toBe("x");
-    expect(settled).toEqual([]);
-    flushes[0]?.resolve();
-    await first;
-    const second = note("master_key_check");
-    await expect.poll(() => flushes).toHaveLength(2);
-    flushes[1]?.reject(new Error("no disk"));
-    await second;
-    expect(settled).toEqual(["totp", "master_key_check: no disk"]);
-  }));
-
-test("SQLite flushes single changes itself, also after transactions that ended either way", () =>
-  withStore(async ({ db, write }) => {
-    const modes: unknown[] = [];
-    const note = async (on = db) => {
-      const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(on);
-      modes.push(rows[0]?.synchronous);
-    };
-    await note();
-    await write((tx) => note(tx));
-    await note();
-    const undone = write(async () => {
-      throw new Error("undone");
-    });
-    await expect(undone).rejects.toThrow("undone");
-    await note();
-    expect(modes).toEqual([2, 1, 2, 2]);
-  }));
+test("after a flush that failed nothing is committed until the whole log could be flushed", async () => {
+  const log = await open(join(folder, "relay.sqlite-wal"));
+  const datasync = vi.spyOn(Object.getPrototypeOf(log), "datasync");
+  await log.close();
+  datasync.mockRejectedValue(new Error("EIO"));
+  await expect(set("totp")).rejects.toThrow(StoreUnavailable);
+  await expect(set("master_key_check")).rejects.toThrow(StoreUnavailable);
+  expect(datasync).toHaveBeenCalledTimes(2);
+  datasync.mockRestore();
+  expect(await readSetting(store.db, "totp")).toBe("x"); // refused, and there all the same
+  expect(await readSetting(store.db, "master_key_check")).toBeNull();
+  await set("master_key_check");
+  expect(await readSetting(store.db, "master_key_check")).toBe("x");
+});

@@ -1,75 +1,98 @@
 /**
- * Flushes SQLite's write-ahead log to the disk in Node's thread pool. SQLite would do it within
- * each commit, and no message would be forwarded until a slow disk has finished.
+ * Keeps SQLite's write-ahead log on the disk from outside of the relay's thread. SQLite would flush
+ * it within each commit, and no message would be forwarded until a slow disk has finished.
  */
-import { close, fdatasync, openSync } from "node:fs";
-import { promisify } from "node:util";
+import { readSync, writeSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import type { DatabaseSync } from "node:sqlite";
 import { Checkpoints } from "./checkpoints.ts";
+import { StoreUnavailable } from "./unavailable.ts";
 
-const flushFile = promisify(fdatasync);
-const closeFile = promisify(close);
-
-const FLUSHES_PER_CHECKPOINT = 256;
-/** Pages of the log, 16 MB, that SQLite moves within a commit: after a few very large ones. */
-export const MOST_PAGES = 4096;
+/** Some 1,000 to 2,000 pages of the log. */
+const WRITES_PER_CHECKPOINT = 256;
+/** Pages of the log, 16 MB, after which SQLite makes a checkpoint itself, within a commit. */
+export const MAX_PAGES = 4096;
+const CHUNK_BYTES = 65_536;
 
 export class WalFlush {
+  readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #checkpoints: Checkpoints;
-  readonly #empty: () => void;
-  #file: number | null = null;
-  #running: Promise<void> = Promise.resolve();
+  #file: FileHandle | null = null;
+  #running: Promise<unknown> = Promise.resolve();
   /** A flush failed: the kernel may call the next one a success without having written. */
   #isDoubtful = false;
-  #flushes = 0;
+  #writes = 0;
 
-  /**
-   * `path`: of the database, whose log is beside it. `empty` writes all of the log into the
-   * database's file and flushes that, or throws.
-   */
-  constructor(path: string, empty: () => void) {
+  /** `path`: of the database, whose log is beside it as long as it is open. */
+  constructor(database: DatabaseSync, path: string) {
+    this.#database = database;
     this.#path = `${path}-wal`;
     this.#checkpoints = new Checkpoints(path);
-    this.#empty = empty;
   }
 
   /**
-   * Resolves when all that was committed before is on the disk. Rejects with the error of
-   * `empty` if it is not; it can be read all the same.
+   * Call it before a commit: makes good a flush that failed, and a checkpoint if one is due.
+   * Rejects with StoreUnavailable; then nothing may be committed.
    */
-  flush(): Promise<void> {
-    this.#running = this.#flush();
-    return this.#running;
+  prepare(): Promise<void> {
+    return this.#run(async () => {
+      if (this.#isDoubtful) await this.#flushAgain();
+      if (this.#writes < WRITES_PER_CHECKPOINT) return;
+      this.#writes = 0;
+      await this.#checkpoints.run();
+    });
+  }
+
+  /**
+   * Resolves when these writes, and all before them, are on the disk. Rejects with StoreUnavailable
+   * if they are not; they stay committed all the same.
+   */
+  flush(writes: number): Promise<void> {
+    this.#writes += writes;
+    return this.#run(async () => {
+      this.#isDoubtful = true;
+      await (await this.#log()).datasync();
+      this.#isDoubtful = false;
+    });
   }
 
   /** Before the database is closed. */
   async close(): Promise<void> {
-    await this.#running.catch(() => undefined);
+    await this.#running;
     await this.#checkpoints.close();
-    if (this.#file !== null) await closeFile(this.#file);
-    this.#file = null;
+    await this.#file?.close();
   }
 
-  async #flush(): Promise<void> {
-    if (!this.#isDoubtful) {
-      try {
-        this.#file ??= openSync(this.#path, "r+");
-        await flushFile(this.#file);
-        await this.#flushed();
-        return;
-      } catch {
-        this.#isDoubtful = true;
+  async #run(work: () => Promise<void>): Promise<void> {
+    const done = work().catch((error) => {
+      throw new StoreUnavailable(error);
+    });
+    this.#running = done.catch(() => undefined);
+    await done;
+  }
+
+  async #log(): Promise<FileHandle> {
+    this.#file ??= await open(this.#path, "r+");
+    return this.#file;
+  }
+
+  /** Writes the whole log once more, in place, so that the kernel has all of it to flush. */
+  async #flushAgain(): Promise<void> {
+    const log = await this.#log();
+    const chunk = Buffer.alloc(CHUNK_BYTES);
+    this.#database.exec("begin immediate"); // no other process writes to the log meanwhile
+    try {
+      let at = 0;
+      for (;;) {
+        const bytes = readSync(log.fd, chunk, 0, CHUNK_BYTES, at);
+        if (bytes === 0) break;
+        at += writeSync(log.fd, chunk, 0, bytes, at);
       }
+    } finally {
+      this.#database.exec("rollback");
     }
-    this.#empty();
+    await log.datasync();
     this.#isDoubtful = false;
-  }
-
-  /** Nothing is committed while this waits, so the log can begin anew. */
-  async #flushed(): Promise<void> {
-    this.#flushes += 1;
-    if (this.#flushes < FLUSHES_PER_CHECKPOINT) return;
-    this.#flushes = 0;
-    await this.#checkpoints.run();
   }
 }
