@@ -419,10 +419,6 @@ export class Wire implements Link {
     return this.name;
   }
 
-  get isOpenAtRelay(): boolean {
-    return this.there === "open";
-  }
-
   // ---- in transit
 
   private up(
