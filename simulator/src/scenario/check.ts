@@ -126,7 +126,9 @@ function explain(keyword: string, params: Record<string, unknown>, message: stri
     return `must be ${EXPECTED.get(pattern) ?? "a short name: letters, digits, - and _"}`;
   }
   if (keyword === "enum") return `must be one of ${(params.allowedValues as string[]).join(", ")}`;
-  return message;
+  return message
+    .replace(/^must be (?=(array|integer|object)$)/, "must be an ")
+    .replace(/^must be (?=(boolean|number|string)$)/, "must be a ");
 }
 
 function named(path: Path): string {
@@ -177,7 +179,7 @@ function distance(a: string, b: string): number {
 function checkRules(scenario: Scenario, folder: string, report: Report): void {
   const { devices, clients = [], faults = [], thresholds = [] } = scenario;
   const endMs = durationMs(scenario.duration);
-  const groups = new Map(devices.map((device) => [device.group, device]));
+  const groups = new Map<string, Scenario["devices"][number]>();
   const callers = new Set(clients.map(({ name }, i) => name ?? `clients-${i + 1}`));
   const within = (path: Path, text: string | undefined): void => {
     if (text !== undefined && durationMs(text) > endMs) {
@@ -189,8 +191,8 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
   for (const [i, device] of devices.entries()) {
     const at = ["devices", i];
     total += device.count;
-    if (groups.get(device.group) !== device)
-      report([...at, "group"], "this group was named before");
+    if (groups.has(device.group)) report([...at, "group"], "this group was named before");
+    else groups.set(device.group, device);
     if ((device.program === undefined) === (device.kind === undefined)) {
       report(at, "give either a program (a file) or a kind (sensor, valve, echo)");
     }

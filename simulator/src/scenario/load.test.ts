@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -47,6 +47,16 @@ describe("a scenario", () => {
     expect(scenario.devices[0]).toMatchObject({ group: "pumps", count: 5 });
   });
 
+  test("is no device program and no folder, and an error of another file is not given its place", async () => {
+    expect(await problems("export default () => {};", "program.js")).toEqual([
+      "1:1 is a device program: run it with --program, or name it in a scenario",
+    ]);
+    const [missing] = await problems('import "./none.ts"; export default {};', "imports.ts");
+    expect(missing).toMatch(/^1:1 Cannot find module/);
+    await mkdir(join(folder, "folder.yaml"));
+    await expect(loadScenario(join(folder, "folder.yaml"))).rejects.toThrow("1:1: EISDIR");
+  });
+
   test("is read from TypeScript, its mistakes with their places too", async () => {
     const text = `interface Unused { x: number }
 const scenario = {
@@ -66,6 +76,17 @@ export default scenario;
       ["count: 2,", "cuont: 2,"],
       '7:7 unknown key "cuont" (did you mean "count"?)',
     ],
+    [
+      "a share above the whole",
+      ["relay.restart", "net.cut, share: 110%"],
+      "9:37 share must be a share from 0% to 100%",
+    ],
+    [
+      "a group's second definition",
+      ["group: lamps", "group: pumps"],
+      "5:14 this group was named before",
+    ],
+    ["an alias without its anchor", ["10m", "*long"], "1:1 Unresolved alias"],
     ["a key that is missing", ["group: lamps, ", ""], '5:5 "group" is missing'],
     [
       "an unknown kind of fault",

@@ -62,7 +62,7 @@ export async function loadScenario(
   const extension = extname(path);
   const folder = dirname(path);
   if (YAML.includes(extension)) {
-    const { value, placeOf } = readYaml(readFileSync(path, "utf8"), file);
+    const { value, placeOf } = readYaml(readText(path, file), file);
     return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   if (SCRIPTS.includes(extension)) {
@@ -88,6 +88,14 @@ function unreadable(file: string, message: string): ScenarioError {
   return new ScenarioError([{ file, line: 1, column: 1, message }]);
 }
 
+function readText(path: string, file: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw unreadable(file, (error as Error).message);
+  }
+}
+
 function missing(what: string, isFile: boolean): string {
   if (isFile) return "file not found";
   const names = listLibrary().map(({ name }) => name);
@@ -98,11 +106,14 @@ async function importDefault(path: string, file: string): Promise<unknown> {
   try {
     const loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
     if (loaded.default === undefined) throw new Error("has no default export");
+    if (typeof loaded.default === "function") {
+      throw new Error("is a device program: run it with --program, or name it in a scenario");
+    }
     return loaded.default;
   } catch (error) {
     const { message, stack = "" } = error as Error;
     const [, line, column] =
-      /:([0-9]+)(?::([0-9]+))?/.exec(stack.split(basename(path))[1] ?? "") ?? [];
+      /^([0-9]+)(?::([0-9]+))?/.exec(stack.split(`${basename(path)}:`)[1] ?? "") ?? [];
     throw new ScenarioError([
       { file, line: Number(line ?? 1), column: Number(column ?? 1), message },
     ]);
@@ -121,8 +132,15 @@ function readYaml(text: string, file: string): { value: unknown; placeOf: Place 
       document.errors.map(({ message, pos }) => ({ file, ...at(pos[0]), message })),
     );
   }
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch (error) {
+    // An alias without its anchor, or more of them than a scenario needs.
+    throw unreadable(file, (error as Error).message);
+  }
   return {
-    value: document.toJS(),
+    value,
     placeOf(path, part) {
       if (part === "key") {
         const parent = document.getIn(path.slice(0, -1), true);

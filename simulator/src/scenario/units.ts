@@ -2,7 +2,7 @@
 
 export const DURATION = "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$";
 export const RATE = "^[0-9]+(\\.[0-9]+)?/(s|m|h)$";
-export const SHARE = "^[0-9]+(\\.[0-9]+)?%$";
+export const SHARE = "^(100|[0-9]{1,2}(\\.[0-9]+)?)%$";
 export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 
@@ -10,7 +10,7 @@ export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [DURATION, "a duration with its unit (ms, s, m, h or d), such as 10m or 500ms"],
   [RATE, "a rate, such as 20/s, 5/m or 100/h"],
-  [SHARE, "a share in percent, such as 10%"],
+  [SHARE, "a share from 0% to 100%, such as 10%"],
   [BYTES, "a size with its unit (B, KB, MB or GB), such as 1MB"],
   [BYTE_RATE, "a bandwidth, such as 16KB/s"],
 ]);
