@@ -54,7 +54,7 @@ Examples:
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml
   blindrelay-sim replay report/report.json
 
-Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a bug in blindrelay.`,
+Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a bug in blindrelay, 130 interrupted.`,
     );
 
   program
@@ -266,7 +266,7 @@ async function runSeeds(
     );
   }
   if (flags.junit !== undefined && reports.length > 0) {
-    await writeFile(flags.junit, renderJunit(reports));
+    await write(flags.junit, renderJunit(reports));
   }
   if (signal.aborted) return interrupted();
   return reports.every(({ ok }) => ok) ? EXIT.ok : EXIT.failed;
@@ -344,9 +344,18 @@ function readReport(path: string): Report {
 
 async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
   await makeFolder(folder);
-  await writeFile(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  await write(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
-  await writeFile(join(folder, "report.html"), renderHtml(report, command, earlier));
+  await write(join(folder, "report.html"), renderHtml(report, command, earlier));
+}
+
+/** Throws a Failure that is not taken for a bug: a disk may be full. */
+async function write(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new Failure(EXIT.fault, `${file} could not be written: ${(error as Error).message}`);
+  }
 }
 
 /** With several seeds each has its own folder. */
