@@ -140,6 +140,24 @@ describe("blindrelay-sim", () => {
     expect(report.calls.ok).toBeGreaterThan(20);
   });
 
+  test("names where a program fails, and replays that from elsewhere", async () => {
+    const rejects = "agent.handle('x', () => 1); Promise.reject(new Error('adrift'));";
+    for (const [body, said] of [
+      ["throw new Error('no water');", "the program failed: Error: no water (dry.js:2:9)"],
+      [rejects, "the program left a promise rejected: Error: adrift (dry.js:2:46)"],
+    ] as const) {
+      await mkdir(join(folder, "programs"), { recursive: true });
+      await writeFile(
+        join(folder, "programs/dry.js"),
+        `export default (agent) => {\n  ${body}\n};\n`,
+      );
+      const program = ["--program", "programs/dry.js", "--agents", "2", "--call", "x"];
+      const ran = await sim("run", ...program, "--no-shrink", "--report", "dry");
+      expect(ran.out).toContain(said);
+      expect((await sim("replay", "dry")).code).toBe(0);
+    }
+  });
+
   test("fails where a threshold is broken, and where a method does not exist", async () => {
     const none = await sim("run", "--program", "./pump.js", "--agents", "2", "--call", "pump.stat");
     expect([none.code, none.out]).toEqual([1, expect.stringMatching(/unknown method "pump.stat"/)]);

@@ -50,6 +50,8 @@ export function parseProgramText(source: string, file: string): ProgramText {
   }
 }
 
+export const EXPORT = "a device program exports a function: export default (agent) => { … }";
+
 /** What is wrong where a program exports no function; null if it does. */
 export function missingExport(tree: Tree, file: string): Problem | null {
   const exported = (tree.body as Tree[]).some(
@@ -60,8 +62,7 @@ export function missingExport(tree: Tree, file: string): Problem | null {
         return (as?.name ?? as?.value) === "default";
       }),
   );
-  const message = "a device program exports a function: export default (agent) => { … }";
-  return exported ? null : { file, line: 1, column: 1, message };
+  return exported ? null : { file, line: 1, column: 1, message: EXPORT };
 }
 
 /**

@@ -332,8 +332,11 @@ class LiveRun {
     this.stopping.signal.throwIfAborted();
     this.begunMs = performance.now();
     const seconds = Math.round(plan.endUs / 1e6);
-    options.progress.start("seconds, live", seconds, () =>
-      Math.min(seconds, Math.floor(this.elapsedMs() / 1000)),
+    options.progress.start(
+      "s live",
+      seconds,
+      () => Math.min(seconds, Math.floor(this.elapsedMs() / 1000)),
+      () => this.measured.inWords(),
     );
     this.clients = new Clients({
       url: this.at().url,

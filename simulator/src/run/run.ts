@@ -18,6 +18,7 @@ import type { LoadedProgram } from "../world/program.ts";
 import type { LiveOptions } from "./live.ts";
 import { loadPrograms, programPaths } from "./programs.ts";
 import { runVirtual } from "./virtual.ts";
+import { STUCK_MS } from "./watchdog.ts";
 
 export interface RunScenarioOptions {
   seed: number;
@@ -27,6 +28,8 @@ export interface RunScenarioOptions {
   /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
+  /** Real time that one turn of a virtual run may take. */
+  stuckMs?: number;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -50,17 +53,26 @@ export async function runScenario(
   const programs = options.programs ?? loadPrograms(scenario, folder);
   const seconds = durationMs(scenario.duration) / 1000;
   let done = 0;
-  progress.start(`simulated seconds of "${scenario.name}", seed ${seed}`, seconds, () => done);
-  const { report, violation } = await runVirtual(scenario, {
+  let said = "starting";
+  progress.start(
+    `s of seed ${seed}`,
+    seconds,
+    () => done,
+    () => said,
+  );
+  const { report, violation, world } = await runVirtual(scenario, {
     seed,
     programs,
     signal,
-    progress: (share) => {
+    progress: (share, line) => {
       done = Math.round(share * seconds);
+      said = line;
     },
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
+    stuckMs: options.stuckMs ?? STUCK_MS,
   });
   done = Math.round(Math.min(seconds, report.series.at(-1)?.at_s ?? 0));
+  said = world.measured.inWords();
   progress.end();
   if (violation === null || signal.aborted || !options.shrinks) return report;
   let tries = 0;

@@ -1,23 +1,27 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
+import { setImmediate } from "node:timers/promises";
 import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
-import type { LoadedProgram } from "../world/program.ts";
+import { describeError, type LoadedProgram } from "../world/program.ts";
 import { oraclesOf, type Violation, World } from "../world/world.ts";
 import { sourcesOf } from "./programs.ts";
+import { startWatchdog } from "./watchdog.ts";
 
 export interface RunOptions {
   seed: number;
   programs: ReadonlyMap<string, LoadedProgram>;
-  /** Called occasionally with the completed share. */
+  /** Called occasionally with the completed share, and how the run goes. */
   progress?: (done: number, line: string) => void;
   signal?: AbortSignal;
   /** Real time after which the run is ended in any case. */
   hardStopMs?: number;
+  /** Ends the run where a program does not return for this long, in real time. */
+  stuckMs?: number;
   /** Entries of the trace that the result keeps. */
   keptEntries?: number;
   /** Also simulates the pings of idle links; the trace is the same. */
@@ -51,21 +55,36 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
   const thresholds = watched(scenario);
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
   let stopped: string | null = null;
-  await world.run((done) => {
-    const { tally } = world.measured;
-    progress?.(done, `${tally.ok} calls right, ${tally.failed} failed`);
-    if (signal?.aborted) stopped = "interrupted";
-    else if (performance.now() - startedMs > hardStopMs) {
-      stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
-    } else {
-      const broken = thresholds.find(
-        ({ abort, afterUs, parsed }) =>
-          abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
-      );
-      if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
-    }
-    return stopped === null;
+  const forget = onUnhandled([...programs.values()], (text) => world.measured.programError(text));
+  const { stuckMs } = options;
+  const files = [...programs.values()].map(({ file }) => file);
+  const watchdog = stuckMs === undefined ? null : await startWatchdog(files, stuckMs);
+  const stuck = watchdog?.stuck.then((place) => {
+    stopped = `${place} did not return within ${(stuckMs as number) / 1000} s of real time`;
   });
+  try {
+    // In a task of its own: what the watchdog ends is all that the task still had to do.
+    const over = setImmediate().then(() =>
+      world.run((done) => {
+        progress?.(done, world.measured.inWords());
+        if (signal?.aborted) stopped = "interrupted";
+        else if (performance.now() - startedMs > hardStopMs) {
+          stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
+        } else {
+          const broken = thresholds.find(
+            ({ abort, afterUs, parsed }) =>
+              abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
+          );
+          if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
+        }
+        return stopped === null;
+      }),
+    );
+    await Promise.race([over, ...(stuck === undefined ? [] : [stuck])]);
+  } finally {
+    watchdog?.stop();
+    await forget();
+  }
   const { violation } = world;
   if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;
   const ranMs = performance.now() - made;
@@ -81,6 +100,26 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
     ranMs,
   });
   return { report, violation, world };
+}
+
+/**
+ * Tells of promises of programs that nobody handles, which would end this process and with it every
+ * device's. The result stops it, once Node has told of the last one.
+ */
+function onUnhandled(programs: LoadedProgram[], tell: (text: string) => void): () => Promise<void> {
+  const asynchronous = programs.filter(({ isAsync }) => isAsync);
+  const unhandled = (reason: unknown): void => {
+    const texts = asynchronous.map((program) => describeError(reason, program));
+    // The longest also names a place.
+    const [text] = texts.toSorted((a, b) => b.length - a.length);
+    if (text === undefined) throw reason;
+    tell(`the program left a promise rejected: ${text}`);
+  };
+  process.on("unhandledRejection", unhandled);
+  return async () => {
+    await setImmediate();
+    process.off("unhandledRejection", unhandled);
+  };
 }
 
 export function watched(scenario: Scenario): Watched[] {

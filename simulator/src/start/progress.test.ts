@@ -51,6 +51,24 @@ test("on a terminal the step's line is redrawn in place, and lines that stay go 
   expect(shown()[1]).toBe("████████████████████████  10 of 10 calls answered right, 0.10 s");
 });
 
+test("a step may tell how it goes in place of the time", () => {
+  const { out, shown } = screen(true);
+  const progress = new Progress(out);
+  progress.start(
+    "s of seed 7",
+    600,
+    () => 300,
+    () => "20 online, 1,234 right, 2 failed",
+  );
+  progress.end();
+  expect(shown()[0]).toBe(
+    "████████████░░░░░░░░░░░░  300 of 600 s of seed 7, 20 online, 1,234 right, 2 failed".slice(
+      0,
+      79,
+    ),
+  );
+});
+
 test("a narrow terminal gets a line that does not wrap", () => {
   const { out, shown } = screen(true, 40);
   const progress = new Progress(out);

@@ -19,6 +19,7 @@ export class Progress {
   private readonly out: WriteStream;
   private step: Step | null = null;
   private read: (() => number) | null = null;
+  private tell: (() => string) | null = null;
   private drawn = false;
   private timer: NodeJS.Timeout | null = null;
 
@@ -35,13 +36,19 @@ export class Progress {
 
   /**
    * The next step: `total` of `what` to do. `read` says how many are done, where nobody calls
-   * `update`.
+   * `update`; `tell` what to show in place of the time that passed.
    */
-  start(what: string, total: number, read: (() => number) | null = null): void {
+  start(
+    what: string,
+    total: number,
+    read: (() => number) | null = null,
+    tell: (() => string) | null = null,
+  ): void {
     this.end();
     if (!this.out.isTTY) return;
     this.step = { what, total, done: 0, startedAt: performance.now() };
     this.read = read;
+    this.tell = tell;
     this.timer = setInterval(() => this.draw(), REDRAW_MS);
     this.draw();
   }
@@ -76,8 +83,8 @@ export class Progress {
   private line(): string {
     const { what, total, startedAt } = this.step as Step;
     const done = this.read === null ? (this.step as Step).done : this.read();
-    const elapsed = seconds((performance.now() - startedAt) / 1000);
-    const text = `${count(done)} of ${count(total)} ${what}, ${elapsed}`;
+    const more = this.tell?.() ?? seconds((performance.now() - startedAt) / 1000);
+    const text = `${count(done)} of ${count(total)} ${what}, ${more}`;
     const filled = Math.round((Math.min(done, total) / total) * BAR_WIDTH);
     const line = `${"█".repeat(filled)}${"░".repeat(BAR_WIDTH - filled)}  ${text}`;
     return line.slice(0, Math.max(20, (this.out.columns || 80) - 1));

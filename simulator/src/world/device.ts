@@ -18,7 +18,7 @@ import { Stream } from "../random-streams.ts";
 import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
-import type { Globals, LoadedProgram } from "./program.ts";
+import { describeError, type Globals, type LoadedProgram } from "./program.ts";
 import { EPOCH_MS } from "./relay.ts";
 
 const SDK = "simulated";
@@ -211,7 +211,7 @@ export class Device implements Peer, Running {
 
   /** The program threw an uncaught error, which ends a device. */
   private crashed(error: unknown): void {
-    this.print("error", `the program failed: ${String((error as Error)?.stack ?? error)}`);
+    this.print("error", `the program failed: ${describeError(error, this.program)}`);
     this.powerOff();
   }
 
@@ -318,7 +318,10 @@ export class Device implements Peer, Running {
         try {
           fn();
         } catch (error) {
-          this.print("error", `a timer of the program failed: ${String(error)}`);
+          this.print(
+            "error",
+            `a timer of the program failed: ${describeError(error, this.program)}`,
+          );
         }
       });
       this.timers.add(happening);

@@ -5,6 +5,7 @@
 
 import type { Failure, Sample } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
+import { count } from "../report/words.ts";
 import type { Measured, Metric } from "../scenario/thresholds.ts";
 
 interface Gauge {
@@ -43,6 +44,13 @@ export class Measurements implements Measured {
     gauge.max = Math.max(gauge.max, value);
     gauge.sum += value;
     gauge.count += 1;
+  }
+
+  /** For who watches the run. */
+  inWords(): string {
+    const { ok, failed } = this.tally;
+    const failures = failed === 0 ? "" : `, ${count(failed)} failed`;
+    return `${count(this.gauge("agents.online")?.last ?? 0)} online, ${count(ok)} right${failures}`;
   }
 
   programError(text: string): void {

@@ -7,11 +7,13 @@
  * `export default` becomes an assignment of the same length, so lines and columns do not change.
  * Uses of real time, randomness or I/O are found in the source, before anything runs.
  */
+import { basename } from "node:path";
 import { Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
 import {
   asFunctionBody,
+  EXPORT,
   missingExport,
   nameOf,
   parseProgramText,
@@ -74,6 +76,8 @@ const IMPORTS: ReadonlyMap<string, object> = new Map([
 
 /** A program that can be started any number of times. */
 export interface LoadedProgram {
+  /** As errors name it. */
+  readonly file: string;
   readonly source: string;
   /** Uses promises or async functions: it may keep running after a handler returned. */
   readonly isAsync: boolean;
@@ -102,14 +106,28 @@ export function parseProgram(given: string, file: string): LoadedProgram {
   });
   const factory = script.runInThisContext() as (...args: unknown[]) => void;
   return {
+    file,
     source,
     isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
     instantiate(globals) {
       const exported: { default?: unknown } = {};
       factory(exported, IMPORTS, ...GLOBAL_NAMES.map((name) => globals[name]));
+      if (typeof exported.default !== "function") throw new Error(EXPORT);
       return exported.default as Program;
     },
   };
+}
+
+/**
+ * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the
+ * folders that a stack names, so that a trace is the same on every machine and in a replay.
+ */
+export function describeError(error: unknown, { file }: LoadedProgram): string {
+  const name = basename(file);
+  const { stack } = Object(error) as Error;
+  const [, place] = String(stack).split(`${name}:`);
+  const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
+  return at === null ? String(error) : `${String(error)} (${name}:${at[0]})`;
 }
 
 function examine(tree: Tree, file: string): Problem[] {

@@ -412,7 +412,8 @@ export class World implements Observer {
   }
 
   printed(device: Device, level: string, text: string): void {
-    this.trace("log", device.id, `${level} ${text}`);
+    // A stack names folders, and a trace is the same on every machine.
+    this.trace("log", device.id, `${level} ${text.replace(/\n {4}at .*/g, "")}`);
     if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
   }
 

@@ -1,0 +1,46 @@
+/**
+ * The watchdog's own thread. It asks whether the run's thread still turns; if not, it says what
+ * that is doing and ends it, by the protocol of debuggers: nothing else reaches a thread whose
+ * program does not return.
+ */
+import { type Debugger, Session } from "node:inspector";
+import { parentPort, workerData } from "node:worker_threads";
+import type { Watch } from "./watchdog.ts";
+
+const { turns, limitMs } = workerData as Watch;
+const ASKED_MS = 100;
+
+const session = new Session();
+const files = new Map<string, string>();
+session.on("Debugger.scriptParsed", ({ params }) => files.set(params.scriptId, params.url));
+session.on("Debugger.paused", ({ params }) => {
+  const places = params.callFrames.map(({ location }: Debugger.CallFrame) => {
+    const { scriptId, lineNumber, columnNumber = 0 } = location;
+    return `${files.get(scriptId)}:${lineNumber + 1}:${columnNumber + 1}`;
+  });
+  parentPort?.postMessage(places);
+  session.post("Runtime.terminateExecution");
+  session.post("Debugger.resume");
+});
+
+let last = Atomics.load(turns, 0);
+let since = performance.now();
+let wasStuck = false;
+const asking = setInterval(() => {
+  const now = Atomics.load(turns, 0);
+  if (now !== last) {
+    last = now;
+    since = performance.now();
+  } else if (performance.now() - since > (wasStuck ? ASKED_MS : limitMs)) {
+    since = performance.now();
+    if (!wasStuck) {
+      session.connectToMainThread();
+      session.post("Debugger.enable");
+    }
+    // Again and again: the next device may be stuck in the same place before the thread turns.
+    wasStuck = true;
+    session.post("Debugger.pause");
+  }
+}, ASKED_MS);
+parentPort?.once("message", () => clearInterval(asking));
+parentPort?.postMessage("watching");

@@ -1,0 +1,45 @@
+import { spawnSync } from "node:child_process";
+import { pathToFileURL } from "node:url";
+import { expect, test } from "vitest";
+
+const SCENARIO = {
+  name: "stuck",
+  duration: "1m",
+  devices: [{ group: "pumps", count: 3, program: "./pump.js" }],
+  clients: [{ devices: "pumps", call: "x", every: "10s" }],
+};
+
+const at = (path: string): string =>
+  JSON.stringify(pathToFileURL(`${import.meta.dirname}/${path}`).href);
+
+/** What stopped a run of the program, in a process of its own: only a main thread is watched. */
+const stoppedBy = (body: string): string => {
+  const source = JSON.stringify(`export default (agent) => {\n${body}\n};`);
+  const code = `import { runVirtual } from ${at("virtual.ts")};
+    import { parseProgram } from ${at("../world/program.ts")};
+    const programs = new Map([["./pump.js", parseProgram(${source}, "pump.js")]]);
+    const run = { seed: 1, programs, stuckMs: 500 };
+    const { report } = await runVirtual(${JSON.stringify(SCENARIO)}, run);
+    console.log(report.ok, report.stopped);`;
+  const args = ["--input-type=module", "-e", code];
+  return spawnSync(process.execPath, args, {
+    encoding: "utf8",
+    env: { ...process.env, NODE_OPTIONS: "" },
+    killSignal: "SIGKILL",
+    timeout: 30_000,
+  }).stdout;
+};
+
+test.each([
+  ["at its start", "for (;;);", "pump.js:2:"],
+  ["in a handler", "agent.handle('x', () => { for (;;); });", "pump.js:2:"],
+  ["after a promise", "setTimeout(async () => { await null; for (;;); }, 5);", "pump.js:2:"],
+])(
+  "a program that does not return %s ends the run, by its place",
+  { timeout: 60_000 },
+  (_, body, place) => {
+    const stopped = stoppedBy(body);
+    expect(stopped).toContain(`false ${place}`);
+    expect(stopped).toContain("did not return within 0.5 s of real time");
+  },
+);

@@ -1,0 +1,56 @@
+/**
+ * A device program that never returns would keep everything of its thread waiting, Ctrl-C and the
+ * hard stop too. So another thread watches that of a virtual run.
+ */
+import { once } from "node:events";
+import { url as debuggerUrl } from "node:inspector";
+import { extname, join } from "node:path";
+import { isMainThread, Worker } from "node:worker_threads";
+
+/** What the thread is given. */
+export interface Watch {
+  /** Counts the turns of the event loop. */
+  turns: Int32Array;
+  limitMs: number;
+}
+
+export interface Watchdog {
+  /**
+   * Resolves once the run's thread did not turn for too long, with the innermost place in one of
+   * `files`. What it was running is gone, without its `finally`.
+   */
+  stuck: Promise<string>;
+  stop(): void;
+}
+
+/** Many times what the largest fleet takes between two turns. */
+export const STUCK_MS = 30_000;
+const TURN_MS = 50;
+
+/** Resolves once it watches; a thread that starts needs the one that started it. */
+export async function startWatchdog(
+  files: readonly string[],
+  limitMs: number,
+): Promise<Watchdog | null> {
+  // It reaches the main thread only. Who debugs a program stops it for as long as they think.
+  if (!isMainThread || debuggerUrl() !== undefined) return null;
+  const turns = new Int32Array(new SharedArrayBuffer(4));
+  const turning = setInterval(() => Atomics.add(turns, 0, 1), TURN_MS);
+  const thread = join(import.meta.dirname, `watchdog-thread${extname(import.meta.filename)}`);
+  const given: Watch = { turns, limitMs };
+  const worker = new Worker(thread, { workerData: given, execArgv: [] });
+  await once(worker, "message");
+  worker.unref();
+  return {
+    stuck: new Promise((resolve) => {
+      worker.once("message", (places: string[]) => {
+        const own = places.find((place) => files.some((file) => place.startsWith(`${file}:`)));
+        resolve(own ?? places[0] ?? "the run");
+      });
+    }),
+    stop() {
+      clearInterval(turning);
+      worker.postMessage("over");
+    },
+  };
+}
