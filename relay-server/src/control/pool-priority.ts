@@ -1,7 +1,7 @@
 /**
  * Password hashes run in Node's thread pool with a lower priority: on a machine with few cores, a
- * flood of guesses must not delay the thread that forwards messages. So do the store's flushes, which
- * mostly wait for the disk.
+ * flood of guesses must not delay the thread that forwards messages. So do the store's flushes,
+ * which mostly wait for the disk.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
