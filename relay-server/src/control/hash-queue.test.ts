@@ -85,22 +85,18 @@ test("unknown callers of a lower rank go first, and displace one of the highest"
   expect(begun).toEqual(["a", "new", "g1", "g2"]);
 });
 
-test("where hashes take long, only as many wait as get a turn within 1.5 s", async () => {
-  const { clock, queue, run, end } = world(1, 10);
-  for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
-    const working = run(name);
-    clock.nowMs += 700;
-    await end(name);
-    await working;
-  }
-  const working = run("i");
-  const waiting = ["j", "k", "l"].map((name) => run(name));
-  await expect(waiting[2]).rejects.toThrow(Overloaded);
-  expect(queue.waiting).toBe(2);
-  for (const name of ["i", "j", "k"]) await end(name); // they take no time at all
-  await Promise.all([working, waiting[0], waiting[1]]);
-  const others = [run("m"), ...["n", "o", "p", "q"].map((name) => run(name))];
+test("when hashes become slow, only as many wait as are hashed within 1.5 s, and four at least", async () => {
+  const { clock, queue, run, end } = world(1, 32);
+  const refused: number[] = [];
+  Array.from({ length: 33 }, (_, i) => run(String(i)).catch(() => refused.push(i)));
+  expect(queue.waiting).toBe(32);
+  clock.nowMs += 800;
+  await end("0"); // a quarter of its time counts
+  await expect(run("late")).rejects.toThrow(Overloaded);
+  expect(queue.waiting).toBe(7);
+  clock.nowMs += 8000;
+  await end("1");
+  await expect(run("later")).rejects.toThrow(Overloaded);
   expect(queue.waiting).toBe(4);
-  for (const name of ["m", "n", "o", "p", "q"]) await end(name);
-  await Promise.all(others);
+  expect(refused).toHaveLength(26);
 });

@@ -7,6 +7,8 @@
 import { availableParallelism } from "node:os";
 
 const MAX_WAITING = 32;
+/** Room for known callers, and for a stranger who goes before the others. */
+const MIN_WAITING = 4;
 /** Where hashes take long, only as many wait as are hashed within this. */
 const MAX_WAIT_MS = 1500;
 /** Node's pool has four threads; one is left to flush the store's changes to the disk. */
@@ -82,13 +84,14 @@ export class HashQueue {
       const refuse = () => reject(new Overloaded("too many logins wait"));
       const before = this.#waiting.findLastIndex((other) => other.rank <= rank);
       this.#waiting.splice(before + 1, 0, { rank, begin: resolve, refuse });
-      if (this.waiting > this.#mayWait()) this.#waiting.pop()?.refuse();
+      const mayWait = this.#mayWait();
+      while (this.waiting > mayWait) this.#waiting.pop()?.refuse();
     });
   }
 
   #mayWait(): number {
     const inTime = Math.floor((MAX_WAIT_MS * this.#workers) / Math.max(1, this.#hashMs));
-    return Math.max(1, Math.min(this.#maxWaiting, inTime));
+    return Math.min(this.#maxWaiting, Math.max(MIN_WAITING, inTime));
   }
 
   /** Resolves when somebody who was refused may be told so. */

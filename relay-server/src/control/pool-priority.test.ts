@@ -13,6 +13,6 @@ test.runIf(process.platform === "linux")("the pool's threads have a lower priori
   }));
   const pool = tasks.filter(({ name }) => name === "libuv-worker");
   expect(pool.length).toBeGreaterThan(0);
-  for (const { priority } of pool) expect(priority).toBe(Math.min(19, own + 10));
+  for (const { priority } of pool) expect(priority).toBe(Math.min(19, own + 5));
   expect(tasks.filter(({ priority }) => priority > own)).toHaveLength(own < 19 ? pool.length : 0);
 });

@@ -10,7 +10,7 @@ const TASKS = "/proc/self/task";
 /** As named by libuv. */
 const POOL_THREAD = "libuv-worker";
 /** In steps of nice(1), each about 25 % less of a core that others need too. */
-const STEPS = 10;
+const STEPS = 5;
 
 let done = false;
 
