@@ -66,7 +66,7 @@ async function run(flags: Flags): Promise<number> {
     const { signal } = interrupted;
     const report = flags.sizes
       ? await (await import("./sizes.ts")).benchSizes()
-      : await (await import("./whole.ts")).benchSpeed(flags, process.argv.slice(2), signal);
+      : await (await import("./speed-run.ts")).benchSpeed(flags, process.argv.slice(2), signal);
     if (flags.html !== undefined) writeFileSync(flags.html, report.html ?? "");
     const json = `${JSON.stringify(report.json, null, 1)}\n`;
     if (flags.json !== undefined && flags.json !== "-") writeFileSync(flags.json, json);

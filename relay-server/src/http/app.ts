@@ -36,8 +36,8 @@ import { RequestLimits } from "./request-limits.ts";
 import { buildSerializer } from "./serialization.ts";
 import { limitBodies, limitConnections, limitIdleness } from "./slow-bodies.ts";
 import { totpRoutes } from "./totp.ts";
+import { upgradeRoute } from "./upgrade-required.ts";
 import { validatorCompiler } from "./validation.ts";
-import { upgradeRoute } from "./wss.ts";
 
 /** Nothing that this API accepts comes near it. */
 const BODY_LIMIT_BYTES = 65536;

@@ -11,11 +11,11 @@ import * as ws from "ws";
 import type { Content } from "../core/connection.ts";
 import type { HubLink } from "../core/link.ts";
 import { newTimings } from "../ops/duration-histogram.ts";
-import { YoungBuffers } from "./collect.ts";
 import { acceptSocket } from "./connection.ts";
 import { textFrame } from "./frames.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import type { RunningHub } from "./hub-driver.ts";
+import { YoungBuffers } from "./young-buffers.ts";
 
 const LIMIT = 70_000;
 const BURST = 500;

@@ -9,13 +9,13 @@ import type { Connection, Content } from "../core/connection.ts";
 import { RateBucket } from "../core/rate-limit.ts";
 import { type ScannedPacket, scanPacket } from "../core/scan.ts";
 import { CarefulReader, type CarefulSink } from "./careful.ts";
-import type { YoungBuffers } from "./collect.ts";
 import { type FrameFault, TOO_MANY_FRAMES } from "./frame-filter.ts";
 import { pongFrame } from "./frames.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { CLOSE_INTERNAL, type RunningHub } from "./hub-driver.ts";
 import { SocketLink } from "./link.ts";
 import { FrameReader, type FrameSink } from "./reader.ts";
+import type { YoungBuffers } from "./young-buffers.ts";
 
 const CLOSE_PROTOCOL_ERROR = 1002;
 /**

@@ -183,7 +183,8 @@ const unpinned = (frame: Buffer): Buffer => {
 
 /**
  * Whether the frame was read from a peer, and so had its mask before it, and is alone in its
- * memory. The relay's own frames and those from other nodes are not counted as read (collect.ts).
+ * memory. The relay's own frames and those from other nodes are not counted as read
+ * (young-buffers.ts).
  */
 const hasAll = ({ buffer, byteOffset, length }: Buffer): boolean =>
   byteOffset === MASK_BYTES && byteOffset + length === buffer.byteLength;

@@ -1,7 +1,8 @@
 /**
  * Handles upgrades to WebSocket on the path `/wss` of a node http server. Everything else is an
  * ordinary request, even if it offers another upgrade, as clients that prefer HTTP/2 do (curl
- * --http2, Java); the REST side answers a plain GET of the path with 426 (http/wss.ts).
+ * --http2, Java); the REST side answers a plain GET of the path with 426
+ * (http/upgrade-required.ts).
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
@@ -9,11 +10,11 @@ import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
 import { hasTwoHosts, twoHosts } from "../http/host-header.ts";
 import { endWithProblem, HttpProblem } from "../http/problem.ts";
-import { YoungBuffers } from "./collect.ts";
 import { acceptSocket } from "./connection.ts";
 import { acceptance, handshakeFault } from "./handshake.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import type { RunningHub } from "./hub-driver.ts";
+import { YoungBuffers } from "./young-buffers.ts";
 
 /** By then most waiting peers have been accepted or refused. */
 const RETRY_AFTER_S = 10;

@@ -6,12 +6,12 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { isCollection, LineCounter, parseDocument } from "yaml";
-import type { Place } from "./check.ts";
+import { parseDocument } from "yaml";
 import { check } from "./check.ts";
-import { ScenarioError } from "./problems.ts";
+import { ScenarioError, unreadable } from "./problems.ts";
 import type { Scenario } from "./schema.ts";
-import { literalPlaces } from "./source-places.ts";
+import { literalPlaces } from "./script-places.ts";
+import { readYaml } from "./yaml-places.ts";
 
 /** A scenario that has passed every check. */
 export interface LoadedScenario {
@@ -84,10 +84,6 @@ export function shown(path: string): string {
   return near === "" || near.startsWith("..") ? path : near;
 }
 
-function unreadable(file: string, message: string): ScenarioError {
-  return new ScenarioError([{ file, line: 1, column: 1, message }]);
-}
-
 function readText(path: string, file: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -118,44 +114,4 @@ async function importDefault(path: string, file: string): Promise<unknown> {
       { file, line: Number(line ?? 1), column: Number(column ?? 1), message },
     ]);
   }
-}
-
-function readYaml(text: string, file: string): { value: unknown; placeOf: Place } {
-  const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
-  const at = (offset: number) => {
-    const { line, col } = counter.linePos(offset);
-    return { line: Math.max(1, line), column: Math.max(1, col) };
-  };
-  if (document.errors.length > 0) {
-    throw new ScenarioError(
-      document.errors.map(({ message, pos }) => ({ file, ...at(pos[0]), message })),
-    );
-  }
-  let value: unknown;
-  try {
-    value = document.toJS();
-  } catch (error) {
-    // An alias without its anchor, or more of them than a scenario needs.
-    throw unreadable(file, (error as Error).message);
-  }
-  return {
-    value,
-    placeOf(path, part) {
-      if (part === "key") {
-        const parent = document.getIn(path.slice(0, -1), true);
-        if (isCollection(parent)) {
-          for (const item of parent.items as { key?: { value?: unknown; range?: number[] } }[]) {
-            if (item.key?.value === path.at(-1)) return at(item.key?.range?.[0] ?? 0);
-          }
-        }
-      }
-      // What is missing is reported where its owner begins.
-      for (let depth = path.length; depth >= 0; depth--) {
-        const node = document.getIn(path.slice(0, depth), true) as { range?: number[] } | undefined;
-        if (node?.range !== undefined) return at(node.range[0] as number);
-      }
-      return { line: 1, column: 1 };
-    },
-  };
 }

@@ -24,3 +24,7 @@ export class ScenarioError extends Error {
     this.problems = problems;
   }
 }
+
+/** A file that cannot be read as a scenario at all. */
+export const unreadable = (file: string, message: string): ScenarioError =>
+  new ScenarioError([{ file, line: 1, column: 1, message }]);

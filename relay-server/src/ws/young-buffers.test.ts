@@ -1,7 +1,7 @@
 import { constants, PerformanceObserver } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { YoungBuffers } from "./collect.ts";
+import { YoungBuffers } from "./young-buffers.ts";
 
 /** Missing from node's types. */
 interface GcDetail {
