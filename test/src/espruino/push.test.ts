@@ -87,7 +87,10 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
           }, 200);
           const { code, stderr } = await full;
           clearInterval(nurse);
-          expect([code, stderr]).toEqual([1, expect.stringContaining("went back")]);
+          expect([code, stderr]).toEqual([
+            1,
+            expect.stringContaining("returned to the previous program"),
+          ]);
           await runs(1);
         }
 
