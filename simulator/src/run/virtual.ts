@@ -20,7 +20,7 @@ export interface RunOptions {
   signal?: AbortSignal;
   /** Real time after which the run is ended in any case. */
   hardStopMs?: number;
-  /** Ends the run where a program does not return for this long, in real time. */
+  /** Ends the run when a program has used this much CPU time without returning. */
   stuckMs?: number;
   /** Entries of the trace that the result keeps. */
   keptEntries?: number;
@@ -60,7 +60,7 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
   const files = [...programs.values()].map(({ file }) => file);
   const watchdog = stuckMs === undefined ? null : await startWatchdog(files, stuckMs);
   const stuck = watchdog?.stuck.then((place) => {
-    stopped = `${place} did not return within ${(stuckMs as number) / 1000} s of real time`;
+    stopped = `${place} did not return within ${(stuckMs as number) / 1000} s of CPU time`;
   });
   try {
     // In a task of its own: what the watchdog ends is all that the task still had to do.

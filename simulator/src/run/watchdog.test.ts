@@ -40,6 +40,6 @@ test.each([
   (_, body, place) => {
     const stopped = stoppedBy(body);
     expect(stopped).toContain(`false ${place}`);
-    expect(stopped).toContain("did not return within 0.5 s of real time");
+    expect(stopped).toContain("did not return within 0.5 s of CPU time");
   },
 );
