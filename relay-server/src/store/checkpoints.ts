@@ -53,7 +53,7 @@ export class Checkpoints {
 }
 
 const serve = (path: string): void => {
-  const database = new DatabaseSync(path);
+  const database = new DatabaseSync(path, { timeout: 1000 });
   parentPort?.on("message", () => {
     try {
       database.exec("pragma wal_checkpoint(passive)");

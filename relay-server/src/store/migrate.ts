@@ -27,6 +27,7 @@ export const migrate = async (
   engine: "sqlite" | "postgres",
   waits = WAITS,
 ): Promise<void> => {
+  if (await isCurrent(db)) return;
   for (let tries = 1; ; tries += 1) {
     try {
       await migrateOnce(db, engine, waits.lockMs);
@@ -37,6 +38,25 @@ export const migrate = async (
       await sleep(waits.restMs);
     }
   }
+};
+
+/** Asked first because a migration locks the store, which a relay may be writing. */
+const isCurrent = async (db: Kysely<unknown>): Promise<boolean> => {
+  try {
+    const rows = await namesIn(db);
+    return rows.length === MIGRATIONS.length && MIGRATIONS.every(({ name }) => rows.includes(name));
+  } catch {
+    return false; // a new store, or one that cannot be read: the migration says why
+  }
+};
+
+const namesIn = async (db: Kysely<unknown>): Promise<string[]> => {
+  const rows = await db
+    .withTables<MigrationsTable>()
+    .selectFrom("migrations")
+    .select("name")
+    .execute();
+  return rows.map(({ name }) => name);
 };
 
 /** lock_not_available and deadlock_detected. */
@@ -62,8 +82,7 @@ const migrateOnce = async (
       .addColumn("name", "text", (c) => c.primaryKey())
       .execute();
     const table = tx.withTables<MigrationsTable>();
-    const rows = await table.selectFrom("migrations").select("name").execute();
-    const done = new Set(rows.map((row) => row.name));
+    const done = new Set(await namesIn(tx));
     for (const { name, up } of MIGRATIONS) {
       if (done.delete(name)) continue;
       await up(tx);

@@ -17,20 +17,22 @@ import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 
 /** Kysely generates the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
+/** How long to wait for another process that writes: commands beside a relay. */
+const BUSY_MS = 5000;
 
 /** The dialect over one database file, created if it is missing, and what flushes it. */
 export const sqliteDialect = (path: string): { dialect: Dialect; wal: WalFlush } => {
-  const database = new DatabaseSync(path);
+  const database = new DatabaseSync(path, { timeout: BUSY_MS });
   database.exec(
     `pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on;
-    pragma busy_timeout = 5000; pragma wal_autocheckpoint = ${MAX_PAGES}`,
+    pragma wal_autocheckpoint = ${MAX_PAGES}`,
   );
   return { dialect: new AtHandDialect(database), wal: new WalFlush(database, path) };
 };
 
 /** The same, read-only: not a byte of the file changes, whatever journal it was left with. */
 export const readOnlySqliteDialect = (path: string): Dialect => {
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
   return new AtHandDialect(database);
 };
 
@@ -89,12 +91,18 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
       const known = statements.get(sql);
       if (known !== undefined) return known;
       if (statements.size >= MAX_STATEMENTS) statements.clear();
-      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(sql));
+      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(text(sql)));
       statements.set(sql, statement);
       return statement;
     },
   };
 };
+
+/**
+ * A transaction that reads first and writes then is refused at once, without a wait, where another
+ * process has written in between.
+ */
+const text = (sql: string): string => (sql === "begin" ? "begin immediate" : sql);
 
 const wrap = (statement: StatementSync): SqliteStatement => ({
   reader: statement.columns().length > 0,

@@ -423,6 +423,23 @@ test("a SQLite store is readable only by its owner, has a log, and is not create
   await engine.remove();
 });
 
+test("another process writes after a transaction that has begun by reading, not during it", async () => {
+  const engine = sqlite();
+  const location = await engine.prepare();
+  const { write, close } = await openStore(location, true);
+  const other = new DatabaseSync(location.engine === "sqlite" ? location.path : "");
+  const change = "insert into settings (name, value) values ('totp', 'x')";
+  await write(async (tx) => {
+    await readSetting(tx, "totp");
+    expect(() => other.exec(change)).toThrow("locked");
+    await writeSetting(tx, "master_key_check", "x");
+  });
+  other.exec(change);
+  other.close();
+  await close();
+  await engine.remove();
+});
+
 test("a login query is rejected after the store was closed, and does not throw", async () => {
   const engine = sqlite();
   const { db, close } = await openStore(await engine.prepare(), true);
