@@ -120,7 +120,7 @@ class MovingLink implements Link {
     if (message?.kind === "error" && message.code === "RESTARTING") {
       this.restarts(text, message.reconnectIn ?? 0);
     } else if (message?.kind === "error" && message.code === "REPLACED" && this.replacesItself) {
-      // Answered by the second link, even if that one has ended meanwhile.
+      // Replaced by our own second link, even if that one has ended meanwhile.
     } else if (message?.kind === "ping" && handsOver) {
       this.current.send(PONG_TEXT);
     } else {

@@ -92,7 +92,7 @@ export class Hub {
   }
 
   /**
-   * A message is incomplete: some of its fragments have arrived (`begun`), or it is complete now.
+   * Whether some fragments of a message have arrived (`begun`), or it is complete now.
    */
   fragmented(connection: Connection, begun: boolean, now: number): void {
     if (!begun) this.#state.fragmented.delete(connection);

@@ -131,7 +131,7 @@ describe("bad messages", () => {
     ["an envelope with wrong types", { type: "relay", payload: 1 }, true],
     ["a packet", packet("C.A"), true],
     ["a message of unknown type", { type: "dance" }, false],
-  ])("a row ends with %s in between", (_, message, ends) => {
+  ])("a row of unreadable messages with %s in between", (_, message, ends) => {
     const { client } = world();
     client.say("bad");
     client.say("bad");

@@ -57,8 +57,8 @@ const serve = (path: string): void => {
   parentPort?.on("message", () => {
     try {
       database.exec("pragma wal_checkpoint(passive)");
-      // The first commit of a log that begins anew flushes its header.
-      database.exec("update settings set value = value");
+      // The first commit of a log that begins anew flushes its header: this one always writes.
+      database.exec("pragma user_version = 0");
     } finally {
       parentPort?.postMessage(null);
     }

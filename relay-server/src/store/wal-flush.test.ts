@@ -1,5 +1,5 @@
 /** When a change counts as kept by SQLite. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, utimesSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ beforeEach(async () => {
   store = await openStore({ engine: "sqlite", path: join(folder, "relay.sqlite") }, true);
 });
 afterEach(async () => {
+  vi.useRealTimers();
   await store.close();
   rmSync(folder, { recursive: true });
 });
@@ -38,16 +39,23 @@ test("a change is acknowledged when its flush has ended", async () => {
 });
 
 test("after a flush that failed nothing is committed until the whole log could be flushed", async () => {
-  const log = await open(join(folder, "relay.sqlite-wal"));
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const path = join(folder, "relay.sqlite-wal");
+  await set("write_probe");
+  const log = await open(path);
   const datasync = vi.spyOn(Object.getPrototypeOf(log), "datasync");
   await log.close();
   datasync.mockRejectedValue(new Error("EIO"));
   await expect(set("totp")).rejects.toThrow(StoreUnavailable);
-  await expect(set("master_key_check")).rejects.toThrow(StoreUnavailable);
+  utimesSync(path, 0, 0);
+  await expect(set("master_key_check")).rejects.toThrow("EIO");
+  expect(statSync(path).mtimeMs).toBeGreaterThan(0); // written again
+  await expect(set("master_key_check")).rejects.toThrow("the last flush failed");
   expect(datasync).toHaveBeenCalledTimes(2);
   datasync.mockRestore();
   expect(await readSetting(store.db, "totp")).toBe("x"); // refused, and there all the same
   expect(await readSetting(store.db, "master_key_check")).toBeNull();
+  vi.advanceTimersByTime(1000);
   await set("master_key_check");
   expect(await readSetting(store.db, "master_key_check")).toBe("x");
 });

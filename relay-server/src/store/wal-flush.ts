@@ -13,6 +13,8 @@ const WRITES_PER_CHECKPOINT = 256;
 /** Pages of the log, 16 MB, after which SQLite makes a checkpoint itself, within a commit. */
 export const MAX_PAGES = 4096;
 const CHUNK_BYTES = 65_536;
+/** From one try to make a failed flush good to the next: each writes the whole log. */
+const PAUSE_MS = 1000;
 
 export class WalFlush {
   readonly #database: DatabaseSync;
@@ -20,8 +22,12 @@ export class WalFlush {
   readonly #checkpoints: Checkpoints;
   #file: FileHandle | null = null;
   #running: Promise<unknown> = Promise.resolve();
-  /** A flush failed: the kernel may call the next one a success without having written. */
-  #isDoubtful = false;
+  /**
+   * A flush may have failed, also in a process before this one: the kernel may call the next one a
+   * success without having written.
+   */
+  #isDoubtful = true;
+  #triedAtMs = Number.NEGATIVE_INFINITY;
   #writes = 0;
 
   /** `path`: of the database, whose log is beside it as long as it is open. */
@@ -37,7 +43,7 @@ export class WalFlush {
    */
   prepare(): Promise<void> {
     return this.#run(async () => {
-      if (this.#isDoubtful) await this.#flushAgain();
+      if (this.#isDoubtful) await this.#flushAgain(performance.now());
       if (this.#writes < WRITES_PER_CHECKPOINT) return;
       this.#writes = 0;
       await this.#checkpoints.run();
@@ -78,7 +84,9 @@ export class WalFlush {
   }
 
   /** Writes the whole log once more, in place, so that the kernel has all of it to flush. */
-  async #flushAgain(): Promise<void> {
+  async #flushAgain(nowMs: number): Promise<void> {
+    if (nowMs - this.#triedAtMs < PAUSE_MS) throw new Error("the last flush failed");
+    this.#triedAtMs = nowMs;
     const log = await this.#log();
     const chunk = Buffer.alloc(CHUNK_BYTES);
     this.#database.exec("begin immediate"); // no other process writes to the log meanwhile
@@ -94,5 +102,6 @@ export class WalFlush {
     }
     await log.datasync();
     this.#isDoubtful = false;
+    this.#triedAtMs = Number.NEGATIVE_INFINITY;
   }
 }

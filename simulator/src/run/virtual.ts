@@ -7,7 +7,8 @@ import type { KindResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
-import { describeError, type LoadedProgram } from "../world/program.ts";
+import type { LoadedProgram } from "../world/program.ts";
+import { onUnhandled } from "../world/unhandled.ts";
 import { oraclesOf, type Violation, World } from "../world/world.ts";
 import { sourcesOf } from "./programs.ts";
 import { startWatchdog } from "./watchdog.ts";
@@ -100,26 +101,6 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
     ranMs,
   });
   return { report, violation, world };
-}
-
-/**
- * Tells of promises of programs that nobody handles, which would end this process and with it every
- * device's. The result stops it, once Node has told of the last one.
- */
-function onUnhandled(programs: LoadedProgram[], tell: (text: string) => void): () => Promise<void> {
-  const asynchronous = programs.filter(({ isAsync }) => isAsync);
-  const unhandled = (reason: unknown): void => {
-    const texts = asynchronous.map((program) => describeError(reason, program));
-    // The longest also names a place.
-    const [text] = texts.toSorted((a, b) => b.length - a.length);
-    if (text === undefined) throw reason;
-    tell(`the program left a promise rejected: ${text}`);
-  };
-  process.on("unhandledRejection", unhandled);
-  return async () => {
-    await setImmediate();
-    process.off("unhandledRejection", unhandled);
-  };
 }
 
 export function watched(scenario: Scenario): Watched[] {

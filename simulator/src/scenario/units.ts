@@ -2,7 +2,7 @@
 
 export const DURATION = "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$";
 export const RATE = "^[0-9]+(\\.[0-9]+)?/(s|m|h)$";
-export const SHARE = "^(100|[0-9]{1,2}(\\.[0-9]+)?)%$";
+export const SHARE = "^(100(\\.0+)?|[0-9]{1,2}(\\.[0-9]+)?)%$";
 export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 

@@ -8,6 +8,7 @@ import type { Shrunk } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
+import { onUnhandled } from "../world/unhandled.ts";
 import { type Violation, World } from "../world/world.ts";
 
 export interface ShrinkOptions {
@@ -120,7 +121,9 @@ async function tryOnce(
 ): Promise<{ violation: Violation | null; world: World } | null> {
   const world = new World({ scenario, plan: makePlan(scenario, seed), programs, keptEntries });
   const endsAt = performance.now() + limitMs;
+  const forget = onUnhandled([...programs.values()], (text) => world.measured.programError(text));
   await world.run(() => performance.now() < endsAt && signal?.aborted !== true);
+  await forget();
   return { violation: world.violation, world };
 }
 

@@ -124,10 +124,14 @@ export function parseProgram(given: string, file: string): LoadedProgram {
  */
 export function describeError(error: unknown, { file }: LoadedProgram): string {
   const name = basename(file);
-  const { stack } = Object(error) as Error;
-  const [, place] = String(stack).split(`${name}:`);
-  const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
-  return at === null ? String(error) : `${String(error)} (${name}:${at[0]})`;
+  try {
+    const { stack } = Object(error) as Error;
+    const [, place] = String(stack).split(`${name}:`);
+    const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
+    return at === null ? String(error) : `${String(error)} (${name}:${at[0]})`;
+  } catch {
+    return "something that cannot be shown"; // such as an object without a prototype
+  }
 }
 
 function examine(tree: Tree, file: string): Problem[] {

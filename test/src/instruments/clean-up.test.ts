@@ -1,7 +1,7 @@
 /** That what is run by hand leaves nothing behind, however it ends. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -51,6 +51,7 @@ test
     expect((await ended)[0]).toBe(codes[how]);
     await gone(pid);
     expect(existsSync(folder)).toBe(how === "SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
   },
 );
 

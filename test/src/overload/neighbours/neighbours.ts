@@ -100,7 +100,7 @@ export const neighbours = async (
       }
       return { relay: trips.takeTimes(), control: control.takeTimes() };
     };
-    pin("-cp", relay.child.pid as number, "0"); // the other threads have started by now
+    pin("-cp", relay.child.pid as number, "0"); // those for hashes and collections have started
     await measure(RAMP_MS); // code that runs for the first time is slow
     const idle: Times = { relay: [], control: [] };
     const busy: Times = { relay: [], control: [] };
