@@ -64,6 +64,7 @@ test("an outage that only single changes meet has one end too, and the relay is 
   const { log, take } = start();
   const change = () =>
     writeSetting(store.db, "totp", "required").catch((error) => log.error({ err: error }, "it"));
+  expect(await store.isWritable()).toBe(true);
   await sql`pragma query_only = on`.execute(store.db);
   for (let i = 0; i < 3; i += 1) {
     await change();

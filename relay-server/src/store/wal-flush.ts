@@ -2,8 +2,7 @@
  * Keeps SQLite's write-ahead log on the disk from outside of the relay's thread. SQLite would flush
  * it within each commit, and no message would be forwarded until a slow disk has finished.
  */
-import { readSync, writeSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import fs from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { Checkpoints } from "./checkpoints.ts";
 import { StoreUnavailable } from "./unavailable.ts";
@@ -20,7 +19,8 @@ export class WalFlush {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #checkpoints: Checkpoints;
-  #file: FileHandle | null = null;
+  /** Its descriptor; not a FileHandle, which must not be forgotten open. */
+  #file: number | null = null;
   #running: Promise<unknown> = Promise.resolve();
   /**
    * A flush may have failed, also in a process before this one: the kernel may call the next one a
@@ -58,7 +58,7 @@ export class WalFlush {
     this.#writes += writes;
     return this.#run(async () => {
       this.#isDoubtful = true;
-      await (await this.#log()).datasync();
+      await sync(this.#log());
       this.#isDoubtful = false;
     });
   }
@@ -67,7 +67,8 @@ export class WalFlush {
   async close(): Promise<void> {
     await this.#running;
     await this.#checkpoints.close();
-    await this.#file?.close();
+    if (this.#file !== null) fs.closeSync(this.#file);
+    this.#file = null;
   }
 
   async #run(work: () => Promise<void>): Promise<void> {
@@ -78,8 +79,8 @@ export class WalFlush {
     await done;
   }
 
-  async #log(): Promise<FileHandle> {
-    this.#file ??= await open(this.#path, "r+");
+  #log(): number {
+    this.#file ??= fs.openSync(this.#path, "r+");
     return this.#file;
   }
 
@@ -87,21 +88,26 @@ export class WalFlush {
   async #flushAgain(nowMs: number): Promise<void> {
     if (nowMs - this.#triedAtMs < PAUSE_MS) throw new Error("the last flush failed");
     this.#triedAtMs = nowMs;
-    const log = await this.#log();
+    const log = this.#log();
     const chunk = Buffer.alloc(CHUNK_BYTES);
     this.#database.exec("begin immediate"); // no other process writes to the log meanwhile
     try {
       let at = 0;
       for (;;) {
-        const bytes = readSync(log.fd, chunk, 0, CHUNK_BYTES, at);
+        const bytes = fs.readSync(log, chunk, 0, CHUNK_BYTES, at);
         if (bytes === 0) break;
-        at += writeSync(log.fd, chunk, 0, bytes, at);
+        at += fs.writeSync(log, chunk, 0, bytes, at);
       }
     } finally {
       this.#database.exec("rollback");
     }
-    await log.datasync();
+    await sync(log);
     this.#isDoubtful = false;
     this.#triedAtMs = Number.NEGATIVE_INFINITY;
   }
 }
+
+const sync = (file: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    fs.fdatasync(file, (error) => (error === null ? resolve() : reject(error)));
+  });
