@@ -86,7 +86,6 @@ export const buildApp = (
   app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   limitIdleness(app.server);
   limitConnections(app.server);
-  limitPipelining(app.server);
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler((error, request, reply) =>
     answerProblems(context.outages, error, request, reply),
@@ -95,6 +94,7 @@ export const buildApp = (
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
   const limits = new RequestLimits(app, context);
+  limitPipelining(app.server);
   app.decorate("requestLimits", limits);
   app.addHook("onRequest", async ({ raw }) => {
     if (hasTwoHosts(raw)) throw twoHosts();

@@ -70,7 +70,10 @@ export const authRoutes = (app: App, context: HttpContext): void => {
       return context.mutex
         .pass(key, () => answerLogin(context, request, request.body))
         .catch(async (error: unknown) => {
-          if (error instanceof Overloaded) await context.hashing.refusal();
+          if (error instanceof Overloaded) {
+            await context.hashing.refusal();
+            await app.requestLimits.pause(key); // many are due at once
+          }
           throw error;
         });
     },

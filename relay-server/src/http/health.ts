@@ -1,4 +1,5 @@
 /** `/health` at the root: live means that the process responds, ready that it accepts new work. */
+import type { IncomingMessage } from "node:http";
 import type { ErrorCode } from "@blindrelay/protocol";
 import { Health } from "@blindrelay/protocol/schema/rest";
 import type { App, HttpContext } from "./context.ts";
@@ -9,6 +10,9 @@ const schema = (summary: string) => ({ summary, response: { 200: Health } });
 /** A supervisor may poll as often as it likes. */
 const UNLIMITED = { unlimited: true };
 const MAY_BE_AWAY = { ...UNLIMITED, problems: ["UNAVAILABLE"] as ErrorCode[] };
+
+/** Known before the request has a route. */
+export const isHealth = ({ url }: IncomingMessage): boolean => url?.startsWith("/health") === true;
 
 export const healthRoutes = (app: App, context: HttpContext): void => {
   app.get(

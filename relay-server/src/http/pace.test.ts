@@ -1,28 +1,44 @@
 /** How many requests begin in one turn of the event loop. */
-import { expect, test } from "vitest";
-import { Pace } from "./pace.ts";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Pace, paceRequests } from "./pace.ts";
 import type { HttpProblem } from "./problem.ts";
+
+/** Numbers the turns of the event loop until the test ends. */
+const countTurns = (): (() => number) => {
+  let turn = 0;
+  let goesOn = true;
+  const count = (): void => {
+    turn += 1;
+    if (goesOn) setImmediate(count);
+  };
+  setImmediate(count);
+  onTestFinished(() => {
+    goesOn = false;
+  });
+  return () => turn;
+};
+
+const keepBusy = (ms: number): void => {
+  for (const end = performance.now() + ms; performance.now() < end; );
+};
 
 /** For each of `count` requests that keep the thread busy for `ms`: the turn in which it began. */
 const turnsOf = async (count: number, ms: number): Promise<number[]> => {
   const pace = new Pace();
-  let turn = 0;
-  let goesOn = true;
-  const countTurns = (): void => {
-    turn += 1;
-    if (goesOn) setImmediate(countTurns);
-  };
-  setImmediate(countTurns);
-  const began = await Promise.all(
+  const turn = countTurns();
+  return await Promise.all(
     Array.from({ length: count }, async () => {
       await pace.begin("192.0.2.1");
-      const beganIn = turn;
-      for (const end = performance.now() + ms; performance.now() < end; );
+      const beganIn = turn();
+      keepBusy(ms);
       return beganIn;
     }),
   );
-  goesOn = false;
-  return began;
 };
 
 test("a slow one begins alone", async () => {
@@ -84,4 +100,67 @@ test("continuing and arriving requests take turns", async () => {
   };
   await Promise.all([goesOn(), goesOn(), begins(), begins()]);
   expect(order.slice(0, 4).toSorted()).toEqual(["begins", "begins", "goes on", "goes on"]);
+});
+
+/** A server whose requests are paced, and connections that each send it one. */
+const paced = async (pace: Pace, count: number, listener: RequestListener, path = "/") => {
+  const server = createServer(listener);
+  const refusalOf = paceRequests(server, pace, ({ url }) => (url === "/health" ? null : "key"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1"));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  for (const socket of sockets) socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  return { server, sockets, refusalOf };
+};
+
+test("slow requests of several connections reach the server's listener in a turn each", async () => {
+  const turn = countTurns();
+  const beganIn: number[] = [];
+  const { sockets } = await paced(new Pace(), 8, (_request, response) => {
+    beganIn.push(turn());
+    keepBusy(3);
+    response.end("ok");
+  });
+  await Promise.all(sockets.map((socket) => once(socket, "data")));
+  expect(new Set(beganIn).size).toBe(8);
+});
+
+test("a request that may not wait reaches the listener with its refusal", async () => {
+  const codes: string[] = [];
+  const { sockets, refusalOf } = await paced(
+    new Pace(() => undefined, 0),
+    1,
+    (request, response) => {
+      codes.push((refusalOf(request) as HttpProblem).code);
+      response.end();
+    },
+  );
+  await Promise.all(sockets.map((socket) => once(socket, "data")));
+  expect(codes).toEqual(["UNAVAILABLE"]);
+});
+
+test("a request without a key does not wait", async () => {
+  const { sockets } = await paced(new Pace(() => undefined, 0), 1, (_, to) => to.end(), "/health");
+  await once(sockets[0] as never, "data");
+});
+
+test("a request whose connection ended while it waited is dropped", async () => {
+  const pace = new Pace();
+  const turn = Promise.withResolvers<void>();
+  const begin = vi.spyOn(pace, "begin").mockReturnValue(turn.promise);
+  const listener = vi.fn();
+  const { server, sockets } = await paced(pace, 1, listener);
+  await expect.poll(() => begin).toHaveBeenCalled();
+  const connections = promisify(server.getConnections.bind(server));
+  sockets[0]?.destroy();
+  await expect.poll(() => connections()).toBe(0);
+  turn.resolve();
+  await nextTurn();
+  expect(listener).not.toHaveBeenCalled();
 });

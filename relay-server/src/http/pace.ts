@@ -7,7 +7,9 @@
  * Arriving and continuing requests are served alternately; the former by address in turn, the
  * latter by user.
  */
+import type { IncomingMessage, Server } from "node:http";
 import { FairQueue } from "./fair-queue.ts";
+import { guardRequests } from "./guard-requests.ts";
 import { HttpProblem } from "./problem.ts";
 
 /** After this long in one turn no further request begins in it. */
@@ -90,6 +92,26 @@ export class Pace {
     this.#turnSinceMs = null;
   };
 }
+
+/**
+ * Paces a server's requests by `keyOf`, null: at once. A refused one goes on as well, to be answered
+ * like any other; the returned function has its error.
+ */
+export const paceRequests = (
+  server: Server,
+  pace: Pace,
+  keyOf: (request: IncomingMessage) => string | null,
+): ((request: IncomingMessage) => unknown) => {
+  const refusals = new WeakMap<IncomingMessage, unknown>();
+  guardRequests(server, async (request, _response, pass) => {
+    const key = keyOf(request);
+    if (key !== null) {
+      await pace.begin(key).catch((error: unknown) => refusals.set(request, error));
+    }
+    if (!request.socket.destroyed) pass(); // else nobody is left to answer
+  });
+  return (request) => refusals.get(request);
+};
 
 const tooMany = (): HttpProblem =>
   new HttpProblem("UNAVAILABLE", "Too many requests wait, most of them from where this came.", {

@@ -4,8 +4,9 @@
  * and each takes kilobytes until it is answered, so one connection could fill the memory within
  * seconds.
  */
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { guardRequests } from "./guard-requests.ts";
 import { endWithProblem, HttpProblem } from "./problem.ts";
 
 /** Real clients send one at a time; a client that sends a few at once is still served. */
@@ -26,12 +27,8 @@ export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
     socket.destroy();
     return false;
   };
-  // Replaces the listeners, because a request that reaches another listener has already cost most.
-  const listeners = server.listeners("request") as RequestListener[];
-  server.removeAllListeners("request");
-  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    if (request.socket.destroyed || !admit(request.socket, response)) return;
-    for (const listener of listeners) listener.call(server, request, response as never);
+  guardRequests(server, ({ socket }, response, pass) => {
+    if (!socket.destroyed && admit(socket, response)) pass();
   });
 };
 

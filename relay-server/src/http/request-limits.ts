@@ -9,7 +9,8 @@ import type { Credential } from "../control/credentials.ts";
 import { addressKey } from "../core/address-group.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { App, HttpContext } from "./context.ts";
-import { Pace } from "./pace.ts";
+import { isHealth } from "./health.ts";
+import { Pace, paceRequests } from "./pace.ts";
 import { HttpProblem } from "./problem.ts";
 
 const WINDOW_MS = 60_000;
@@ -49,10 +50,12 @@ export class RequestLimits {
       quotas.requestsPerMinute,
       this.#pace,
     );
-    app.addHook("onRequest", async ({ raw, routeOptions }: FastifyRequest, reply) => {
-      if (routeOptions.config.unlimited === true) return;
-      await this.#pace.begin(addressKey(addressOf(raw)));
-      if (raw.socket.destroyed) reply.hijack(); // nobody is left to answer
+    const refusalOf = paceRequests(app.server, this.#pace, (request) =>
+      isHealth(request) ? null : addressKey(addressOf(request)),
+    );
+    app.addHook("onRequest", async ({ raw }: FastifyRequest) => {
+      const refusal = refusalOf(raw);
+      if (refusal !== undefined) throw refusal;
     });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
@@ -84,9 +87,9 @@ export class RequestLimits {
     app.addHook("onRequestAbort", end);
   }
 
-  /** Yields to other requests in the middle of a long one. */
-  pause(userId: string): Promise<void> {
-    return this.#pace.goOn(userId);
+  /** Yields to other requests in the middle of a long one. `key`: its user or address. */
+  pause(key: string): Promise<void> {
+    return this.#pace.goOn(key);
   }
 
   /** Counts a request without valid credentials. */
