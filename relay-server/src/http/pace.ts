@@ -94,8 +94,8 @@ export class Pace {
 }
 
 /**
- * Paces a server's requests by `keyOf`, null: at once. A refused one goes on as well, to be answered
- * like any other; the returned function has its error.
+ * Paces a server's requests by `keyOf`; null: at once. A refused one goes on as well, and is
+ * answered like any other; the returned function knows its error.
  */
 export const paceRequests = (
   server: Server,

@@ -28,6 +28,8 @@ export class WalFlush {
    */
   #isDoubtful = true;
   #triedAtMs = Number.NEGATIVE_INFINITY;
+  /** The last one. */
+  #failure: unknown = null;
   #writes = 0;
 
   /** `path`: of the database, whose log is beside it as long as it is open. */
@@ -73,6 +75,7 @@ export class WalFlush {
 
   async #run(work: () => Promise<void>): Promise<void> {
     const done = work().catch((error) => {
+      this.#failure = error;
       throw new StoreUnavailable(error);
     });
     this.#running = done.catch(() => undefined);
@@ -86,7 +89,7 @@ export class WalFlush {
 
   /** Writes the whole log once more, in place, so that the kernel has all of it to flush. */
   async #flushAgain(nowMs: number): Promise<void> {
-    if (nowMs - this.#triedAtMs < PAUSE_MS) throw new Error("the last flush failed");
+    if (nowMs - this.#triedAtMs < PAUSE_MS) throw this.#failure;
     this.#triedAtMs = nowMs;
     const log = this.#log();
     const chunk = Buffer.alloc(CHUNK_BYTES);
