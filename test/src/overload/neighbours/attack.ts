@@ -27,6 +27,8 @@ const SENDERS = 4;
 const BIG_MESSAGE = 65_000;
 /** Who sends more than the relay reads waits, as anybody's socket would make it. */
 const QUEUE_BYTES = 1_048_576;
+/** Each has a link to an agent, and sends it sessions and request ids that are all new. */
+const NAMERS = 4;
 /** Each connects, logs in and goes. */
 const COMERS = 8;
 /** Clients that are told of each agent that comes or goes; some agents do nothing else. */
@@ -155,6 +157,22 @@ const flood = (front: Front): Promise<void> => {
   });
 };
 
+const sendNewIds = async (front: Front): Promise<void> => {
+  const agent = front.agents[SENDERS + front.index] as OwnAgent;
+  const other = await openSilent(front, agent);
+  let count = 0;
+  await sendForever(front, "new ids", (link) => {
+    let sent = 0;
+    for (; sent < FLOOD_MESSAGES && link.socket.writableLength < QUEUE_BYTES; sent++) {
+      const id = `${front.index}-${count++}-`.padEnd(64, "x");
+      const payload = `{"v":"2","sid":"${id}","seq":0,"p":""}`;
+      link.send({ type: "relay", agent_id: agent.agent_id, request_id: id, payload });
+    }
+    return sent;
+  });
+  other.destroy();
+};
+
 const sendBig = async (front: Front): Promise<void> => {
   const agent = front.agents[front.index] as OwnAgent;
   const payload = `{"v":"2","sid":"C${front.index}","seq":0,"p":"${"x".repeat(BIG_MESSAGE)}"}`;
@@ -197,6 +215,7 @@ const ATTACKERS = {
   lists: { count: READERS, run: read },
   writes: { count: WRITERS, run: write },
   floods: { count: FLOODERS, run: flood },
+  ids: { count: NAMERS, run: sendNewIds },
   big: { count: SENDERS, run: sendBig },
   logins: { count: COMERS, run: (front: Front) => comeAndGo(front) },
   presence: { count: 1, run: watch },
@@ -206,7 +225,7 @@ const ATTACKERS = {
 export type Kind = keyof typeof ATTACKERS;
 export const KINDS = Object.keys(ATTACKERS) as Kind[];
 /** So many agents of the user's own do they need. */
-export const AGENTS_NEEDED = SENDERS + FLAPPERS;
+export const AGENTS_NEEDED = SENDERS + NAMERS + FLAPPERS;
 
 const run = async (attack: Attack): Promise<AttackReport> => {
   const end = performance.now() + attack.seconds * 1000;

@@ -12,6 +12,7 @@
  * them on (control.ts), on the user's core, get slower too.
  */
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { availableParallelism as cores } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -68,6 +69,9 @@ export interface NeighbourReport {
   readonly newLogins: Logins;
   /** Under attack: 1 is all of a core. */
   readonly relayCpu: number;
+  readonly relayPeakMB: number;
+  /** What the host took of the machine's cores: 1 is all of them. */
+  readonly stolen: { readonly idle: number; readonly busy: number };
   readonly attack: AttackReport;
   readonly faults: readonly string[];
 }
@@ -92,18 +96,23 @@ export const neighbours = async (
     const measure = async (ms: number): Promise<Times> => {
       trips.takeTimes();
       control.takeTimes();
+      const stolenBefore = stolenTicks();
       for (const end = performance.now() + ms; performance.now() < end; ) {
         await trips.once();
         await wait(TRIP_PAUSE_MS);
         await control.once();
         await wait(TRIP_PAUSE_MS);
       }
-      return { relay: trips.takeTimes(), control: control.takeTimes() };
+      return {
+        relay: trips.takeTimes(),
+        control: control.takeTimes(),
+        stolenTicks: stolenTicks() - stolenBefore,
+      };
     };
     pin("-cp", relay.child.pid as number, "0"); // those for hashes and collections have started
     await measure(RAMP_MS); // code that runs for the first time is slow
-    const idle: Times = { relay: [], control: [] };
-    const busy: Times = { relay: [], control: [] };
+    const idle: Times = { relay: [], control: [], stolenTicks: 0 };
+    const busy: Times = { relay: [], control: [], stolenTicks: 0 };
     const [logins, newLogins] = [new RightLogins(), new RightLogins()];
     const attack: Record<string, number> = {};
     let relayCpuMs = 0;
@@ -164,6 +173,11 @@ export const neighbours = async (
       logins,
       newLogins,
       relayCpu: round(relayCpu),
+      relayPeakMB: Math.round(relay.peakRssBytes() / 2 ** 20),
+      stolen: {
+        idle: round((10 * idle.stolenTicks) / (cores() * rounds * IDLE_MS)),
+        busy: round((10 * busy.stolenTicks) / (cores() * rounds * ATTACK_MS)),
+      },
       attack,
       faults,
     };
@@ -176,16 +190,23 @@ export const neighbours = async (
 interface Times {
   readonly relay: number[];
   readonly control: number[];
+  /** In ticks of all cores, as in /proc/stat. */
+  stolenTicks: number;
 }
 
 const add = (all: Times, more: Times): void => {
   all.relay.push(...more.relay);
   all.control.push(...more.control);
+  all.stolenTicks += more.stolenTicks;
 };
 
 const RIGHT = { username: "neighbour", password: PASSWORD };
 
-const round = (value: number): number => Math.round(value * 10) / 10;
+const round = (value: number): number => Math.round(value * 100) / 100;
+
+/** Ticks of 10 ms in which the host let others use this machine's cores. */
+const stolenTicks = (): number =>
+  Number(/^cpu +(?:\d+ +){7}(\d+)/.exec(readFileSync("/proc/stat", "utf8"))?.[1]);
 
 /** Keeps a process's main thread (`-cp`), or all of its threads (`-acp`), on some cores. */
 const pin = (which: "-cp" | "-acp", pid: number, cores: string): void => {
