@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
+import { STUCK_MS } from "../guard/watchdog.ts";
 import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
 import type { Report } from "../report/report.ts";
@@ -18,7 +19,6 @@ import type { LoadedProgram } from "../world/program.ts";
 import type { LiveOptions } from "./live.ts";
 import { loadPrograms, programPaths } from "./programs.ts";
 import { runVirtual } from "./virtual.ts";
-import { STUCK_MS } from "./watchdog.ts";
 
 export interface RunScenarioOptions {
   seed: number;
@@ -28,8 +28,6 @@ export interface RunScenarioOptions {
   /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
-  /** Real time that one turn of a virtual run may take. */
-  stuckMs?: number;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -69,7 +67,7 @@ export async function runScenario(
       said = line;
     },
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
-    stuckMs: options.stuckMs ?? STUCK_MS,
+    stuckMs: STUCK_MS,
   });
   done = Math.round(Math.min(seconds, report.series.at(-1)?.at_s ?? 0));
   said = world.measured.inWords();
@@ -82,6 +80,7 @@ export async function runScenario(
     programs,
     signal,
     budgetMs: options.shrinkMs ?? SHRINK_MS,
+    stuckMs: STUCK_MS,
     tried: (count) => {
       tries = count;
     },

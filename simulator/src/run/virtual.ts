@@ -1,6 +1,6 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
-import { setImmediate } from "node:timers/promises";
+import { startGuard } from "../guard/guard.ts";
 import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
@@ -8,10 +8,8 @@ import type { Scenario } from "../scenario/schema.ts";
 import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { onUnhandled } from "../world/unhandled.ts";
 import { oraclesOf, type Violation, World } from "../world/world.ts";
 import { sourcesOf } from "./programs.ts";
-import { startWatchdog } from "./watchdog.ts";
 
 export interface RunOptions {
   seed: number;
@@ -56,35 +54,25 @@ export async function runVirtual(scenario: Scenario, options: RunOptions): Promi
   const thresholds = watched(scenario);
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
   let stopped: string | null = null;
-  const forget = onUnhandled([...programs.values()], (text) => world.measured.programError(text));
-  const { stuckMs } = options;
-  const files = [...programs.values()].map(({ file }) => file);
-  const watchdog = stuckMs === undefined ? null : await startWatchdog(files, stuckMs);
-  const stuck = watchdog?.stuck.then((place) => {
-    stopped = `${place} did not return within ${(stuckMs as number) / 1000} s of CPU time`;
-  });
+  const guard = await startGuard([...programs.values()], options.stuckMs);
   try {
-    // In a task of its own: what the watchdog ends is all that the task still had to do.
-    const over = setImmediate().then(() =>
-      world.run((done) => {
-        progress?.(done, world.measured.inWords());
-        if (signal?.aborted) stopped = "interrupted";
-        else if (performance.now() - startedMs > hardStopMs) {
-          stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
-        } else {
-          const broken = thresholds.find(
-            ({ abort, afterUs, parsed }) =>
-              abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
-          );
-          if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
-        }
-        return stopped === null;
-      }),
-    );
-    await Promise.race([over, ...(stuck === undefined ? [] : [stuck])]);
+    const stuck = await guard.play(world, (done) => {
+      progress?.(done, world.measured.inWords());
+      if (signal?.aborted) stopped = "interrupted";
+      else if (performance.now() - startedMs > hardStopMs) {
+        stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
+      } else {
+        const broken = thresholds.find(
+          ({ abort, afterUs, parsed }) =>
+            abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
+        );
+        if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
+      }
+      return stopped === null;
+    });
+    if (stuck !== null) stopped = stuck;
   } finally {
-    watchdog?.stop();
-    await forget();
+    guard.stop();
   }
   const { violation } = world;
   if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;

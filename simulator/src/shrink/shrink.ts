@@ -3,12 +3,13 @@
  * oracle: shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and
  * random streams belong to each device by name, so the rest behaves as before.
  */
+
+import { type Guard, startGuard } from "../guard/guard.ts";
 import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
-import { onUnhandled } from "../world/unhandled.ts";
 import { type Violation, World } from "../world/world.ts";
 
 export interface ShrinkOptions {
@@ -16,6 +17,8 @@ export interface ShrinkOptions {
   programs: ReadonlyMap<string, LoadedProgram>;
   /** Real time for all tries. */
   budgetMs: number;
+  /** Ends a try when a program has used this much CPU time without returning. */
+  stuckMs?: number;
   signal?: AbortSignal;
   tried?: (tries: number, devices: number) => void;
 }
@@ -30,6 +33,16 @@ export async function shrink(
   violation: Violation,
   options: ShrinkOptions,
 ): Promise<Shrunk | null> {
+  const guard = await startGuard([...options.programs.values()], options.stuckMs);
+  return search(scenario, violation, options, guard).finally(() => guard.stop());
+}
+
+async function search(
+  scenario: Scenario,
+  violation: Violation,
+  options: ShrinkOptions,
+  guard: Guard,
+): Promise<Shrunk | null> {
   const endsAt = performance.now() + options.budgetMs;
   let best = pinned(scenario, options.seed);
   let broken = violation;
@@ -41,8 +54,8 @@ export async function shrink(
     if (left() <= 0 || options.signal?.aborted) return false;
     tries += 1;
     options.tried?.(tries, size(best));
-    const found = await tryOnce(smaller, options, left());
-    if (found?.violation?.oracle !== violation.oracle) return false;
+    const found = await tryOnce(smaller, options, guard, left());
+    if (found.violation?.oracle !== violation.oracle) return false;
     best = smaller;
     broken = found.violation;
     return true;
@@ -96,14 +109,14 @@ export async function shrink(
     }
   }
 
-  const final = await tryOnce(best, options, Math.max(left(), 60_000), KEPT);
-  if (final === null || final.violation === null) return null;
+  const final = await tryOnce(best, options, guard, Math.max(left(), 60_000), KEPT);
+  if (final.violation === null) return null;
   return {
     scenario: best,
     seed: options.seed,
-    trace: final.world.traceLog.hash(),
+    trace: final.traceLog.hash(),
     detail: final.violation.detail,
-    lines: final.world.traceLog
+    lines: final.traceLog
       .tail()
       .slice(-SHOWN)
       .map(
@@ -113,18 +126,18 @@ export async function shrink(
   };
 }
 
+/** The world after a run; without a violation if a program did not return. */
 async function tryOnce(
   scenario: Scenario,
   { seed, programs, signal }: ShrinkOptions,
+  guard: Guard,
   limitMs: number,
   keptEntries = 0,
-): Promise<{ violation: Violation | null; world: World } | null> {
+): Promise<World> {
   const world = new World({ scenario, plan: makePlan(scenario, seed), programs, keptEntries });
   const endsAt = performance.now() + limitMs;
-  const forget = onUnhandled([...programs.values()], (text) => world.measured.programError(text));
-  await world.run(() => performance.now() < endsAt && signal?.aborted !== true);
-  await forget();
-  return { violation: world.violation, world };
+  await guard.play(world, () => performance.now() < endsAt && signal?.aborted !== true);
+  return world;
 }
 
 const size = (scenario: Scenario): number =>

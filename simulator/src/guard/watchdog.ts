@@ -16,10 +16,10 @@ export interface Watch {
 
 export interface Watchdog {
   /**
-   * Resolves once the run's thread did not turn for too long, with the innermost place in one of
-   * `files`. What it was running is gone, without its `finally`.
+   * Resolves the next time that the run's thread does not turn for too long, and says so with the
+   * innermost place in one of `files`. What it was running is gone, without its `finally`.
    */
-  stuck: Promise<string>;
+  stuck(): Promise<string>;
   stop(): void;
 }
 
@@ -41,13 +41,16 @@ export async function startWatchdog(
   const worker = new Worker(thread, { workerData: given, execArgv: [] });
   await once(worker, "message");
   worker.unref();
+  let tell = (_: string): void => undefined;
+  worker.on("message", (places: string[]) => {
+    const own = places.find((place) => files.some((file) => place.startsWith(`${file}:`)));
+    tell(`${own ?? places[0] ?? "the run"} did not return within ${limitMs / 1000} s of CPU time`);
+  });
   return {
-    stuck: new Promise((resolve) => {
-      worker.once("message", (places: string[]) => {
-        const own = places.find((place) => files.some((file) => place.startsWith(`${file}:`)));
-        resolve(own ?? places[0] ?? "the run");
-      });
-    }),
+    stuck: () =>
+      new Promise((resolve) => {
+        tell = resolve;
+      }),
     stop() {
       clearInterval(turning);
       worker.postMessage("over");

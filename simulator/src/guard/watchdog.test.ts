@@ -12,16 +12,17 @@ const SCENARIO = {
 const at = (path: string): string =>
   JSON.stringify(pathToFileURL(`${import.meta.dirname}/${path}`).href);
 
-/** What stopped a run of the program, in a process of its own: only a main thread is watched. */
-const stoppedBy = (body: string): string => {
+/** What `code` prints, in a process of its own: only a main thread is watched. */
+const printed = (body: string, code: string): string => {
   const source = JSON.stringify(`export default (agent) => {\n${body}\n};`);
-  const code = `import { runVirtual } from ${at("virtual.ts")};
+  const whole = `import { runVirtual } from ${at("../run/virtual.ts")};
+    import { shrink } from ${at("../shrink/shrink.ts")};
     import { parseProgram } from ${at("../world/program.ts")};
     const programs = new Map([["./pump.js", parseProgram(${source}, "pump.js")]]);
+    const scenario = ${JSON.stringify(SCENARIO)};
     const run = { seed: 1, programs, stuckMs: 500 };
-    const { report } = await runVirtual(${JSON.stringify(SCENARIO)}, run);
-    console.log(report.ok, report.stopped);`;
-  const args = ["--input-type=module", "-e", code];
+    ${code}`;
+  const args = ["--input-type=module", "-e", whole];
   return spawnSync(process.execPath, args, {
     encoding: "utf8",
     env: { ...process.env, NODE_OPTIONS: "" },
@@ -38,8 +39,22 @@ test.each([
   "a program that does not return %s ends the run, by its place",
   { timeout: 60_000 },
   (_, body, place) => {
-    const stopped = stoppedBy(body);
+    const stopped = printed(
+      body,
+      "const { report } = await runVirtual(scenario, run); console.log(report.ok, report.stopped);",
+    );
     expect(stopped).toContain(`false ${place}`);
     expect(stopped).toContain("did not return within 0.5 s of CPU time");
   },
 );
+
+test("a program that does not return ends each try to shrink a scenario", {
+  timeout: 60_000,
+}, () => {
+  const shrunk = printed(
+    "for (;;);",
+    `const violation = { oracle: "once", detail: "", atUs: 1_000_000 };
+    console.log(await shrink(scenario, violation, { ...run, budgetMs: 2000 }));`,
+  );
+  expect(shrunk).toBe("null\n");
+});

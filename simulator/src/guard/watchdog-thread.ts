@@ -37,6 +37,8 @@ const asking = setInterval(() => {
   if (now !== last) {
     last = now;
     since = usedMs();
+    if (wasStuck) session.disconnect();
+    wasStuck = false;
   } else if (usedMs() - since > (wasStuck ? ASKED_MS : limitMs)) {
     since = usedMs();
     if (!wasStuck) {
