@@ -2,7 +2,7 @@ import type { Agent } from "@blindrelay/agent-sdk";
 import { describe, expect, test } from "vitest";
 import type { ScenarioError } from "../scenario/problems.ts";
 import { makeGlobals, type Running } from "./globals.ts";
-import { parseProgram } from "./program.ts";
+import { describeError, parseProgram } from "./program.ts";
 
 const running: Running = {
   wallMs: () => 1_000_000,
@@ -97,11 +97,43 @@ describe("a device program in the virtual world", () => {
     ["export default () => process.env.X;", "pump.js:1:22: process reaches the real process"],
     ["export default () => globalThis.Date;", "pump.js:1:22: globalThis reaches"],
     ["export default () => import('x');", "pump.js:1:22: import() reaches"],
+    ["export default () => eval('1');", "pump.js:1:22: eval reaches globals"],
+    [
+      "export default () => (() => {}).constructor('return process')();",
+      "pump.js:1:22: code from a string reaches globals",
+    ],
+    [
+      "export default (agent) => new agent.handle['constructor'](`return 1`)();",
+      "pump.js:1:27: code from a string reaches globals",
+    ],
     ["const x = await 1; export default () => x;", "pump.js:1:11: await outside of a function"],
     ["const x = 1;", "pump.js:1:1: a device program exports a function"],
     ["export default (agent => {\n  agent.;", "pump.js:2:9: Unexpected token"],
   ])("is refused with the place if it leaves the world: %s", (source, problem) => {
     expect(problemsOf(source)[0]).toContain(problem);
+  });
+
+  test.each([["() => {}"], ["async () => {}"], ["function* () {}"], ["async function* () {}"]])(
+    "makes no code from strings with the constructor of %s",
+    (fn) => {
+      const make = ask(`export default (agent) => {
+        agent.handle("m", () => (${fn})["construc" + "tor"]("return process")());
+      };`);
+      try {
+        make();
+        expect.unreachable();
+      } catch (error) {
+        const described = describeError(error, { file: "pump.js" });
+        expect(described).toMatch(/^EvalError: Code generation .*\(pump\.js:2:/);
+      }
+    },
+  );
+
+  test("finds Node's globals that are no way out, and others absent", () => {
+    const look = ask(`export default (agent) => {
+      agent.handle("m", () => [typeof TextEncoder, typeof process, typeof fetch]);
+    };`);
+    expect(look()).toEqual(["function", "undefined", "undefined"]);
   });
 
   test("may use a forbidden name as a property, as its own name, or in a guard", () => {

@@ -8,7 +8,7 @@
  * Uses of real time, randomness or I/O are found in the source, before anything runs.
  */
 import { basename } from "node:path";
-import { Script } from "node:vm";
+import { constants, createContext, Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
 import {
@@ -104,7 +104,7 @@ export function parseProgram(given: string, file: string): LoadedProgram {
     filename: file,
     columnOffset: -head.length,
   });
-  const factory = script.runInThisContext() as (...args: unknown[]) => void;
+  const factory = script.runInContext(makeRealm()) as (...args: unknown[]) => void;
   return {
     file,
     source,
@@ -119,10 +119,24 @@ export function parseProgram(given: string, file: string): LoadedProgram {
 }
 
 /**
+ * Where a program's own objects come from: without what is forbidden, and without code from
+ * strings, which a check of the source cannot see.
+ */
+function makeRealm(): object {
+  const codeGeneration = { strings: false, wasm: false };
+  const realm = createContext(constants.DONT_CONTEXTIFY, { codeGeneration });
+  const ours = Object.entries(Object.getOwnPropertyDescriptors(globalThis));
+  for (const [name, property] of ours) {
+    if (!(name in realm) && !FORBIDDEN.has(name)) Object.defineProperty(realm, name, property);
+  }
+  return realm;
+}
+
+/**
  * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the
  * folders that a stack names, so that a trace is the same on every machine and in a replay.
  */
-export function describeError(error: unknown, { file }: LoadedProgram): string {
+export function describeError(error: unknown, { file }: Pick<LoadedProgram, "file">): string {
   const name = basename(file);
   try {
     const { stack } = Object(error) as Error;
@@ -160,6 +174,10 @@ function examine(tree: Tree, file: string): Problem[] {
         break;
       case "AwaitExpression":
         if (!insideFunction.has(node)) report(node, "await outside of a function");
+        break;
+      case "CallExpression":
+      case "NewExpression":
+        if (makesCode(node)) report(node, "code from a string reaches globals past the world's");
         break;
       case "Identifier":
         if (isBinding(node, parent, key)) declared.add(String(node.name));
@@ -205,6 +223,16 @@ function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = 
       if (typeof (child as Tree | null)?.type === "string") walk(child, node, visit, name, inside);
     }
   }
+}
+
+/** Whether it calls a constructor with a text: `(() => {}).constructor("return process")`. */
+function makesCode({ callee, arguments: given }: Tree): boolean {
+  const { type, property } = callee as Tree;
+  return (
+    type === "MemberExpression" &&
+    nameOf(property as Tree) === "constructor" &&
+    (given as Tree[]).some((one) => typeof one.value === "string" || one.type === "TemplateLiteral")
+  );
 }
 
 /**
