@@ -190,7 +190,10 @@ describe("blindrelay-sim", () => {
     ],
     [["run", "--program", "pump.js", "--world", "live"], "needs a call to make"],
     [["run", "away.yaml", "--world", "live"], "away.yaml:4:26: store.away needs world: virtual"],
-    [["run", "rooms.yaml", "--live", "http://127.0.0.1:1"], "relay.restart needs a relay of"],
+    [
+      ["run", "rooms.yaml", "--live", "http://127.0.0.1:1"],
+      "rooms.yaml:12:21: relay.restart needs a relay of",
+    ],
     [
       ["run", "--program", "pump.js", "--call", "pump.set:{x"],
       "--call pump.set: invalid JSON (line 1, column 2)",

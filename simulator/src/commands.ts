@@ -196,10 +196,14 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
   if (flags.call.length > 0) {
     throw new Failure(EXIT.usage, "--call needs --program; a scenario names its own calls");
   }
-  return loadScenario(what, (scenario, folder) => {
-    const { program, agents } = flags;
+  return loadScenario(what, (scenario, folder, report) => {
+    const { program, agents, live } = flags;
+    for (const [i, { kind }] of (scenario.faults ?? []).entries()) {
+      if (live === undefined || !kind.startsWith("relay.")) continue;
+      report(["faults", i, "kind"], `${kind} needs a relay of the simulator's own, not --live`);
+    }
     const own = program === undefined ? undefined : namedProgram(folder, program);
-    const world = flags.live !== undefined ? "live" : (flags.world ?? scenario.world);
+    const world = live !== undefined ? "live" : (flags.world ?? scenario.world);
     return { ...override(scenario, own, agents), ...(world === undefined ? {} : { world }) };
   });
 }

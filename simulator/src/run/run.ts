@@ -95,10 +95,6 @@ async function runInLive(
   folder: string,
   { live, seed, progress, signal, hardStopMs }: RunScenarioOptions,
 ): Promise<Report> {
-  const ofRelay = (scenario.faults ?? []).find(({ kind }) => kind.startsWith("relay."));
-  if (live !== undefined && ofRelay !== undefined) {
-    throw new Failure(EXIT.usage, `--live: ${ofRelay.kind} needs a relay of the simulator's own`);
-  }
   const engines = await findEngines(scenario, folder);
   const programs: Record<string, string> = {};
   for (const path of programPaths(scenario)) {

@@ -22,33 +22,33 @@ export type Path = readonly (string | number)[];
 /** The place of a value in its file, or of its key. */
 export type Place = (path: Path, part: "key" | "value") => { line: number; column: number };
 
-/**
- * The value as a scenario. `change` may replace parts of one that has its shape. Throws a
- * ScenarioError with every mistake.
- */
+/** Reports a mistake at a path of the scenario. */
+export type Report = (path: Path, message: string, part?: "key" | "value") => void;
+/** Replaces parts of a scenario that has its shape, and may report mistakes. */
+export type Change = (scenario: Scenario, folder: string, report: Report) => Scenario;
+
+/** The value as a scenario. Throws a ScenarioError with every mistake. */
 export function check(
   value: unknown,
   file: string,
   folder: string,
   placeOf: Place,
-  change: (scenario: Scenario, folder: string) => Scenario = (scenario) => scenario,
+  change: Change = (scenario) => scenario,
 ): Scenario {
   const problems: Problem[] = [];
-  const report = (path: Path, message: string, part: "key" | "value" = "value"): void => {
+  const report: Report = (path, message, part = "value") => {
     problems.push({ file, ...placeOf(path, part), message });
   };
   checkShape(value, report);
   // Rules assume values of a valid shape.
   if (problems.length > 0) throw new ScenarioError(problems);
-  const scenario = change(value as Scenario, folder);
+  const scenario = change(value as Scenario, folder, report);
   checkRules(scenario, folder, report);
   if (scenario.world === "live") checkLive(scenario, report);
   else checkVirtual(scenario, report);
   if (problems.length > 0) throw new ScenarioError(problems);
   return scenario;
 }
-
-type Report = (path: Path, message: string, part?: "key" | "value") => void;
 
 function checkShape(value: unknown, report: Report): void {
   const whole = { ...(value as object) } as { faults?: unknown; thresholds?: unknown };

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseDocument } from "yaml";
-import { check } from "./check.ts";
+import { type Change, check } from "./check.ts";
 import { ScenarioError, unreadable } from "./problems.ts";
 import type { Scenario } from "./schema.ts";
 import { literalPlaces } from "./script-places.ts";
@@ -49,10 +49,7 @@ export function listLibrary(): LibraryEntry[] {
  * file, before the rules are checked, so that mistakes still have their places. Rejects with a
  * ScenarioError.
  */
-export async function loadScenario(
-  what: string,
-  change?: (scenario: Scenario, folder: string) => Scenario,
-): Promise<LoadedScenario> {
+export async function loadScenario(what: string, change?: Change): Promise<LoadedScenario> {
   const isFile = /[/\\.]/.test(what);
   const path = isFile ? resolve(what) : join(LIBRARY, `${what}.yaml`);
   const file = isFile ? what : `library/${what}.yaml`;
