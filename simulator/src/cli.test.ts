@@ -72,11 +72,18 @@ async function sim(...args: string[]): Promise<Ended> {
   return ended;
 }
 
-test("a command ends with 0 where its reader left, and with 70 where its answer could not be written", () => {
-  const list = `'${process.execPath}' '${join(import.meta.dirname, "main.ts")}' list`;
-  const shell = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8" });
-  expect(shell(`${list} | true; echo "\${PIPESTATUS[0]}"`).stdout).toBe("0\n");
-  const { status, stderr } = shell(`${list} > /dev/full`);
+test("a command ends with its own code where its reader left, and with 70 where its answer could not be written", async () => {
+  const fails = "duration: 5s, thresholds: [agents.online == 9]";
+  const devices = "devices: [{ group: a, count: 1, kind: echo }]";
+  await writeFile(join(folder, "fails.yaml"), `{ name: x, ${fails}, ${devices} }`);
+  const main = `'${process.execPath}' '${join(import.meta.dirname, "main.ts")}'`;
+  const shell = (line: string) =>
+    spawnSync("bash", ["-c", line], { encoding: "utf8", cwd: folder });
+  const piped = (args: string) => shell(`${main} ${args} | true; echo "\${PIPESTATUS[0]}"`).stdout;
+  expect(piped("list")).toBe("0\n");
+  expect(piped("run fails.yaml --seeds 1..2")).toBe("1\n");
+  expect(piped("run missing.yaml 2>&1")).toBe("2\n");
+  const { status, stderr } = shell(`${main} list > /dev/full`);
   expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 

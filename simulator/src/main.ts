@@ -11,13 +11,14 @@ process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./commands.ts");
 const { EXIT, Failure } = await import("./failure.ts");
-// A closed reader (`… | head`) ends the command, as usual; a full disk does not.
-const endUnwritten = (error: NodeJS.ErrnoException): never => {
-  if (error.code === "EPIPE") process.exit(0);
+// A reader that left (`… | head`) is no failure, and hides none: the command ends as it would have.
+const endUnwritten = (error: NodeJS.ErrnoException): void => {
+  if (error.code === "EPIPE") return;
   const why = `the answer could not be written: ${error.message}`;
   process.exit(exitCodeOf(new Failure(EXIT.fault, why)));
 };
 process.stdout.on("error", endUnwritten);
+process.stderr.on("error", () => undefined); // nobody is left to be told
 let exitCode: number;
 try {
   exitCode = await makeProgram();
