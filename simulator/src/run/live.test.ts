@@ -39,8 +39,9 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
     { group: "valves", count: 3, kind: "valve", network: { latency: "5ms" } },
   ],
   clients: [
-    { devices: "lamps", call: "echo", params: { n: 1 }, rate: "20/s", from: "0s" },
-    { devices: "valves", every: "200ms", from: "0s" },
+    // No call outlasts the wait at the end, after which executions are compared.
+    { devices: "lamps", call: "echo", params: { n: 1 }, rate: "20/s", from: "0s", timeout: "4s" },
+    { devices: "valves", every: "200ms", from: "0s", timeout: "4s" },
   ],
   faults,
   thresholds: ["call.wrong == 0"],
@@ -67,14 +68,10 @@ describe("a live scenario", () => {
     );
     expect(report).toMatchObject({ ok: true, stopped: null, world: "live" });
     expect(report.agents.requested).toBe(6);
-    expect(report.oracles.map(({ name, ok }) => [name, ok])).toEqual([
-      ["answers", true],
-      ["liveness", true],
-      ["revoked", true],
-      ["exactly-once", true],
-      ["bounds", true],
-      ["blind", true],
-    ]);
+    expect(report.oracles.filter(({ ok }) => !ok)).toEqual([]);
+    // Who is online is compared only if the relay has been back for ten seconds by the end.
+    const checked = report.oracles.map(({ name }) => name).filter((name) => name !== "presence");
+    expect(checked).toEqual(["answers", "liveness", "revoked", "exactly-once", "bounds", "blind"]);
     expect(report.calls.ok).toBeGreaterThan(0);
     expect(report.calls.sent).toBe(report.calls.ok + report.calls.failed);
     // Devices hit by the crash reconnect, whatever else happens to them.

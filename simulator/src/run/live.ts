@@ -68,7 +68,8 @@ const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 /** For calls in flight, and devices that are connecting, at the end. */
 const SETTLE_MS = 5_000;
-const REPORT_LIMIT_MS = 2_000;
+/** Only for a fleet that hangs. */
+const REPORT_LIMIT_MS = 10_000;
 const CLEAN_UP_LIMIT_MS = 60_000;
 /** For requests in progress at the end: each may still create an agent, which must be removed. */
 const ANSWER_WAIT_MS = 5_000;
@@ -516,33 +517,35 @@ class LiveRun {
   // ---- faults
 
   private schedule(fault: PlannedFault): void {
+    let begun = Promise.resolve();
     this.timers.push(
       setTimeout(() => {
         this.liveness.faultBegins(this.elapsedMs() * 1000);
-        this.play(fault, true);
+        begun = this.play(fault, true);
       }, fault.atUs / 1000),
-      setTimeout(() => {
-        this.play(fault, false);
+      setTimeout(async () => {
+        // A relay that starts again may need longer than the plan gives it.
+        await begun;
+        await this.play(fault, false);
         this.liveness.faultEnds(this.elapsedMs() * 1000);
       }, fault.endUs / 1000),
     );
   }
 
-  private play(fault: PlannedFault, on: boolean): void {
+  private async play(fault: PlannedFault, on: boolean): Promise<void> {
     const { spec, devices: agents, clients } = fault;
-    const failed = (error: Error): void => {
-      if (!this.stopping.signal.aborted) {
-        this.stopping.abort(
-          new Error(`the fault ${spec.kind} could not be played: ${error.message}`),
-        );
-      }
-    };
-    if (spec.kind.startsWith("net.")) {
-      if (agents.length > 0) this.fleet?.take({ do: "play", agents, fault: spec, on });
-      for (const client of clients) this.shapers[client]?.play(spec, on);
-    } else if (spec.kind === "device.reboot") this.reboot(fault, on);
-    else if (spec.kind === "operator.rotate") this.rotate(fault, on).catch(failed);
-    else if (on) this.restartRelay(fault).catch(failed);
+    try {
+      if (spec.kind.startsWith("net.")) {
+        if (agents.length > 0) this.fleet?.take({ do: "play", agents, fault: spec, on });
+        for (const client of clients) this.shapers[client]?.play(spec, on);
+      } else if (spec.kind === "device.reboot") this.reboot(fault, on);
+      else if (spec.kind === "operator.rotate") await this.rotate(fault, on);
+      else if (on) await this.restartRelay(fault);
+    } catch (error) {
+      if (this.stopping.signal.aborted) return;
+      const { message } = error as Error;
+      this.stopping.abort(new Error(`the fault ${spec.kind} could not be played: ${message}`));
+    }
   }
 
   private reboot({ devices: agents, spec }: PlannedFault, on: boolean): void {

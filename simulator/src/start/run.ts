@@ -32,7 +32,8 @@ const CALL_TIMEOUT_MS = 10_000;
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const CONNECT_LIMIT_MS = { fixed: 30_000, each: 10 };
 const CALL_LIMIT_MS = { fixed: 30_000, each: 5 };
-const FLEET_REPORT_LIMIT_MS = 2_000;
+/** Only for a fleet that hangs. */
+const FLEET_REPORT_LIMIT_MS = 10_000;
 const REASON_WAIT_MS = 500;
 
 /**
