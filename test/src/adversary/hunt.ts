@@ -16,7 +16,6 @@ import { search } from "./search.ts";
 const EFFORT = { seed: 1, maxMoves: 80, quick: true };
 /** Most mutants are found in the first history, none needs fifty. */
 const RUNS = 300;
-const BUDGET_MS = 20_000;
 /** The unmutated copy bears this many histories with each mutant's favourite moves. */
 const CLEAN_RUNS = 5;
 
@@ -46,7 +45,7 @@ const hunt = async (index: number): Promise<Hunted> => {
       const tries = mutant === undefined ? MUTANTS : [mutant];
       const allowed = mutant === undefined ? CLEAN_RUNS : RUNS;
       for (const { rather = [] } of tries) {
-        const found = search(build, { ...EFFORT, rather, runs: allowed, budgetMs: BUDGET_MS });
+        const found = search(build, { ...EFFORT, rather, runs: allowed });
         runs += found.runs;
         by ??= found.failure?.violations[0] ?? null;
       }

@@ -13,8 +13,6 @@ export interface SearchOptions {
   readonly seed: number;
   readonly runs: number;
   readonly maxMoves: number;
-  /** Given up (as nothing found) after this long. */
-  readonly budgetMs: number;
   /** Moves that this search is about, played more often. */
   readonly rather?: readonly MoveName[];
   /** Only whether there is something to find. */
@@ -74,7 +72,6 @@ export const search = (build: Build, options: SearchOptions): Found => {
       seed: options.seed,
       numRuns: options.runs,
       endOnFailure: options.quick === true,
-      interruptAfterTimeLimit: options.budgetMs,
       ...(options.path === undefined ? {} : { path: options.path }),
     },
   );
