@@ -109,7 +109,7 @@ test("a full disk is reported, makes the relay not ready, and nothing acknowledg
   await vi.waitUntil(async () => {
     acknowledged.push(...(await addAgents(10)));
     return !(await isReady());
-  });
+  }, 120_000);
   expect(log).toContain("SQLITE_FULL");
   expect(log).not.toContain("cannot rollback");
   expect(await isReady()).toBe(false);

@@ -142,10 +142,14 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     // fails.
     expect(readyMs).toBeLessThan(10_000);
     expect(tookMs).toBeLessThan(20_000);
-    // Nobody waits again for a known outage.
-    const laterMs = performance.now();
-    expect((await addAgent()).status).toBe(503);
-    expect(performance.now() - laterMs).toBeLessThan(tookMs / 2);
+    // Nobody waits again for a known outage. A pause of this process may fall into any one request.
+    const waitsMs: number[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const laterMs = performance.now();
+      expect((await addAgent()).status).toBe(503);
+      waitsMs.push(performance.now() - laterMs);
+    }
+    expect(Math.min(...waitsMs)).toBeLessThan(tookMs / 2);
     network.heal();
     await vi.waitUntil(async () => (await addAgent()).status === 201, 120_000);
   });

@@ -10,7 +10,6 @@ import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
 import type { Transport } from "./transport.ts";
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-const WAIT = { timeout: 20_000 };
 const open = (settings: Partial<NatsSettings> & { url: string }) =>
   openNats({ name: "node", minBytes: 1000, ...settings }, silent);
 
@@ -21,7 +20,7 @@ const carries = async (transport: Transport): Promise<boolean> => {
     heard.push(Buffer.from(payload).toString()),
   );
   transport.publish("a.b", Buffer.from("hello"));
-  await expect.poll(() => heard, WAIT).toEqual(["hello"]);
+  await expect.poll(() => heard).toEqual(["hello"]);
   unsubscribe();
   return transport.isUp;
 };
@@ -39,10 +38,10 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
   try {
     await nats.stop();
     await nats.start(login("two"));
-    await expect.poll(() => refused, WAIT).toBeGreaterThan(2);
+    await expect.poll(() => refused).toBeGreaterThan(2);
     await nats.stop();
     await nats.start();
-    await expect.poll(() => transport.isUp, WAIT).toBe(true);
+    await expect.poll(() => transport.isUp).toBe(true);
     expect(await carries(transport)).toBe(true);
   } finally {
     await transport.close();
@@ -66,13 +65,13 @@ test.skipIf(noNatsServer)(
       transport.subscribe("early", ({ payload }) => heard.push(Buffer.from(payload).toString()));
       transport.publish("early", Buffer.from("lost: nothing is queued"));
       await nats.start();
-      await expect.poll(() => ups, WAIT).toBe(1);
+      await expect.poll(() => ups).toBe(1);
       transport.publish("early", Buffer.from("there"));
-      await expect.poll(() => heard, WAIT).toEqual(["there"]);
+      await expect.poll(() => heard).toEqual(["there"]);
       await nats.stop();
-      await expect.poll(() => transport.isUp, WAIT).toBe(false);
+      await expect.poll(() => transport.isUp).toBe(false);
       await nats.start();
-      await expect.poll(() => ups, WAIT).toBe(2);
+      await expect.poll(() => ups).toBe(2);
       expect(await carries(transport)).toBe(true);
     } finally {
       await transport.close();

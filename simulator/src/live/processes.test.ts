@@ -56,8 +56,9 @@ test("children do not outlive a parent that crashes", async () => {
     ],
     { stdio: ["ignore", "pipe", "ignore"] },
   );
+  const ended = once(parent, "exit");
   const [line] = await once(createInterface({ input: parent.stdout }), "line");
-  await once(parent, "exit");
+  await ended;
   await untilGone(Number(line));
 });
 

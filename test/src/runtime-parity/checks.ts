@@ -20,7 +20,7 @@ export const tell = async (
   agent: Agent,
   method: string,
   params?: unknown,
-  options: CallOptions = { timeoutMs: 10_000 },
+  options?: CallOptions,
 ): Promise<Seen> => {
   try {
     return { result: await agent.call(method, params, options) };

@@ -38,18 +38,17 @@ const plugIn = async (options: Partial<DoubleOptions> = {}) => {
 
 const FAST = 921_600;
 
-const open = async (name: string, limits: Partial<ReplLimits> = {}) => {
-  const board = new EspruinoRepl(await openPort(name, FAST), {
-    ...REPL_LIMITS,
-    ...limits,
-  });
+const open = async (name: string, limits: ReplLimits = REPL_LIMITS) => {
+  const board = new EspruinoRepl(await openPort(name, FAST), limits);
   ends.push(() => board.close());
   return board;
 };
 
-const onPty = async (options: Partial<DoubleOptions> = {}, limits: Partial<ReplLimits> = {}) => {
+/** A test shortens `limits` only for what has to reach them: cable and double may be slow. */
+const onPty = async (options: Partial<DoubleOptions> = {}) => {
   const { double, cable } = await plugIn(options);
-  return { double, cable, board: await open(cable.path, limits) };
+  const limits = { ...REPL_LIMITS };
+  return { double, cable, limits, board: await open(cable.path, limits) };
 };
 
 describe("the console", () => {
@@ -74,9 +73,11 @@ describe("the console", () => {
   });
 
   it("does not disturb a running program unless it may interrupt it", async () => {
-    const { double, board } = await onPty({}, { attachMs: 2_500 });
+    const { double, board, limits } = await onPty();
     double.hang();
+    limits.attachMs = 2_500;
     await expect(board.attach(false)).rejects.toThrow(/nothing answers/);
+    limits.attachMs = REPL_LIMITS.attachMs;
     await board.attach(true);
   });
 
@@ -100,9 +101,10 @@ describe("the console", () => {
   };
 
   it("recognizes a board although lines arrive there damaged", async () => {
-    const limits = { ...REPL_LIMITS, attachMs: 1_500, settleMs: 1 };
+    const limits = { ...REPL_LIMITS, settleMs: 1 };
     await new EspruinoRepl(damaging(2), limits).attach(false);
     expect(await new EspruinoRepl(damaging(2), limits).evaluate("1")).toBe(1);
+    limits.attachMs = 1_500;
     const hopeless = new EspruinoRepl(damaging(99), limits).attach(false);
     await expect(hopeless).rejects.toThrow("an Espruino answers, but what is typed");
   });
@@ -126,9 +128,10 @@ describe("the console", () => {
   });
 
   it("gives up on an XOFF that never ends", async () => {
-    const { double, board } = await onPty({ xoffBytes: 64 }, { xoffMs: 300 });
+    const { double, board, limits } = await onPty({ xoffBytes: 64 });
     await board.attach(true);
     double.stuck = true;
+    limits.xoffMs = 300;
     await expect(board.evaluate(`"${"x".repeat(4000)}"`)).rejects.toMatchObject({
       exitCode: 7,
       message: expect.stringContaining("XOFF"),
@@ -136,9 +139,10 @@ describe("the console", () => {
   });
 
   it("gives up on an XOFF that arrives after everything was written", async () => {
-    const { double, board } = await onPty({}, { xoffMs: 300 });
+    const { double, board, limits } = await onPty();
     await board.attach(true);
     double.stuck = true;
+    limits.xoffMs = 300;
     const asked = board.evaluate("1");
     double.say("\x13");
     await expect(asked).rejects.toMatchObject({
@@ -175,9 +179,11 @@ describe("the console", () => {
     ["login: ", /it says "login:"/],
     ["\0\x05\x01\x01\x01\x01\0", /an agent uses this line for its bridge/],
   ])("recognizes another runtime by its output: %j", async (words, message) => {
-    const { double, board } = await onPty({}, { attachMs: 400 });
+    const { double, board, limits } = await onPty();
     double.stuck = true;
     double.say(words);
+    await expect.poll(() => board.firstWords).toContain(words.trim());
+    limits.attachMs = 400;
     await expect(board.attach(true)).rejects.toMatchObject({
       exitCode: 7,
       message: expect.stringMatching(message),

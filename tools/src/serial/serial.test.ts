@@ -78,16 +78,18 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     let came = (): void => undefined;
     const events = { data: () => came(), closed: () => undefined };
     const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, events);
-    const from = performance.now();
+    const waitsMs: number[] = [];
     for (let i = 0; i < 40; i++) {
+      const from = performance.now();
       const back = new Promise<void>((resolve) => {
         came = resolve;
       });
       await port.write(Buffer.from([i]));
       await back;
+      waitsMs.push(performance.now() - from);
     }
     // With only the port's own timer each would take 250 ms.
-    expect(performance.now() - from).toBeLessThan(40 * 125);
+    expect(waitsMs.filter((ms) => ms < 125).length).toBeGreaterThan(20);
     await port.close();
   });
 

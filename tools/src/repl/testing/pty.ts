@@ -7,8 +7,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { EspruinoDouble } from "./double.ts";
 
 const untilThere = async (path: string, socat: ChildProcess): Promise<void> => {
-  for (let tries = 0; !existsSync(path); tries++) {
-    if (tries > 500 || socat.exitCode !== null) throw new Error(`socat made no ${path}`);
+  while (!existsSync(path)) {
+    if (socat.exitCode !== null) throw new Error(`socat made no ${path}`);
     await wait(10);
   }
 };
