@@ -132,10 +132,10 @@ describe("call", () => {
 
   it("ends with 6 if no verified answer came in time", async () => {
     const [wrong, never] = await Promise.all([
-      house.cli(["call", "pump-7", "echo", "--timeout", "2"], {
+      house.cli(["call", "pump-7", "echo", "--timeout", "8"], {
         BLINDRELAY_AGENT_TOKEN: makeToken("e2e", randomBytes(32)),
       }),
-      house.cli(["call", "pump-7", "never", "--timeout", "2"]),
+      house.cli(["call", "pump-7", "never", "--timeout", "8"]),
     ]);
     expect([wrong.code, never.code]).toEqual([6, 6]);
     expect(wrong.stderr).toContain("agent_token");

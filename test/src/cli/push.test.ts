@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => house.close());
 
 const push = (id: string, file: string, more: string[] = []) =>
-  house.cli(["push", id, file, "--timeout", "60", ...more]);
+  house.cli(["push", id, file, "--timeout", "300", ...more]);
 const calls = async (id: string): Promise<string> => {
   const { stdout } = await house.cli(["call", id, "which"]);
   return stdout.trim();
@@ -60,7 +60,8 @@ describe("agent run --allow-push", () => {
       ['throw new Error("no sensor");', "no sensor"],
       ['await import("./missing.mjs");', "Cannot find module"],
       ["process.exit(3);", "exit code 3"],
-      ["const all = []; for (;;) all.push([1]);", "out of memory"],
+      // In few steps: it must be over before it counts as stuck.
+      ["const all = []; for (;;) all.push(Array(1e6).fill(1));", "out of memory"],
       ["for (;;);", "it did not respond for 25 s"],
     ] as const) {
       const program = house.write("fails.mjs", which(2, body).replace("(agent)", "async (agent)"));
@@ -137,7 +138,7 @@ describe("a fleet of twenty", () => {
   afterAll(() => Promise.all([...running.values()].map((agent) => agent.stop())));
 
   const pushAll = async (file: string) => {
-    const args = ["push", file, "--all", "--staged", "25%", "--timeout", "60", "--json"].concat(
+    const args = ["push", file, "--all", "--staged", "25%", "--timeout", "300", "--json"].concat(
       "--firmware-version",
       "3.0.0",
     );
