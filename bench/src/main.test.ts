@@ -8,8 +8,6 @@ import { expect, onTestFinished, test } from "vitest";
 import { SECTION_IDS } from "./sections.ts";
 
 const ENGINE_BUILD_MS = 600_000;
-/** Twenty seconds alone; this leaves room for other work on the machine. */
-const QUICK_MS = 180_000;
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
 
 interface Ended {
@@ -41,31 +39,27 @@ async function ownFolder(): Promise<string> {
   return folder;
 }
 
-test(
-  "a quick run measures every section with every contender, and says that it is void",
-  async () => {
-    const folder = await ownFolder();
-    const [json, html] = [join(folder, "bench.json"), join(folder, "bench.html")];
-    const { ended } = start(["--quick", "--json", json, "--html", html], { TMPDIR: folder });
-    const { code, out, error } = await ended();
-    const { ok, sections } = JSON.parse(await readFile(json, "utf8").catch(() => error));
-    expect({ code, ok }, error).toEqual({ code: 0, ok: true });
-    expect(new Set(sections.map(({ id }: { id: string }) => id))).toEqual(new Set(SECTION_IDS));
-    for (const section of sections) {
-      expect(section.voids[0]).toContain("too short");
-      expect(section.bars.length).toBeGreaterThan(0);
-      if (section.id === "memory") continue; // sixty connections may fit where others were
-      for (const { value } of section.bars) expect(value).toBeGreaterThan(0);
-    }
-    expect(out).toContain("VOID");
-    const page = await readFile(html, "utf8");
-    expect(page).toContain("<svg");
-    expect(page).not.toMatch(/<script|src=|href=/);
-    // Its stores and settings are gone.
-    expect(await leftIn(folder)).toEqual(["bench.html", "bench.json"]);
-  },
-  QUICK_MS,
-);
+test("a quick run measures every section with every contender, and says that it is void", async () => {
+  const folder = await ownFolder();
+  const [json, html] = [join(folder, "bench.json"), join(folder, "bench.html")];
+  const { ended } = start(["--quick", "--json", json, "--html", html], { TMPDIR: folder });
+  const { code, out, error } = await ended();
+  const { ok, sections } = JSON.parse(await readFile(json, "utf8").catch(() => error));
+  expect({ code, ok }, error).toEqual({ code: 0, ok: true });
+  expect(new Set(sections.map(({ id }: { id: string }) => id))).toEqual(new Set(SECTION_IDS));
+  for (const section of sections) {
+    expect(section.voids[0]).toContain("too short");
+    expect(section.bars.length).toBeGreaterThan(0);
+    if (section.id === "memory") continue; // sixty connections may fit where others were
+    for (const { value } of section.bars) expect(value).toBeGreaterThan(0);
+  }
+  expect(out).toContain("VOID");
+  const page = await readFile(html, "utf8");
+  expect(page).toContain("<svg");
+  expect(page).not.toMatch(/<script|src=|href=/);
+  // Its stores and settings are gone.
+  expect(await leftIn(folder)).toEqual(["bench.html", "bench.json"]);
+});
 
 test("an interrupted run ends everything that it started", async () => {
   const folder = await ownFolder();

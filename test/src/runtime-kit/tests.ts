@@ -19,7 +19,6 @@ import { besiegedHardware, type MakeDevice, SIEGE_PROGRAM } from "./besieged-har
 import type { DeviceUnderTest, RuntimeUnderTest } from "./device.ts";
 import { parityRuntime } from "./parity-runtime.ts";
 
-const LIMITS = { timeout: 120_000 };
 const SEEDS = [1];
 const MOVES_AT_RANDOM = 100;
 
@@ -35,7 +34,7 @@ const vectorFile = (field: keyof VectorFiles): string =>
   );
 
 export const runtimeTests = (runtime: RuntimeUnderTest): void => {
-  describe(runtime.title, LIMITS, () => {
+  describe(runtime.title, () => {
     let makeDevice: MakeDevice;
     beforeAll(async () => {
       makeDevice = await runtime.load(programs);
