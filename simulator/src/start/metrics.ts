@@ -1,5 +1,8 @@
 /** Reads a relay's `/metrics`. */
 
+/** Only for a relay that hangs. */
+const LIMIT_MS = 10_000;
+
 /** What the relay's process has used and done so far, and what it holds now. */
 export interface RelayUsage {
   rssBytes: number;
@@ -15,7 +18,7 @@ export interface RelayUsage {
 /** Reads `/metrics`; null if the relay does not answer or does not say. */
 export async function readUsage(metricsUrl: string): Promise<RelayUsage | null> {
   try {
-    const answer = await fetch(metricsUrl, { signal: AbortSignal.timeout(2_000) });
+    const answer = await fetch(metricsUrl, { signal: AbortSignal.timeout(LIMIT_MS) });
     const text = await answer.text();
     const figures = {
       rssBytes: sum(text, "process_resident_memory_bytes"),
