@@ -18,6 +18,8 @@ const LANES = 2;
 const KILLS_PER_LANE = 10;
 const WRITERS = 4;
 const MAX_ACKNOWLEDGED_PER_ROUND = 40;
+/** A lane starts eleven relays, one after another: minutes on a busy machine. */
+const TIMEOUT_MS = 900_000;
 
 let children: ChildProcess[] = [];
 let folders: string[] = [];
@@ -35,7 +37,9 @@ interface State {
 }
 type Possible = (State | null)[];
 
-test(`nothing acknowledged is lost in ${LANES * KILLS_PER_LANE} kills`, async () => {
+test(`nothing acknowledged is lost in ${LANES * KILLS_PER_LANE} kills`, {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const env = compileOnce();
   const lanes = await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(lane, env)));
   const acknowledged = lanes.reduce((sum, lane) => sum + lane.acknowledged, 0);
