@@ -3,12 +3,12 @@ import { braceArrows, unexecutedArrows } from "./arrows.ts";
 
 describe("an arrow with this", () => {
   it.each([
-    ["where it always executes", "f(()=>this.x);"],
+    ["in code that always executes", "f(()=>this.x);"],
     ["between braces", "if(a){f(()=>this.x)}"],
     ["in an arrow with braces", "f(()=>{g(()=>this.x)});"],
-    ["of a function of its own", "if(a)f(()=>function(){return this});"],
-    ["that has none", "a&&f(()=>x);"],
-  ])("is let be %s", (_where, code) => {
+    ["inside a regular function", "if(a)f(()=>function(){return this});"],
+    ["without this", "a&&f(()=>x);"],
+  ])("is unchanged %s", (_where, code) => {
     expect(unexecutedArrows(code)).toEqual([]);
     expect(braceArrows(code)).toBe(code);
   });
@@ -20,13 +20,13 @@ describe("an arrow with this", () => {
     ["f(a=>g(()=>this.x));", "f(a=>{return g(()=>this.x)});"],
     ["f(a=>g(b=>h(()=>this.x)));", "f(a=>{return g(b=>{return h(()=>this.x)})});"],
     ["if(a)f(b=>g(()=>this.x));", "if(a){f(b=>{return g(()=>this.x)});}"],
-  ])("gets braces: %s", (code, braced) => {
+  ])("is put in braces: %s", (code, braced) => {
     expect(braceArrows(code)).toBe(braced);
     expect(unexecutedArrows(braced)).toEqual([]);
   });
 
   it.each([["a?f(()=>this.x):g();"], ["a&&f(()=>this.x);"]])(
-    "is found where braces cannot be put: %s",
+    "is reported where braces are impossible: %s",
     (code) => {
       expect(unexecutedArrows(code)).toHaveLength(1);
       expect(braceArrows(code)).toBe(code);

@@ -1,7 +1,7 @@
 /**
  * Arrows that use `this`, where Espruino would parse them without executing: its default debug
- * build ends at an ASSERT there (jspeArrowFunction writes to a function that was not made). What is
- * between braces it skips, so braces make most of them safe.
+ * build fails an assertion there (jspeArrowFunction writes to a function that was not created). It
+ * skips what is between braces, so braces make most of them safe.
  */
 import { type Node, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
@@ -10,13 +10,13 @@ import { applyChanges } from "./piece.ts";
 type Any = Node & { [key: string]: never };
 const as = <T>(node: unknown): T => node as T;
 
-/** Why one is parsed unexecuted: the child of `parent` in which it is. */
+/** Why it is parsed unexecuted: the child of `parent` that contains it. */
 interface Unexecuted {
   readonly parent: Node;
   readonly child: Node;
 }
 
-/** The parts of a node that are parsed and not always executed. */
+/** The parts of a node that are parsed but not always executed. */
 const optionalParts = (parent: Node): (Node | null)[] => {
   const n = as<Record<string, Any>>(parent);
   switch (parent.type) {
@@ -40,7 +40,7 @@ const optionalParts = (parent: Node): (Node | null)[] => {
   }
 };
 
-/** The outermost place that is in the way of each arrow with `this`; a place once. */
+/** The outermost place that blocks each arrow with `this`; each place once. */
 const unexecuted = (program: Node): Unexecuted[] => {
   const places = new Map<Node, Unexecuted>();
   fullAncestor(program, (node, _state, ancestors: Node[]) => {
@@ -50,7 +50,7 @@ const unexecuted = (program: Node): Unexecuted[] => {
       const { type } = ancestors[i] as Node;
       if (type === "ArrowFunctionExpression") arrow = i;
       if (type === "FunctionExpression" || type === "PropertyDefinition") break;
-      // What holds the arrow, up to the braces around it; then the arrow that those belong to.
+      // What contains the arrow, up to the nearest braces; then the arrow that those belong to.
       if (arrow === i) {
         let found: Unexecuted | null = null;
         for (let k = i - 1; k >= 0 && (ancestors[k] as Node).type !== "BlockStatement"; k--) {
@@ -66,11 +66,11 @@ const unexecuted = (program: Node): Unexecuted[] => {
 
 const read = (code: string): Node => parse(code, { ecmaVersion: "latest", sourceType: "module" });
 
-/** The code of every such place; empty for a good file. */
+/** The code of every such place; empty if there is none. */
 export const unexecutedArrows = (code: string): string[] =>
   unexecuted(read(code)).map(({ child }) => code.slice(child.start, child.end));
 
-/** Puts braces around the statements and the bodies of arrows that want them. */
+/** Puts braces around the statements and arrow bodies that need them. */
 export const braceArrows = (code: string): string => {
   const changes = unexecuted(read(code)).flatMap(({ parent, child: { type, start, end } }) => {
     const isBody = parent.type === "ArrowFunctionExpression";
@@ -80,6 +80,6 @@ export const braceArrows = (code: string): string => {
       { start: end, end, text: "}" },
     ];
   });
-  // Arrows in arrows are reached one after the other, from the outermost on.
+  // Nested arrows are reached one after the other, from the outermost on.
   return changes.length === 0 ? code : braceArrows(applyChanges(code, changes));
 };

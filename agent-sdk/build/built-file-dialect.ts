@@ -1,7 +1,7 @@
 /**
  * What the *built* Espruino file may contain: an allow-list made from probes of the real engine
- * (Espruino 2v29), because that engine runs much of what it cannot run wrongly and in silence.
- * docs/runtimes.md lists what was measured. The test beside this file has a failing example of each
+ * (Espruino 2v29), because that engine runs much unsupported code wrongly and without an error.
+ * docs/runtimes.md lists the measurements. The test beside this file has a failing example of each
  * rule.
  */
 import { type Node, parse } from "acorn";
@@ -15,7 +15,7 @@ export interface Finding {
 }
 
 /**
- * Syntax that Espruino runs. Whatever is not here is refused, also what later versions of the
+ * Syntax that Espruino runs. Everything else is refused, including what later versions of the
  * language add.
  */
 const SYNTAX = new Set(
@@ -29,7 +29,7 @@ const SYNTAX = new Set(
   NewExpression MemberExpression SequenceExpression ParenthesizedExpression`.split(/\s+/),
 );
 
-/** Globals and the members of them that exist there and do what the language says. */
+/** Globals, and those of their members that exist there and behave as specified. */
 const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   exports: "any",
   require: [],
@@ -67,11 +67,11 @@ const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   getTime: [],
   getSerial: [],
   load: [],
-  // By a name from the configuration, such as "Serial1"; ESP32 is undefined on other boards.
+  // By a configured name, such as "Serial1"; ESP32 is undefined on other boards.
   global: ["ESP32"],
 };
 
-/** Members that are missing there, or give something else, as `slice` of a typed array does. */
+/** Members that are missing there, or behave differently, such as `slice` of a typed array. */
 const MEMBERS = new Set(
   `flat flatMap at codePointAt finally from of imul trunc log2 clz32 freeze isInteger
   MAX_SAFE_INTEGER matchAll replaceAll localeCompare normalize race any allSettled description
@@ -88,11 +88,11 @@ const as = <T>(node: unknown): T => node as T;
 const isFunction = (node: Node): boolean =>
   node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression";
 
-/** Fields are on the prototype there; only what cannot be changed in place may be shared. */
+/** Fields are on the prototype there, so only immutable values may be shared. */
 const isPlainValue = (node: Node): boolean =>
   node.type === "Literal" ||
   (node.type === "UnaryExpression" && isPlainValue(as<{ argument: Node }>(node).argument)) ||
-  // As decimals.ts writes 0.5.
+  // The form in which decimals.ts writes 0.5.
   (node.type === "BinaryExpression" &&
     isPlainValue(as<{ left: Node }>(node).left) &&
     isPlainValue(as<{ right: Node }>(node).right));
@@ -101,7 +101,7 @@ const checkPrivate = (key: Node, report: (rule: string, node: Node) => void): vo
   if (key.type === "PrivateIdentifier") report("syntax: PrivateIdentifier", key);
 };
 
-/** Rules that look at one node at a time. */
+/** Rules that examine one node at a time. */
 const checkNode = (node: Any, report: (rule: string, node: Node) => void): void => {
   const n = as<Record<string, never>>(node);
   if (!SYNTAX.has(node.type)) report(`syntax: ${node.type}`, node);
@@ -150,7 +150,7 @@ const checkNode = (node: Any, report: (rule: string, node: Node) => void): void 
           property: { name?: string };
           computed: boolean;
         }>(left);
-        // A class of ours may have a length; an array's cannot be set.
+        // Our own class may have a length; an array's cannot be set.
         if (!computed && property.name === "length" && object.type !== "ThisExpression")
           report("assignment to length", node);
       }
@@ -178,7 +178,7 @@ const checkNode = (node: Any, report: (rule: string, node: Node) => void): void 
   }
 };
 
-/** acorn-walk's knowledge of which children a node has. */
+/** The children of each kind of node, from acorn-walk. */
 const visitChildren = base as unknown as {
   readonly [type: string]: (node: unknown, state: unknown, next: (child: Any) => void) => void;
 };
@@ -193,7 +193,7 @@ const checkNames = (
   report: (rule: string, node: Node) => void,
 ): void => {
   const scopes: Scope[] = [];
-  const functions: number[] = []; // depth of scopes at which each open function begins
+  const functions: number[] = []; // The depth of scopes at which each open function begins.
 
   const declare = (name: string, at: number): void => {
     scopes.at(-1)?.names.set(name, at);
@@ -248,7 +248,7 @@ const checkNames = (
         for (const declarator of as<{ declarations: { id: Any & { name: string }; init: Any }[] }>(
           node,
         ).declarations) {
-          // A function may name itself: it runs only once its name is there.
+          // A function may name itself: it runs only after its name is assigned.
           if (declarator.init && isFunction(declarator.init))
             declare(declarator.id.name, node.start);
           walk(declarator.init);
@@ -309,9 +309,9 @@ const checkNames = (
 };
 
 /**
- * Everything in a built file that Espruino would not run as written; empty for a good file.
- * `guarded`: globals, and members of them, that are missing or accept broken input there, and whose
- * every use is known to be checked.
+ * Everything in a built file that Espruino would not run as written; empty if it is valid.
+ * `guarded`: globals and members that are missing or accept invalid input there, and whose every
+ * use is known to be checked.
  */
 export const checkDialect = (code: string, guarded: readonly string[] = []): Finding[] => {
   const findings: Finding[] = [];

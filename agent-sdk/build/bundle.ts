@@ -1,9 +1,9 @@
 /**
- * Makes one file for Espruino out of the portable modules: types are erased, modules concatenated
- * in dependency order, comments and blanks dropped. Nothing is compiled: what one reads in src is
- * what the device runs. Where variables are scarce four passes help, each in its own file:
+ * Builds one file for Espruino from the portable modules: types are erased, modules concatenated in
+ * dependency order, comments and whitespace dropped. Nothing is compiled: the device runs the code
+ * as it is in src. For boards with few variables there are four passes, each in its own file:
  * constants.ts, lazy.ts, inline.ts and members.ts. arrows.ts adds braces for debug builds of
- * Espruino, and tokens.ts makes of it what a board's flash holds.
+ * Espruino, and tokens.ts converts the result to what a board's flash holds.
  */
 import { transformSync } from "esbuild";
 import { braceArrows } from "./arrows.ts";
@@ -17,40 +17,42 @@ import { declaredNames, listedExports, type Module, modulesInOrder } from "./mod
 import type { Piece } from "./piece.ts";
 import { tokenise } from "./tokens.ts";
 
-/** What one module takes of the file. */
+/** The part of the file that one module takes. */
 export interface Part {
-  /** Of the module, or of the first of those that are made together (lazy.ts). */
+  /** The path of the module, or of the first of those that are made together (lazy.ts). */
   readonly path: string;
-  /** In `stored`. */
+  /** Bytes in `stored`. */
   readonly bytes: number;
 }
 
 export interface Bundle {
   /** The built file as JavaScript. */
   readonly code: string;
-  /** The same as a board's Storage holds it (tokens.ts): a byte string. */
+  /** The same in the form that a board's Storage holds (tokens.ts): a byte string. */
   readonly stored: string;
-  /** In order; together as long as `stored`, but for the exports and the last newline. */
+  /** In order. Their sum is the length of `stored` without the exports and the last newline. */
   readonly parts: readonly Part[];
-  /** Paths of the modules in it, in order. */
+  /** Paths of its modules, in order. */
   readonly modules: readonly string[];
 }
 
 export interface BundleOptions {
-  /** Modules whose names are taken in place of the same names of any other. */
+  /** Modules whose names replace the same names of any other module. */
   readonly natives: readonly string[];
   /**
-   * Ends of the paths of modules that are made only while they are used (lazy.ts); those of a row
+   * Ends of the paths of modules that are made only while they are used (lazy.ts); those of one row
    * are made together.
    */
   readonly lazy: readonly (string | readonly string[])[];
-  /** Whether small functions are written out where they are called (inline.ts). */
+  /** Whether small functions are inlined (inline.ts). */
   readonly inline: boolean;
-  /** Whether its top level may be that of the board (globals.ts). */
+  /** Whether its top level may become the board's top level (globals.ts). */
   readonly global: boolean;
   /** Names of methods and properties that a device program may use. */
   readonly keep: readonly string[];
-  /** Names of properties that stay within the file: on no wire, in no file, of no built-in. */
+  /**
+   * Names of properties that stay within the file: in no message, no stored file and no built-in.
+   */
   readonly ours: readonly string[];
 }
 
@@ -59,11 +61,11 @@ const WITHOUT: BundleOptions = {
   ...{ keep: [], ours: [] },
 };
 
-/** Follows each piece until all passes are done, so that its part of the file is known. */
+/** Marks each piece until all passes are done, so that its part of the file is known. */
 const MARK = "endOfPiece";
 const MARKS = new RegExp(`${MARK}\\(\\d+\\);`);
 
-/** What a device program's `export default` becomes. */
+/** The name for a device program's `export default`. */
 const PROGRAM = "deviceProgram";
 
 /** What remains of a module: no imports, no `export`, and nothing that a native replaces. */
@@ -87,9 +89,8 @@ const bare = (module: Module, replaced: ReadonlySet<string>): Piece => {
 };
 
 /**
- * Names inside functions made short, what nobody uses left out, blanks and comments dropped.
- * esbuild does no more than that here: with its syntax rewriting on, its output does not run on
- * Espruino.
+ * Shortens names inside functions, and drops unused code, whitespace and comments. esbuild does no
+ * more than that here: with its syntax rewriting on, its output does not run on Espruino.
  */
 const squeeze = (code: string): string => {
   const options = { minifyWhitespace: true, minifyIdentifiers: true, treeShaking: true } as const;
@@ -97,7 +98,7 @@ const squeeze = (code: string): string => {
     .code;
 };
 
-/** `export{a as start}` as the assignments that Espruino's modules want. */
+/** Writes `export{a as start}` as the assignments that Espruino's modules need. */
 const toExports = (code: string): string =>
   code.replace(/export\{([^}]*)\};?\s*$/, (_all, list: string) =>
     list

@@ -1,13 +1,13 @@
 /**
- * Pass: writes named numbers and short texts in place of their names. A top-level name costs a
- * board one variable of its few thousand for as long as the program runs; a literal costs none.
- * In a template they become part of its text.
+ * Pass: replaces named numbers and short strings by their values. A top-level name costs a board
+ * one variable of its few thousand for as long as the program runs; a literal costs none. In a
+ * template they become part of its text.
  */
 import type { Expression, Literal, TemplateLiteral } from "acorn";
 import { full } from "acorn-walk";
 import { applyChanges, type Change, type Piece, parsePiece, replaceNames } from "./piece.ts";
 
-/** A longer text is created at each use, which costs more time than the variable saves. */
+/** A longer string is created at each use, which costs more time than the variable saves. */
 const MAX_TEXT = 16;
 
 type Value = number | string;
@@ -46,7 +46,7 @@ const constantOf = (node: Expression, known: ReadonlyMap<string, Value>): Value 
 
 const isShort = (value: Value): boolean => typeof value === "number" || value.length <= MAX_TEXT;
 
-/** Inlines texts that appear in a template as `${"…"}`. */
+/** Inlines strings that appear in a template as `${"…"}`. */
 const foldTemplates = (piece: Piece): Piece => {
   const changes: Change[] = [];
   full(parsePiece(piece.code), (found) => {
@@ -63,7 +63,7 @@ const foldTemplates = (piece: Piece): Piece => {
   return { ...piece, code: applyChanges(piece.code, changes) };
 };
 
-/** Inlines all of them, and drops their declarations. `pieces`: each after those it depends on. */
+/** Inlines all of them, and drops their declarations. `pieces`: each after its dependencies. */
 export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
   const values = new Map<string, Value>();
   const kept = pieces.map((piece) => {
@@ -79,7 +79,7 @@ export const inlineConstants = (pieces: readonly Piece[]): Piece[] => {
     }
     return { ...piece, code: applyChanges(piece.code, changes) };
   });
-  // In brackets where a sign would merge with the preceding operator.
+  // In parentheses where a sign would merge with the preceding operator.
   const texts = new Map(
     [...values].map(([name, value]) => [
       name,

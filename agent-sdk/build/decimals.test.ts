@@ -4,7 +4,7 @@ import { exactDecimals, exactly } from "./decimals.ts";
 
 const WHOLE = /^\(?\d+([/*]\d+)*\)?$/;
 
-test("every finite number is written with whole numbers that Espruino holds, and is the same", () => {
+test("every finite number keeps its value, written with integers that Espruino reads exactly", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }), (value) => {
       const text = exactly(value);
@@ -13,7 +13,7 @@ test("every finite number is written with whole numbers that Espruino holds, and
         expect(BigInt(digits)).toBeLessThan(2n ** 63n);
         expect(BigInt(Number(digits))).toBe(BigInt(digits));
       }
-      // biome-ignore lint/security/noGlobalEval: digits and operators, as just seen.
+      // biome-ignore lint/security/noGlobalEval: only digits and operators, as checked above.
       expect(eval(text)).toBe(value);
     }),
     {

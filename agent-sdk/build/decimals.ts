@@ -1,14 +1,14 @@
 /**
- * Pass for device programs: writes decimal literals as divisions of whole numbers. Espruino reads
- * whole numbers to 2^53 exactly and misses the last bits of others (0.3 becomes
- * 0.30000000000000004), while its division rounds as IEEE 754 wants.
+ * Pass for device programs: writes decimal literals as divisions of integers. Espruino reads
+ * integers up to 2^53 exactly but misses the last bits of other numbers (0.3 becomes
+ * 0.30000000000000004), while its division rounds as IEEE 754 requires.
  */
 import { simple } from "acorn-walk";
 import { applyChanges, type Change, parsePiece } from "./piece.ts";
 
-/** Up to here whole numbers and powers of ten are exact. */
+/** Integers and powers of ten are exact up to this one. */
 const MAX_DIGITS_BEHIND = 15;
-/** The largest power of two that Espruino reads: it holds literals in 64 bits. */
+/** The largest power of two that Espruino reads: it parses literals in 64 bits. */
 const MAX_SHIFT = 62;
 
 const power = (exponent: number): string => (2n ** BigInt(exponent)).toString();
@@ -23,17 +23,17 @@ const shifted = (significand: string, exponent: number): string => {
   return `(${text})`;
 };
 
-/** Any finite number above 0 as a whole number below 2^53 and a power of two. */
+/** Any finite number above 0 as an integer below 2^53 and a power of two. */
 const binary = (value: number): string => {
   let significand = value;
   let exponent = 0;
-  // Doubling and halving lose nothing here: neither passes the end of the range.
+  // Doubling and halving are exact here: neither leaves the range.
   for (; !Number.isInteger(significand); exponent--) significand *= 2;
   for (; significand > Number.MAX_SAFE_INTEGER; exponent++) significand /= 2;
   return shifted(String(significand), exponent);
 };
 
-/** An expression of whole numbers with this very value. */
+/** An expression of integers with exactly this value. */
 export const exactly = (value: number): string => {
   if (value === Number.POSITIVE_INFINITY) return "(1/0)";
   if (Number.isSafeInteger(value)) return `(${value})`;
@@ -48,8 +48,7 @@ const isPlain = (value: number, raw: string): boolean =>
   Number.isSafeInteger(value) && /^(\d+|0[xob][\da-f]+)$/i.test(raw);
 
 /**
- * The code with every literal that is not a plain whole number written so. Lines stay where they
- * are.
+ * The code with every literal that is not a plain integer rewritten. Line numbers stay the same.
  */
 export const exactDecimals = (code: string): string => {
   const changes: Change[] = [];

@@ -1,6 +1,6 @@
 /**
- * Joins declarations that follow one another, `const a=1;const b=2;` to `const a=1,b=2;`: a byte
- * less of a board's flash for each.
+ * Joins consecutive declarations, `const a=1;const b=2;` to `const a=1,b=2;`: each saves bytes of a
+ * board's flash.
  */
 import type { Node } from "acorn";
 import { full } from "acorn-walk";
@@ -10,7 +10,7 @@ interface Statement extends Node {
   readonly kind?: string;
 }
 
-/** `code`: as esbuild writes it, with one blank after `const` and `let`. */
+/** `code`: as esbuild writes it, with one space after `const` and `let`. */
 export const joinDeclarations = (code: string): string => {
   const changes: Change[] = [];
   full(parsePiece(code), (node) => {

@@ -1,9 +1,9 @@
-/** A device program on its way to a board: what becomes of it, and every refusal with its place. */
+/** How a device program is converted for a board, and every refusal with its position. */
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { checkProgram, toModule } from "./device-program.ts";
 
-/** What `require` would give. */
+/** What `require` would return. */
 const loaded = (code: string): unknown =>
   runInNewContext(`(function(module){${code}\nreturn module.exports})({exports:{}})`);
 
@@ -18,7 +18,7 @@ it.each([
   ["a comment in between", "export default /* the lamp */ (agent) => { agent.x = 1; } // it"],
   ["other exports", "export const pin = 1;\nexport default (agent) => { agent.x = pin; };"],
   [
-    "the words in a text",
+    "the words in a string",
     'const t = "export default 5";\nexport default (agent) => { agent.x = t.length - 15; };',
   ],
 ])("takes %s", (_what, source) => {
@@ -36,13 +36,13 @@ it("drops comments without moving any line or column", () => {
   expect(code).toContain("`a  \n b`");
 });
 
-it("writes what 8-bit strings hold", () => {
+it("accepts text that 8-bit strings hold", () => {
   expect(toModule('export default () => "21 °C";')).toContain("21 \\xb0C");
 });
 
 const PROGRAM = "export default (agent) => {\n  HERE\n};";
 
-/** Where a line of a program's body is refused, and the words of it. */
+/** The position in a program's body that is refused, and part of the message. */
 it.each([
   ["agent.a = agent?.b;", "2:13", "ChainExpression", "test for null"],
   ["const a = [...agent.b];", "2:14", "SpreadElement", "concat"],
@@ -76,7 +76,7 @@ it.each([
   expect(first?.rule).toContain(rule);
 });
 
-it("refuses in the order of the source, and nothing of a good program", () => {
+it("reports refusals in source order, and none for a valid program", () => {
   const code = PROGRAM.replace("HERE", "const { a } = agent; const b = a?.c; return [...b];");
   const columns = checkProgram(code).refused.map(({ column }) => column);
   expect(columns.length).toBeGreaterThan(2);
@@ -87,7 +87,7 @@ it("refuses in the order of the source, and nothing of a good program", () => {
   });
 });
 
-it("writes text beyond Latin-1 as escapes, and asks whether the board can hold it", () => {
+it("escapes text beyond Latin-1, and has the board checked for UTF-8", () => {
   const source = `/* … */
 /* two
 lines … */ export default (agent) => { agent.x = "Küche … 🌱" + '€' + \`—\`; };`;
@@ -102,7 +102,7 @@ it.each([
   ["const größeΩ = 1;", "names"],
   ["agent.x = /€/;", "names"],
   ["agent.x = `$" + "{agent.y} €`;", "template"],
-])("refuses what no escape can say: %s", (line, rule) => {
+])("refuses what no escape can express: %s", (line, rule) => {
   const source = `/* over\ntwo lines */ export default (agent) => { ${line} };`;
   const { refused } = checkProgram(source);
   expect(refused).toContainEqual(
@@ -110,7 +110,7 @@ it.each([
   );
 });
 
-it("asks the board for names that only a board knows", () => {
+it("has names checked on the board that only a board knows", () => {
   const { refused, asked } = checkProgram(
     "export default (agent) => { agent.handle('t', () => E.getTemperature() + analogRead(D13) * Math.random()); };",
   );

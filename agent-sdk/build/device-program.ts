@@ -1,7 +1,7 @@
 /**
- * A device program (one module of JavaScript; types are erased before) against what boards run:
- * every place that Espruino would not run as written, and the program as Espruino's `require` wants
- * it, with unchanged line numbers. `blindrelay check` and `flash` use it.
+ * Checks a device program (one module of JavaScript, its types already erased) against what boards
+ * run: every place that Espruino would not run as written, and the program in the form that
+ * Espruino's `require` needs, with unchanged line numbers. `blindrelay check` and `flash` use it.
  */
 import { type Comment, type Literal, type Program, parse, type TemplateLiteral } from "acorn";
 import { full } from "acorn-walk";
@@ -37,7 +37,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   [/unknown or later defined name/, "define it further up"],
 ];
 
-/** Globals of Node and browsers that boards lack: naming them is a mistake, whatever the board. */
+/** Globals of Node and browsers that boards lack: using one is an error on any board. */
 const NOT_ON_BOARDS = new Set(
   `Map Set WeakMap WeakSet WeakRef Symbol Proxy Reflect BigInt RangeError Intl Temporal Buffer URL
   URLSearchParams TextEncoder TextDecoder AbortController crypto fetch structuredClone queueMicrotask
@@ -57,18 +57,18 @@ interface Edit {
 interface Module {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
-  /** A text has characters beyond Latin-1. */
+  /** Matches strings with characters beyond Latin-1. */
   readonly hasWideText: boolean;
 }
 
 interface Text {
   readonly start: number;
   readonly end: number;
-  /** No template that is put together. */
+  /** A template without substitutions. */
   readonly plain: boolean;
 }
 
-/** Where strings and templates stand. */
+/** The positions of strings and templates. */
 const textsOf = (program: Program): Text[] => {
   const texts: Text[] = [];
   full(program, (node) => {
@@ -79,7 +79,7 @@ const textsOf = (program: Program): Text[] => {
       texts.push({ start, end, plain: (node as TemplateLiteral).expressions.length === 0 });
     }
   });
-  // The inner first: a string may stand in a template.
+  // The inner one first: a string may be inside a template.
   return texts.sort((a, b) => a.end - a.start - (b.end - b.start));
 };
 
@@ -90,7 +90,7 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
 
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
-/** What turns the module into `module.exports=…`, and what no edit can. */
+/** The edits that turn the module into `module.exports=…`, and what no edit can convert. */
 const readModule = (code: string): Module => {
   const refused: Refusal[] = [];
   const refuse = (at: number, rule: string, fix: string | null, text = ""): void => {
@@ -116,7 +116,7 @@ const readModule = (code: string): Module => {
     if (statement.type === "ExportDefaultDeclaration") {
       exports++;
       edits.push({ start, end: statement.declaration.start, text: "module.exports=" });
-      // A declaration needs no semicolon; the expression that it becomes does.
+      // A declaration needs no semicolon; the expression that replaces it does.
       if (!code.slice(0, end).endsWith(";")) edits.push({ start: end, end, text: ";" });
     } else if (statement.type === "ExportNamedDeclaration" && statement.declaration) {
       edits.push({ start, end: statement.declaration.start, text: "" });
@@ -149,7 +149,7 @@ const readModule = (code: string): Module => {
 
 const asIs = ({ text }: Edit): string => text;
 
-/** As long as what it replaces, so that everything after it in the line keeps its column. */
+/** As long as the text that it replaces, so that the rest of the line keeps its columns. */
 const padded = ({ start, end, text }: Edit): string =>
   text.includes("\n") ? text : text.padEnd(end - start);
 
@@ -168,8 +168,8 @@ const withEdits = (
 };
 
 /**
- * What `require` evaluates on the board, in ASCII; of a program without refusals. A text with an
- * escape of four digits is UTF-8 there, any other has 8 bits a character.
+ * What `require` evaluates on the board, in ASCII, for a program without refusals. A string with a
+ * four-digit escape is UTF-8 there; any other has 8 bits per character.
  */
 export const toModule = (code: string): string =>
   withEdits(code, readModule(code).edits, asIs).replace(/[^\0-\x7f]/g, (unit) => {
@@ -178,8 +178,8 @@ export const toModule = (code: string): string =>
   });
 
 /**
- * What a module may hold and a script, as a board reads it, may not: `await` at the top,
- * `import.meta`.
+ * What a module may contain but a script, which is how a board reads it, may not: top-level
+ * `await`, `import.meta`.
  */
 const findingsOf = (script: string): Finding[] => {
   try {
@@ -192,14 +192,15 @@ const findingsOf = (script: string): Finding[] => {
   }
 };
 
-/** A member that only builds of Espruino have whose texts may be UTF-8. */
+/** A member that exists only in builds of Espruino with UTF-8 strings. */
 const UNICODE = "E.asUTF8";
 
 const NAME_RULE = /^unknown or later defined name (\S+)$/;
 const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
 
 /**
- * Everything in a device program that boards do not run as written, and what must be asked of one.
+ * Everything in a device program that boards do not run as written, and what has to be checked on
+ * the board.
  */
 export const checkProgram = (code: string): ProgramCheck => {
   const { edits, refused: unfit, hasWideText } = readModule(code);

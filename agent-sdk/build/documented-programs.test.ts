@@ -1,4 +1,4 @@
-/** The device programs that the pages show run on boards, and survive a call without parameters. */
+/** The device programs in the documents run on boards, and survive a call without parameters. */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { runInNewContext } from "node:vm";
@@ -30,12 +30,12 @@ const handlersOf = (code: string): Map<string, Handler> => {
 describe.each(PAGES)("%s", (page) => {
   const programs = programsOf(page);
 
-  it("shows a program, and boards run it", () => {
+  it("contains a program, and boards run it", () => {
     expect(programs.length).toBeGreaterThan(0);
     for (const code of programs) expect(checkProgram(code)).toEqual({ refused: [], asked: [] });
   });
 
-  it("answers a call without parameters, or says what is missing", () => {
+  it("answers a call without parameters, or reports what is missing", () => {
     for (const code of programs) {
       for (const [method, handler] of handlersOf(code)) {
         let message = "";

@@ -1,6 +1,6 @@
 /**
  * Scripts for bare engines, which have no modules: for QuickJS the agent as it is, for XS the
- * Moddable build with stand-ins for what the SDK has (src/testing/xs); and what is run on them.
+ * Moddable build with stand-ins for the SDK's modules (src/testing/xs); and the programs for them.
  */
 import { resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
@@ -10,7 +10,7 @@ const sdk = resolve(import.meta.dirname, "..");
 const standIns = resolve(sdk, "src/testing/xs");
 const BUILT = "moddable-build";
 
-/** Puts the built modules where sources are imported, and stand-ins where the SDK's modules are. */
+/** Resolves sources to the built modules, and the SDK's modules to stand-ins. */
 const onBareEngine = (modules: XsModules): Plugin => ({
   name: "on a bare engine",
   setup({ onResolve, onLoad }) {
@@ -51,12 +51,12 @@ const script = async (lines: readonly string[], options: BuildOptions): Promise<
 
 const XS_BRIDGE = `import "./src/testing/xs/bridge.ts";`;
 
-/** Device programs: name to the file that exports one. */
+/** Device programs: name to the file that exports it. */
 interface Programs {
   readonly [name: string]: string;
 }
 
-/** Lines that hand these programs to the `serve` of `host`. */
+/** Lines that pass these programs to the `serve` of `host`. */
 const serving = (host: string, programs: Programs): string[] => {
   const names = Object.keys(programs);
   const table = names.map((name, i) => `${JSON.stringify(name)}: p${i}`);

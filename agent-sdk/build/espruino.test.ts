@@ -1,5 +1,5 @@
 /**
- * The files for Espruino: the same at every build, in the dialect, and guarded where built-ins are
+ * The files for Espruino are reproducible, within the dialect, and guarded where built-ins are
  * lenient.
  */
 import { readFileSync } from "node:fs";
@@ -30,47 +30,44 @@ it("is the same at every build", () => {
   expect(buildEspruino("2").stored).toBe(buildEspruino("2").stored);
 });
 
-it.each(VARIANTS)("has its limit in docs/runtimes.md: %s", (variant) => {
+it.each(VARIANTS)("has the limit that docs/runtimes.md states: %s", (variant) => {
   const page = readFileSync(new URL("../../docs/runtimes.md", import.meta.url), "utf8");
   const { limit } = espruinoFile(variant, 0);
   expect(page).toContain(`| \`…-${variant}.bin\` | ${limit.toLocaleString("en")} |`);
 });
 
-it("holds each of its parts to its bytes", () => {
+it("keeps each of its parts within its limit", () => {
   const beyond = espruinoParts(buildEspruino("2", true).parts).filter(
     ({ verdict }) => verdict !== "ok",
   );
   expect(beyond).toEqual([]);
 });
 
-/** The lean file and the one with it. */
+/** The file without push, and the file with it. */
 const PUSHES = [
   { variant: "2", over: "WebSockets", build: buildEspruino },
   { variant: "any", over: "a UART", build: buildEspruinoSerial },
 ] as const;
 
-describe.each(PUSHES)(
-  "taking programs over the relay, $variant over $over",
-  ({ variant, over, build }) => {
-    const lean = build(variant);
-    const whole = build(variant, true);
+describe.each(PUSHES)("with push, $variant over $over", ({ variant, over, build }) => {
+  const lean = build(variant);
+  const whole = build(variant, true);
 
-    it("stays within what Espruino runs, and within its bytes", () => {
-      expect(checkDialect(whole.code, GUARDED)).toEqual([]);
-      expect(unexecutedArrows(whole.code)).toEqual([]);
-      const added = whole.stored.length - lean.stored.length;
-      expect(espruinoPush(variant, added, over)).toMatchObject({ verdict: "ok" });
-    });
+  it("stays within what Espruino runs, and within its bytes", () => {
+    expect(checkDialect(whole.code, GUARDED)).toEqual([]);
+    expect(unexecutedArrows(whole.code)).toEqual([]);
+    const added = whole.stored.length - lean.stored.length;
+    expect(espruinoPush(variant, added, over)).toMatchObject({ verdict: "ok" });
+  });
 
-    it("is in no file that was built without it", () => {
-      expect(whole.code).toContain("system.push");
-      expect(lean.code).not.toContain("push.");
-      expect(lean.modules.filter((path) => path.endsWith("/push.ts"))).toEqual([]);
-    });
-  },
-);
+  it("is in no file that was built without it", () => {
+    expect(whole.code).toContain("system.push");
+    expect(lean.code).not.toContain("push.");
+    expect(lean.modules.filter((path) => path.endsWith("/push.ts"))).toEqual([]);
+  });
+});
 
-describe.each([false, true])("joining a Wi-Fi, with push: %s", (push) => {
+describe.each([false, true])("with Wi-Fi, push: %s", (push) => {
   const lean = buildEspruino("2", push);
   const whole = buildEspruinoWifi("2", push);
 
@@ -110,7 +107,7 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
     expect(checkDialect(code, GUARDED)).toEqual([]);
   });
 
-  it("has no arrow with this at which a debug build of Espruino would end", () => {
+  it("has no arrow with this that makes a debug build of Espruino fail", () => {
     expect(unexecutedArrows(code)).toEqual([]);
   });
 
@@ -118,25 +115,25 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
     expect(espruinoFile(variant, stored.length, over)).toMatchObject({ verdict: "ok" });
   });
 
-  it("decodes leniently in one place only, where the result is compared", () => {
+  it("decodes leniently in only one place, where the result is compared", () => {
     expect(naming(/\batob\(/)).toEqual(["natives.ts"]);
     expect(naming(/JSON\.parse\(/).sort()).toEqual(["json.ts", "natives.ts", "strict-json.ts"]);
     expect(code.match(/JSON\.parse\(/g)).toHaveLength(2);
   });
 
-  it("is ASCII, of a few lines, and exports the door", () => {
+  it("is ASCII, in few lines, and exports the public API", () => {
     expect(code).toMatch(/^[\n -~]*$/);
     for (const name of ["start", "stop", "status", "provision"])
       expect(code).toContain(`exports.${name}=`);
   });
 
-  it("knows what each part takes", () => {
+  it("reports the size of each part", () => {
     const exported = stored.length - stored.indexOf("exports.");
     const sum = parts.reduce((bytes, part) => bytes + part.bytes, 0);
     expect(stored.length - sum).toBe(exported);
   });
 
-  it("holds the ciphers of its packet version only", () => {
+  it("contains only the ciphers of its packet version", () => {
     const own = {
       "1": ["chacha20poly1305"],
       "2": ["ccm"],
@@ -146,7 +143,7 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
     expect(all.filter((name) => own.any.includes(name)).sort()).toEqual(own[variant]);
   });
 
-  it("holds no member's long name", () => {
+  it("contains no long name of a private member", () => {
     expect(code).not.toMatch(/\.(receiveUnheld|epochSecret|linkOpened)\b/);
   });
 });

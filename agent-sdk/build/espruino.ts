@@ -1,6 +1,6 @@
 /**
- * What goes into the file for Espruino, and how it is made to fit: see the passes for what each
- * saves, and docs/runtimes.md for what is measured.
+ * What goes into the file for Espruino, and how it is made to fit: each pass says what it saves,
+ * and docs/runtimes.md has the measurements.
  */
 import { fileURLToPath } from "node:url";
 import type { Version } from "@blindrelay/protocol/crypto";
@@ -9,7 +9,7 @@ import { exactDecimals } from "./decimals.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** Used once at a start, on the rare end of a link, or only where a board lacks something. */
+/** Used once at start, when a link ends, or only where a board lacks something. */
 const LAZY = [
   "src/core/bootcount.ts",
   "src/espruino/credentials.ts",
@@ -42,13 +42,15 @@ const LAZY = [
 /** What a device program may use: the agent of core/agent.ts, and the status. */
 const KEEP = [
   ...["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"],
-  // Of the network that it gives to useNetwork.
+  // Of the network passed to useNetwork.
   ...["join", "onLost", "ssid", "password"],
-  // Of what it gives to sleepWhenIdle.
+  // Of the object passed to sleepWhenIdle.
   ...["sleepMs", "idleMs", "awakeMs"],
 ];
 
-/** Properties that are in no message, no file, no built-in, and seen by no program. */
+/**
+ * Properties that occur in no message, no stored file and no built-in, and that no program reads.
+ */
 const OURS = [
   ...["options", "ports", "timer", "suite", "link", "network", "links", "events", "storage"],
   ...["sessions", "answered", "limits", "received", "farewell", "unstored", "lapsed", "plaintext"],
@@ -60,7 +62,7 @@ const OURS = [
 ];
 
 /**
- * Built-ins that accept broken input there; natives.ts, the only module to name them, checks it.
+ * Built-ins that accept invalid input there; natives.ts, the only module that uses them, checks it.
  */
 export const GUARDED = ["atob"];
 
@@ -68,7 +70,7 @@ const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/esprui
 const BOARD = { natives: NATIVES, lazy: LAZY, inline: true, global: true, keep: KEEP, ours: OURS };
 
 /**
- * Which packet version a file is for: one of them, on a board with native SHA-256; or any, with
+ * The packet version of a file: one of them, for a board with native SHA-256; or any, with
  * JavaScript for whatever a board lacks, which takes 5 KB more.
  */
 export type Variant = Version | "any";
@@ -81,24 +83,23 @@ const boardOf = (variant: Variant): BundleOptions =>
     : { ...BOARD, natives: [...NATIVES, at(`../src/espruino/suite-${variant}.ts`)] };
 
 /**
- * The file that a board keeps in Storage as "blindrelay". `push`: it takes programs over the relay.
+ * The file that a board keeps in Storage as "blindrelay". `push`: it accepts programs over the
+ * relay.
  */
 export const buildEspruino = (variant: Variant, push = false): Bundle =>
   bundle(at(`../src/espruino/main${push ? "-push" : ""}.ts`), boardOf(variant));
 
-/** The one in its place on a board whose Wi-Fi the SDK joins. */
+/** The variant for a board whose Wi-Fi the SDK joins. */
 export const buildEspruinoWifi = (variant: Variant, push = false): Bundle =>
   bundle(at(`../src/espruino/main-wifi${push ? "-push" : ""}.ts`), boardOf(variant));
 
-/**
- * The one in its place on a board that hangs on a bridge: a UART where the other has WebSockets.
- */
+/** The variant for a board behind a serial bridge: a UART in place of WebSockets. */
 export const buildEspruinoSerial = (variant: Variant, push = false): Bundle =>
   bundle(at(`../src/espruino/serial${push ? "-push" : ""}.ts`), boardOf(variant));
 
 /**
- * Another portable module, made in the same way with a board's natives: tests on the engine use it,
- * with names of their own.
+ * Another portable module, built in the same way with a board's natives; tests on the engine use
+ * it, with their own names.
  */
 export const buildForBoard = (path: string): Bundle => bundle(path, { ...BOARD, ours: [] });
 

@@ -1,6 +1,6 @@
 /**
- * Pass: names of the top level begin with `$`. There they are globals of the board (boot.ts), where
- * `D1` is a pin and `E` the engine's own.
+ * Pass: prefixes top-level names with `$`. They become globals of the board (boot.ts), where `D1`
+ * is a pin and `E` the engine's own object.
  */
 import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
@@ -25,7 +25,7 @@ export const prefixGlobals = (code: string): string => {
       changes.push({ start: statement.id.start, end: statement.id.start, text: "$" });
     }
   }
-  // Some are met twice.
+  // Some are visited twice.
   const unique = new Map(changes.map((change) => [change.start, change]));
   return applyChanges(code, [...unique.values()]);
 };

@@ -1,10 +1,10 @@
 /**
- * Pass: writes small functions out where they are called. `const f = (a, b) => expression` costs a
- * board 7 variables, and each call of it a turn of the interpreter and a place on its small stack.
+ * Pass: inlines small functions. `const f = (a, b) => expression` costs a board 7 variables, and
+ * each call of it interpreter time and space on its small stack.
  *
- * Only where that cannot change a meaning: the expression has no function, assignment or `this` in
- * it; every parameter stands in it once, in their order (so arguments are evaluated as they were);
- * its other names are declared at the top level only; and the function is never passed on as a
+ * Only where that cannot change the meaning: the expression has no function, assignment or `this`
+ * in it; every parameter occurs in it once, in order (so arguments are evaluated in the same
+ * order); its other names are declared at the top level only; and the function is never used as a
  * value.
  */
 import type { ArrowFunctionExpression, CallExpression, Expression, Node } from "acorn";
@@ -16,7 +16,7 @@ type Tree = Node & Record<string, unknown>;
 interface Small {
   readonly name: string;
   readonly params: readonly string[];
-  /** Its text, and the places of the parameters in it. */
+  /** Its text, and the positions of the parameters in it. */
   readonly text: string;
   readonly places: readonly { readonly start: number; readonly end: number }[];
   /** The statement that declares it. */
@@ -24,7 +24,7 @@ interface Small {
   readonly end: number;
 }
 
-/** More than this saves no space in flash, and little elsewhere. */
+/** A longer expression saves no flash, and little else. */
 const MAX_TEXT = 120;
 const MAX_USES = 8;
 
@@ -107,7 +107,7 @@ const callsOf = (code: string, small: Small): CallExpression[] | null => {
   return others > 0 || calls.length > MAX_USES || !fits ? null : calls;
 };
 
-/** The expression with the arguments of one call in it. */
+/** The expression with the arguments of one call inserted. */
 const written = (code: string, small: Small, call: CallExpression): string =>
   `(${applyChanges(
     small.text,
@@ -117,7 +117,7 @@ const written = (code: string, small: Small, call: CallExpression): string =>
     }),
   )})`;
 
-/** Inlines what it can, one function after another, calls inside calls included. */
+/** Inlines one function after another, including calls inside calls. */
 export const inlineSmall = (code: string): string => {
   let text = code;
   const seen = new Set<string>();

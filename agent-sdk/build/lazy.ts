@@ -1,14 +1,14 @@
 /**
  * Pass: makes a module's functions and tables only while one of them is used. The module becomes
- * the body of one function; anyone who uses a name of it calls that function, and what it made is
- * let go afterwards. At rest it costs a board 6 variables instead of some hundred. What nobody uses
- * is left out here, because esbuild looks for that at the top level only.
+ * the body of one function; each use of a name of it calls that function, and the result is
+ * released afterwards. At rest it costs a board 6 variables instead of some hundred. Unused names
+ * are dropped here, because esbuild looks for them at the top level only.
  *
- * Only for modules that keep no state and whose values nobody compares by identity.
+ * Only for modules that keep no state and whose values are never compared by identity.
  */
 import { applyChanges, type Piece, parsePiece, replaceNames } from "./piece.ts";
 
-/** The name of the function that makes the module of a path: `makeBootcount` for `bootcount.ts`. */
+/** The name of the function that makes a module: `makeBootcount` for `bootcount.ts`. */
 const makerOf = (path: string): string => {
   const words = (path.split("/").at(-1) as string).replace(/\.ts$/, "").split("-");
   return `make${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}`;
@@ -30,7 +30,7 @@ const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
   return piece;
 };
 
-/** Merges pieces of the same name into one, at the place of the last. */
+/** Merges pieces with the same name into one, at the position of the last. */
 const merge = (pieces: readonly Piece[], nameOf: (path: string) => string | null): Piece[] => {
   const groups = new Map<string, Piece[]>();
   for (const piece of pieces) {
@@ -47,8 +47,8 @@ const merge = (pieces: readonly Piece[], nameOf: (path: string) => string | null
 };
 
 /**
- * Turns pieces into functions: `nameOf` gives the path of the one that a piece becomes or becomes
- * part of, null for a piece that stays as it is.
+ * Turns pieces into functions. `nameOf` returns the path for the function that a piece becomes or
+ * joins, or null for a piece that stays as it is.
  */
 export const makeLazy = (
   separate: readonly Piece[],

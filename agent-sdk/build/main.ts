@@ -1,8 +1,7 @@
 /**
- * `npm run build:espruino`: makes the files of dist/espruino, one for each packet version and for
- * any, over WebSockets, over a Wi-Fi that it joins and over a UART, with and without taking
- * programs over the relay, and prints what they hold. Exit code 1 where one would not run on
- * Espruino.
+ * `npm run build:espruino`: writes the files of dist/espruino and prints the size of each part: for
+ * each packet version and for any, over WebSockets, over Wi-Fi that the file joins and over a UART,
+ * with and without push. Exit code 1 if Espruino could not run one of them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * Passes over the names of members: methods that nobody names are left out, and names of our own
- * become short. A method costs a board 5 variables and one for each parameter; a name of more than
- * 4 characters costs another, in the class and in every object.
+ * Passes over member names: drops methods that nothing names, and shortens our own names. A method
+ * costs a board 5 variables and one for each parameter; a name of more than 4 characters costs
+ * another, in the class and in every object.
  */
 import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
@@ -15,14 +15,14 @@ const DECLARED_PUBLIC = /\bdeclare\s+(?:readonly\s+)?(?!private\b|readonly\b)(\w
 const matches = (source: string, pattern: RegExp): string[] =>
   [...source.matchAll(pattern)].map((match) => match[1] as string);
 
-/** The places of each property name, and the reasons for or against renaming it. */
+/** The positions of each property name, and the reasons for or against renaming it. */
 interface Places {
   readonly nodes: Node[];
-  /** Our code makes a property of this name, so it is no built-in's. */
+  /** Our code creates a property of this name, so it is not a built-in's. */
   made: boolean;
   /** It also occurs elsewhere than after `this` or in a class. */
   foreign: boolean;
-  /** It occurs in a text, by which it might be looked up. */
+  /** It occurs in a string, by which it might be looked up. */
   said: boolean;
 }
 
@@ -64,7 +64,7 @@ const placesOf = (code: string): Map<string, Places> => {
 };
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-/** Two letters that mean something to JavaScript, or to objects of Espruino. */
+/** Two letters that are a keyword, or a member of Espruino's objects. */
 const TAKEN = ["at", "do", "if", "in", "of", "on"];
 
 /** `a` to `Z`, then `aa` to `ZZ`, without those that are in use. */
@@ -74,14 +74,15 @@ function* shortNames(used: ReadonlySet<string>): Generator<string, never> {
       if (!used.has(head + tail)) yield head + tail;
     }
   }
-  throw new Error("more names than two letters make");
+  throw new Error("too many names for two letters");
 }
 
 /**
- * Shortens three kinds of names: what TypeScript's `private` says is nobody else's (private in
- * one of the `sources`, public in none, behind `this` or in a class only); camelCase names of
- * properties that our code makes, because nothing on the wire or in a configuration is written so;
- * and `ours`, which the build lists. `keep`: names that a device program may read.
+ * Shortens three kinds of names: those that TypeScript's `private` guarantees to be internal
+ * (private in one of the `sources`, public in none, used only after `this` or in a class);
+ * camelCase names of properties that our code creates, because nothing on the wire or in a
+ * configuration is written so; and `ours`, which the build lists. `keep`: names that a device
+ * program may use.
  */
 export const shortenNames = (
   code: string,
@@ -101,7 +102,7 @@ export const shortenNames = (
     const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
     return isPrivate || (/[a-z][A-Z]/.test(name) && place.made);
   };
-  // The commonest first: they get one letter.
+  // The most frequent first: they get one letter.
   const byUse = ([a, one]: [string, Places], [b, other]: [string, Places]): number =>
     other.nodes.length - one.nodes.length || (a < b ? -1 : 1);
   for (const [, { nodes }] of [...places].filter(isLong).sort(byUse)) {
@@ -112,8 +113,8 @@ export const shortenNames = (
 };
 
 /**
- * Leaves out methods whose names occur nowhere else, or in methods of the same name only, except
- * those that `keep` names.
+ * Drops methods whose names occur nowhere else, or only in methods of the same name, except those
+ * in `keep`.
  */
 export const dropUnusedMethods = (code: string, keep: ReadonlySet<string>): string => {
   const used = new Set<string>();

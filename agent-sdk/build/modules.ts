@@ -1,10 +1,10 @@
 /**
  * Finds the portable modules that an entry needs and puts each after those it imports. Types are
- * erased on the way, nothing else changes.
+ * erased on the way; nothing else changes.
  *
- * Two modules may not declare the same top-level name and nothing may be imported under another
- * name, because the modules share one scope in the built file. Barrels (`index.ts`) are looked
- * through: only the modules whose names are imported go in.
+ * Two modules may not declare the same top-level name, and nothing may be imported under another
+ * name, because the modules share one scope in the built file. Barrels (`index.ts`) are resolved:
+ * only the modules whose names are imported are included.
  */
 import { readFileSync } from "node:fs";
 import { createRequire, stripTypeScriptTypes } from "node:module";
@@ -14,7 +14,7 @@ import { type ModuleDeclaration, type Program, parse, type Statement } from "aco
 
 export interface Module {
   readonly path: string;
-  /** As a person wrote it, types included. */
+  /** The source, types included. */
   readonly source: string;
   /** The same without types; every character keeps its position. */
   readonly code: string;
@@ -58,7 +58,7 @@ const nameOf = (node: { type: string; name?: string }): string => {
   return node.name;
 };
 
-/** The imported names of a statement and where they come from; null for any other statement. */
+/** The imported names of a statement and their source; null for any other statement. */
 const importsOf = (statement: Statement | ModuleDeclaration): [string, string[]] | null => {
   if (statement.type !== "ImportDeclaration") return null;
   const names = statement.specifiers.map((part) => {
@@ -80,7 +80,7 @@ export const listedExports = (module: Module): [string, string][] =>
 
 /**
  * Modules reachable from the entry, each after those it imports. `natives`: paths of modules whose
- * names are taken in place of the same names of any other module.
+ * names replace the same names of any other module.
  */
 export const modulesInOrder = (entry: string, natives: readonly string[]): Module[] => {
   const loaded = new Map<string, Module>();
@@ -93,7 +93,7 @@ export const modulesInOrder = (entry: string, natives: readonly string[]): Modul
     return module;
   };
 
-  /** The module that declares a name, seen through re-exports. */
+  /** The module that declares a name, found through re-exports. */
   const find = (name: string, path: string): Module | null => {
     const module = at(path);
     if (module.names.includes(name)) return module;
@@ -113,7 +113,7 @@ export const modulesInOrder = (entry: string, natives: readonly string[]): Modul
 
   const visit = (module: Module): void => {
     if (done.has(module)) return;
-    if (open.has(module)) throw new Error(`modules import each other in a circle: ${module.path}`);
+    if (open.has(module)) throw new Error(`modules import each other in a cycle: ${module.path}`);
     open.add(module);
     for (const statement of module.body) {
       const [specifier, names] = importsOf(statement) ?? ["", []];

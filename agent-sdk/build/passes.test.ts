@@ -1,4 +1,4 @@
-/** What each pass over the built file does, and where it keeps its hands off. */
+/** What each pass over the built file does, and what it leaves alone. */
 import { describe, expect, it } from "vitest";
 import { inlineConstants } from "./constants.ts";
 import { joinDeclarations } from "./declarations.ts";
@@ -30,13 +30,13 @@ describe("constants", () => {
     ).toBe("const f = (n) => n > 60000 ? 'a' : 60;");
   });
 
-  it("keep a sign in brackets, and a short property its name", () => {
+  it("keep a sign in parentheses, and a shorthand property its name", () => {
     expect(inlined("const LOW = -5; const f = (n) => n-LOW; const g = () => ({ LOW });")).toBe(
       "const f = (n) => n-(-5); const g = () => ({ LOW: (-5) });",
     );
   });
 
-  it("stay if they are long texts, objects, or made by a call", () => {
+  it("stay if they are long strings, objects, or results of a call", () => {
     const code =
       "const A = 'a text of some length'; const B = [1]; const C = f(1); const g = () => A;";
     expect(inlined(code)).toBe(code);
@@ -52,7 +52,7 @@ describe("constants", () => {
     expect(new Function(`${odd}; return f(1)`)()).toBe("`$\\{x}1");
   });
 
-  it("are not mixed up with an inner name", () => {
+  it("are not confused with an inner name", () => {
     expect(() => inlined("const N = 1; const f = (N) => N;")).toThrow("N is declared twice");
   });
 });
@@ -67,7 +67,7 @@ describe("lazy modules", () => {
     piece("src/use.ts", "const use = () => look('a');", ["use"]),
   ];
 
-  it("become a function that is called at each use, and return what others name", () => {
+  it("become a function that is called at each use and returns what others use", () => {
     const [table, use] = makeLazy(pieces, (path) => (path === "src/table.ts" ? path : null)).map(
       ({ code }) => tidy(code),
     );
@@ -75,7 +75,7 @@ describe("lazy modules", () => {
     expect(table).toMatch(/^const makeTable = \(\) => \{ .* return \{ look: look \}; \};$/);
   });
 
-  it("hold nothing that nobody uses, nor what only that used", () => {
+  it("contain nothing unused, nor what only unused code names", () => {
     const spare = piece(
       "src/table.ts",
       "const a = 1; const b = () => a; const c = 2; const look = () => c;",
@@ -90,7 +90,7 @@ describe("lazy modules", () => {
     );
   });
 
-  it("of one name are made together", () => {
+  it("with one name are made together", () => {
     const two = [
       piece("src/a.ts", "const a = () => 1;", ["a"]),
       piece("src/b.ts", "const b = () => a() + 1;", ["b"]),
@@ -103,7 +103,7 @@ describe("lazy modules", () => {
     ]);
   });
 
-  it("do what they did", () => {
+  it("behave as before", () => {
     const code = makeLazy(pieces, (path) => path)
       .map((one) => one.code)
       .join("\n");
@@ -116,7 +116,7 @@ describe("lazy modules", () => {
 });
 
 describe("small functions", () => {
-  it("are written out, calls within calls too", () => {
+  it("are inlined, including calls within calls", () => {
     const code = inlineSmall(
       "const a = (x) => x + 1; const b = (y) => a(y) * 2; const f = (n) => { return b(n.m); };",
     );
@@ -128,17 +128,17 @@ describe("small functions", () => {
     ["used as a value", "const a = (x) => x + 1; const f = [a];"],
     ["with a parameter used twice", "const a = (x) => x * x; const f = (n) => { return a(n()); };"],
     [
-      "with parameters in another order",
+      "with parameters in a different order",
       "const a = (x, y) => y - x; const f = (n) => { return a(n(), n()); };",
     ],
     [
-      "that may leave an argument out",
+      "that may not evaluate an argument",
       "const a = (x, y) => x || y; const f = (n) => { return a(1, n()); };",
     ],
     ["with a closure", "const a = (x) => () => x; const f = (n) => { return a(n); };"],
     ["that assign", "let s = 0; const a = (x) => (s = x); const f = (n) => { return a(n); };"],
     [
-      "whose free name means another thing there",
+      "whose free name means something else there",
       "const k = 1; const a = (x) => x + k; const f = (k) => { return a(k); };",
     ],
     ["with a body", "const a = (x) => { return x; }; const f = (n) => { return a(n); };"],
@@ -147,16 +147,16 @@ describe("small functions", () => {
       "const a = (x) => x + 1; const f = (n) => { return a(n); }; export { a as b };",
     ],
     [
-      "called with another number of arguments",
+      "called with a different number of arguments",
       "const a = (x) => x; const f = () => { return a(); };",
     ],
-  ])("stay where they are %s", (_what, code) => {
+  ])("are not inlined %s", (_what, code) => {
     expect(inlineSmall(code)).toBe(code);
   });
 });
 
 describe("members", () => {
-  it("go if nobody names them, and what only they named goes too", () => {
+  it("are dropped if nothing names them, along with what only they named", () => {
     const code = dropUnusedMethods(
       "class A { constructor() {} used() {} kept() {} loop() { this.loop(); } only() {} gone() { this.only(); } } new A().used();",
       new Set(["kept"]),
@@ -167,7 +167,7 @@ describe("members", () => {
   const shortened = (code: string, source = "", keep: string[] = [], ours: string[] = []): string =>
     shortenNames(code, [source], new Set(keep), new Set(ours));
 
-  it("become short if TypeScript says private, and by this only", () => {
+  it("become short if private in TypeScript, only after this", () => {
     const source =
       "class A { private secret = 1; private other = 2; declare readonly shared: number; private shared2 = 1 }";
     expect(shortened("class A { secret = 1; f() { return this.secret; } }", source)).toBe(
@@ -183,7 +183,7 @@ describe("members", () => {
     );
   });
 
-  it("become short where the build lists them, but for built-ins and what a text names", () => {
+  it("become short where the build lists them, except built-ins and those named in a string", () => {
     const code = "class A { put(b) { this.length = b.put; } } const f = (a) => a.put(a.key);";
     expect(shortened(code, "", [], ["put", "key"])).toBe(
       "class A { a(b) { this.length = b.a; } } const f = (a) => a.a(a.key);",
@@ -191,7 +191,7 @@ describe("members", () => {
     expect(shortened(`${code} own(a, "put");`, "", [], ["put"])).toBe(`${code} own(a, "put");`);
   });
 
-  it("get names that nothing else has, the commonest the shortest", () => {
+  it("get unused names, the most frequent the shortest", () => {
     const all = Array.from({ length: 60 }, (_, i) => `longName${i}: ${i}`).join();
     const code = `const f = () => ({ a: 1, ${all} }); const g = (o) => o.longName59 + o.longName59;`;
     const keys = [...shortened(code).matchAll(/(\w+): \d/g)].map((match) => match[1] as string);
@@ -202,7 +202,7 @@ describe("members", () => {
 
   it.each([
     ["made elsewhere", "const f = (text) => text.charCodeAt(0);"],
-    ["said in a text", "const f = (o) => ({ maxSize: o['maxSize'] });"],
+    ["named in a string", "const f = (o) => ({ maxSize: o['maxSize'] });"],
     [
       "on the wire, in snake_case",
       "const f = (o) => ({ agent_id: o.agent_id, payload: o.payload });",
@@ -218,7 +218,7 @@ describe("members", () => {
 });
 
 describe("declarations", () => {
-  it("that follow one another are one, of the same kind and in the same block", () => {
+  it("are joined if they are consecutive, of the same kind and in the same block", () => {
     const code = "const a=1;const b=()=>{let c;let d=a;return c};let e;e=b;let f;for(let g=0;;);";
     expect(joinDeclarations(code)).toBe(
       "const a=1,b=()=>{let c,d=a;return c};let e;e=b;let f;for(let g=0;;);",
@@ -227,27 +227,27 @@ describe("declarations", () => {
 });
 
 describe("tokens", () => {
-  /** Bytes as [number], so that a test can be read. */
+  /** Bytes as [number], so that a test is readable. */
   const tokens = (code: string): string =>
     tokenise(code).replace(/[\x80-\xff]/g, (byte) => `[${byte.charCodeAt(0)}]`);
 
   it.each([
     [
-      "words, without the blanks beside them",
+      "words, without the spaces around them",
       "const a=b=>{return this};",
       "[174]a=b[162]{[171][175]};",
     ],
     [
-      "operators of two signs and more",
+      "operators of two or more characters",
       "a===b&&c>>>1!==(d??e)",
       "a[139]b[158]c[147]1[141](d[208]e)",
     ],
-    ["`undefined`, a name to everybody else", "f(undefined)", "f([183])"],
+    ["`undefined`, which elsewhere is an ordinary name", "f(undefined)", "f([183])"],
   ])("stand for %s", (_what, code, written) => {
     expect(tokens(code)).toBe(written);
   });
 
-  it("come out as Espruino's list in src/jslex.h has them", () => {
+  it("have the numbers of Espruino's list in src/jslex.h", () => {
     expect(tokens("a==b")).toBe("a[138]b");
     expect(tokens("if(a)b();")).toBe("[163](a)b();");
     expect(tokens("for(const a of b);")).toBe("[167]([174]a[198]b);");
@@ -257,20 +257,20 @@ describe("tokens", () => {
     ["a property", "a.catch(b).delete"],
     ["a key", "a={if:1}"],
     ["a text", 'a="return this"'],
-    ["a template, which is read later", "a=`$" + "{b===c} of this`"],
-    ["an expression to match", "a=/this/"],
-  ])("do not stand for words in %s", (_what, code) => {
+    ["a template, which is parsed later", "a=`$" + "{b===c} of this`"],
+    ["a regular expression", "a=/this/"],
+  ])("do not replace words in %s", (_what, code) => {
     expect(tokens(code)).toBe(code);
   });
 
-  it("leave a blank if two signs would run together, and a line if it ends a statement", () => {
+  it("keep a space where two operators would merge, and a newline that ends a statement", () => {
     expect(tokens("a=b+ +c")).toBe("a=b+ +c");
     expect(tokens("a()\nb()")).toBe("a()\nb()");
   });
 });
 
 describe("globals", () => {
-  it("begin with $, wherever they are named, and nothing else does", () => {
+  it("are prefixed with $ at every use, and nothing else is", () => {
     const code =
       "const a=1;class B{a(){return this.a}}const f=b=>{const c=a;return new B(c).a(f)+'a'};exports.a=f;";
     expect(prefixGlobals(code)).toBe(

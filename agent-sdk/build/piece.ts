@@ -1,12 +1,12 @@
 /**
- * A module's code on its way into the built file, and how the passes change it: they look at the
- * syntax tree and replace stretches of text, so that everything else stays as it was written.
+ * A module's code on its way into the built file, and how the passes change it: they examine the
+ * syntax tree and replace ranges of text, so that everything else stays as it was written.
  */
 import { type Node, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
 export interface Piece {
-  /** Of its module. */
+  /** The path of its module. */
   readonly path: string;
   /** Names that other modules may use. */
   readonly exported: readonly string[];
@@ -37,8 +37,8 @@ export const applyChanges = (code: string, changes: readonly Change[]): string =
 type Tree = Node & Record<string, unknown>;
 
 /**
- * How an identifier stands in its parent: as a name that is looked up, one that is declared, or a
- * mere word.
+ * How its parent uses an identifier: as a name that is looked up, one that is declared, or a mere
+ * word.
  */
 const roleOf = (node: Tree, parent: Tree | undefined): "use" | "declares" | "word" => {
   switch (parent?.type) {
@@ -65,8 +65,8 @@ const roleOf = (node: Tree, parent: Tree | undefined): "use" | "declares" | "wor
 };
 
 /**
- * Replaces every use of the names in `texts`. A name that is declared anywhere but at the top level
- * throws, because a use might mean that one.
+ * Replaces every use of the names in `texts`. Throws if a name is declared anywhere but at the top
+ * level, because a use might mean that one.
  */
 export const replaceNames = (piece: Piece, texts: ReadonlyMap<string, string>): Piece => {
   const changes: Change[] = [];

@@ -1,12 +1,11 @@
 /**
  * What the published package contains in addition to its modules and artefacts:
  *
- *   dist/build/dialect.js   what `blindrelay check` and `flash` do with device programs
- *   (device-program.ts), in
- *                           one file, so that an agent on Node does not install a parser
+ *   dist/build/dialect.js   how `blindrelay check` and `flash` handle device programs
+ *                           (device-program.ts), in one file, so that an agent on Node does not
+ *                           install a parser
  *   dist/xs/device.js       what `@blindrelay/agent-sdk/engines` runs on a bare XS engine
- *   dist/NOTICES.md         licences of other people's code in that file and in the Moddable
- *   modules
+ *   dist/NOTICES.md         licences of third-party code in that file and in the Moddable modules
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -36,7 +35,7 @@ const bundle = async (entry: string, outfile: string, write: boolean): Promise<s
   return Object.keys(metafile.inputs).map((path) => resolve(path));
 };
 
-/** The folder of the package in node_modules that a file belongs to. */
+/** The package folder in node_modules that contains a file. */
 const packageOf = (file: string): string[] => {
   const found = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file);
   return found === null ? [] : [found[0]];

@@ -1,25 +1,25 @@
 /**
- * Pass: writes reserved words and long operators as the single bytes that Espruino's lexer makes of
+ * Pass: writes reserved words and long operators as the single bytes that Espruino's lexer uses for
  * them, so `return x` takes 2 bytes of a board's flash instead of 8 and is read faster. Espruino's
- * own tools do the same ("pretokenise"). Their numbers are fixed in its src/jslex.h, which promises
- * not to reorder them; a build without arrow functions and classes has no use for this file anyway.
+ * own tools do the same ("pretokenise"). The numbers are fixed in its src/jslex.h, which promises
+ * not to reorder them; a build without arrow functions and classes cannot run this file anyway.
  *
- * The result is a byte string, no longer JavaScript to anybody else: it is the last pass, after all
- * checks.
+ * The result is a byte string that no other engine reads as JavaScript: this is the last pass,
+ * after all checks.
  */
 import { type Node, parse, type Token } from "acorn";
 import { full } from "acorn-walk";
 
-/** Of the first one, `LEX_EQUAL`. */
+/** The number of the first one, `LEX_EQUAL`. */
 const FIRST_TOKEN = 138;
-/** In the order of Espruino's list; the operator that came later stands at its own number. */
+/** In the order of Espruino's list, with the operator that was added later at its own number. */
 const TOKENS = `== === != !== <= << <<= >= >> >>> >>= >>>= += -= ++ -- *= /= %= &= && |= || ^= =>
   if else do while for break continue function return var let const this throw try catch finally
   true false null undefined new in instanceof switch case default delete typeof void debugger class
   extends super static of`.split(/\s+/);
 const NULLISH = 208;
 
-/** What each stands for, by its byte. */
+/** The word for each byte. */
 const TEXTS = new Map(
   TOKENS.map((text, i) => [String.fromCharCode(FIRST_TOKEN + i), text] as const).concat([
     [String.fromCharCode(NULLISH), "??"],
@@ -27,7 +27,7 @@ const TEXTS = new Map(
 );
 const BYTES = new Map([...TEXTS].map(([byte, text]) => [text, byte]));
 
-/** Where words stand that only look reserved, as in `agent.delete`, and texts read later. */
+/** Where such words are not reserved, as in `agent.delete`, and text that is parsed later. */
 const keptPlaces = (
   program: Node,
 ): { readonly names: ReadonlySet<number>; readonly templates: readonly Node[] } => {
@@ -54,16 +54,16 @@ export const tokenise = (code: string): string => {
   const { names, templates } = keptPlaces(parse(code, options));
   let result = "";
   let at = 0;
-  /** The last thing written was one of the bytes above, so no blank is needed after it. */
+  /** The last thing written was one of the bytes above, so no space is needed after it. */
   let afterByte = false;
   for (const { start, end } of tokens) {
-    if (start < at) continue; // in a template, which went out whole
+    if (start < at) continue; // in a template, which was copied whole
     const template = templates.find((node) => node.start === start);
     const stop = template?.end ?? end;
     const text = code.slice(start, stop);
     const byte = names.has(start) || template ? undefined : BYTES.get(text);
     const blanks = code.slice(at, start);
-    // Two words, or two signs as in `+ +`, are kept apart; a line may end a statement.
+    // Two words, or two operators as in `+ +`, are kept apart; a newline may end a statement.
     if (blanks.includes("\n")) result += "\n";
     else if (blanks !== "" && !afterByte && byte === undefined) result += " ";
     result += byte ?? text;
@@ -73,6 +73,6 @@ export const tokenise = (code: string): string => {
   return result + code.slice(at);
 };
 
-/** JavaScript again, for doubles of boards that Node runs. */
+/** Converts back to JavaScript, for stand-ins of boards that run on Node. */
 export const untokenise = (stored: string): string =>
   stored.replace(/[\x80-\xff]/g, (byte) => ` ${TEXTS.get(byte) ?? byte} `);

@@ -1,7 +1,7 @@
 /**
- * The real XS engine, from the C sources that the npm package @agoric/xsnap carries: built once
- * with the package's own script into node_modules/.cache, found there afterwards. Tests that want
- * it say why where it cannot be had.
+ * The real XS engine, from the C sources in the npm package @agoric/xsnap: built once with the
+ * package's own script into node_modules/.cache, and reused afterwards. Where it cannot be built,
+ * tests that need it report why.
  *
  * As a program: builds it and prints its path.
  */
@@ -13,8 +13,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { XsEngine } from "../src/engines/built.ts";
 
 /**
- * The script takes 30 s for each of its two goals on a busy machine; a lock this old is a dead
- * process's.
+ * The script takes 30 s for each of its two targets on a busy machine; a lock this old belongs to a
+ * dead process.
  */
 const STALE_LOCK_MS = 600_000;
 const POLL_MS = 500;
@@ -29,13 +29,11 @@ const isStale = (lock: string): boolean => {
   try {
     return Date.now() - statSync(lock).mtimeMs > STALE_LOCK_MS;
   } catch {
-    return false; // the holder has just released it
+    return false; // The holder has just released it.
   }
 };
 
-/**
- * Runs the package's script in a copy, because pnpm's store must not change.
- */
+/** Runs the package's script in a copy, because pnpm's store must not change. */
 const build = (source: string, folder: string, binary: string): XsEngine => {
   const work = `${folder}.${process.pid}`;
   rmSync(work, { recursive: true, force: true });

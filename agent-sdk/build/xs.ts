@@ -1,12 +1,12 @@
 /**
  * The Moddable build: three modules of plain JavaScript that `mcconfig` takes as they are.
  *
- *   blindrelay         the door: src/moddable/index.ts
+ *   blindrelay         the public API: src/moddable/index.ts
  *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
  *   blindrelay/noble   the crypto that must not be preloaded: src/moddable/suite.ts with @noble
  *
  * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
- * compiles to bytecode, and a trace that names its functions is worth the 2 KB of flash.
+ * compiles to bytecode, and function names in a stack trace are worth the 2 KB of flash.
  *
  * As a program: writes them to dist/moddable-modules.
  */
@@ -34,7 +34,7 @@ const ENTRIES: { readonly [name in keyof XsModules]: string } = {
   noble: resolve(sdk, "src/moddable/suite.ts"),
 };
 
-/** What one module imports of another stays an import, by the name in the manifest. */
+/** An import from one of these modules by another stays an import, by its name in the manifest. */
 const apart: Plugin = {
   name: "apart",
   setup({ onResolve }) {
@@ -76,7 +76,7 @@ export const buildXsModules = async (): Promise<XsModules> => {
   return { blindrelay, core, noble };
 };
 
-/** Of each module. They are ASCII. */
+/** Bytes of each module. They are ASCII. */
 export const moduleBytes = (
   modules: XsModules,
 ): { readonly [name in keyof XsModules]: number } => ({
@@ -85,7 +85,7 @@ export const moduleBytes = (
   noble: modules.noble.length,
 });
 
-/** Where moddable/manifest.json looks for them. */
+/** The path where moddable/manifest.json looks for them. */
 export const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
 
 if (import.meta.main) {

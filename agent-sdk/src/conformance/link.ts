@@ -4,9 +4,9 @@ import type { Link, LinkPort } from "../ports.ts";
 
 /** The other end of one link. */
 export interface RelaySide {
-  /** Texts of the agent so far. */
+  /** Messages received from the agent so far. */
   readonly received: readonly string[];
-  /** The close code once the link ended, else null. */
+  /** The close code after the link ended, else null. */
   readonly closedWith: number | null;
   send(text: string): void;
   close(code: number, reason: string): void;
@@ -60,7 +60,7 @@ export const linkConformance = (name: string, make: () => Promise<LinksUnderTest
       return { link, log, relay: world.relays[0] as RelaySide };
     };
 
-    it("carries texts both ways, in order and whole", async () => {
+    it("carries messages both ways, in order and whole", async () => {
       const { link, log, relay } = await open();
       const long = JSON.stringify({ p: "x".repeat(60000) });
       link.send("one");
@@ -74,7 +74,7 @@ export const linkConformance = (name: string, make: () => Promise<LinksUnderTest
       expect(log).toEqual(["opened", "received a", `received ${long}`, "received b"]);
     });
 
-    it("hears a message that the relay sends at once", async () => {
+    it("receives a message that the relay sends immediately", async () => {
       const { link, log, relay } = await open();
       relay.send("hello");
       await world.until(() => log.includes("received hello"));
@@ -104,14 +104,14 @@ export const linkConformance = (name: string, make: () => Promise<LinksUnderTest
       expect(relay.received).toEqual([]);
     });
 
-    it("reports a relay that is not there as closed, once, and never from inside connect", async () => {
+    it("reports an unreachable relay as closed, once, and never from inside connect", async () => {
       const { log } = connect(world.deadUrl);
       expect(log).toEqual([]);
       await world.until(() => log.length > 0);
       expect(log).toEqual(["closed 1006"]);
     });
 
-    it("can be closed before it opened", async () => {
+    it("can be closed before it opens", async () => {
       const { link, log } = connect(world.url);
       link.close(4000, "changed my mind");
       await world.until(() => log.some((line) => line.startsWith("closed")));

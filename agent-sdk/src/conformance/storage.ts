@@ -20,7 +20,7 @@ export const storageConformance = (
   open: () => StorageUnderTest,
 ): void => {
   describe(`storage conformance: ${name}`, () => {
-    it("returns null for what was never written", () => {
+    it("returns null for a name that was never written", () => {
       expect(open().storage.read("boot.0")).toBe(null);
     });
 
@@ -32,7 +32,7 @@ export const storageConformance = (
       expect(reopen().read("boot.0")).toBe(text);
     });
 
-    it("replaces the whole text by a shorter one, and by nothing", () => {
+    it("replaces the whole text with a shorter one, and with an empty one", () => {
       const { storage, reopen } = open();
       storage.write("a", "long text");
       storage.write("a", "x");
@@ -41,7 +41,7 @@ export const storageConformance = (
       expect(reopen().read("a")).toBe("");
     });
 
-    it("keeps names apart, up to 28 characters", () => {
+    it("distinguishes names of up to 28 characters", () => {
       const { storage, reopen } = open();
       const long = "a234567890123456789012345678";
       storage.write(long, "1");
@@ -49,7 +49,7 @@ export const storageConformance = (
       expect([reopen().read(long), reopen().read("a")]).toEqual(["1", "2"]);
     });
 
-    it("gives every byte back, also those of a half-erased page", () => {
+    it("returns every byte value, including those of a half-erased page", () => {
       const { storage, reopen } = open();
       let bytes = "";
       for (let code = 0; code < 256; code++) bytes += String.fromCharCode(code);

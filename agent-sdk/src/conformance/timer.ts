@@ -4,7 +4,7 @@ import type { TimerPort } from "../ports.ts";
 
 export interface TimerUnderTest {
   readonly timer: TimerPort;
-  /** Lets time pass until `done` is true. */
+  /** Advances time until `done` is true. */
   until(done: () => boolean): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export const timerConformance = (name: string, make: () => TimerUnderTest): void
       expect(fired[0]).toBeGreaterThanOrEqual(20);
     });
 
-    it("fires a timer of zero, but later", async () => {
+    it("fires a timer of zero, but not immediately", async () => {
       const { timer, until } = make();
       let fired = false;
       timer.set(0, () => {
@@ -36,7 +36,7 @@ export const timerConformance = (name: string, make: () => TimerUnderTest): void
       await until(() => fired);
     });
 
-    it("forgets what was cleared, and takes a late or double clear", async () => {
+    it("does not fire a cleared timer, and accepts a late or double clear", async () => {
       const { timer, until } = make();
       let cleared = 0;
       let kept = 0;
@@ -49,7 +49,7 @@ export const timerConformance = (name: string, make: () => TimerUnderTest): void
       expect([cleared, kept]).toEqual([0, 1]);
     });
 
-    it("fires in the order of the deadlines", async () => {
+    it("fires in order of deadline", async () => {
       const { timer, until } = make();
       const order: string[] = [];
       timer.set(60, () => order.push("late"));
@@ -58,7 +58,7 @@ export const timerConformance = (name: string, make: () => TimerUnderTest): void
       expect(order).toEqual(["early", "late"]);
     });
 
-    it("takes months without firing at once", async () => {
+    it("accepts months without firing immediately", async () => {
       const { timer, until } = make();
       let early = false;
       const handle = timer.set(40 * 86400 * 1000, () => {

@@ -1,6 +1,6 @@
 /**
- * Both ends of a serial line in one virtual time: the device's LinkPort, the bridge's carrier, a
- * relay in memory behind it, and a line that loses and makes up bytes where a test wants it.
+ * Both ends of a serial line in virtual time: the device's LinkPort, the bridge's carrier, a relay
+ * in memory behind it, and a line that loses and inserts bytes on request.
  */
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { linkConformance, type RelaySide } from "../conformance/index.ts";
@@ -37,7 +37,7 @@ class Line {
   toBridge: Damage = UNHARMED;
   maxMessage = 65536;
   links: SerialLinks;
-  /** What the device reads its line with. */
+  /** The device's reader of its line. */
   declare reader: FrameReader;
   carrier: SerialCarrier;
   private seed = 1;
@@ -48,7 +48,7 @@ class Line {
     this.carrier = this.bridge();
   }
 
-  /** A device that starts. */
+  /** Starts a device. */
   device(): SerialLinks {
     const { timer, maxMessage } = this;
     const links = new SerialLinks({
@@ -69,7 +69,7 @@ class Line {
     return links;
   }
 
-  /** A bridge that starts. */
+  /** Starts a bridge. */
   bridge(): SerialCarrier {
     const { timer } = this;
     const network = memoryNetwork({
@@ -135,7 +135,7 @@ class Line {
 
 linkConformance("serial line", async () => {
   const line = new Line();
-  // The bridge connects where it was told to, so a dead relay is one that is down.
+  // The bridge uses its own address, so an unreachable relay is one that is down.
   const connect = line.links.connect.bind(line.links);
   line.links.connect = (url, events) => {
     line.relayIsUp = !url.includes("dead");
@@ -170,7 +170,7 @@ const losing = (type: number, count: number): Damage => {
 describe("a device behind a serial line", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it("connects, whichever end was there first, and through what a console prints", () => {
+  it("connects, whichever end starts first, and despite a console's output", () => {
     const line = new Line();
     const { log } = line.connect();
     line.carrier.receive(Uint8Array.from(Buffer.from(" ____  \r\n|  __| Espruino 2v29\r\n>")));
@@ -184,7 +184,7 @@ describe("a device behind a serial line", () => {
     ["the device's greeting", "toBridge", FRAME_HELLO, 2],
     ["the request", "toBridge", 2, 1],
     ["its answer", "toDevice", FRAME_OPENED, 1],
-  ] as const)("connects even if %s gets lost", (_, way, type, count) => {
+  ] as const)("connects even if %s is lost", (_, way, type, count) => {
     const line = new Line();
     line[way] = losing(type, count);
     const { log } = line.connect();
@@ -209,7 +209,7 @@ describe("a device behind a serial line", () => {
     expect(line.carrier.counters.lostBytes).toBeGreaterThan(90 * 1500);
   });
 
-  it("learns from the relay's end that its link is closed", () => {
+  it("learns that the relay closed its link", () => {
     const line = new Line();
     const { log } = line.connect();
     line.timer.advance(100);
@@ -218,7 +218,7 @@ describe("a device behind a serial line", () => {
     expect(log.at(-1)).toBe("closed 1012 restart");
   });
 
-  it("is greeted without a Ctrl-C, which its console would obey while it boots", () => {
+  it("is greeted without a Ctrl-C, which its console would obey during boot", () => {
     const greetings: number[] = [];
     const line = new Line();
     for (let starts = 0; starts < 100; starts++) {
@@ -232,7 +232,7 @@ describe("a device behind a serial line", () => {
     expect(greetings).not.toContain(3);
   });
 
-  it("learns that the bridge restarted, and the relay that the device did", () => {
+  it("learns that the bridge restarted, and the relay learns that the device did", () => {
     const line = new Line();
     const first = line.connect();
     line.timer.advance(100);
@@ -252,9 +252,9 @@ describe("a device behind a serial line", () => {
     expect(line.relays[2]?.closedWith).toBeNull();
   });
 
-  // On boards that draw the same random bytes after every reset the bridge went on with the old
-  // link.
-  it("is not taken for the device that it was before it restarted", () => {
+  // Regression: on boards that draw the same random bytes after every reset, the bridge continued
+  // the old link.
+  it("is not mistaken for its previous life after a restart", () => {
     const line = new Line();
     line.connect();
     line.timer.advance(100);
@@ -293,11 +293,11 @@ describe("a device behind a serial line", () => {
     expect(fresh.logs).toEqual(["error: the device uses another version of the serial framing"]);
   });
 
-  it("gets no more than its window, and the bridge stops reading the relay", () => {
+  it("receives no more than its window, and the bridge stops reading from the relay", () => {
     const line = new Line(4000);
     const { log } = line.connect();
     line.timer.advance(100);
-    // The device is stuck: nothing of it comes back.
+    // The device hangs: it sends nothing.
     line.toBridge = () => new Uint8Array(0);
     let sent = 0;
     while (!line.relay().paused && sent < 1000) {
@@ -314,7 +314,7 @@ describe("a device behind a serial line", () => {
     expect(log).toHaveLength(1 + sent);
   });
 
-  it("waits for a line that takes nothing", () => {
+  it("waits for a line that accepts nothing", () => {
     const line = new Line();
     const { log } = line.connect();
     line.timer.advance(100);
@@ -328,7 +328,7 @@ describe("a device behind a serial line", () => {
     expect(log).toEqual(["opened", "later"]);
   });
 
-  it("gets no credit while the relay takes nothing", () => {
+  it("gets no credit while the relay accepts nothing", () => {
     const line = new Line();
     const { link } = line.connect();
     line.timer.advance(100);
@@ -343,7 +343,7 @@ describe("a device behind a serial line", () => {
     expect(line.relay().received).toHaveLength(10);
   });
 
-  it("never gets a message longer than it takes", () => {
+  it("never receives a message longer than it accepts", () => {
     const line = new Line(1000);
     const { log } = line.connect();
     line.timer.advance(100);

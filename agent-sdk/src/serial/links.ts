@@ -2,8 +2,8 @@
  * The device's LinkPort over a serial line: a bridge at the other end holds the WebSocket. The
  * bridge connects to its own configured relay, so the url of `connect` is not sent. See wire.ts.
  *
- * A lost OPEN or its answer is made up for by asking again, a lost CREDIT by a PROBE; a bridge that
- * falls silent is noticed by the core, which then receives no pings of the relay.
+ * A lost OPEN or OPENED is recovered by a repeated request, a lost CREDIT by a PROBE; the core
+ * notices a silent bridge, because the relay's pings stop.
  *
  * [portable]
  */
@@ -38,22 +38,22 @@ import {
 /** How often an unanswered request is repeated. */
 const ASK_MS = 1000;
 const CLOSED_BY_LOSS = 1006;
-/** RFC 6455 section 7.4.1: a policy of ours, here that the version does not fit. */
+/** RFC 6455 section 7.4.1: a policy of ours, here against the version. */
 const CLOSED_BY_POLICY = 1008;
 
 export interface SerialLinksOptions {
   /** Queues bytes for the line; the runtime's own buffer holds them. */
   write(bytes: Uint8Array): void;
-  /** Bytes that `write` took and the line did not yet, where the runtime knows. */
+  /** Bytes accepted by `write` and not yet sent, if the runtime knows. */
   queued?(): number;
   readonly timer: TimerPort;
   /**
-   * 32 bits that the last start did not have. Not drawn from a board's randomness, which may be the
-   * same after every reset: a boot count is right.
+   * 32 bits that differ from the last start's. Not drawn from a board's randomness, which may
+   * repeat after every reset; a boot count is suitable.
    */
   readonly life: number;
   readonly checksum: Checksum;
-  /** Bytes of the longest message that this device takes. */
+  /** Bytes of the longest message that this device accepts. */
   readonly maxMessage: number;
   /** Bytes of messages in transit to this device at once; at least maxMessage. */
   readonly window: number;
@@ -64,7 +64,7 @@ interface SerialLink {
   readonly events: LinkEvents;
   readonly incoming: ReceiveWindow;
   outgoing: SendWindow | null;
-  /** Texts that wait for credit. */
+  /** Messages that wait for credit. */
   queue: Uint8Array[];
   queued: number;
   over: boolean;
@@ -79,11 +79,12 @@ export class SerialLinks implements LinkPort {
 
   constructor(options: SerialLinksOptions) {
     this.options = options;
-    // A bridge that outlived us may still refer to our last links: each start has 256 of its own.
+    // A bridge that outlived a restart may still refer to previous links: each start has 256 link
+    // numbers of its own.
     this.lastId = (options.life << 8) & 65535;
   }
 
-  /** One link at a time, as the core does it; an earlier one is dropped without notice. */
+  /** One link at a time, as the core uses it; an earlier one is dropped without notice. */
   connect(_url: string, events: LinkEvents): Link {
     this.lastId = (this.lastId + 1) & 65535;
     const link: SerialLink = {
@@ -121,7 +122,7 @@ export class SerialLinks implements LinkPort {
     this.put(FRAME_HELLO, encodeHello(hello));
   }
 
-  /** Requests what is still missing, and repeats until nothing is. */
+  /** Requests what is still missing, and repeats until everything is answered. */
   private ask(): void {
     const link = this.link;
     if (link === null || link.over) return;
@@ -178,7 +179,7 @@ export class SerialLinks implements LinkPort {
     this.options.timer.set(0, () => link.events.closed(code, reason));
   }
 
-  /** A frame off the line; the body is lent until it returns. */
+  /** Handles a received frame; the body is valid only during the call. */
   receiveFrame(type: number, body: Uint8Array): void {
     if (type === FRAME_HELLO) {
       this.receiveHello(body);
@@ -229,7 +230,7 @@ export class SerialLinks implements LinkPort {
 
   private receiveText(link: SerialLink, body: Uint8Array): void {
     const length = body.length - TEXT_HEAD_BYTES;
-    // What comes before OPENED means that OPENED got lost.
+    // Anything before OPENED means that OPENED was lost.
     this.opened(link);
     if (!link.incoming.accept(get32(body, 2), length)) return;
     const text = asciiText(body.subarray(TEXT_HEAD_BYTES));

@@ -3,7 +3,9 @@ import { type Checksum, decodeFrame, frameBytes } from "./frames.ts";
 
 export interface FrameCounters {
   frames: number;
-  /** What lay between two zeros and was no frame: noise, a damaged frame, a console's text. */
+  /**
+   * Called for bytes between two zeros that are no frame: noise, a damaged frame, console output.
+   */
   garbage: number;
 }
 
@@ -15,7 +17,9 @@ export class FrameReader {
   private length = 0;
   private skipping = false;
 
-  /** `maxBody`: bytes; longer frames are garbage. `found`: the body is lent until it returns. */
+  /**
+   * `maxBody`: bytes; longer frames are ignored. `found`: the body is valid only during the call.
+   */
   constructor(
     maxBody: number,
     checksum: Checksum,

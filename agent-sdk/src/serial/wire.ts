@@ -1,20 +1,20 @@
 /**
- * What device and bridge send each other in frames. The device runs the SDK; the bridge holds the
- * WebSocket and carries the device's messages one to one, unread.
+ * Messages between device and bridge, each in a frame. The device runs the SDK; the bridge holds
+ * the WebSocket and carries the device's messages one to one, unread.
  *
  *   HELLO   version 1 B, role 1 B, wants answer 1 B, life 4 B, max message 4 B, window 4 B
  *   OPEN    link 2 B                           device: connect to the relay
  *   OPENED  link 2 B                           bridge: connected
  *   TEXT    link 2 B, offset 4 B, ASCII text   one message; offset: bytes of texts sent before it
- *   CLOSE   link 2 B, code 2 B, ASCII reason   device: disconnect; bridge: it is disconnected
+ *   CLOSE   link 2 B, code 2 B, ASCII reason   device: disconnect; bridge: disconnected
  *   CREDIT  link 2 B, limit 4 B                texts may be sent up to this offset
  *   PROBE   link 2 B, offset 4 B               so much was sent: is there credit?
  *
  * Numbers are big-endian. Offsets count from 0 on every link, modulo 2^32; the first limit is the
- * window of the peer's HELLO. Because a TEXT names its offset, a lost one takes no credit with it.
- * `life` is another one whenever an end starts, so that each notices the other's restart. A version
- * that an end does not know is answered with its own HELLO and nothing else. Fields added later
- * are at the end, and readers that do not know them skip them.
+ * window in the peer's HELLO. Because a TEXT contains its offset, a lost one loses no credit.
+ * `life` changes whenever an end starts, so that each end notices the other's restart. An unknown
+ * version is answered with a HELLO and nothing else. New fields are added at the end, and readers
+ * that do not know them skip them.
  *
  * [portable]
  */
@@ -35,7 +35,7 @@ export const FRAME_PROBE = 7;
 /** Link and offset before a text. */
 export const TEXT_HEAD_BYTES = 6;
 
-/** Of any frame, where the longest text has `maxMessage` bytes. */
+/** Bytes of any frame's body if the longest text has `maxMessage` bytes. */
 export const maxBody = (maxMessage: number): number => Math.max(maxMessage, 64) + TEXT_HEAD_BYTES;
 
 export interface Hello {
@@ -44,9 +44,9 @@ export interface Hello {
   /** Whether the sender does not know the receiver yet. */
   readonly wantsAnswer: boolean;
   readonly life: number;
-  /** Bytes of the longest text that it takes. */
+  /** Bytes of the longest text that the sender accepts. */
   readonly maxMessage: number;
-  /** Bytes of texts that it takes before its first CREDIT; at least maxMessage. */
+  /** Bytes of texts that it accepts before its first CREDIT; at least maxMessage. */
   readonly window: number;
 }
 
@@ -79,7 +79,7 @@ export const encodeHello = (hello: Hello): Uint8Array => {
   return bytes;
 };
 
-/** null if it is too short; of another version only `version` is meant to be read. */
+/** null if it is too short; for another version only `version` is valid. */
 export const decodeHello = (bytes: Uint8Array): Hello | null => {
   if (bytes.length < HELLO_BYTES) return null;
   return {

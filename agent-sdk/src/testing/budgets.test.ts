@@ -18,31 +18,31 @@ const sizes = (given: Partial<EspruinoSizes>): EspruinoSizes => ({
 
 const verdicts = (figures: readonly Figure[]) => figures.map(({ verdict }) => verdict);
 
-it("a size is over its limit, within it, or so far within that the limit says nothing", () => {
+it("a size is over its limit, within it, or so far within it that the limit is too loose", () => {
   expect(espruinoFile("2", limit + 1).verdict).toBe("over");
   expect(espruinoFile("2", limit).verdict).toBe("ok");
   expect(espruinoFile("2", limit / 2 - 1).verdict).toBe("slack");
 });
 
-it("each figure is held to its own limit", () => {
+it("each figure is compared with its own limit", () => {
   expect(verdicts(espruinoVariables(sizes({ twoSessions: 9999 })))).toEqual([
     ...["ok", "ok", "over", "ok"],
   ]);
 });
 
-it("a time may be as short as it likes", () => {
+it("no time is too short", () => {
   expect(verdicts(espruinoTimes(sizes({})))).toEqual(["ok", "ok", "ok"]);
   expect(verdicts(espruinoTimes(sizes({ msPerCall: { 64: 1, 256: 1e6, 1024: 1 } })))).toEqual([
     ...["ok", "over", "ok"],
   ]);
 });
 
-it("what was not measured is not taken for right", () => {
+it("a missing measurement does not count as within its limit", () => {
   expect(espruinoFile("2", Number.NaN).verdict).toBe("over");
   expect(verdicts(espruinoTimes(sizes({ msPerCall: {} })))).toEqual(["over", "over", "over"]);
 });
 
-it("a ratio is held from below", () => {
+it("a ratio has a lower limit", () => {
   const two = sizes({});
   const one = (ms: number) => sizes({ msPerCall: { 256: ms } });
   expect(suiteRatio(one(5), two).verdict).toBe("ok");

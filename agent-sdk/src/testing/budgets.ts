@@ -10,7 +10,7 @@ import { CALL_BYTES, type EspruinoSizes } from "./espruino-sizes.ts";
 import type { XsSizes } from "./xs-sizes.ts";
 
 /**
- * `over` and `under` break a limit; `slack` is so far within it that the limit says nothing: lower
+ * `over` and `under` break a limit; `slack` is so far within it that the limit is too loose: lower
  * it.
  */
 export type Verdict = "ok" | "over" | "under" | "slack";
@@ -32,9 +32,9 @@ interface Budgets {
     readonly bytes: { readonly [variant in Variant]: number };
     readonly push: number;
     readonly wifi: number;
-    /** Of the file for "2" with both. */
+    /** For the file for "2" with push and Wi-Fi. */
     readonly whole: number;
-    /** By folder, of the file for "2" over WebSockets that takes programs over the relay. */
+    /** By folder, for the file for "2" over WebSockets with push. */
     readonly parts: { readonly [folder: string]: number };
     readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
     readonly suite1OverSuite2: number;
@@ -47,35 +47,35 @@ const { espruino, xs }: Budgets = JSON.parse(
   readFileSync(new URL("../../build/budgets.json", import.meta.url), "utf8"),
 );
 
-/** The same on every machine, so its limit can be near. */
+/** The same on every machine, so its limit can be tight. */
 const size = (name: string, unit: string, value: number, limit: number): Figure => ({
   ...{ name, unit, value, limit, bound: "at most" },
   verdict: !(value <= limit) ? "over" : value * 2 < limit ? "slack" : "ok",
 });
 
-/** Depends on the machine, so its limit is several times what any of ours took. */
+/** Depends on the machine, so its limit is several times the longest that was measured. */
 const time = (name: string, value: number, limit: number): Figure => ({
   ...{ name, unit: "ms", value, limit, bound: "at most" },
   verdict: value <= limit ? "ok" : "over",
 });
 
-/** As a board's Storage holds it. `over`: what it reaches a relay by. */
+/** As a board's Storage holds it. `over`: its transport. */
 export const espruinoFile = (variant: Variant, bytes: number, over = "WebSockets"): Figure =>
   size(`Espruino file, "${variant}" over ${over}`, "bytes", bytes, espruino.bytes[variant]);
 
-/** What taking programs over the relay adds to such a file. */
+/** What push adds to such a file. */
 export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets"): Figure =>
   size(`Espruino file, "${variant}" over ${over}: push adds`, "bytes", bytes, espruino.push);
 
-/** What joining a Wi-Fi adds to such a file. */
+/** What Wi-Fi adds to such a file. */
 export const espruinoWifi = (variant: Variant, bytes: number): Figure =>
   size(`Espruino file, "${variant}": Wi-Fi adds`, "bytes", bytes, espruino.wifi);
 
-/** The file for "2" that takes programs over the relay and joins a Wi-Fi. */
+/** The file for "2" with push and Wi-Fi. */
 export const espruinoWhole = (bytes: number): Figure =>
   size('Espruino file, "2" with push and Wi-Fi', "bytes", bytes, espruino.whole);
 
-/** What each folder takes of the file for "2" over WebSockets, push included. */
+/** The share of each folder in the file for "2" over WebSockets, push included. */
 export const espruinoParts = (parts: readonly Part[]): Figure[] => {
   const bytes = new Map(Object.keys(espruino.parts).map((folder) => [folder, 0]));
   for (const part of parts) {
@@ -87,7 +87,7 @@ export const espruinoParts = (parts: readonly Part[]): Figure[] => {
   );
 };
 
-/** `sizes`: of an engine with 2,630 variables. */
+/** `sizes`: from an engine with 2,630 variables. */
 export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {
   const figure = (what: string, name: keyof Budgets["espruino"]["variables"]): Figure =>
     size(`Espruino, 2,630: ${what}`, "variables", sizes[name], espruino.variables[name]);
@@ -116,7 +116,7 @@ export const suiteRatio = (one: EspruinoSizes, two: EspruinoSizes): Figure => {
   };
 };
 
-/** `sizes`: in suite "2", of an engine with memory to spare, which timed TIMED_BYTES. */
+/** `sizes`: with suite "2", from an engine with ample memory, which timed TIMED_BYTES. */
 export const espruinoTimes = (sizes: EspruinoSizes): Figure[] =>
   TIMED_BYTES.map((bytes) =>
     time(

@@ -1,14 +1,14 @@
 /**
- * A stand-in for Moddable's ECMA-419 WebSocket client (SDK 8.2), true to what an edge must live
- * with: messages in parts, whatever was not read stays unread, writes refused beyond what the
- * socket takes, answers to pings and its own closes, a second between a peer's close and `onClose`.
- * No DOM, no Node: it also runs in XS, with frames carried by `Wire`.
+ * A stand-in for Moddable's ECMA-419 WebSocket client (SDK 8.2), with what an edge must cope with:
+ * messages in parts, unread data that stays unread, refused writes beyond what the socket accepts,
+ * automatic pongs and close frames, a second between a peer's close and `onClose`. No DOM, no Node:
+ * it also runs in XS, with frames carried by `Wire`.
  */
 import type { ConnectWire, Wire } from "../engines/wire.ts";
 import type { EcmaWebSocket, EcmaWebSocketOptions } from "../moddable/sdk.ts";
 import type { TimerPort } from "../ports.ts";
 
-/** As on Linux: what the socket takes at once, and what it hands out at once. */
+/** As on Linux: what the socket accepts and delivers at once. */
 const SOCKET_BYTES = 1536;
 const CLOSE_LINGER_MS = 1000;
 const OP_TEXT = 1;
@@ -19,7 +19,7 @@ const OP_PONG = 10;
 
 const headBytes = (length: number): number => (length < 126 ? 6 : length < 65536 ? 8 : 14);
 
-/** The class that a network's `io` is. */
+/** The class in a network's `io`. */
 export const ecmaWebSocket = (
   connect: ConnectWire,
   timer: TimerPort,
@@ -124,7 +124,7 @@ export const ecmaWebSocket = (
       });
     }
 
-    /** The next part of the messages that wait, unless the last one was not read. */
+    /** Delivers the next part of the waiting messages, unless the last one was not read. */
     private hand(): void {
       const first = this.incoming[0];
       if (this.gone || this.unread.length > 0 || first === undefined) return;

@@ -1,11 +1,9 @@
 /**
- * A real Espruino (its Linux build) whose clock, timers, network and console are handed in, so that
- * it runs under a virtual clock as well. Its language, its promises, its Storage and its ciphers
- * are its own.
+ * A real Espruino (its Linux build) with injected clock, timers, network and console, so that it
+ * can also run under a virtual clock. Its language, promises, Storage and ciphers are its own.
  *
- * Everything but the end is synchronous, over named pipes: the engine reads a command, does it in
- * its own turn, lets the promise jobs run that it leaves, and answers with what it did to the
- * outside.
+ * Everything except its end is synchronous, over named pipes: the engine reads a command, runs it
+ * in a turn of its own, runs the promise jobs that result, and answers with its effects.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -14,20 +12,20 @@ import { makePipe } from "../engines/pipe.ts";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 
-/** Of the file that is the flash, in the folder. */
+/** The file in the folder that is the flash. */
 export const FLASH_FILE = "espruino.flash";
 const SCRIPT_FILE = "device.js";
 const LENGTH_DIGITS = 8;
-/** Far above what any turn takes, on a machine that has other work, too. */
+/** Far above what any turn takes, even on a busy machine. */
 const TURN_DEADLINE_MS = 60_000;
-/** Between two looks at the pipe: at first, and at most. */
+/** The first and the longest pause between two polls of the pipe. */
 const POLL_MS = { first: 0.1, most: 4 };
 
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Runs on the engine before anything else; its functions go by `outside`, all else has its usual
- * name.
+ * Runs on the engine before anything else. Its functions belong to `outside`; everything else keeps
+ * its usual name.
  */
 const SCRIPT = `
 var outside = {
@@ -119,7 +117,7 @@ interface Answer {
 
 export interface EspruinoDeviceOptions {
   readonly binary: string;
-  /** Holds the flash, which outlives the device. */
+  /** Contains the flash, which outlives the device. */
   readonly folder: string;
   readonly timer: TimerPort;
   readonly net: EspruinoSockets;
@@ -127,7 +125,7 @@ export interface EspruinoDeviceOptions {
   readonly print: (line: string) => void;
 }
 
-/** One life of a board: from power-up to `powerOff`. */
+/** A board from power-up to `powerOff`. */
 export class EspruinoDevice {
   private readonly options: EspruinoDeviceOptions;
   private readonly child: ChildProcess;
@@ -150,7 +148,7 @@ export class EspruinoDevice {
     this.output = output.ours;
     this.child = spawn(binary, [SCRIPT_FILE], {
       cwd: folder,
-      // Its console reads from there for as long as it lives.
+      // Its console reads from there as long as it runs.
       stdio: ["pipe", "ignore", "inherit", input.child, output.child],
     });
     closeSync(input.child);
@@ -162,14 +160,15 @@ export class EspruinoDevice {
   }
 
   /**
-   * Runs code on the board and returns what JSON can say of its value. Throws what the code throws.
+   * Runs code on the board and returns its value, as far as JSON can express it. Throws what the
+   * code throws.
    */
   run(code: string): unknown {
     return this.turn("run", code);
   }
 
   /**
-   * As a power cut: nothing goes on, nothing is heard any more. Resolves when the process has
+   * Simulates a power cut: nothing continues, and no event arrives. Resolves when the process has
    * ended.
    */
   async powerOff(): Promise<void> {
@@ -187,7 +186,7 @@ export class EspruinoDevice {
   private turn(op: "run" | "fire" | "hear", ...given: readonly unknown[]): unknown {
     if (this.isOff) return null;
     const command = JSON.stringify({ op, given, now: this.options.timer.now() });
-    // Its JSON.parse makes UTF-8 of \u, and bytes of \x.
+    // Its JSON.parse makes UTF-8 of \u, but bytes of \x.
     const ascii = command.replace(
       /[\u007f-\u00ff]/g,
       (char) => `\\x${char.charCodeAt(0).toString(16)}`,
@@ -262,7 +261,7 @@ export class EspruinoDevice {
     return bytes.toString("latin1");
   }
 
-  /** How many bytes; null if none is there yet. */
+  /** The number of bytes; null if there are none yet. */
   private readSome(bytes: Buffer, at: number): number | null {
     try {
       return readSync(this.output, bytes, at, bytes.length - at, null);

@@ -1,7 +1,7 @@
 /**
- * Espruino's Storage over a Map, with the steps in which the real one writes (its jsflash.c), at
- * each of which the power can go: the old file is gone; the new one is there, of its length and
- * full of 0xff; then it is programmed byte for byte.
+ * Espruino's Storage over a Map, with the steps in which the real one writes (its jsflash.c), each
+ * of which a power cut can follow: the old file is gone; the new one exists, at its full length and
+ * full of 0xff; then it is programmed byte by byte.
  */
 import type { EspruinoStorage } from "../espruino/board.ts";
 
@@ -9,21 +9,21 @@ const HEADER_BYTES = 32;
 
 export class EspruinoFlash implements EspruinoStorage {
   readonly files: Map<string, string>;
-  /** Of all files. */
+  /** Bytes of all files. */
   bytes = 262144;
-  /** Steps until the power goes; null: never. */
+  /** Steps until the power cut; null: never. */
   private left: number | null = null;
 
   constructor(files: Map<string, string> = new Map()) {
     this.files = files;
   }
 
-  /** The power goes in the `step`-th step from now, counted from 1; null: never. */
+  /** Schedules a power cut in the `step`-th step from now, counted from 1; null: never. */
   cutAfter(step: number | null): void {
     this.left = step;
   }
 
-  /** Whether it went: nothing is written any more. */
+  /** Whether the power is off: nothing is written any more. */
   get isCut(): boolean {
     return this.left !== null && this.left <= 0;
   }
@@ -32,7 +32,9 @@ export class EspruinoFlash implements EspruinoStorage {
     return this.files.get(name);
   }
 
-  /** As there: a part goes where nothing was written, and the first one makes the file. */
+  /**
+   * As on a board: a part may be written where nothing was, and the first part creates the file.
+   */
   write(name: string, data: string | Uint8Array, offset = 0, size = 0): boolean {
     const text = typeof data === "string" ? data : Buffer.from(data).toString("latin1");
     const length = size === 0 ? text.length : size;
@@ -53,7 +55,7 @@ export class EspruinoFlash implements EspruinoStorage {
       const at = offset + bytes + 1;
       this.files.set(name, old.slice(0, offset) + text.slice(0, bytes + 1) + old.slice(at));
     }
-    // The power may also go after the data is safe and before anybody learns of it.
+    // The power may also be cut after the data is written and before the caller learns of it.
     this.step();
     return true;
   }

@@ -1,6 +1,6 @@
 /**
- * An hour on a board, without waiting: the whole agent over a link and its own clock, with clients
- * that come, call, fall silent and come again. For a real Espruino's Storage.
+ * A simulated hour on a board: the whole agent over a link and a clock of its own, with clients
+ * that connect, call, fall silent and return. For a real Espruino's Storage.
  *
  * [portable]
  */
@@ -47,7 +47,7 @@ class Clock {
     this.timers = this.timers.filter((timer) => timer.live);
   }
 
-  /** Fires what falls due on the way, in order. */
+  /** Fires what falls due meanwhile, in order. */
   advance(ms: number): void {
     const end = this.time + ms;
     let next = this.nextBefore(end);
@@ -69,7 +69,7 @@ class Clock {
   }
 }
 
-/** The agent's end of the link, the relay and one client at a time behind it. */
+/** The agent's end of the link, with the relay and one client at a time behind it. */
 export class Hour implements Link {
   declare clock: Clock;
   declare suite: EspruinoSuite;
@@ -125,7 +125,7 @@ export class Hour implements Link {
     if (this.events !== null) this.events.received(text);
   }
 
-  /** Brings packets both ways until nobody has any; the plaintexts that the client got. */
+  /** Carries packets both ways until there are none left; returns the plaintexts for the client. */
   settle(client: ClientSession, effects: ClientEffect[]): number {
     let got = 0;
     for (const effect of effects) {
@@ -160,7 +160,7 @@ export class Hour implements Link {
     }
   }
 
-  /** Minutes of this life: each has a visit, and pings of the relay. */
+  /** Minutes of this life: each has a visit, and pings from the relay. */
   run(minutes: number): void {
     for (let i = 0; i < minutes; i++) {
       this.visit(2);

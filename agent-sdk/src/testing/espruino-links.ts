@@ -1,10 +1,11 @@
-/** Runs on Espruino: its WebSocket client alone, and what it reports of each connection. */
+/** Runs on Espruino: its WebSocket client alone, and what it reports about each connection. */
 import type { EspruinoCrypto, EspruinoSockets } from "../espruino/board.ts";
 import { boardRandom, boardTimer } from "../espruino/ports.ts";
 import { WebSocketLinks } from "../espruino/websocket.ts";
 
 /**
- * `closed` gets all that was reported, the closing last. Throws nothing, whatever the server does.
+ * `closed` gets everything that was reported, the close last. Never throws, whatever the server
+ * does.
  */
 export const hear = (
   net: EspruinoSockets,

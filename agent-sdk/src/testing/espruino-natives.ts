@@ -1,12 +1,12 @@
 /**
- * Espruino's built-ins over Node's, as lenient as they are there (docs/runtimes.md): `crypto` for
- * the suite, and the globals that natives.ts uses.
+ * Espruino's built-ins on top of Node's, and as lenient as the originals (docs/runtimes.md):
+ * `crypto` for the suite, and the globals that natives.ts uses.
  */
 import { createCipheriv, createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { EspruinoCrypto } from "../espruino/board.ts";
 
-/** An ArrayBuffer of its own, as natives return them. */
+/** An ArrayBuffer of its own, as natives return. */
 const bufferOf = (bytes: Uint8Array): ArrayBuffer => {
   const copy = new ArrayBuffer(bytes.length);
   new Uint8Array(copy).set(bytes);
@@ -20,7 +20,7 @@ const hash = (name: string, data: string | Uint8Array): ArrayBuffer =>
       .digest(),
   );
 
-/** `require("crypto")` of a board that has everything. */
+/** `require("crypto")` of a board with all natives. */
 export const espruinoCrypto = (): Required<EspruinoCrypto> => ({
   SHA1: (text) => hash("sha1", text),
   SHA256: (data) => hash("sha256", data),
@@ -36,7 +36,7 @@ export const espruinoCrypto = (): Required<EspruinoCrypto> => ({
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** What is outside the alphabet counts as zero bits, and padding is not missed. */
+/** Characters outside the alphabet count as zero bits, and missing padding is accepted. */
 const atob = (text: string): string => {
   let bytes = "";
   let held = 0;

@@ -1,20 +1,20 @@
 /**
  * Espruino's `require("net")` over node:net: byte strings, listeners by `on`, `drain`, an `end`
- * that throws on a socket that is gone, and a `connect` that throws if nobody listens, if asked.
+ * that throws on a destroyed socket, and optionally a `connect` that throws if nobody listens.
  */
 import { connect as connectNode, type Socket } from "node:net";
 import type { EspruinoSocket, EspruinoSockets } from "../espruino/board.ts";
 
 export interface NetOptions {
-  /** Throws from inside `connect`, as Espruino does where it knows at once. */
+  /** Throws from inside `connect`, as Espruino does if it fails immediately. */
   readonly throws?: boolean;
-  /** Cuts what arrives into pieces of these lengths, in turn. */
+  /** Cuts received data into pieces of these lengths, in turn. */
   readonly pieces?: readonly number[];
-  /** Every write says that it was queued; `drain` follows. */
+  /** Every write reports that it was queued; `drain` follows. */
   readonly slow?: boolean;
 }
 
-/** What arrived, in pieces whose lengths repeat. */
+/** Received data, in pieces whose lengths repeat. */
 const cut = (data: string, lengths: readonly number[]): string[] => {
   const pieces: string[] = [];
   for (let at = 0, i = 0; at < data.length; i++) {
@@ -57,7 +57,7 @@ const overSocket = (socket: Socket, options: NetOptions): EspruinoSocket => {
   };
 };
 
-/** The module's double. */
+/** The stand-in for the module. */
 export const espruinoNet = (options: NetOptions = {}): EspruinoSockets => ({
   connect(target, connected) {
     if (options.throws) throw new Error("Unable to connect");

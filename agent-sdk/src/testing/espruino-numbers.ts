@@ -1,7 +1,7 @@
-/** Runs on Espruino: its number reader and writer over doubles given by their bytes. */
+/** Runs on Espruino: its number parser and writer, with doubles given by their bytes. */
 import { readNumber, writeNumber } from "../espruino/numbers.ts";
 
-/** The eight bytes of a double, from the lowest, as a text of hex. */
+/** The eight bytes of a double, lowest first, as hex. */
 const hexOf = (value: number): string => {
   const bytes = new Uint8Array(new Float64Array([value]).buffer);
   let hex = "";
@@ -15,9 +15,9 @@ const doubleOf = (hex: string): number => {
   return new Float64Array(bytes.buffer)[0] as number;
 };
 
-/** What each double is written as. */
+/** How each double is written. */
 export const written = (doubles: string[]): string[] =>
   doubles.map((hex) => writeNumber(doubleOf(hex)));
 
-/** What each text is read as. */
+/** The double for each text. */
 export const read = (texts: string[]): string[] => texts.map((text) => hexOf(readNumber(text)));

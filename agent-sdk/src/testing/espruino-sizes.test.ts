@@ -1,4 +1,4 @@
-/** Holds the Espruino build to its budgets, and prints what it costs. */
+/** Compares the Espruino build with its budgets, and prints what it costs. */
 import { describe, expect, it } from "vitest";
 import { findEspruino } from "../engines/espruino-process.ts";
 import { espruinoVariables, type Figure, suiteRatio } from "./budgets.ts";

@@ -1,10 +1,10 @@
 /**
  * What the Espruino build costs: bytes of its file; and on a real engine, variables of an agent
  * that is online, that holds two sessions, and at the peak of a call of 256 bytes, and milliseconds
- * for such a call. The engine talks to a relay of a few lines, over a real socket, as clients'
- * envelopes reach it from a real one.
+ * for such a call. The engine talks to a minimal relay over a real socket, with clients' envelopes
+ * in the form that a real relay forwards.
  *
- * budgets.ts compares it with the limits; espruino-sizes.test.ts holds the build to them.
+ * budgets.ts compares it with the limits; espruino-sizes.test.ts tests that the build keeps them.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -24,21 +24,21 @@ import { Engine, type EngineProcess } from "../engines/espruino-process.ts";
 import { cpuMs } from "./cpu-ms.ts";
 
 export interface EspruinoSizes {
-  /** Of the interpreter alone, with this measurement in it. */
+  /** The interpreter alone, with this measurement in it. */
   readonly empty: number;
   /** With the file loaded, as at power-up. */
   readonly loaded: number;
   readonly online: number;
   readonly twoSessions: number;
-  /** At the conversions to and from base64, which stand where the stack is deepest. */
+  /** During the conversions to and from base64, where the stack is deepest. */
   readonly peak: number;
-  /** Of the engine's processor, for a call of so many bytes that is answered with as many. */
+  /** Processor time of the engine, for a call of so many bytes that is answered with as many. */
   readonly msPerCall: { readonly [bytes: number]: number };
 }
 
 const AGENT_ID = "sizes";
 const AGENT_TOKEN = makeToken("e2e", new Uint8Array(32).fill(1));
-/** What budgets are for. */
+/** The figures that have budgets. */
 export const CALL_BYTES = 256;
 
 const requestOf = (id: number, bytes: number): unknown => {
@@ -136,7 +136,7 @@ const usageNow = async (life: EngineProcess): Promise<[number, number]> => {
   return life.told<[number, number]>();
 };
 
-/** `binary`: an Espruino. `calls`: how many are timed of each size in `bytes`. */
+/** `binary`: an Espruino. `calls`: how many are timed for each size in `bytes`. */
 export const measureEspruino = async (
   binary: string,
   version: Version,

@@ -1,9 +1,9 @@
 /**
- * The subset check: the built file in a `node:vm` from which built-ins that Espruino lacks are gone
- * and in which lenient ones are as lenient, with Node's ciphers, and over real
- * sockets unless it is given others. It catches what the file must not rely on. It is not a test on
- * Espruino: most of what that engine does wrongly in silence (docs/runtimes.md) cannot be imitated;
- * built-file-dialect.ts and the tests on the real engine see to it.
+ * The subset check: runs the built file in a `node:vm` without the built-ins that Espruino lacks
+ * and with lenient versions of others, with Node's ciphers, and over real sockets unless given a
+ * different network. It detects what the file must not rely on. It is not a test on Espruino: most
+ * of what that engine does wrongly without an error (docs/runtimes.md) cannot be imitated;
+ * built-file-dialect.ts and the tests on the real engine cover that.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
 import { untokenise } from "../../build/tokens.ts";
@@ -25,7 +25,7 @@ const MISSING = `Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Pro
   Number.isInteger Number.MAX_SAFE_INTEGER Promise.race Promise.any Promise.allSettled
   Promise.prototype.finally ArrayBuffer.isView ArrayBuffer.prototype.slice`.split(/\s+/);
 
-/** What runs inside, to change the context's own built-ins. */
+/** Runs inside, to change the context's own built-ins. */
 const IMITATE = `
   const TypedArray = Object.getPrototypeOf(Uint8Array);
   delete TypedArray.from; delete TypedArray.of;
@@ -49,11 +49,11 @@ const IMITATE = `
   E.toUint8Array = (text) => new Uint8Array(bytes(text));
 `;
 
-/** What lies around a board. */
+/** The environment of a board. */
 export interface Surroundings {
   readonly timer: TimerPort;
   readonly net: EspruinoSockets;
-  /** In the place of a flash that is never cut off. */
+  /** In place of a flash that never loses power. */
   readonly storage: EspruinoStorage;
   /** Its Serial1. */
   readonly uart: SubsetUart | null;
@@ -61,7 +61,7 @@ export interface Surroundings {
   readonly print: (line: string) => void;
 }
 
-/** Where nothing else is given. */
+/** The network by default. */
 const REAL: Omit<Surroundings, "storage"> = {
   uart: null,
   timer: {
@@ -79,7 +79,7 @@ const MIN_DELAY_MS = 0.1;
 /** Evaluating anything runs the promise jobs that wait in the context. */
 const JOBS = new Script("0");
 
-/** One life of a board: from power-up to `powerOff`. */
+/** A board from power-up to `powerOff`. */
 export class SubsetBoard {
   private readonly context: Context;
   private readonly surroundings: Surroundings;
@@ -129,7 +129,7 @@ export class SubsetBoard {
     for (const path of MISSING) runInContext(`delete ${path}`, this.context);
   }
 
-  /** A built-in module, or one that lies in Storage. */
+  /** A built-in module, or one in Storage. */
   require(name: string): unknown {
     const known = this.loaded.get(name) ?? this.load(name);
     this.loaded.set(name, known);
@@ -141,7 +141,7 @@ export class SubsetBoard {
     return runInContext(code, this.context);
   }
 
-  /** As a power cut: no timer and no socket goes on, nothing is heard any more. */
+  /** Simulates a power cut: timers and sockets stop, and no event arrives. */
   powerOff(): void {
     this.isOff = true;
     for (const handle of this.timers) this.surroundings.timer.clear(handle);
@@ -149,12 +149,12 @@ export class SubsetBoard {
       try {
         socket.end();
       } catch {
-        // Gone already.
+        // Already gone.
       }
     }
   }
 
-  /** A turn of the board: what comes from outside, and the promise jobs that it leaves. */
+  /** A turn of the board: one event from outside, and the promise jobs that result. */
   private turn(act: () => void): void {
     if (this.isOff) return;
     try {

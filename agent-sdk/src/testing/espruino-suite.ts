@@ -1,4 +1,4 @@
-/** The board's suite on Node, with natives as a board with everything has them. */
+/** The board's suite on Node, with the natives of a fully equipped board. */
 import { EspruinoSuite } from "../espruino/suite.ts";
 import { espruinoCrypto } from "./espruino-natives.ts";
 

@@ -1,13 +1,11 @@
-/**
- * Espruino's `Serial1` over any line of bytes, with the console on it until somebody moves that.
- */
+/** Espruino's `Serial1` over any byte stream, with the console on it until it is moved. */
 import type { Duplex } from "node:stream";
 import type { EspruinoSerial } from "../serial/espruino.ts";
 
 const CONSOLE = "Serial1";
 
 export class SubsetUart implements EspruinoSerial {
-  /** Where the console is; null: nowhere. */
+  /** The device of the console; null: nowhere. */
   console: string | null = CONSOLE;
   private listeners: ((text: string) => void)[] = [];
   private readonly line: Duplex;
@@ -15,7 +13,7 @@ export class SubsetUart implements EspruinoSerial {
   constructor(line: Duplex) {
     this.line = line;
     line.on("data", (bytes: Buffer) => {
-      if (this.console === CONSOLE) return; // typed at it
+      if (this.console === CONSOLE) return; // input to the console
       for (const listener of this.listeners) listener(bytes.toString("latin1"));
     });
   }
@@ -35,7 +33,7 @@ export class SubsetUart implements EspruinoSerial {
   }
 
   write(bytes: Uint8Array): void {
-    // A copy: those are of another realm.
+    // A copy, because these belong to another realm.
     this.line.write(Buffer.from(bytes));
   }
 }

@@ -7,8 +7,6 @@ import { checkVectors } from "@blindrelay/protocol/testing";
 import type { EspruinoCrypto } from "../espruino/board.ts";
 import { EspruinoSuite } from "../espruino/suite.ts";
 
-/**
- * `files`: JSON text of VectorFiles. Returns a sentence for everything that is not as it should be.
- */
+/** `files`: VectorFiles as JSON. Returns one sentence for each failure. */
 export const check = (crypto: EspruinoCrypto, files: string): string[] =>
   checkVectors(new EspruinoSuite(crypto, () => {}), JSON.parse(files));

@@ -1,16 +1,16 @@
 /**
- * JSON.parse as Espruino has it (docs/runtimes.md): it stops at the end of the first value whatever
- * follows, takes single quotes, hexadecimal numbers and trailing commas, drops a member named
- * `constructor`, lets `__proto__` set the prototype, keeps the first of two members of one name,
- * and rounds numbers at every digit. JSON.stringify beside it.
+ * JSON.parse as on Espruino (docs/runtimes.md): it stops at the end of the first value whatever
+ * follows, accepts single quotes, hexadecimal numbers and trailing commas, drops a member named
+ * `constructor`, lets `__proto__` set the prototype, keeps the first of duplicate members, and
+ * rounds numbers at every digit. JSON.stringify likewise.
  */
 
-/** Node's own, for the inside of strings; a test may put this file in its place. */
+/** Node's own, for the contents of strings; a test may install this file in its place. */
 const parse = JSON.parse;
 const stringify = JSON.stringify;
 
 /**
- * Its reader of numbers: every digit after the point, and every ten of the exponent, is rounded.
+ * Espruino's number parser: rounds at every digit after the point, and every ten of the exponent.
  */
 const readNumber = (text: string): number => {
   if (text.startsWith("0x")) return Number(text);
@@ -30,8 +30,8 @@ const readNumber = (text: string): number => {
 };
 
 /**
- * As its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a
- * circle.
+ * Like its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a
+ * cycle.
  */
 export const stringifyLeniently = (value: unknown): string => {
   const above: object[] = [];
@@ -89,7 +89,7 @@ class Reader {
     return readNumber(number);
   }
 
-  /** The next character that is no blank. */
+  /** The next character that is not whitespace. */
   private peek(): string {
     while (BLANK.test(this.text.charAt(this.at))) this.at++;
     return this.text.charAt(this.at);
@@ -140,5 +140,5 @@ class Reader {
   }
 }
 
-/** Throws a SyntaxError for what even Espruino refuses. */
+/** Throws a SyntaxError for input that even Espruino refuses. */
 export const parseLeniently = (text: string): unknown => new Reader(text).value();

@@ -1,6 +1,6 @@
 /**
- * Espruino's JSON.parse sets the prototype where a text says `__proto__`; for one test, so does
- * ours.
+ * Espruino's JSON.parse sets the prototype for a member named `__proto__`; for one test, Node's
+ * does too.
  */
 import { vi } from "vitest";
 
@@ -17,7 +17,7 @@ const withPrototypes = (value: unknown): unknown => {
   return value;
 };
 
-/** Until the test ends: vitest restores mocks by itself. */
+/** Until the test ends: vitest restores mocks automatically. */
 export const lenientJsonParse = (): void => {
   const strict = JSON.parse;
   vi.spyOn(JSON, "parse").mockImplementation((text) => withPrototypes(strict(text)));

@@ -38,7 +38,7 @@ export const memoryRelays = (
   return { port, url: "memory://relay", deadUrl: "memory://dead", relays };
 };
 
-/** Moves time until something is true; a world where it never is ends the test. */
+/** Advances time until `done` is true; fails the test if that does not happen. */
 export const untilIn =
   (timer: ManualTimer) =>
   async (done: () => boolean): Promise<void> => {

@@ -1,13 +1,13 @@
-/** Stand-ins for modules of the Moddable SDK, with the limits of the platforms. */
+/** Stand-ins for modules of the Moddable SDK, with the platforms' limits. */
 import type { ModdableTime, ModdableTimer } from "../moddable/sdk.ts";
 
-/** `timer`: delays are 32-bit integers there, and no fraction survives. */
+/** `timer`: delays are 32-bit integers there; fractions are dropped. */
 export const fakeTimer: ModdableTimer = {
   set: (fn, ms = 0) => setTimeout(fn, ms | 0),
   clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
 };
 
-/** `time`, whose ticks are a wrapping 32-bit integer; they start shortly before they wrap. */
+/** `time`: its ticks are a 32-bit integer that wraps, and start shortly before it does. */
 export const fakeTime = (now: () => number = () => performance.now()): ModdableTime => {
   const start = now();
   const ticks = (): number => (0x7ffffffb + Math.floor(now() - start)) | 0;

@@ -1,2 +1,2 @@
-/** The core of pushes, for who judges it from outside. */
+/** The core of pushes, for tests in other packages. */
 export * from "../core/push.ts";

@@ -1,6 +1,6 @@
 /**
- * An agent in QuickJS, as a device that stands in this process. This file is the host that
- * src/embedded asks for; a program in C does the same with JS_NewCFunction and JS_Call.
+ * An agent in QuickJS, as a device inside this process. This file is the host that src/embedded
+ * requires; a program in C does the same with JS_NewCFunction and JS_Call.
  */
 import { createCipheriv } from "node:crypto";
 import {
@@ -16,21 +16,23 @@ import type { Link, LinkPort, Log, LogLevel, Random, StoragePort, TimerPort } fr
 
 export interface QuickjsDeviceOptions {
   readonly engine: QuickJSWASMModule;
-  /** Of quickjsScript. */
+  /** The result of quickjsScript. */
   readonly script: string;
   readonly timer: TimerPort;
   readonly link: LinkPort;
   readonly random: Random;
-  /** Give it to the next device to be the same one after a restart. */
+  /** Pass it to the next device to simulate a restart of the same one. */
   readonly storage: StoragePort;
   readonly log?: Log;
   readonly onState?: (status: AgentStatus) => void;
 }
 
-/** What a start is told; the rest is in the script. */
+/** Parameters of a start; the rest is in the script. */
 export type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory">;
 
-/** The engine ends what takes more: a device's heap, and turns of a loop in one call. */
+/**
+ * The engine terminates a device that exceeds these: its heap, and iterations of loops in one call.
+ */
 const MEMORY_BYTES = 2 ** 20;
 const STACK_BYTES = 256 * 1024;
 const MAX_INTERRUPTS = 20_000;
@@ -54,7 +56,7 @@ export class QuickjsDevice {
   private interrupts = 0;
   private over = false;
 
-  /** Loads the script. Throws if the engine does not. */
+  /** Loads the script. Throws if the engine does. */
   constructor(options: QuickjsDeviceOptions) {
     this.options = options;
     this.runtime = options.engine.newRuntime();
@@ -77,12 +79,12 @@ export class QuickjsDevice {
     this.call("start", JSON.stringify(options), program);
   }
 
-  /** An event to every session held, as the device program would send it. */
+  /** An event to every held session, as the device program would send it. */
   emit(event: string, data: object): void {
     this.call("emit", event, JSON.stringify(data));
   }
 
-  /** What is wrong with this file of protocol/vectors. */
+  /** The failures for this file of protocol/vectors. */
   checkVectors(field: string, text: string): string[] {
     return JSON.parse(this.call("vectors", field, text));
   }
@@ -96,7 +98,7 @@ export class QuickjsDevice {
       );
   }
 
-  /** Pulls the plug: nothing of RAM is left, storage stays. */
+  /** Cuts the power: RAM is lost, storage stays. */
   end(): void {
     if (this.over) return;
     this.over = true;
@@ -107,7 +109,7 @@ export class QuickjsDevice {
     this.runtime.dispose();
   }
 
-  /** For what comes from outside when it likes: after the end it is not heard. */
+  /** For events from outside, which may come at any time: after the end they are ignored. */
   private event<Name extends keyof HostEvents>(name: Name, ...args: Parameters<HostEvents[Name]>) {
     if (!this.over) this.call(name, ...args);
   }

@@ -5,7 +5,7 @@
 import type { WebSocketServer } from "ws";
 import type { RelaySide } from "../conformance/link.ts";
 
-/** One side for each connection that the server takes, in that order; it grows as they come. */
+/** One side for each connection that the server accepts, in order; it grows with each. */
 export const relaySides = (server: WebSocketServer): RelaySide[] => {
   const relays: RelaySide[] = [];
   server.on("connection", (socket) => {

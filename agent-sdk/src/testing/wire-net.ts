@@ -1,6 +1,6 @@
 /**
  * Espruino's `require("net")` without a network: the far end of each socket is a WebSocket server
- * that takes everybody in and has its frames carried by a wire.
+ * that accepts every connection and passes its frames to a `Wire`.
  */
 import { createHash } from "node:crypto";
 import type { ConnectWire, Wire } from "../engines/wire.ts";
@@ -87,7 +87,7 @@ class FarEnd implements EspruinoSocket {
     });
   }
 
-  /** Whether a frame was complete; it went to the wire. */
+  /** Whether a frame was complete and went to the wire. */
   private readFrame(): boolean {
     const { buffer } = this;
     if (buffer.length < 2) return false;
@@ -110,7 +110,7 @@ class FarEnd implements EspruinoSocket {
   }
 }
 
-/** The module's double. `timer` delays what the real one does not do from inside `connect`. */
+/** The stand-in for the module. `timer` delays what the real one never does inside `connect`. */
 export const wireNet = (connectWire: ConnectWire, timer: TimerPort): EspruinoSockets => ({
   connect({ host, port }, connected) {
     timer.set(0, connected);

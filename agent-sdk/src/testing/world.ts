@@ -1,6 +1,6 @@
 /**
- * An agent core in its own world for tests: virtual time, a network in memory, a relay's end that
- * the test plays, and a client with a real session. Nothing in it is stubbed but the relay.
+ * An agent core in a world of its own for tests: virtual time, a network in memory, a relay's end
+ * controlled by the test, and a client with a real session. Only the relay is a stub.
  */
 import { makeToken } from "@blindrelay/protocol";
 import { jsonBytes, readJson } from "@blindrelay/protocol/crypto";
@@ -24,7 +24,7 @@ export const AGENT_ID = "lamp-1";
 export const RELAY_TOKEN = tokenOf("agent", 1);
 export const AGENT_TOKEN = tokenOf("e2e", 2);
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into whatever JSON came.
+// biome-ignore lint/suspicious/noExplicitAny: tests examine arbitrary JSON.
 type Json = any;
 
 /** One link as the relay sees it. */
@@ -42,12 +42,12 @@ export class RelayLink {
     };
   }
 
-  /** Messages of the agent as they came. */
+  /** Messages from the agent as received. */
   get texts(): readonly string[] {
     return this.relay.texts;
   }
 
-  /** The same as JSON, so that tests state what stands on the wire. */
+  /** The same as JSON, so that tests show the wire format. */
   get messages(): readonly Json[] {
     return this.texts.map((text) => JSON.parse(text));
   }
@@ -60,9 +60,9 @@ export class RelayLink {
 export interface WorldOptions {
   readonly seed?: number;
   readonly bootCount?: number;
-  /** What the agent's link says of its queue. */
+  /** The queue length that the agent's link reports. */
   readonly queuedBytes?: () => number;
-  /** What the agent gets in place of its way to the relay. */
+  /** In place of the agent's own link to the relay. */
   readonly over?: (links: LinkPort, timer: ManualTimer, log: Log) => LinkPort;
   readonly core?: Partial<AgentCoreOptions>;
 }
@@ -70,7 +70,7 @@ export interface WorldOptions {
 export class World {
   readonly timer = new ManualTimer();
   readonly links: RelayLink[] = [];
-  /** Lets nobody in by itself: the test says when. */
+  /** Accepts no connection by itself: the test decides when. */
   private readonly relay = new FakeRelay({ auth: () => {} });
   readonly statuses: AgentStatus[] = [];
   readonly logs: string[] = [];
@@ -117,7 +117,7 @@ export class World {
     this.core.link.onState((status) => this.statuses.push(status));
   }
 
-  /** Lets everything that is under way arrive; no measurable time passes. */
+  /** Delivers everything in transit; no measurable time passes. */
   settle(): void {
     this.timer.advance(0);
   }
@@ -129,7 +129,7 @@ export class World {
     return link;
   }
 
-  /** Sends one message of the relay to the agent and lets the answers arrive. */
+  /** Sends one message from the relay to the agent and delivers the answers. */
   say(message: object | string): void {
     this.link().end.send(typeof message === "string" ? message : JSON.stringify(message));
     this.settle();
@@ -154,7 +154,9 @@ export class World {
     return this;
   }
 
-  /** Moves time until the next connect has reached the relay; milliseconds that took. */
+  /**
+   * Advances time until the next connect reaches the relay; returns the milliseconds that it took.
+   */
   untilConnected(limitMs = 7200000): number {
     const from = this.timer.now();
     const links = this.links.length;
@@ -171,14 +173,14 @@ export class World {
 /** How a client wraps its packets. */
 export type Wrapping = "bare" | "envelope";
 
-/** A client of the world's agent, speaking through the relay's end of the newest link. */
+/** A client of the world's agent, which uses the relay's end of the newest link. */
 export class Client {
   readonly world: World;
   readonly session: ClientSession;
   readonly wrapping: Wrapping;
   /** Verified plaintexts, parsed. */
   readonly inbox: Json[] = [];
-  /** Packets of the agent that never came. */
+  /** Packets from the agent that were lost. */
   gaps = 0;
   private requests = 0;
   private ids = 10;
@@ -205,7 +207,7 @@ export class Client {
     return this;
   }
 
-  /** The message that carries a packet in this client's wrapping. */
+  /** The message that carries a packet in this client's form. */
   wrap(packet: string, extra: object = {}): string {
     if (this.wrapping === "bare") return packet;
     this.requests++;
@@ -226,7 +228,7 @@ export class Client {
     this.send(jsonBytes(value));
   }
 
-  /** Calls a method and returns the answer, or undefined if none came yet. */
+  /** Calls a method and returns the answer, or undefined if there is none yet. */
   call(method: string, params?: unknown): Json {
     const id = this.ids++;
     this.sendJson({ jsonrpc: "2.0", id, method, params });
@@ -237,7 +239,7 @@ export class Client {
     return this.inbox.find((message) => message.id === id);
   }
 
-  /** Takes what the agent sent since the last time. */
+  /** Reads what the agent has sent since the last call. */
   pump(): void {
     this.world.settle();
     const link = this.world.link();

@@ -1,4 +1,4 @@
-/** Frames to a real WebSocket server, over `ws`: the wire of a stand-in client in Node. */
+/** Frames to a real WebSocket server, through `ws`: the wire of a stand-in client in Node. */
 import { WebSocket } from "ws";
 import type { ConnectWire } from "../engines/wire.ts";
 
@@ -8,7 +8,7 @@ const OP_PONG = 10;
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 
-/** Whole messages arrive as one frame; `ws` keeps their fragments to itself. */
+/** Whole messages arrive as one frame; `ws` does not expose their fragments. */
 export const wsWire: ConnectWire = (host, port, path, events) => {
   const socket = new WebSocket(`ws://${host}:${port}${path}`, {
     perMessageDeflate: false,

@@ -1,4 +1,4 @@
-/** Holds the Moddable build to its budgets, and prints what it costs. */
+/** Compares the Moddable build with its budgets, and prints what it costs. */
 import { expect, it } from "vitest";
 import { findXsEngine } from "../../build/xs-engine.ts";
 import { xsFigures, xsModuleFigures } from "./budgets.ts";
@@ -13,7 +13,7 @@ it.skipIf(found.kind === "missing")(
   async () => {
     const sizes = await measureXs(found.kind === "found" ? found.path : "");
     console.log(`XS: ${JSON.stringify(sizes)}`);
-    // Its time depends on how busy this machine is; `npm run bench -- --sizes` looks at it.
+    // Processor time depends on this machine's load; `npm run bench -- --sizes` measures it.
     const figures = [...xsModuleFigures(sizes.modules), ...xsFigures(sizes)];
     const beyond = figures.filter(({ verdict, unit }) => verdict !== "ok" && unit !== "ms");
     expect(beyond).toEqual([]);

@@ -1,11 +1,11 @@
 /**
  * What the Moddable build costs, measured in the real engine: bytes of its modules, the heap of an
  * agent that is online with two sessions, and the interpreter's steps for a call of 256 bytes. The
- * engine is a 64-bit one; heap is given as a 32-bit board has it (a slot of 16 bytes instead of
- * 32). There bytecode and what is preloaded lie in flash, so `loaded` is more than a board's RAM
+ * engine is a 64-bit one; heap is converted to that of a 32-bit board (a slot of 16 bytes instead
+ * of 32). There bytecode and preloaded modules are in flash, so `loaded` exceeds what a board's RAM
  * holds.
  *
- * budgets.ts compares it with the limits; xs-sizes.test.ts holds the build to them.
+ * budgets.ts compares it with the limits; xs-sizes.test.ts tests that the build keeps them.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,17 +29,17 @@ import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
 import { cpuMs } from "./cpu-ms.ts";
 
 export interface XsSizes {
-  /** Of each module, in bytes. */
+  /** Bytes of each module. */
   readonly modules: { readonly [name in keyof XsModules]: number };
-  /** Bytes of heap that loading takes: modules, their bytecode, and the stand-ins of the test. */
+  /** Bytes of heap for loading: modules, their bytecode, and the test's stand-ins. */
   readonly loaded: number;
   /** Bytes of heap that a running agent adds: online, two sessions held. */
   readonly agent: number;
-  /** Steps for one call of 256 bytes and its answer, sealed in JavaScript alone (version "1"). */
+  /** Steps for one call of 256 bytes and its answer, sealed in JavaScript only (version "1"). */
   readonly computePerCall: number;
-  /** Slots that such a call uses, before garbage is collected. */
+  /** Slots that such a call allocates before garbage is collected. */
   readonly slotsPerCall: number;
-  /** Of the engine's processor, for such a call. */
+  /** Processor time of the engine, for such a call. */
   readonly msPerCall: number;
 }
 
@@ -126,7 +126,7 @@ class Bench {
     if (session.state !== "open") throw new Error(`the session is ${session.state}`);
   }
 
-  /** One call of CALL_BYTES of plaintext and its answer. */
+  /** One call with CALL_BYTES of plaintext, and its answer. */
   call(): void {
     const call = { jsonrpc: "2.0", id: 2, method: "echo", params: [""] };
     call.params = ["x".repeat(CALL_BYTES - JSON.stringify(call).length)];
@@ -146,7 +146,7 @@ class Bench {
   }
 }
 
-/** `engine`: of findXsEngine. */
+/** `engine`: from findXsEngine. */
 export const measureXs = async (engine: string): Promise<XsSizes> => {
   const modules = await buildXsModules();
   const program = resolve(import.meta.dirname, "../../examples/moddable/program.js");

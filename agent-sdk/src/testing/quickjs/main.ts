@@ -1,13 +1,13 @@
 /**
- * Runs in QuickJS, in the place of a project's main.js: starts a device program when it is told to.
- * The host hears of it by the functions of `host`, and tells it by those of `device`.
+ * Runs in QuickJS, in place of a project's main.js: starts a device program on command. It calls
+ * the host by the functions of `host`, and the host calls it by those of `device`.
  */
 import { checkVectors } from "@blindrelay/protocol/testing";
 import type { Program } from "../../core/agent.ts";
 import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
 import { embeddedPorts, provisionAgent, startAgent } from "../../embedded/index.ts";
 
-/** What only the tests ask of a host: each state of the link, as JSON. */
+/** What only tests need from a host: each state of the link, as JSON. */
 declare const host: Host & { state(status: string): void };
 
 export const serve = (programs: { readonly [name: string]: Program }): void => {
@@ -27,7 +27,7 @@ export const serve = (programs: { readonly [name: string]: Program }): void => {
     emit: (event: string, data: string): void => {
       core?.agent.emit(event, JSON.parse(data));
     },
-    /** Sentences for what is wrong, as JSON. */
+    /** One sentence for each failure, as JSON. */
     vectors: (field: string, text: string): string =>
       JSON.stringify(checkVectors(ports.suite, { [field]: JSON.parse(text) })),
   };

@@ -1,7 +1,7 @@
 /**
- * Runs in XS. The way out of the engine: XS waits for the answer of anyone who started it. There
- * are no timers, sockets or flash here; what stands in for them (the other files of this folder)
- * goes this way.
+ * Runs in XS. The engine's connection to the outside: XS waits for the answer of the process that
+ * started it. There are no timers, sockets or flash here; their stand-ins (the other files in this
+ * folder) use this connection.
  */
 import type { Asked, Told } from "../../engines/xs-messages.ts";
 
@@ -14,7 +14,7 @@ const decoder = new TextDecoder();
 const encode = (value: unknown): ArrayBuffer =>
   encoder.encode(JSON.stringify(value)).buffer as ArrayBuffer;
 
-/** Asks the outside; null if it has nothing to say. */
+/** Sends a request to the outside; null if there is no answer. */
 export const ask = (request: Asked): unknown =>
   JSON.parse(decoder.decode(issueCommand(encode(request))));
 
@@ -28,7 +28,7 @@ export const fromBase64 = (text: string): Uint8Array => new Uint8Array(Base64.de
 type Listener = (message: never) => unknown;
 const listeners = new Map<string, Listener>();
 
-/** `listener` hears messages of this kind; what it returns is the answer. */
+/** `listener` gets messages of this kind; it returns the answer. */
 export const hear = <Op extends Told["op"]>(
   op: Op,
   listener: (message: Extract<Told, { readonly op: Op }>) => unknown,

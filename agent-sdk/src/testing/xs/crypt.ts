@@ -1,5 +1,5 @@
 /**
- * Runs in XS, in the place of the SDK's `crypt` and `hmac`: native code here is Node's, over the
+ * Runs in XS, in place of the SDK's `crypt` and `hmac`: the native code here is Node's, over the
  * bridge.
  */
 import type { ModdableCrypt } from "../../moddable/sdk.ts";

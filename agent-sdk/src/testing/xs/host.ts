@@ -1,14 +1,14 @@
-/** Runs in XS, in the place of a project's main.js: starts a device program when it is told to. */
+/** Runs in XS, in place of a project's main.js: starts a device program on command. */
 import { type AgentCore, type Program, provisionAgent, startAgent } from "../../moddable/index.ts";
 import { ask, hear } from "./bridge.ts";
 import { crypt } from "./crypt.ts";
 import { network } from "./network.ts";
 
 export const serve = (programs: { [name: string]: Program }): void => {
-  // For programs that are evaluated afterwards.
+  // For programs that are evaluated later.
   (globalThis as { programs?: object }).programs = programs;
   let core: AgentCore | null = null;
-  // What it throws reaches anyone who sent the command.
+  // Exceptions reach the sender of the command.
   hear("provision", ({ agentToken }) => provisionAgent(agentToken));
   hear("start", ({ options, program, native }) => {
     core = startAgent({

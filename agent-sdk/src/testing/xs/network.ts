@@ -1,4 +1,4 @@
-/** Runs in XS, in the place of `device.network`: frames go out and come in over the bridge. */
+/** Runs in XS, in place of `device.network`: frames leave and arrive over the bridge. */
 
 import type { ConnectWire, WireEvents } from "../../engines/wire.ts";
 import type { TimerPort } from "../../ports.ts";

@@ -1,6 +1,5 @@
 /**
- * Runs in XS, in the place of the SDK's `preference`: the medium lies outside and outlives the
- * engine.
+ * Runs in XS, in place of the SDK's `preference`: the medium is outside and outlives the engine.
  */
 import { ask, fromBase64, toBase64 } from "./bridge.ts";
 

@@ -1,4 +1,4 @@
-/** Runs in XS, in the place of the SDK's `time`. */
+/** Runs in XS, in place of the SDK's `time`. */
 import { ask } from "./bridge.ts";
 
 const ticks = (): number => ask({ op: "ticks" }) as number;

@@ -1,4 +1,4 @@
-/** Runs in XS, in the place of the SDK's `timer`. */
+/** Runs in XS, in place of the SDK's `timer`. */
 import { ask, hear } from "./bridge.ts";
 
 const pending = new Map<number, () => void>();
