@@ -1,9 +1,9 @@
-/** An aedes broker on its own port; its first argument is the module's path. */
+/** An aedes broker on a free port; its argument is the module's path. */
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { pathToFileURL } from "node:url";
 
 const loaded = await import(pathToFileURL(process.argv[2] as string).href);
-// Up to 0.51 a function, later a class that is made asynchronously.
+// A function up to version 0.51, later a class with an asynchronous factory.
 const Broker = loaded.Aedes ?? loaded.default?.Aedes;
 const broker = Broker?.createBroker ? await Broker.createBroker() : loaded.default();
 const server = createServer((socket: Socket) => {

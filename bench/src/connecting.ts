@@ -1,6 +1,6 @@
 /**
  * The server's processor time for accepting one agent: TCP, upgrade and `auth`, with the check of
- * its token if there is one. Connections are made in bunches, alternating between all contenders.
+ * its token if there is one. Connections are made in batches, alternating between all contenders.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Contender } from "./contenders.ts";
@@ -11,13 +11,14 @@ import { cpuUs } from "./usage.ts";
 
 const BUNCH = 200;
 /**
- * Each agent comes in every third time: the relay makes it a session, keeps 16 of an agent, and
- * would spend the time on removing old ones, as for no fleet that restarts now and then.
+ * Each agent reconnects only every third time: the relay creates a session each time, keeps 16 per
+ * agent, and would otherwise spend the time on removing old ones, unlike with a fleet that rarely
+ * restarts.
  */
 const BUNCHES_APART = 3;
-/** With the warm-up's, not more than three times 16. */
+/** With the warm-up, at most three times 16. */
 const MOST_BUNCHES = 20;
-/** For the server to notice that a bunch has gone. */
+/** Time for the server to notice that a batch has disconnected. */
 const GONE_MS = 100;
 
 export function measureConnecting(
@@ -47,12 +48,12 @@ function bunches(generator: Generator, contender: Contender, count: number): () 
 }
 
 async function bunch(generator: Generator, contender: Contender, count: number): Promise<Slice> {
-  const group = `bunch of ${contender.name}`;
+  const group = `batch of ${contender.name}`;
   const peers = await contender.idle(count);
   const before = cpuUs(contender.pid);
   try {
     await generator.connectIdle(group, peers);
-    // Its share of the time says nothing here: each connection waits for round trips.
+    // Its share of the time is meaningless here: each connection waits for round trips.
     return { us: (cpuUs(contender.pid) - before) / count, generator: 0, server: 0 };
   } finally {
     await generator.close(group);

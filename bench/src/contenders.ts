@@ -1,6 +1,6 @@
 /**
- * What is compared, each in its own process: the relay as an operator starts it, a minimal
- * forwarder, and brokers if they are installed.
+ * The contenders, each in its own process: the relay as an operator starts it, a minimal forwarder,
+ * and brokers if they are installed.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ const STOP_GRACE_MS = 1_000;
 const START_MS = 30_000;
 const LOOK_MS = 50;
 const PORT_TRIES = 3;
-/** Limits that would end a benchmark are out of its way; they are still counted. */
+/** Limits that would stop a benchmark are raised; they are still counted. */
 const UNLIMITED = [
   ...["--rate-per-second", "1000000", "--rate-burst", "1000000"],
   ...["--requests-per-minute", "10000000", "--requests-at-once", "32"],
@@ -42,23 +42,23 @@ const UNLIMITED = [
 
 export interface Contender {
   readonly name: string;
-  /** What it is, for the report. */
+  /** A description for the report. */
   readonly version: string;
   readonly pid: number;
   /** Plans for pairs of ends that nobody else uses until `release`. */
   pairs(count: number, bytes: number): Promise<PairPlan[]>;
-  /** Plans for agents, or what comes closest, that only hold their connection. */
+  /** Plans for agents, or the nearest equivalent, that only hold their connection. */
   idle(count: number): Promise<PeerPlan[]>;
-  /** All ends given out have been closed. */
+  /** To be called once all ends given out are closed. */
   release(): void;
-  /** Where it tells its metrics; null for others than the relay. */
+  /** The URL of its metrics; null for contenders other than the relay. */
   readonly metricsUrl: string | null;
-  /** Bytes of JavaScript objects that are alive; null for others than the relay. */
+  /** Bytes of live JavaScript objects; null for contenders other than the relay. */
   readonly liveHeap: (() => Promise<number>) | null;
   stop(): Promise<void>;
 }
 
-/** The minimal forwarder on `ws`, in the language and on the engine of the relay. */
+/** The minimal forwarder on `ws`, in the relay's language and on its engine. */
 export async function bareWs(name: string): Promise<Contender> {
   const child = watch(
     spawn(process.execPath, [FORWARDER], { stdio: ["ignore", "pipe", "inherit"] }),
@@ -108,7 +108,7 @@ export async function ourRelay(folder: string, onMade: (made: number) => void): 
   };
 }
 
-/** The brokers that are installed here, and what is said of those that are not. */
+/** The installed brokers, and a message for each that is not installed. */
 export async function brokers(
   folder: string,
 ): Promise<{ contenders: Contender[]; skipped: string[] }> {
@@ -130,7 +130,7 @@ async function mosquitto(folder: string): Promise<Contender[]> {
     const config = join(folder, `mosquitto-${carrier}.conf`);
     const lines = [
       `listener ${port} 127.0.0.1`,
-      // It does not start with WebSockets alone.
+      // It does not start with WebSockets only.
       ...(carrier === "ws" ? [`listener ${wsPort} 127.0.0.1`, "protocol websockets"] : []),
       "allow_anonymous true",
       "persistence false",
@@ -154,7 +154,7 @@ async function natsServer(folder: string): Promise<Contender[]> {
   );
   return both(async (carrier, port, wsPort) => {
     const config = join(folder, `nats-${carrier}.conf`);
-    // Its pings would be bytes that are no message.
+    // Its pings would be bytes that belong to no message.
     const common = `listen: "127.0.0.1:${port}"\nping_interval: "2h"\nmax_connections: 100000\n`;
     const websocket = `websocket { listen: "127.0.0.1:${wsPort}", no_tls: true }\n`;
     await writeFile(config, common + (carrier === "ws" ? websocket : ""));
@@ -169,7 +169,7 @@ async function natsServer(folder: string): Promise<Contender[]> {
 
 type Start = (carrier: Carrier, port: number, wsPort: number) => Promise<Contender>;
 
-/** A server for each carrier; where one does not start, the other is stopped. */
+/** A server for each transport; if one does not start, the other is stopped. */
 async function both(start: Start): Promise<Contender[]> {
   const first = await onFreePorts("tcp", start);
   try {
@@ -180,7 +180,7 @@ async function both(start: Start): Promise<Contender[]> {
   }
 }
 
-/** A port that was free may be somebody else's a moment later. */
+/** A free port may be taken a moment later. */
 async function onFreePorts(carrier: Carrier, start: Start): Promise<Contender> {
   for (let tries = 1; ; tries++) {
     try {
@@ -195,7 +195,7 @@ function named(name: string, carrier: Carrier): string {
   return carrier === "ws" ? `${name} ws` : name;
 }
 
-/** Where `npm install aedes` was run in this folder, or in the one that AEDES_FOLDER names. */
+/** The folder in which `npm install aedes` was run: this one, or AEDES_FOLDER. */
 async function aedes(folder: string): Promise<Contender[]> {
   await mkdir(folder, { recursive: true });
   const from = process.env.AEDES_FOLDER ?? process.cwd();
@@ -226,7 +226,7 @@ function mqttAt(port: number, carrier: Carrier): Plans {
   };
 }
 
-/** A server that knows nobody, so that every end is a new one. */
+/** A server without accounts, so every end is a new one. */
 function simple(name: string, version: string, child: ChildProcess, plans: Plans): Contender {
   const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
   return {
@@ -242,14 +242,14 @@ function simple(name: string, version: string, child: ChildProcess, plans: Plans
   };
 }
 
-/** Debian puts servers where people's PATH does not look. */
+/** Debian installs servers outside most users' PATH. */
 const PATH = `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin`;
 
 function run(program: string, args: string[]): ChildProcess {
   return watch(spawn(program, args, { stdio: "ignore", env: { ...process.env, PATH } }));
 }
 
-/** The version of an installed program; throws with the fix where it is not. */
+/** The version of an installed program; throws an Error with the fix if it is not installed. */
 function installed(program: string, args: string[], version: RegExp, fix: string): string {
   try {
     const out = execFileSync(program, args, {
@@ -259,7 +259,7 @@ function installed(program: string, args: string[], version: RegExp, fix: string
     });
     return version.exec(out)?.[1] ?? "unknown";
   } catch (error) {
-    // mosquitto says its help with exit code 3.
+    // mosquitto prints its help with exit code 3.
     const found = version.exec(String((error as { stdout?: string }).stdout ?? ""));
     if (found?.[1] !== undefined) return found[1];
     throw new Error(`${program}: ${fix}`);
@@ -286,7 +286,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The child, once somebody listens on the port; ends it where nobody does in time. */
+/** Resolves with the child once it listens on the port; stops it if that takes too long. */
 async function listening(child: ChildProcess, port: number): Promise<ChildProcess> {
   const deadline = performance.now() + START_MS;
   while (performance.now() < deadline && child.exitCode === null) {
@@ -296,7 +296,7 @@ async function listening(child: ChildProcess, port: number): Promise<ChildProces
       () => false,
     );
     socket.destroy();
-    await delay(LOOK_MS); // by then one that could not have the port has ended
+    await delay(LOOK_MS); // By then, a child that could not have the port has ended.
     if (there && child.exitCode === null) return child;
   }
   child.kill("SIGKILL");

@@ -1,7 +1,7 @@
 /**
- * The yardstick: the least that a forwarder on `ws` can do, without authentication, limits or
- * queues. A connection's first message names its sid and its end; every later message is parsed and
- * looked up, and its received bytes are sent on.
+ * The yardstick: the minimum that a forwarder on `ws` can do, without authentication, limits or
+ * queues. A connection's first message names its sid and its end; every later message is parsed,
+ * looked up, and forwarded as received.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

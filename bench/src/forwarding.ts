@@ -9,7 +9,7 @@ import { type Comparison, interleave, type Pace, type Slice } from "./interleave
 import type { Scenario } from "./sections.ts";
 import { cpuUs } from "./usage.ts";
 
-/** Who is up, and who drives them. */
+/** The running contenders, and the generator that drives them. */
 export interface Rig {
   readonly generator: Generator;
   /** The yardstick, its twin, the relay, and others. */
@@ -17,18 +17,18 @@ export interface Rig {
 }
 
 /**
- * Share of a slice that runs before it, uncounted: who has just had its turn finds the caches as it
- * left them, and with the order reversed each cycle that would be the first and the last only.
+ * Share of a slice that runs first, uncounted: a contender that has just had its turn finds warm
+ * caches, and with the order reversed each cycle only the first and the last would benefit.
  */
 const LEAD = 0.25;
 
 export interface Effort extends Pace {
   readonly sliceMs: number;
-  /** Of pairs, connections and such: 1 is whole. */
+  /** Scale of pairs, connections and so on: 1 is full size. */
   readonly share: number;
 }
 
-/** Rejects if a connection or a message is lost on the way. */
+/** Rejects if a connection or a message is lost. */
 export async function measureForwarding(
   { generator, contenders }: Rig,
   scenario: Scenario,

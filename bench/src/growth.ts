@@ -1,6 +1,6 @@
 /**
  * The cost of forwarding while many more agents only hold their connection, against a yardstick
- * that holds nothing, and the relay's processor time for one scrape of its metrics.
+ * without such agents, and the relay's processor time for one scrape of its metrics.
  */
 import type { Contender } from "./contenders.ts";
 import { type Effort, measureForwarding, type Rig } from "./forwarding.ts";
@@ -28,7 +28,7 @@ export async function measureGrowth(
   const relay = rig.contenders[2] as Contender;
   const c1 = SCENARIOS[0] as Scenario;
   const most = levels.at(-1) as number;
-  // Taken first, so that the pairs of each level are others.
+  // Taken first, so that each level uses different pairs.
   const peers = await relay.idle(most);
   const pairs = await relay.pairs(Math.max(2, Math.round(c1.pairs * effort.share)), c1.bytes);
   const kept: Contender = { ...relay, pairs: async () => pairs, release: () => {} };

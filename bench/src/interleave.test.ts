@@ -3,7 +3,7 @@ import { type Entry, interleave, median, quantile } from "./interleave.ts";
 
 const PACE = { cycles: 24, warmUp: 0 };
 
-/** Entries of given costs on a machine that gets slower with every slice. */
+/** Entries with given costs on a machine that gets slower with every slice. */
 function slowingDown(
   costs: readonly number[],
   order: string[] = [],
@@ -22,7 +22,7 @@ function slowingDown(
 }
 
 describe("interleaving", () => {
-  test("finds the ratio on a machine whose speed wanders", async () => {
+  test("finds the ratio on a machine whose speed varies", async () => {
     const { standings, voids } = await interleave(slowingDown([10, 10, 5, 20]), PACE);
     expect(voids).toEqual([]);
     for (const [i, expected] of [1, 1, 0.5, 2].entries()) {
@@ -33,13 +33,13 @@ describe("interleaving", () => {
     }
   });
 
-  test("turns the order round each cycle", async () => {
+  test("reverses the order each cycle", async () => {
     const order: string[] = [];
     await interleave(slowingDown([1, 1, 1], order), { cycles: 3, warmUp: 0 });
     expect(order.join("")).toBe("012210012");
   });
 
-  test("warms each up until its cost stands still, and no longer than it may", async () => {
+  test("warms each up until its cost is stable, up to the limit", async () => {
     const rounds = [0, 0];
     const cooling = (i: number, costAt: (round: number) => number): Entry => ({
       name: String(i),

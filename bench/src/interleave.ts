@@ -2,33 +2,35 @@
  * How contenders are compared on a machine whose speed varies by a quarter: all run at once and
  * take turns in short slices, the order is reversed each cycle, each is drained before the next
  * begins, and the result is the ratio within a cycle, as the median over all cycles. The yardstick
- * takes part twice; a run in which it does not equal itself is void.
+ * takes part twice; a run in which its two results differ is void.
  */
 
-/** What one slice of a contender cost. */
+/** The cost of one slice of a contender. */
 export interface Slice {
-  /** Microseconds of processor for one unit of work. */
+  /** Microseconds of processor time for one unit of work. */
   readonly us: number;
   /** Share of the slice's time that the load generator's processor was busy; 0 without one. */
   readonly generator: number;
-  /** The same of the contender's own processor; over 1 where it uses several. */
+  /** The same for the contender's own processor; above 1 if it uses several. */
   readonly server: number;
 }
 
 export interface Entry {
   readonly name: string;
   readonly slice: () => Promise<Slice>;
-  /** Whether the run stands or falls with it: the yardstick, and what it is measured for. */
+  /** Whether a bottleneck here voids the run: true for the yardstick and the subject. */
   readonly matters: boolean;
 }
 
 export interface Standing {
   readonly name: string;
-  /** Cost against the first entry's in the same cycle: the median over cycles, and quartiles. */
+  /** Cost relative to the first entry in the same cycle: the median over cycles, and quartiles. */
   readonly ratio: number;
   readonly lower: number;
   readonly upper: number;
-  /** The median cost of one unit, in microseconds. Wanders with the machine; the ratio does not. */
+  /**
+   * The median cost of one unit, in microseconds. It varies with the machine; the ratio does not.
+   */
   readonly us: number;
   /** Medians of the shares. */
   readonly generator: number;
@@ -37,27 +39,29 @@ export interface Standing {
 
 export interface Comparison {
   readonly standings: readonly Standing[];
-  /** Why the run says nothing; empty if it is good. */
+  /** Why the run is void; empty if it is valid. */
   readonly voids: readonly string[];
 }
 
 export interface Pace {
   /** Counted cycles. */
   readonly cycles: number;
-  /** Slices of one contender's warm-up at most. */
+  /** The most slices of one contender's warm-up. */
   readonly warmUp: number;
 }
 
-/** A first entry that reads outside of this against its own twin voids the run. */
+/** The run is void if the first entry's ratio to its own twin is outside this range. */
 const TWIN_LEAST = 0.93;
 const TWIN_MOST = 1.07;
-/** A busier generator is what is measured, not the contender. */
+/** Above this, the generator is measured instead of the contender. */
 const GENERATOR_MOST = 0.9;
-/** A contender is warm when the median of so many slices differs less than this from the last. */
+/**
+ * A contender is warm when the medians of two successive groups of slices differ by less than this.
+ */
 const STILL_SLICES = 4;
 const STILL = 0.05;
 
-/** @param entries the yardstick, its twin, and who is compared with them */
+/** @param entries the yardstick, its twin, and the contenders to compare with them */
 export async function interleave(entries: readonly Entry[], pace: Pace): Promise<Comparison> {
   for (const entry of entries) await warmUp(entry, pace.warmUp);
   const slices = entries.map(() => [] as Slice[]);
@@ -100,12 +104,12 @@ function reasons(entries: readonly Entry[], standings: readonly Standing[]): str
   return found;
 }
 
-/** Whether the generator was the bottleneck, so that the contender may well be faster. */
+/** Whether the generator was the bottleneck, so that the contender may be faster. */
 export function isBound({ generator }: Standing): boolean {
   return generator > GENERATOR_MOST;
 }
 
-/** Slices that are not counted, until the cost stands still. */
+/** Uncounted slices, until the cost is stable. */
 async function warmUp({ slice }: Entry, most: number): Promise<void> {
   const costs: number[] = [];
   while (costs.length < most) {
@@ -116,12 +120,12 @@ async function warmUp({ slice }: Entry, most: number): Promise<void> {
   }
 }
 
-/** The middle value; of an even number of values, the mean of the two in the middle. */
+/** The middle value; for an even number of values, the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** By linear interpolation between the two values beside the place. */
+/** By linear interpolation between the two neighbouring values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const place = (sorted.length - 1) * share;

@@ -1,6 +1,6 @@
 /**
  * Loaded into the relay's process before it starts: answers any message on its IPC channel with the
- * bytes of JavaScript objects that are alive.
+ * bytes of live JavaScript objects.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -13,4 +13,4 @@ process.on("message", () => {
   collect();
   process.send?.(process.memoryUsage().heapUsed);
 });
-process.channel?.unref(); // the relay ends as without it
+process.channel?.unref(); // The channel does not keep the relay running.

@@ -39,7 +39,7 @@ async function ownFolder(): Promise<string> {
   return folder;
 }
 
-test("a quick run measures every section with every contender, and says that it is void", async () => {
+test("a quick run measures every section with every contender, and is reported as void", async () => {
   const folder = await ownFolder();
   const [json, html] = [join(folder, "bench.json"), join(folder, "bench.html")];
   const { ended } = start(["--quick", "--json", json, "--html", html], { TMPDIR: folder });
@@ -50,7 +50,8 @@ test("a quick run measures every section with every contender, and says that it 
   for (const section of sections) {
     expect(section.voids[0]).toContain("too short");
     expect(section.bars.length).toBeGreaterThan(0);
-    if (section.id === "memory") continue; // sixty connections may fit where others were
+    // The memory of sixty more connections may fit into pages that are already resident.
+    if (section.id === "memory") continue;
     for (const { value } of section.bars) expect(value).toBeGreaterThan(0);
   }
   expect(out).toContain("VOID");
@@ -61,7 +62,7 @@ test("a quick run measures every section with every contender, and says that it 
   expect(await leftIn(folder)).toEqual(["bench.html", "bench.json"]);
 });
 
-test("an interrupted run ends everything that it started", async () => {
+test("an interrupted run stops everything that it started", async () => {
   const folder = await ownFolder();
   const { child, ended } = start(["--only", "c1", "--cycles", "100000"], { TMPDIR: folder });
   await new Promise<void>((resolve) => {
@@ -86,7 +87,7 @@ test("an interrupted run ends everything that it started", async () => {
   expect(alive).toEqual([]);
 });
 
-/** Node's own cache of compiled modules is no file of ours. */
+/** Node's own cache of compiled modules is not ours. */
 async function leftIn(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name !== "node-compile-cache").sort();
 }
@@ -97,7 +98,7 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 test(
-  "the sizes are measured without any Espruino, and what that leaves out is said",
+  "the sizes are measured without any Espruino, and skipped ones are reported",
   async () => {
     const { code, out } = await run("--sizes", "--json", "-");
     const { ok, figures, skipped } = JSON.parse(out);

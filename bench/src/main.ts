@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: how fast the relay and the suites are compared with others; with --sizes, what
+ * `npm run bench`: the speed of the relay and the suites compared with others; with --sizes, what
  * the boards' builds cost.
  */
 import { writeFileSync } from "node:fs";
@@ -11,20 +11,20 @@ const USAGE = `usage: npm run bench -- [--only NAMES] [--quick] [--cycles N] [--
 const HELP = `${USAGE}
 
 Measures processor time and memory of the relay, a minimal forwarder on ws, and mosquitto, nats-server and
-aedes where they are installed, in turns on this machine. A run that says nothing is called void, with the
-reason: give it a quiet machine. Linux only; bench/README.md tells more.
+aedes where they are installed, in turns on this machine. A result that cannot be trusted is called void, with the
+reason: give it a quiet machine. Linux only; see bench/README.md.
 
   --only NAMES  some of ${SECTION_IDS.slice(0, 6).join(", ")},
-                ${SECTION_IDS.slice(6).join(", ")}; by commas
-  --cycles N    turns that are counted (40)
-  --quick       seconds instead of minutes, to see that everything works: always void, and 0 all the same
+                ${SECTION_IDS.slice(6).join(", ")}; separated by commas
+  --cycles N    counted turns (default: 40)
+  --quick       seconds instead of minutes, to check that everything works: always void, with exit code 0
   --json FILE   all figures as one JSON document; - is standard output, in place of the table
-  --html FILE   one page with bars
+  --html FILE   one page with bar charts
 
 --sizes: bytes, memory and time of the builds for Espruino and Moddable, each with its limit
 (agent-sdk/build/budgets.json). ESPRUINO_BIN and ESPRUINO_BIN_2630 name an Espruino's Linux build with
-memory to spare and one with 2,630 variables; the XS engine is built once, with cc and make. What an
-absent engine would measure is said to be skipped.
+ample memory and one with 2,630 variables; the XS engine is built once, with cc and make.
+What an absent engine would measure is reported as skipped.
 
 Examples:
   npm run bench -- --json bench.json --html bench.html
@@ -79,7 +79,7 @@ async function run(flags: Flags): Promise<number> {
   }
 }
 
-/** The flags, or what is wrong with them. */
+/** The flags, or an error message. */
 function readFlags(): Flags | string {
   try {
     const { values } = parseArgs({

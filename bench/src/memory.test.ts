@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { line } from "./memory.ts";
 
-test("the slope and the fit of a line, and of what is none", () => {
+test("the slope and the fit of a line, and of points that are on none", () => {
   const points = [1_000, 2_000, 3_000, 4_000].map((connections) => ({
     connections,
     bytes: 9e6 + connections * 5_000,

@@ -9,30 +9,30 @@ import { anonymousBytes } from "./usage.ts";
 
 const SETTLE_TIMES = 12;
 const SETTLED = 0.01;
-/** Until the server has forgotten who has gone, and the relay has written when. */
+/** Time for the server to forget disconnected peers, and for the relay to store when they left. */
 const GONE_SETTLES = 6;
-/** Below this share of explained variance the points lie on no line. */
+/** Below this share of explained variance the points do not lie on a line. */
 export const FIT_LEAST = 0.95;
 
 export interface Waves {
-  /** Connections in all. */
+  /** Connections in total. */
   readonly idle: number;
   readonly waves: number;
-  /** Between two looks at the memory. */
+  /** Between two readings of the memory. */
   readonly settleMs: number;
 }
 
 export interface MemoryResult {
   readonly name: string;
   readonly points: readonly { readonly connections: number; readonly bytes: number }[];
-  /** Bytes a connection, by least squares. */
+  /** Bytes per connection, by least squares. */
   readonly slope: number;
   readonly fit: number;
-  /** Bytes of JavaScript objects that a connection keeps alive; null where nobody can tell. */
+  /** Bytes of JavaScript objects that a connection keeps alive; null if they cannot be measured. */
   readonly liveHeap: number | null;
 }
 
-/** Holds `idle` connections, made in waves, and lets them go. */
+/** Holds `idle` connections, made in waves, and closes them. */
 export async function measureMemory(
   generator: Generator,
   contender: Contender,
@@ -41,7 +41,7 @@ export async function measureMemory(
   const group = `waves of ${contender.name}`;
   const points: { connections: number; bytes: number }[] = [];
   const count = Math.round(idle / waves);
-  // All before the first wave: the relay is told of its agents over REST, which costs memory too.
+  // All before the first wave: the relay's agents are created over REST, which costs memory too.
   const peers = await contender.idle(waves * count);
   let liveHeap: number | null = null;
   try {
@@ -62,12 +62,12 @@ export async function measureMemory(
   return { name: contender.name, points, ...line(points), liveHeap };
 }
 
-/** Whether the points lie on a line, so that its slope means something. */
+/** Whether the points lie on a line, so that its slope is meaningful. */
 export function isLine({ fit }: MemoryResult): boolean {
   return fit >= FIT_LEAST;
 }
 
-/** The memory once it stands still, or after SETTLE_TIMES looks. */
+/** The memory once it is stable, or after SETTLE_TIMES readings. */
 async function settled(pid: number, settleMs: number): Promise<number> {
   let last = anonymousBytes(pid);
   for (let i = 0; i < SETTLE_TIMES; i++) {

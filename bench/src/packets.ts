@@ -1,6 +1,6 @@
 /**
- * The cost to seal, read and open a packet, by suite, size and engine, against the bare cipher of
- * node:crypto with a new nonce each time.
+ * The cost to seal, read and open a packet, by suite, size and engine, compared with the bare
+ * cipher of node:crypto with a new nonce each time.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 import {
@@ -43,7 +43,7 @@ export function measurePackets(
 
 function slicer(sliceMs: number, work: () => void): () => Promise<Slice> {
   return async () => {
-    for (let i = 0; i < BATCH; i++) work(); // fills the caches
+    for (let i = 0; i < BATCH; i++) work(); // warms the caches
     const until = performance.now() + sliceMs;
     const before = process.cpuUsage();
     let done = 0;
@@ -56,7 +56,7 @@ function slicer(sliceMs: number, work: () => void): () => Promise<Slice> {
   };
 }
 
-/** A packet sealed by one side, read and opened by the other, with everything between. */
+/** A packet sealed by one side, read and opened by the other, with all steps in between. */
 function packets(suite: Suite, v: Version, bytes: number): () => void {
   const sid = drawSid();
   const { c2a } = deriveSessionKeys(suite, extractPrk(suite, "bench", drawSid()), v, sid);
@@ -65,13 +65,13 @@ function packets(suite: Suite, v: Version, bytes: number): () => void {
   return () => {
     const packet = parsePacket(sealPacket(suite, c2a, v, sid, ++seq, plaintext));
     if (packet === null || openPacket(suite, c2a, packet) === null) {
-      throw new Error("a suite does not open what it sealed");
+      throw new Error("a suite cannot open its own packet");
     }
   };
 }
 
 function bareCipher(v: Version, bytes: number): () => void {
-  // CCM and ChaCha20-Poly1305 take the same calls; node's types know them apart.
+  // CCM and ChaCha20-Poly1305 take the same calls, but node has separate types for them.
   const cipher = CIPHERS[v] as "chacha20-poly1305";
   const key = createSecretKey(randomBytes(KEY_BYTES[v]));
   const nonce = randomBytes(12);

@@ -1,4 +1,4 @@
-/** The results as one page that loads nothing: bars, in the reader's light or dark. */
+/** The results as one self-contained page with bar charts, which follows the light or dark mode. */
 import { escapeText, linear, type machine, STYLE } from "@blindrelay/simulator/testing";
 import type { Bar, Section } from "./report.ts";
 
@@ -17,7 +17,7 @@ export interface Facts {
   readonly startedAt: Date;
   readonly machine: ReturnType<typeof machine>;
   readonly versions: Readonly<Record<string, string>>;
-  /** What repeats the run. */
+  /** The command that repeats the run. */
   readonly command: string;
 }
 

@@ -4,35 +4,35 @@ export interface Report {
   readonly ok: boolean;
   readonly text: string;
   readonly json: object;
-  /** A page with bars, of what has any. */
+  /** A page with bar charts of the sections that have any. */
   readonly html?: string;
 }
 
-/** One thing that was measured, as the table, the page and the JSON have it. */
+/** One measurement, as shown in the table, the page and the JSON. */
 export interface Section {
-  /** As `--only` names it. */
+  /** The name for `--only`. */
   readonly id: string;
   readonly title: string;
-  /** What was done, and what a figure means. */
+  /** What was measured, and what a figure means. */
   readonly what: string;
   readonly bars: readonly Bar[];
-  /** Why these figures say nothing; empty if they are good. */
+  /** Why these figures are void; empty if they are valid. */
   readonly voids: readonly string[];
-  /** All that was measured. */
+  /** All measured figures. */
   readonly data: unknown;
 }
 
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** Quartiles, where there are any. */
+  /** Quartiles, if there are any. */
   readonly lower?: number;
   readonly upper?: number;
   /** The figure for people, with its unit. */
   readonly figure: string;
-  /** What else is known, such as the median in microseconds. */
+  /** Further details, such as the median in microseconds. */
   readonly note: string;
-  /** Of the relay or the SDK: all the others are compared with it. */
+  /** Our relay or SDK: all others are compared with it. */
   readonly ours: boolean;
 }
 
@@ -50,6 +50,6 @@ export function renderText(sections: readonly Section[], skipped: readonly strin
   lines.push(...skipped.map((what) => `SKIPPED  ${what}`));
   const voided = sections.filter(({ voids }) => voids.length > 0);
   const ids = voided.map(({ id }) => id).join(", ");
-  lines.push(voided.length === 0 ? "every run is valid" : `VOID, so without meaning: ${ids}`, "");
+  lines.push(voided.length === 0 ? "every run is valid" : `VOID, not to be used: ${ids}`, "");
   return lines.join("\n");
 }

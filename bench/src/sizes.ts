@@ -1,6 +1,6 @@
 /**
- * What the builds for Espruino and Moddable cost on the real engines that are installed, against
- * the limits.
+ * What the builds for Espruino and Moddable cost on the installed real engines, compared with the
+ * limits.
  */
 
 import { findEspruino } from "@blindrelay/agent-sdk/engines";
@@ -29,9 +29,7 @@ import { measureEspruino } from "@blindrelay/agent-sdk/testing/espruino-sizes";
 import { measureXs } from "@blindrelay/agent-sdk/testing/xs-sizes";
 import type { Report } from "./report.ts";
 
-/**
- * Calls that are timed of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2".
- */
+/** Timed calls of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */
 const CALLS = { "1": 3, "2": 10 };
 
 export interface Skipped {
@@ -39,7 +37,10 @@ export interface Skipped {
   readonly fix: string;
 }
 
-/** Measures all it can. Not ok where a figure breaks its limit; what is skipped breaks none. */
+/**
+ * Measures as much as the installed engines permit. Not ok if a figure breaks its limit; skipped
+ * ones do not.
+ */
 export async function benchSizes(): Promise<Report> {
   const figures: Figure[] = [
     ...VARIANTS.map((variant) => espruinoFile(variant, buildEspruino(variant).stored.length)),
@@ -62,7 +63,7 @@ export async function benchSizes(): Promise<Report> {
   if (small === null) {
     skipped.push({
       what: "Espruino with 2,630 variables: variables in use",
-      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build that has so many (docs/runtimes.md)",
+      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build with so many (docs/runtimes.md)",
     });
   } else {
     progress("Espruino with 2,630 variables");
@@ -102,7 +103,7 @@ const MARKS: { readonly [verdict in Figure["verdict"]]: string } = {
   ok: "",
   over: "   OVER its limit",
   under: "   UNDER its limit",
-  slack: "   far within its limit: lower that",
+  slack: "   far within its limit: lower the limit",
 };
 
 export function report(figures: readonly Figure[], skipped: readonly Skipped[]): Report {
@@ -114,7 +115,7 @@ export function report(figures: readonly Figure[], skipped: readonly Skipped[]):
   ];
   lines.push(...figures.map(line), "");
   lines.push(...skipped.map(({ what, fix }) => `SKIPPED  ${what}: ${fix}`));
-  lines.push(ok ? "within all limits that were looked at" : "beyond a limit", "");
+  lines.push(ok ? "within all limits that were checked" : "over a limit", "");
   return { ok, json: { ok, figures, skipped }, text: lines.join("\n") };
 }
 
@@ -131,7 +132,7 @@ function columns(name: string, unit: string, value: string, limit: string): stri
   return `  ${name.padEnd(38)} ${value.padStart(9)} ${limit.padStart(12)} ${unit.padEnd(9)}`;
 }
 
-/** Of sizes all digits, of times and ratios one behind the point. */
+/** No decimals for sizes, one for times and ratios. */
 function number(value: number): string {
   return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }

@@ -6,7 +6,7 @@ import { SECTION_IDS } from "./sections.ts";
 import { measureSpeed, type Plan } from "./speed.ts";
 
 /**
- * Not ok where a section is void, unless that was to be. `args`: as typed, for the page. Rejects
+ * Not ok if a section is void, unless that was expected. `args`: as typed, for the page. Rejects
  * when `signal` aborts.
  */
 export async function benchSpeed(
@@ -31,7 +31,7 @@ export async function benchSpeed(
   };
 }
 
-/** When, where and with what: a line of the table, so that it can be kept as it is. */
+/** When, where and with what versions: part of the table, so that it can be stored as it is. */
 function ground({ startedAt, machine, versions }: Omit<Facts, "command">): string {
   const day = startedAt.toISOString().slice(0, 10);
   const used = Object.entries(versions).map(([name, version]) => `${name} ${version}`);

@@ -1,6 +1,6 @@
 /**
  * The whole benchmark, section by section: which contenders run, what is measured, and how it is
- * shown. Everything that it starts and writes is removed when it ends.
+ * shown. Everything that it starts and writes is removed at its end.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,9 +19,9 @@ import { canMeasure } from "./usage.ts";
 import { measureWorld, type WorldResult } from "./world.ts";
 
 export interface Plan {
-  /** Of sections.ts; empty: all. */
+  /** From sections.ts; empty: all. */
   readonly only: readonly string[];
-  /** Seconds, to see that it works: far too little for figures. */
+  /** Seconds, to check that it works: far too short for figures. */
   readonly quick: boolean;
   readonly cycles: number;
 }
@@ -55,7 +55,7 @@ const QUICK: typeof WHOLE = {
   worlds: 1,
 };
 
-/** Rejects if a contender fails, or `signal` aborts. */
+/** Rejects if a contender fails, or when `signal` aborts. */
 export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Results> {
   if (!canMeasure()) throw new Error("the benchmark reads /proc: it runs on Linux only");
   const wants = (id: string): boolean => plan.only.length === 0 || plan.only.includes(id);
@@ -74,7 +74,7 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
     }
   };
 
-  // Without servers about, so that they cannot disturb.
+  // Without running servers, which would disturb.
   await run("packets", () => packets(bounds.sizes, effort));
   await run("world", async () => world(await measureWorld(bounds.worlds)));
   const skipped = new Set<string>();
@@ -96,20 +96,20 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
 type Bounds = typeof WHOLE;
 type Run = (id: string, measure: () => Promise<Section | Section[]>) => Promise<void>;
 
-/** What has its own servers. */
+/** Sections with their own servers. */
 interface ServerSections {
   readonly ids: readonly string[];
   sections(run: Run, rig: Rig, bounds: Bounds, effort: Effort, signal: AbortSignal): Promise<void>;
 }
 
-/** Of fresh servers: what other sections leave behind would be filled first. */
+/** With fresh servers: they would reuse memory that other sections have freed. */
 const measureIdle: ServerSections = {
   ids: ["memory"],
   sections: (run, rig, bounds, _effort, signal) =>
     run("memory", async () => {
       const results: MemoryResult[] = [];
       for (const contender of rig.contenders) {
-        if (contender === rig.contenders[1]) continue; // the twin says nothing more
+        if (contender === rig.contenders[1]) continue; // the twin adds no information
         signal.throwIfAborted();
         progress(`memory of ${contender.name}`);
         results.push(await measureMemory(rig.generator, contender, bounds));
@@ -135,7 +135,7 @@ const measureBusy: ServerSections = {
     }
     await run("connect", async () => {
       const comparison = await measureConnecting(rig, effort);
-      return compared("connect", "Taking in a connection", PER_CONNECTION, comparison);
+      return compared("connect", "Accepting a connection", PER_CONNECTION, comparison);
     });
     await run("growth", async () =>
       growth(
@@ -150,7 +150,7 @@ const measureBusy: ServerSections = {
 const PER_MESSAGE =
   "Server CPU for one forwarded message, as a ratio to a minimal forwarder on ws; quartiles in brackets.";
 const PER_CONNECTION =
-  "Server CPU for one agent taken in: TCP, upgrade, and auth with its token checked (ours) or just the upgrade and a hello.";
+  "Server CPU for one accepted agent: TCP, upgrade, and auth with its token checked (ours) or just the upgrade and a hello.";
 
 interface Servers {
   readonly rig: Rig;
@@ -169,7 +169,7 @@ async function startServers(signal: AbortSignal): Promise<Servers> {
     );
     return stopping;
   };
-  // What is being waited for then fails, and the run with it.
+  // Pending operations then fail, and the run with them.
   signal.addEventListener("abort", () => void stop(), { once: true });
   try {
     progress("starting servers");
@@ -192,9 +192,9 @@ function progress(what: string): void {
   process.stderr.write(`${what} ...\n`);
 }
 
-/** What was measured before and after it still says something. */
+/** Earlier and later measurements remain valid. */
 function failed(id: string, { message }: Error): Section {
-  const what = "Not measured to the end.";
+  const what = "Not completed.";
   return { id, title: id, what, bars: [], voids: [`it failed: ${message}`], data: null };
 }
 
@@ -234,7 +234,7 @@ function growth(levels: readonly GrowthLevel[]): Section {
   return {
     id: "growth",
     title: "c1 with many agents connected",
-    what: "As c1, against a yardstick that holds nothing else, and the relay's CPU for a scrape of its metrics.",
+    what: "As c1, against a yardstick without other connections, and the relay's CPU for a scrape of its metrics.",
     bars,
     voids: levels.flatMap(({ connected, comparison }) =>
       comparison.voids.map((reason) => `at ${connected}: ${reason}`),
@@ -257,11 +257,11 @@ function memory(results: readonly MemoryResult[]): Section {
         (liveHeap === null ? "" : `, live heap ${(liveHeap / 1024).toFixed(1)} KiB`),
       ours: OURS.includes(name),
     })),
-    // The yardstick and the relay; of the others the table says it.
+    // Bars for the yardstick and the relay; the others are in the table.
     voids: results
       .slice(0, 2)
       .filter((result) => !isLine(result))
-      .map(({ name }) => `the memory of ${name} does not grow along a line`),
+      .map(({ name }) => `the memory of ${name} does not grow linearly`),
     data: results,
   };
 }
@@ -280,7 +280,7 @@ async function packets(sizes: readonly number[], effort: Effort): Promise<Sectio
 
 const PACKET_SLICE_MS = 40;
 const PER_PACKET =
-  "CPU for one packet sealed, read and opened, as a ratio to node's bare cipher doing as much; quartiles in brackets.";
+  "CPU for one packet sealed, read and opened, as a ratio to node's bare cipher for the same data; quartiles in brackets.";
 
 function world(result: WorldResult): Section {
   const { scenario, devices, virtualSeconds, cpuSeconds, calls, voids } = result;

@@ -1,6 +1,6 @@
 /**
  * A process's resource usage, measured from outside and to the nanosecond: contenders in any
- * language are measured alike, and none of our code runs in them.
+ * language are measured alike, without any code of ours in them.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -13,7 +13,7 @@ export function cpuUs(pid: number): number {
   return ns / 1000;
 }
 
-/** A thread that has just ended no longer counts; contenders keep theirs. */
+/** A thread that has just ended is no longer counted; contenders keep theirs. */
 function runtimeNs(path: string): number {
   try {
     return Number(readFileSync(path, "latin1").split(" ")[0]);
@@ -22,14 +22,14 @@ function runtimeNs(path: string): number {
   }
 }
 
-/** Bytes of anonymous memory that are resident: what the process holds for itself. */
+/** Bytes of resident anonymous memory: what the process holds for itself. */
 export function anonymousBytes(pid: number): number {
   const found = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"));
   if (found === null) throw new Error(`/proc/${pid}/status says no RssAnon`);
   return Number(found[1]) * 1024;
 }
 
-/** Whether this system tells both; the benchmark needs Linux. */
+/** Whether this system provides both; the benchmark needs Linux. */
 export function canMeasure(): boolean {
   try {
     return cpuUs(process.pid) > 0 && anonymousBytes(process.pid) > 0;

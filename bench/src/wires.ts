@@ -1,6 +1,6 @@
 /**
- * What is sent to each kind of server, as plans for the generator: how an end says hello, and what
- * one message of a session looks like when sent and when it arrives. All carry the same packet.
+ * What is sent to each kind of server, as plans for the generator: an end's hello, and what one
+ * message of a session looks like when sent and when it arrives. All carry the same packet.
  */
 import { randomBytes } from "node:crypto";
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
@@ -27,7 +27,7 @@ export function packet(sid: string, bytes: number): string {
 
 const TEXT: WebSocketPlan = { path: "/", protocol: null, binary: false };
 
-/** A plain WebSocket forwarder that is told sid and side first. */
+/** A plain WebSocket forwarder that first receives sid and side. */
 export function forwarderPeer(port: number, sid: string, side: "client" | "agent"): PeerPlan {
   const hello = [{ send: JSON.stringify({ sid, side }), until: "{}" }];
   return { port, ws: TEXT, aside: null, hello };
@@ -46,7 +46,7 @@ export function forwarderPair(port: number, bytes: number): PairPlan {
   };
 }
 
-/** Of an agent that exists on the relay. */
+/** For an agent that exists on the relay. */
 export interface Identity {
   readonly id: string;
   readonly relayToken: string;

@@ -9,15 +9,13 @@ export interface WorldResult {
   readonly scenario: string;
   readonly devices: number;
   readonly virtualSeconds: number;
-  /** Of this process, a run; the median of all. */
+  /** Processor time of this process per run; the median of all. */
   readonly cpuSeconds: number;
   readonly calls: number;
   readonly voids: readonly string[];
 }
 
-/**
- * A scenario of the library, `runs` times, after one that is not counted where there are several.
- */
+/** Runs a scenario of the library `runs` times, after an uncounted warm-up if there are several. */
 export async function measureWorld(runs: number): Promise<WorldResult> {
   const { scenario, folder } = await loadScenario(SCENARIO);
   const cpu: number[] = [];

@@ -23,7 +23,7 @@ function count(stream: string, cuts: readonly number[]): { messages: number; ask
   return { messages, asked };
 }
 
-test("messages are counted and asides told, wherever the stream is cut", () => {
+test("messages are counted and asides reported, wherever the stream is cut", () => {
   const cuts = fc.array(fc.nat(60), { minLength: 1 });
   fc.assert(
     fc.property(fc.array(fc.constantFrom(MESSAGE, ASIDE)), cuts, (said, where) => {
@@ -33,7 +33,7 @@ test("messages are counted and asides told, wherever the stream is cut", () => {
   );
 });
 
-test("a message with another byte is an error", () => {
+test("a message with a changed byte is an error", () => {
   fc.assert(
     fc.property(fc.nat(MESSAGE.length - 1), (at) => {
       const wrong = `${MESSAGE.slice(0, at)}!${MESSAGE.slice(at + 1)}`;

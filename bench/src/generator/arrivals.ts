@@ -1,19 +1,19 @@
 /**
- * Counts the messages that arrive on one connection, which are all alike. Of what one read brings
- * the first is compared with what was sent, byte by byte; the others are told by their length.
+ * Counts the messages that arrive on one connection, which are all alike. The first one of each
+ * read is compared with what was sent, byte by byte; the others are recognized by their length.
  */
 import type { Taker } from "./frames.ts";
 
-/** Of what should not have arrived, in the error. */
+/** How much of an unexpected message the error quotes. */
 const SHOWN_BYTES = 200;
 
 export class Arrivals implements Taker {
   private readonly message: Buffer;
-  /** What the server may say in between; null for nothing. */
+  /** What the server may send in between; null: nothing. */
   private readonly aside: Buffer | null;
   /** The first byte in which the two differ. */
   private readonly differs: number;
-  /** Bytes of the present message that have arrived, and whether it is the aside. */
+  /** Bytes received of the current message, and whether it is the aside. */
   private carried = 0;
   private isAside = false;
   private compared = false;
@@ -26,7 +26,7 @@ export class Arrivals implements Taker {
     this.differs = aside === null ? 0 : aside.findIndex((byte, i) => byte !== message[i]);
   }
 
-  /** A read begins. */
+  /** Begins a read. */
   begin(): void {
     this.compared = false;
     this.messages = this.asides = 0;
@@ -63,12 +63,12 @@ export class Arrivals implements Taker {
     this.isAside = false;
   }
 
-  /** Whole messages of this read. */
+  /** Complete messages of this read. */
   get counted(): number {
     return this.messages;
   }
 
-  /** Whether the server has said something else in between, which wants its answer. */
+  /** Whether the server has sent the aside, which needs an answer. */
   get asked(): boolean {
     return this.asides > 0;
   }

@@ -1,4 +1,4 @@
-/** The generator's process, from the benchmark's side: one command at a time, in order. */
+/** The benchmark's interface to the generator's process: one command at a time, in order. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { stopChild, watch, whenEnded } from "@blindrelay/simulator";
@@ -25,12 +25,12 @@ export class Generator {
     await this.ask({ kind: "pairs", group, pairs });
   }
 
-  /** Connects more that say nothing after their hello. */
+  /** Opens more connections, which send nothing after their hello. */
   async connectIdle(group: string, peers: readonly PeerPlan[]): Promise<void> {
     await this.ask({ kind: "idle", group, peers });
   }
 
-  /** New connections for clients that will soon have sent as many messages as they may. */
+  /** Replaces the connections of clients that will soon reach their message limit. */
   async renew(group: string): Promise<void> {
     await this.ask({ kind: "renew", group });
   }

@@ -14,7 +14,7 @@ test("a masked frame is unmasked to its payload, whatever the length", () => {
   }
 });
 
-/** Another byte for each length, so that nothing can be mistaken for another frame's. */
+/** A different byte for each length, so that frames cannot be confused. */
 function payload(length: number): Buffer {
   return Buffer.alloc(length, length % 251);
 }

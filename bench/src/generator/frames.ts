@@ -1,13 +1,13 @@
 /**
- * The parts of RFC 6455 that a load generator needs: masked frames that are made once and sent
- * often, and the lengths of unmasked ones. A frame's text is read only while a peer says hello.
+ * The parts of RFC 6455 that a load generator needs: masked frames that are built once and sent
+ * often, and the lengths of unmasked ones. A frame's text is read only during a peer's hello.
  */
 
 const LENGTH_16 = 126;
 const LENGTH_64 = 127;
 const MASK = Buffer.from([0x5a, 0xc3, 0x91, 0x0e]);
 
-/** A whole masked frame. `opcode`: 1 text, 2 binary. */
+/** A complete masked frame. `opcode`: 1 text, 2 binary. */
 export function maskedFrame(payload: Buffer, opcode: 1 | 2): Buffer {
   const { length } = payload;
   const head = length < LENGTH_16 ? [length] : [LENGTH_16, length >> 8, length & 255];
@@ -24,20 +24,20 @@ export function maskedFrame(payload: Buffer, opcode: 1 | 2): Buffer {
   return frame;
 }
 
-/** Takes a part of what arrived: `bytes` from `from` to before `to`, which are not its to keep. */
+/** Receives a part of a payload: `bytes` from `from` to before `to`, valid only during the call. */
 export interface Taker {
   take(bytes: Buffer, from: number, to: number): void;
 }
 
 /** Finds the payloads of frames in a server's stream, however it was cut. */
 export class FrameSplitter {
-  /** Bytes of a header that was cut, at most 10. */
+  /** Bytes of an incomplete header, at most 10. */
   private readonly head = Buffer.alloc(10);
   private headLength = 0;
-  /** Of the present frame's payload. */
+  /** Bytes left of the current frame's payload. */
   private left = 0;
 
-  /** Hands the payloads in the first `length` bytes to `taker`. */
+  /** Passes the payloads in the first `length` bytes to `taker`. */
   split(bytes: Buffer, length: number, taker: Taker): void {
     let at = 0;
     while (at < length) {
@@ -63,7 +63,7 @@ export class FrameSplitter {
     }
   }
 
-  /** Of the frame whose header is whole; null before. */
+  /** The current frame's length if its header is complete, otherwise null. */
   private payloadLength(): number | null {
     if (this.headLength < 2) return null;
     const short = (this.head[1] as number) & 127;
@@ -73,7 +73,7 @@ export class FrameSplitter {
   }
 }
 
-/** Bytes of the longest header of a usual frame. */
+/** Bytes of the longest header of an ordinary frame. */
 const WHOLE_HEAD = 4;
 
 /** Whether the frame at `at` is text or binary, and below 64 KB. */

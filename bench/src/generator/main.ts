@@ -1,17 +1,21 @@
-/** The load generator: its own process, told over IPC what to connect and when to send. */
+/**
+ * The load generator: a separate process that receives over IPC what to connect and when to send.
+ */
 import type { Answer, Command, Load, PairPlan, SliceResult } from "./messages.ts";
 import { Peer } from "./peer.ts";
 
-/** Connections that are being made at a time. */
+/** Connections that are opened at a time. */
 const AT_ONCE = 64;
-/** A server that owes messages for so long has lost them. */
+/** A server that is late by this much has lost the messages. */
 const LOST_MS = 20_000;
 /** Between two rounds of a fixed rate. */
 const ROUND_MS = 2;
-/** Messages written together at most. */
+/** The most messages written together. */
 const MAX_WINDOW = 16;
 
-/** Of the messages that a client may send: a slice takes less than what is left then. */
+/**
+ * The part of a client's message limit at which it is replaced: a slice uses less than the rest.
+ */
 const RENEWED_AT = 0.5;
 
 interface Pair {
@@ -30,7 +34,7 @@ process.on("message", (command: Command) => {
   );
 });
 process.on("disconnect", () => process.exit());
-// Ctrl-C reaches the whole group; the benchmark ends this process when it is done with it.
+// Ctrl-C reaches the whole process group; the benchmark stops this process when it is done with it.
 process.on("SIGINT", () => {});
 
 function answer(message: Answer): void {
@@ -65,7 +69,7 @@ async function perform(command: Command): Promise<SliceResult | null> {
   }
 }
 
-/** As `map`, AT_ONCE at a time. */
+/** Like `map`, with AT_ONCE calls at a time. */
 async function each<A, B>(list: readonly A[], make: (one: A) => Promise<B>): Promise<B[]> {
   const made: B[] = [];
   let next = 0;
@@ -102,7 +106,7 @@ async function renew(pair: Pair): Promise<void> {
   await ready(pair.plan, pair.client, pair.agent);
 }
 
-/** Messages go round until the time is up; then all that are under way come home. */
+/** Messages circulate until the time is up; then all that are in flight are awaited. */
 async function slice(all: readonly Pair[], load: Load, ms: number): Promise<SliceResult> {
   const drained = Promise.withResolvers<void>();
   const refills = "window" in load;
@@ -125,7 +129,7 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
       underWay -= count;
       if (sending && refills) send(pair, count);
       else if (!sending && underWay === 0) drained.resolve();
-      if (underWay < 0) drained.reject(new Error("more messages came back than were sent"));
+      if (underWay < 0) drained.reject(new Error("more messages arrived than were sent"));
     };
   }
   const startedUs = performance.now() * 1000;
@@ -145,7 +149,7 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
   return { messages, wallUs: performance.now() * 1000 - startedUs, cpuUs: user + system };
 }
 
-/** Each pair in turn, `perSecond` in all. Returns what ends it. */
+/** Each pair in turn, `perSecond` in all. Returns a function that stops it. */
 function atRate(
   all: readonly Pair[],
   perSecond: number,

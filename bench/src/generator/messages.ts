@@ -1,16 +1,16 @@
 /**
- * What the benchmark and its generator send each other over IPC. Peers are described by their bytes
- * (latin1 texts), so the generator knows no protocol and costs almost nothing: all messages of a
- * direction are the same bytes.
+ * Messages between the benchmark and its generator over IPC. Peers are described by their bytes
+ * (latin1 strings), so the generator knows no protocol and costs almost nothing: all messages in
+ * one direction are the same bytes.
  */
 
 export interface PeerPlan {
   readonly port: number;
-  /** WebSocket; null: the bytes go over TCP as they are. */
+  /** For a WebSocket; null: the bytes go over TCP as they are. */
   readonly ws: WebSocketPlan | null;
-  /** What the server may say at any time, and the answer that it wants; null for nothing. */
+  /** What the server may send at any time, and the answer that it requires; null: nothing. */
   readonly aside: { readonly hear: string; readonly answer: string } | null;
-  /** Said in turn after connecting, each once what the one before waits for has come. */
+  /** Sent in turn after connecting, each when the previous one's `until` has arrived. */
   readonly hello: readonly Step[];
 }
 
@@ -22,17 +22,17 @@ export interface WebSocketPlan {
 
 export interface Step {
   readonly send: string;
-  /** Has to occur in what arrives from then on. */
+  /** Has to occur in the data that arrives after it. */
   readonly until: string;
 }
 
-/** Two ends of one session, and the one message that each sends again and again. */
+/** Two ends of one session, and the one message that each sends repeatedly. */
 export interface PairPlan {
   readonly client: PeerPlan;
   readonly agent: PeerPlan;
-  /** Sent by the client once both are there; `until` arrives at the agent. Null: not needed. */
+  /** Sent by the client once both are connected; `until` arrives at the agent. Null: not needed. */
   readonly bind: Step | null;
-  /** The client may send no more than so many messages on one connection; null: any number. */
+  /** The most messages that the client may send on one connection; null: unlimited. */
   readonly most: number | null;
   readonly toAgent: Message;
   readonly toClient: Message;
@@ -40,11 +40,11 @@ export interface PairPlan {
 
 export interface Message {
   readonly send: string;
-  /** The payload as it arrives on the other side. */
+  /** The payload as it arrives at the other end. */
   readonly arrives: string;
 }
 
-/** How a slice sends: so many under way for each pair, or at a fixed rate over all. */
+/** How a slice sends: with so many in flight for each pair, or at a fixed rate over all. */
 export type Load = { readonly window: number } | { readonly perSecond: number };
 
 export type Command =
@@ -55,14 +55,14 @@ export type Command =
   | { readonly kind: "close"; readonly group: string };
 
 export interface SliceResult {
-  /** Forwarded by the server, in both directions. */
+  /** Messages that the server forwarded, in both directions. */
   readonly messages: number;
   readonly wallUs: number;
   /** Of the generator's processor. */
   readonly cpuUs: number;
 }
 
-/** To every command in order: its result, or why there is none. */
+/** The answer to each command, in order: its result, or the error. */
 export type Answer =
   | { readonly ok: true; readonly result: SliceResult | null }
   | { readonly ok: false; readonly error: string };

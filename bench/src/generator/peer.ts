@@ -1,4 +1,4 @@
-/** One connection of the generator: says hello according to its plan, then counts and repeats. */
+/** One connection of the generator: sends its plan's hello, then counts and repeats messages. */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Arrivals } from "./arrivals.ts";
@@ -6,29 +6,29 @@ import { FrameSplitter, maskedFrame, type Taker } from "./frames.ts";
 import type { Message, PeerPlan, Step, WebSocketPlan } from "./messages.ts";
 
 const HELLO_MS = 30_000;
-/** All peers' bytes are read into this one, which costs half of what streams of chunks do. */
+/** The read buffer of all peers, which costs half as much as streams of chunks. */
 const READ = Buffer.allocUnsafeSlow(262_144);
-/** Of what arrives during a hello, enough for every `until`. */
+/** The kept part of what arrives during a hello, enough for every `until`. */
 const KEPT = 70_000;
 
 export class Peer implements Taker {
-  /** So many messages have arrived. */
+  /** Called when so many messages have arrived. */
   arrived: (count: number) => void = () => {};
   failed: (error: Error) => void = () => {};
   /** Messages so far. */
   sent = 0;
   private readonly socket: Socket;
   private readonly plan: PeerPlan;
-  /** Null: the bytes come as they are. */
+  /** Null: the bytes are not framed. */
   private splitter: FrameSplitter | null = null;
-  /** While a hello waits: what has arrived, and who wants to look at it. */
+  /** During a hello: what has arrived, and a function to call when more does. */
   private text = "";
   private look: (() => void) | null = null;
-  /** Null until the hello is over. */
+  /** Null during the hello. */
   private arrivals: Arrivals | null = null;
-  /** The message. */
+  /** The message to send. */
   private one: Buffer = Buffer.alloc(0);
-  /** At index k: the message k times over, once it was wanted; at most `window` times. */
+  /** At index k: the message k times over, made on first use; at most `window` times. */
   private copies: Buffer[] = [];
   private window = 1;
 
@@ -45,7 +45,7 @@ export class Peer implements Taker {
     this.socket.on("close", () => this.failed(new Error("a connection of the benchmark closed")));
   }
 
-  /** Rejects if the server does not answer the hello as the plan says. */
+  /** Rejects if the server does not answer the hello as planned. */
   static async connect(plan: PeerPlan): Promise<Peer> {
     const peer = new Peer(plan);
     if (plan.ws !== null) await peer.upgrade(plan.ws);
@@ -56,14 +56,16 @@ export class Peer implements Taker {
     return peer;
   }
 
-  /** Sends what binds a pair; resolves once the agent has seen it. */
+  /** Sends the message that binds a pair; resolves once the agent has received it. */
   static async bind(client: Peer, agent: Peer, { send, until }: Step): Promise<void> {
     const seen = agent.until(until);
     client.write(send);
     await seen;
   }
 
-  /** From now on `sends` goes out, up to `window` at a time, and messages like `hears` come in. */
+  /**
+   * From now on `sends` is sent, up to `window` at a time, and messages like `hears` are expected.
+   */
   ready(sends: Message, hears: Message, window: number): void {
     const aside = this.plan.aside === null ? null : Buffer.from(this.plan.aside.hear, "latin1");
     this.arrivals = new Arrivals(Buffer.from(hears.arrives, "latin1"), aside);
@@ -72,7 +74,7 @@ export class Peer implements Taker {
     this.window = window;
   }
 
-  /** What arrives is no longer counted, until `ready`. */
+  /** Arriving messages are not counted until `ready`. */
   rest(): void {
     this.arrivals = null;
   }
@@ -87,7 +89,7 @@ export class Peer implements Taker {
     }
   }
 
-  /** Without a farewell, so that no port lingers in TIME_WAIT. */
+  /** Without a closing handshake, so that no port stays in TIME_WAIT. */
   close(): void {
     this.failed = () => {};
     this.socket.resetAndDestroy();
@@ -102,7 +104,7 @@ export class Peer implements Taker {
     if (text !== "") this.socket.write(this.encode(text));
   }
 
-  /** Resolves once `text` has arrived, and forgets what had. */
+  /** Resolves once `text` has arrived, and discards what came before. */
   private until(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const fail = (error: Error): void => {
@@ -149,7 +151,7 @@ export class Peer implements Taker {
     });
   }
 
-  /** Takes the first bytes of READ; always true, which lets the socket read on. */
+  /** Handles the first bytes of READ; always true, so that the socket reads on. */
   private receive(length: number): boolean {
     this.arrivals?.begin();
     try {
