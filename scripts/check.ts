@@ -1,8 +1,8 @@
 /**
- * `npm test`: everything CI checks, or the named steps only (`npm test -- lint types`).
- * Each step is the npm script of the same name. A step that fails does not stop the others, so one
- * run reports all failures; the exit code is 1 if any failed. A proof that passed already
- * with all that it depends on as it is now is left out, and named; never in CI (proofs.ts).
+ * `npm test`: everything CI checks, or only the named steps (`npm test -- lint types`). Each step
+ * is the npm script of the same name. A failing step does not stop the others, so one run reports
+ * all failures; the exit code is 1 if any failed. A proof whose inputs have not changed since it
+ * last passed is skipped, and reported as such; never in CI (proofs.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
@@ -10,11 +10,11 @@ import { resolve } from "node:path";
 import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS } from "./proofs.ts";
 
 /**
- * Steps of one row run side by side; `generated` writes, and `tests` wants both cores, so that
- * beside it runs only what yields to it: the fuzzer, a minute in CI and some seconds elsewhere.
+ * Steps in one row run in parallel; `generated` writes files, and `tests` needs both cores, so
+ * beside it runs only the fuzzer, which yields to it: a minute in CI and a few seconds elsewhere.
  */
 const ROWS = [["lint", "boundaries", "types"], ["generated"], ["tests", "fuzz"]];
-/** Shows what it does as it does it, whatever else runs. */
+/** Shows its output immediately, whatever else runs. */
 const SHOWN = "tests";
 
 const root = resolve(import.meta.dirname, "..");
@@ -32,8 +32,8 @@ const MEMORY_DISK = "/dev/shm";
 const ROOM_BYTES = 2 ** 30;
 
 /**
- * A folder for the tests' temporary files that no disk has to sync; null if there is none with
- * room.
+ * A folder for the tests' temporary files that needs no disk flushes; null if there is none with
+ * enough space.
  */
 function memoryFolder(): string | null {
   try {
@@ -62,14 +62,14 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 }
 
 const env = {
-  // Tests start hundreds of our programs; kept compiled, each start costs half.
+  // Tests start hundreds of our programs; with cached compilation each start costs half as much.
   NODE_COMPILE_CACHE: resolve(root, "node_modules/.cache/compile"),
-  // And they make hundreds of databases: on a disk, its syncs are a third of the time.
+  // They also create hundreds of databases: on a disk, flushes are a third of the time.
   ...(temporary === null ? {} : { TMPDIR: temporary }),
   ...process.env,
 };
 
-/** Found out when the tests begin, because `generated` before them writes. */
+/** Determined when the tests begin, because `generated` runs before them and writes files. */
 let digests: Digests | null = null;
 let skipped: string[] = [];
 const lookAtProofs = (): void => {
@@ -88,7 +88,7 @@ function runStep(name: string, shown: boolean): Promise<Outcome> {
     stdio: ["ignore", ...(shown ? (["inherit", "inherit"] as const) : (["pipe", "pipe"] as const))],
   });
   running.add(child);
-  // Side by side, a step's output is kept together and shown only where it matters.
+  // For parallel steps, each one's output is kept together and shown only on failure.
   const output: Buffer[] = [];
   child.stdout?.on("data", (chunk) => output.push(chunk));
   child.stderr?.on("data", (chunk) => output.push(chunk));

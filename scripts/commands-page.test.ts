@@ -1,7 +1,4 @@
-/**
- * docs/commands.md names every command and every flag of both programs, and none that does not
- * exist.
- */
+/** docs/commands.md names every command and every flag of both programs, and no others. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
@@ -17,13 +14,13 @@ const page = readFileSync(resolve(import.meta.dirname, "../docs/commands.md"), "
 type Command = Awaited<ReturnType<typeof makeProgram>>;
 
 const FLAG = /--[a-z][a-z0-9-]*/g;
-/** True of every command, and said once. */
+/** Flags of every command, documented once. */
 const EVERYWHERE = new Set(["--json", "--help"]);
 
 const flagsIn = (text: string): string[] =>
   [...new Set(text.match(FLAG))].filter((flag) => !EVERYWHERE.has(flag)).sort();
 
-/** Rows that begin with a command: its words -> the flags of its last column. */
+/** Rows that begin with a command: its words -> the flags in its last column. */
 const documented = (program: string): Map<string, string[]> =>
   new Map(
     [
@@ -31,7 +28,7 @@ const documented = (program: string): Map<string, string[]> =>
     ].map(([, words, flags]) => [(words as string).trim(), flagsIn(flags as string)]),
   );
 
-/** Every command that does something, by its words. */
+/** Every command that performs an action, by its words. */
 const leaves = (command: Command, words: string[] = []): [string, Command][] =>
   command.commands.length === 0
     ? [[words.join(" "), command]]

@@ -1,4 +1,4 @@
-/** The formatter wraps code and not comments, so their width is held here: 100 columns. */
+/** The formatter wraps code but not comments, so this test limits their width to 100 columns. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const COLUMNS = 100;
 const root = resolve(import.meta.dirname, "..");
 const isComment = (line: string): boolean => /^\s*(\/\*\*|\*|\/\/)/.test(line);
-/** Such a comment ends with its line. */
+/** Such a comment has to stay on one line. */
 const isDirective = (line: string): boolean => line.includes("biome-ignore");
 
 const tooWide = (text: string): number[] =>
@@ -27,7 +27,7 @@ test("no comment is wider than 100 columns", () => {
   expect(places).toEqual([]);
 });
 
-test("a comment of 101 columns is found, a directive and code of any width are not", () => {
+test("a comment of 101 columns is reported, a directive and code of any width are not", () => {
   const wide = "x".repeat(COLUMNS - 2);
   expect(tooWide(`// ${wide}\n//${wide}\n`)).toEqual([1]);
   expect(tooWide(`  // biome-ignore lint/a: ${wide}\nconst a = "${wide}";`)).toEqual([]);

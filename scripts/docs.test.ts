@@ -1,4 +1,7 @@
-/** What the documents point to is there: a tour through files that moved is worse than none. */
+/**
+ * Links in the documents lead to existing files: a tour through files that moved is worse than
+ * none.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -13,13 +16,13 @@ const documents = execFileSync("git", ["ls-files", "-co", "--exclude-standard", 
   .split("\n")
   .filter((name) => name !== "" && existsSync(join(ROOT, name)));
 
-/** Links to files and folders, without their anchors; nothing of other sites. */
+/** Links to files and folders, without anchors; links to other sites do not count. */
 const linksOf = (text: string): string[] =>
   [...text.matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target]) => (target as string).replace(/#.*$/, ""))
     .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
 
-/** Paths below a top-level folder that stand in back quotes, as far as they name no pattern. */
+/** Paths below a top-level folder in backquotes, up to the first pattern. */
 const pathsOf = (text: string): string[] =>
   [
     ...text.matchAll(

@@ -19,7 +19,7 @@ function packagesWithGenerator(): { folder: string; command: string }[] {
   });
 }
 
-/** Path -> hash of every file of a package that is not installed or built. */
+/** Path -> hash of every file of a package, except what is installed or built. */
 function snapshot(folder: string, hashes = new Map<string, string>()): Map<string, string> {
   for (const entry of readdirSync(resolve(root, folder), { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`;

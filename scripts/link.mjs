@@ -1,7 +1,7 @@
 /**
- * `npm run link [-- DIR]`: the checkout's commands as files on the PATH, in ~/.local/bin unless
- * told otherwise. Files and not aliases, so that `exec`, `timeout`, `sudo` and systemd find them
- * too. `--remove` takes them away. Run by whatever Node is there.
+ * `npm run link [-- DIR]`: installs the checkout's commands as files on the PATH, in ~/.local/bin
+ * by default. Files instead of aliases, so that `exec`, `timeout`, `sudo` and systemd find them
+ * too. `--remove` removes them. Runs on any Node.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -18,7 +18,7 @@ const MARK = "# Made by blindrelay's npm run link.";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** For a shell, whatever the path holds. */
+/** Quoted for a shell, whatever the path contains. */
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const scriptFor = (source) => {

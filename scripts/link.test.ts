@@ -16,7 +16,7 @@ const place = (): string => {
 const link = (...args: string[]) =>
   spawnSync(process.execPath, [LINK, ...args], { encoding: "utf8" });
 
-it("works with exec and timeout, which know no alias, from any folder", () => {
+it("works with exec and timeout, which ignore aliases, from any folder", () => {
   const folder = place();
   const linked = link(folder);
   expect([linked.status, linked.stderr]).toEqual([0, ""]);
@@ -34,7 +34,7 @@ it("works with exec and timeout, which know no alias, from any folder", () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it("leaves a file of somebody else's alone", () => {
+it("does not overwrite a file that it did not make", () => {
   const folder = place();
   link(folder);
   const theirs = join(folder, "blindrelay-server");

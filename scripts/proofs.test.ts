@@ -52,7 +52,7 @@ test("a proof that has not passed yet runs", () => {
   expect(passedProofs(root, proofDigests(root))).toEqual([]);
 });
 
-test("all are left out after a green run, also when only what is ignored has changed", () => {
+test("all are skipped after a green run, even if ignored files have changed", () => {
   rememberProofs(root, proofDigests(root));
   expect(passedProofs(root, proofDigests(root))).toEqual(Object.keys(PROOFS));
 });
@@ -61,7 +61,7 @@ test.each([
   ["a changed file", () => write("tools/src/b.ts", "2")],
   ["a new file", () => write("tools/src/c.ts", "")],
   ["a removed file", () => rmSync(join(root, "tools/src/b.ts"))],
-])("%s lets those run that depend on it, and no others", (_what, change) => {
+])("%s runs the proofs that depend on it, and no others", (_what, change) => {
   rememberProofs(root, proofDigests(root));
   change();
   const passed = passedProofs(root, proofDigests(root));
@@ -71,7 +71,7 @@ test.each([
   expect(passedProofs(root, proofDigests(root))).toEqual([]);
 });
 
-test("what finds and watches all tests is an input of every proof", () => {
+test("the test configuration and instruments are inputs of every proof", () => {
   rememberProofs(root, proofDigests(root));
   write("test/src/instruments/new.ts", "");
   expect(passedProofs(root, proofDigests(root))).toEqual([]);

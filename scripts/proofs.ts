@@ -1,19 +1,19 @@
 /**
- * The proofs: searches, sieges, measurements, and walks through browsers, boards, clusters and
- * documents, which take long and which few changes affect. On a person's machine `npm test` skips
- * each one whose inputs have not changed since it last passed; in CI (the variable CI is set) all
- * run.
+ * The proofs: searches, sieges, measurements, and tests through browsers, boards, clusters and
+ * documents, which take long and which few changes affect. On a developer's machine `npm test`
+ * skips each one whose inputs have not changed since it last passed; in CI (the variable CI is set)
+ * all run.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Names of proofs to leave out, with commas between them; read by vitest.config.ts. */
+/** Names of proofs to skip, separated by commas; read by vitest.config.ts. */
 export const SKIP_PROOFS = "BLINDRELAY_SKIP_PROOFS";
 
 const SDKS = ["protocol", "agent-sdk", "client-sdk"];
-/** What runs, finds and watches all tests. */
+/** The configuration and the instruments of all tests. */
 const ALWAYS = [
   "package.json",
   "pnpm-lock.yaml",
@@ -23,14 +23,14 @@ const ALWAYS = [
   "scripts",
   "test/src/instruments",
 ];
-/** Builds of the engines that some proofs run on, where somebody has them. */
+/** Builds of the engines that some proofs run on, if there are any. */
 const VARIABLES = ["ESPRUINO_BIN", "ESPRUINO_BIN_2630", "MODDABLE", "MODDABLE_HOST"];
 
 interface Proof {
   /** Its test files. */
   readonly tests: readonly string[];
   /**
-   * Files and folders that it depends on, besides its own and ALWAYS. By default the whole
+   * Files and folders that it depends on, besides its own and ALWAYS. Default: the whole
    * repository.
    */
   readonly inputs?: readonly string[];
@@ -118,7 +118,7 @@ export const inputsOf = (tests: readonly string[], inputs: readonly string[]): s
   ...tests.map((glob) => glob.replace(/\/\*\*$/, "")),
 ];
 
-/** A digest of all that a proof depends on: tracked files and new ones, as they are on the disk. */
+/** A digest of all that a proof depends on: tracked files and new ones, as they are on disk. */
 const digestOf = (root: string, { tests, inputs }: Proof): string => {
   const paths = inputs === undefined ? [] : inputsOf(tests, inputs);
   const list = ["ls-files", "-co", "--exclude-standard", "--deduplicate", "--", ...paths];
@@ -132,7 +132,7 @@ const digestOf = (root: string, { tests, inputs }: Proof): string => {
   return hash.digest("hex");
 };
 
-/** Nothing where it is listed and gone, as after a `git rm` that is not committed. */
+/** Empty for a file that is listed but missing, for example after an uncommitted `git rm`. */
 const contentOf = (path: string): Buffer => {
   try {
     return readFileSync(path);
@@ -143,7 +143,7 @@ const contentOf = (path: string): Buffer => {
 
 export type Digests = Readonly<Record<string, string>>;
 
-/** Of each proof's inputs as they are now. Costs a second. */
+/** The digest of each proof's current inputs. Takes a second. */
 export const proofDigests = (root: string): Digests =>
   Object.fromEntries(Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(root, proof)]));
 
@@ -155,13 +155,13 @@ const readStamps = (root: string): Digests => {
   }
 };
 
-/** The names of the proofs that passed already with inputs of these digests. */
+/** The names of the proofs that have passed with inputs of these digests. */
 export const passedProofs = (root: string, digests: Digests): string[] => {
   const stamps = readStamps(root);
   return Object.keys(digests).filter((name) => stamps[name] === digests[name]);
 };
 
-/** After a green run of all tests; `digests` from before it. */
+/** Called after a green run of all tests, with the `digests` from before it. */
 export const rememberProofs = (root: string, digests: Digests): void => {
   const path = resolve(root, STAMPS);
   mkdirSync(dirname(path), { recursive: true });

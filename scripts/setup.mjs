@@ -1,7 +1,7 @@
 /**
  * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node,
- * and only when something about them changed. It is the `pre…` step of the npm scripts, so it has
- * to run on any Node from 20 on with nothing installed, must be over at once when there is nothing
+ * but only if something about them has changed. It is the `pre…` step of the npm scripts, so it has
+ * to run on any Node from 20 on with nothing installed, must return at once when there is nothing
  * to do, and never writes to standard output.
  */
 import { spawn, spawnSync } from "node:child_process";
@@ -24,9 +24,9 @@ const PNPM = "pnpm@12.21.0";
 const PNPM_ARGS = ["install", "--frozen-lockfile", "--prefer-offline", "--prod=false"];
 /** The oldest Node that runs the sources as they are. */
 const NODE_MAJOR = 26;
-/** The workspace's package that brings it. */
+/** The workspace's package that provides it. */
 const NODE_PACKAGE = "scripts/node";
-/** A lock this old is left over from another machine that shares the folder. */
+/** A lock this old was left by another machine that shares the folder. */
 const LOCK_STALE_MS = 15 * 60_000;
 const LOCK_POLL_MS = 200;
 
@@ -37,7 +37,7 @@ const nodeBinary = join(root, "node_modules", ".bin", "node");
 
 const say = (/** @type {string} */ text) => process.stderr.write(`setup: ${text}\n`);
 
-/** What the installed state depends on, in one number. */
+/** A digest of what the installed state depends on. */
 function fingerprint() {
   const workspace = readFileSync(join(root, "pnpm-workspace.yaml"), "utf8");
   const packages = /^packages:\n((?: +- .*\n)+)/m.exec(workspace)?.[1]?.match(/[^\s-]\S*/g) ?? [];
@@ -48,7 +48,7 @@ function fingerprint() {
   ];
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}\n${workspace}`);
   for (const file of files) hash.update(`\n${file}\n`).update(readFileSync(join(root, file)));
-  // The package that brings Node has nothing to install on a platform for which none is packaged.
+  // The package that provides Node has nothing to install on platforms without a packaged Node.
   const installed = packages.every(
     (name) => name === NODE_PACKAGE || existsSync(join(root, name, "node_modules")),
   );
@@ -64,7 +64,7 @@ function isReady() {
   }
 }
 
-/** Two at once: the second waits for the first, then finds nothing left to do. */
+/** Of two processes, the second waits for the first, then finds nothing left to do. */
 async function takeLock() {
   const own = `${process.pid} ${hostname()} ${Date.now()}`;
   for (let waiting = false; ; ) {
@@ -75,29 +75,29 @@ async function takeLock() {
       if (error.code !== "EEXIST") throw error;
     }
     if (breakStaleLock()) continue;
-    if (!waiting) say("another setup is at work, waiting for it");
+    if (!waiting) say("another setup is running; waiting for it");
     waiting = true;
     await new Promise((done) => setTimeout(done, LOCK_POLL_MS));
   }
 }
 
 /**
- * Moves a dead process's lock away. Of two that try, one fails, or notices that it took a live one
- * and puts it back.
+ * Moves a dead process's lock away. If two processes try, one fails, or notices that it moved a
+ * live lock and puts it back.
  */
 function breakStaleLock() {
   const text = readLock(lockFile);
   if (text === undefined) return true;
   const [pid = "", host] = text.split(" ");
   const isDead = host === hostname() ? !isAlive(Number(pid)) : ageOf(lockFile) > LOCK_STALE_MS;
-  // A lock without its text is one that is just being written, unless it stays so.
+  // A lock without text is just being written, unless it stays that way.
   if (text === "" ? ageOf(lockFile) < 5_000 : !isDead) return false;
   const aside = `${lockFile}.${process.pid}`;
   try {
     renameSync(lockFile, aside);
     if (readLock(aside) !== text) linkSync(aside, lockFile);
   } catch {
-    // Somebody else was quicker.
+    // Another process was faster.
   }
   rmSync(aside, { force: true });
   return true;
@@ -131,10 +131,10 @@ function ageOf(path) {
 async function install() {
   const isTerminal = Boolean(process.stderr.isTTY);
   say("installing dependencies (the first time, and whenever they change)");
-  // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would leave
-  // out the tests' tools.
+  // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would omit
+  // the test tools.
   const env = { ...process.env, npm_config_loglevel: "error", NODE_ENV: "development" };
-  // npm's own patience with a dead network is several minutes.
+  // npm's own timeout for an unreachable network is several minutes.
   env.npm_config_fetch_retries ??= "1";
   env.npm_config_fetch_retry_mintimeout ??= "1000";
   env.npm_config_fetch_retry_maxtimeout ??= "5000";
@@ -145,7 +145,7 @@ async function install() {
   const child = spawn("npx", ["-y", "--prefer-offline", PNPM, ...PNPM_ARGS], {
     cwd: root,
     env,
-    // Standard output is the program's that runs after this.
+    // Standard output belongs to the program that runs after this.
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -178,7 +178,7 @@ async function install() {
   return {};
 }
 
-/** What went wrong and what to do, of the failures that people meet. */
+/** The cause and the fix of common failures. */
 function explain(output) {
   if (
     /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|error sending request|dns error|connect error/i.test(
@@ -200,7 +200,7 @@ function explain(output) {
   return `the installation failed; its output is above. By hand: npx -y ${PNPM} ${PNPM_ARGS.join(" ")}`;
 }
 
-/** The workspace's own Node, or this one where no package has a Node for the platform. */
+/** The workspace's own Node, or the current one if no package has a Node for the platform. */
 function nodeProblem() {
   const node = existsSync(nodeBinary) ? nodeBinary : process.execPath;
   const { stdout, error } = spawnSync(node, ["--version"], { encoding: "utf8" });
@@ -221,8 +221,8 @@ async function main() {
   await takeLock();
   try {
     if (isReady()) return 0;
-    // Taken before, so that a file that changes while pnpm reads it makes the next run install
-    // again.
+    // Computed before, so that a file that changes during the installation makes the next run
+    // install again.
     const { stamp } = fingerprint();
     const { problem, stopped } = await install();
     if (stopped) return 128 + constants.signals[stopped];

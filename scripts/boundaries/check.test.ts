@@ -1,4 +1,6 @@
-/** Every rule of the table with a workspace that breaks it, and the nearest one that does not. */
+/**
+ * Every rule of the table, with a workspace that breaks it and the most similar one that does not.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +55,7 @@ describe("the relay is blind", () => {
     });
   });
 
-  test("nor through other files and packages, and the chain is reported", () => {
+  test("not even through other files and packages, and the chain is reported", () => {
     const [found, ...others] = violationsOf({
       "relay-server/src/main.ts": `import "./ws/connection.ts";`,
       "relay-server/src/ws/connection.ts": `import { A } from "@blindrelay/protocol/schema";`,
@@ -106,7 +108,7 @@ describe("the relay is blind", () => {
 });
 
 test.each(["node:crypto", "node:fs/promises", "fs"])(
-  "a browser's code does not reach %s, through another package either",
+  "a browser's code does not reach %s, not even through another package",
   (name) => {
     const found = check({
       "client-sdk/src/browser/index.ts": `import "@blindrelay/protocol";`,
@@ -189,7 +191,7 @@ describe("portable code and the relay's core are pure", () => {
     ]);
   });
 
-  test("a core may not load a test's helpers", () => {
+  test("a core may not load test helpers", () => {
     const found = check({
       "agent-sdk/src/core/agent.ts": `import "./agent.test.ts";`,
       "agent-sdk/src/core/agent.test.ts": `import "vitest";`,
@@ -257,7 +259,7 @@ describe("what reads a clock, randomness or the environment, or waits", () => {
     expect(inCore(text)).toEqual([]);
   });
 
-  test("edges and tests may do it all", () => {
+  test("edges and tests may do all of it", () => {
     const text = "await fetch(process.env.URL); Date.now();";
     const found = check({
       "agent-sdk/src/node/link.ts": text,
@@ -360,7 +362,7 @@ describe("no cycles", () => {
     ]);
   });
 
-  test("two folders that import each other, though no two files do", () => {
+  test("two folders that import each other, although no two files do", () => {
     const [found, ...others] = violationsOf({
       "tools/src/serial/a.ts": `import "../flash/a.ts";`,
       "tools/src/serial/b.ts": "",
@@ -375,7 +377,7 @@ describe("no cycles", () => {
     expect(found?.chain).toContain("tools/src/flash/b.ts:2");
   });
 
-  test("a program that starts another and a test are not in it", () => {
+  test("a program that starts another, and a test, belong to no cycle", () => {
     const found = check({
       "tools/src/serial/a.ts": `new Worker(new URL("./b.ts", import.meta.url));`,
       "tools/src/serial/b.ts": `import "./a.ts";`,
@@ -411,7 +413,7 @@ describe("the program", () => {
     return spawnSync(process.execPath, [...flags, root], { encoding: "utf8" });
   };
 
-  test("says that all rules hold, with exit 0", () => {
+  test("reports that all rules hold, with exit code 0", () => {
     expect(run({})).toMatchObject({
       status: 0,
       stdout: "boundaries: 7 files, 9 rules, all hold\n",
@@ -419,7 +421,7 @@ describe("the program", () => {
     });
   });
 
-  test("says where one does not, with exit 1; node_modules and dist are not looked at", () => {
+  test("reports where one does not, with exit code 1; node_modules and dist are ignored", () => {
     const text = `import "@blindrelay/protocol/crypto";`;
     const { status, stdout, stderr } = run({
       "relay-server/src/main.ts": `\n${text}`,

@@ -1,7 +1,7 @@
 /**
  * The boundaries lint: `node scripts/boundaries/check.ts [ROOT]`. Reads every source of the
- * workspace and says where one breaks a rule of `rules.ts`, by which chain of imports, and why that
- * rule exists. Exit 0 when all rules hold, 1 when one does not.
+ * workspace and reports where one breaks a rule of `rules.ts`, by which chain of imports, and why
+ * that rule exists. Exit code 0 if all rules hold, 1 if one does not.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { matchesGlob, resolve } from "node:path";
@@ -35,7 +35,8 @@ export interface Violation {
   line: number;
   what: string;
   /**
-   * From a file the rule is about to the one it must not reach; each as `file:line` but the last.
+   * From a file that the rule covers to the one it must not reach; each as `file:line` except the
+   * last.
    */
   chain: string[];
   reason: string;
@@ -173,8 +174,8 @@ const startOf = (graph: Graph, globs: string[]): string[] =>
   [...graph.modules.keys()].filter((path) => matches(path, globs) && !matches(path, TEST_FILES));
 
 /**
- * Breadth first from all of `start` at once, so a chain is the shortest one and begins at the last
- * file of `start` on it. `enter` sees every import with the chain that leads up to it, and says
+ * Breadth-first from all of `start` at once, so a chain is the shortest one and begins at the last
+ * file of `start` on it. `enter` gets every import with the chain that leads to it, and returns
  * whether to continue. Returns every file entered with its chain.
  */
 function walk(

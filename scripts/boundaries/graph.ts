@@ -9,7 +9,7 @@ import { type Node, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 
 /**
- * Path relative to the root, with forward slashes -> text. Sources and the packages' package.json.
+ * Path relative to the root, with forward slashes, to text. Sources and the packages' package.json.
  */
 export type Files = ReadonlyMap<string, string>;
 
@@ -19,9 +19,7 @@ export type Target =
   | { kind: "npm"; name: string }
   /** Something that is not a source: JSON, a WebAssembly file, a page. */
   | { kind: "asset"; path: string }
-  /**
-   * It is not known what this loads: a missing file, an unknown entry point, a computed name.
-   */
+  /** What this loads is unknown: a missing file, an unknown entry point, a computed name. */
   | { kind: "unknown"; why: string };
 
 export interface Edge {
@@ -44,7 +42,7 @@ export interface Module {
 
 export interface Graph {
   modules: Map<string, Module>;
-  /** Files that could not be parsed, with the parser's words. */
+  /** Files that could not be parsed, with the parser's message. */
   broken: { path: string; line: number; message: string }[];
 }
 
@@ -159,7 +157,7 @@ function literal(node: Node): string | undefined {
 
 export const lineOf = (node: Node): number => node.loc?.start.line ?? 1;
 
-/** Package name -> its `exports`, as the workspace sees them. */
+/** Package name to its `exports`, as the workspace resolves them. */
 type EntryPoints = Map<string, { folder: string; exports: Record<string, unknown> }>;
 
 function readEntryPoints(files: Files): EntryPoints {

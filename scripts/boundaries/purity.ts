@@ -1,7 +1,7 @@
 /**
  * Where a program is impure: every use of a global that reads a clock, randomness or the
- * environment, and everything that waits. A local name that happens to be called the same is no
- * use.
+ * environment, and everything that waits. A local variable with the name of such a global does not
+ * count.
  */
 import type { Node, Program } from "acorn";
 import { ancestor } from "acorn-walk";
@@ -48,7 +48,7 @@ export function findImpurities(program: Program, globals: ReadonlySet<string>): 
         if (use) add(node, use);
       }
     },
-    // `{ Date } = …` and `Date = …` write to a global, which is no better than to read it.
+    // `{ Date } = …` and `Date = …` write to a global, which is no better than reading it.
     VariablePattern(node: Node, _state: unknown, ancestors: Node[]) {
       const { name } = node as AnyNode as unknown as { name: string };
       if (globals.has(name) && !isLocal(name, ancestors)) add(node, `the global ${name}`);
@@ -68,7 +68,7 @@ export function findImpurities(program: Program, globals: ReadonlySet<string>): 
   return found.sort((a, b) => a.line - b.line);
 }
 
-/** `new Date(atMs)` writes a given time in another way and reads no clock. */
+/** `new Date(atMs)` only converts a given time and reads no clock. */
 function isGivenDate(parent: AnyNode | undefined, node: { name: string } & Node): boolean {
   if (node.name !== "Date" || parent?.type !== "NewExpression" || parent.callee !== node)
     return false;
@@ -76,9 +76,7 @@ function isGivenDate(parent: AnyNode | undefined, node: { name: string } & Node)
   return first !== undefined && first.type !== "SpreadElement";
 }
 
-/**
- * `Math` is arithmetic apart from `random`; held whole, nobody knows what is taken from it later.
- */
+/** `Math` is arithmetic apart from `random`; as a value, any member might be read from it later. */
 function mathUse(parent: AnyNode | undefined, node: Node): string | undefined {
   if (parent?.type !== "MemberExpression" || parent.object !== node) return "Math held as a value";
   const property = parent.property as AnyNode;
@@ -87,7 +85,7 @@ function mathUse(parent: AnyNode | undefined, node: Node): string | undefined {
   return name === "random" ? "Math.random" : undefined;
 }
 
-/** The names that a node, seen as a scope, introduces. */
+/** The names that a node introduces as a scope. */
 function namesOf(scope: AnyNode): Set<string> {
   const names = new Set<string>();
   const addPattern = (pattern: AnyNode | null | undefined): void => {

@@ -5,7 +5,7 @@
  */
 
 /**
- * Files from which nothing in `mayNotReach`, files or modules of Node, may be loaded, not even
+ * Files from which nothing in `mayNotReach` (files or modules of Node) may be loaded, not even
  * through other files.
  */
 export interface ReachRule {
@@ -17,8 +17,8 @@ export interface ReachRule {
 }
 
 /**
- * Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no outer
- * world.
+ * Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no impure
+ * globals.
  */
 export interface PureRule {
   kind: "pure";
@@ -189,8 +189,8 @@ export const RULES: Rule[] = [
 ];
 
 /**
- * Globals that read a clock, randomness or the environment, or that wait. Also whatever reaches
- * them by a detour.
+ * Globals that read a clock, randomness or the environment, or that wait, and those that give
+ * access to them.
  */
 export const IMPURE_GLOBALS = new Set([
   ...["Date", "Temporal", "Intl", "performance"],
