@@ -1,7 +1,7 @@
 /**
- * Bundles the console. `node build.ts FOLDER` writes all that a relay serves, with the licences of
- * what is bundled; without a folder the script alone goes to standard output, which is what a relay
- * in a checkout asks for.
+ * Bundles the console. `node build.ts FOLDER` writes everything that a relay serves, with the
+ * licences of bundled packages; without a folder, only the script is written, to standard output,
+ * as a relay in a checkout requires.
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -23,7 +23,7 @@ const { outputFiles, metafile } = await build({
 });
 const script = outputFiles[0]?.contents ?? new Uint8Array();
 
-/** Folders of the npm packages that are in the bundle. */
+/** Folders of the npm packages in the bundle. */
 const bundled = (): string[] => {
   const folders = Object.keys(metafile.inputs).flatMap(
     (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? [],
@@ -37,7 +37,7 @@ const notices = (): string => {
     const { name, version } = JSON.parse(read("package.json"));
     return `## ${name} ${version}\n\n${read("LICENSE").trim()}`;
   });
-  return `${["# Other people's code in console.js", ...parts].join("\n\n")}\n`;
+  return `${["# Third-party code in console.js", ...parts].join("\n\n")}\n`;
 };
 
 const folder = process.argv[2];

@@ -19,7 +19,7 @@ import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
 import { secretIn } from "./secret-file.ts";
 
-/** A keyring of thousands of agents is far below it. */
+/** Far above a keyring of thousands of agents. */
 const MAX_FILE_BYTES = 4_000_000;
 
 export const AgentView = ({ model, agentId }: { model: Model; agentId: string }): JSX.Element => {
@@ -180,7 +180,7 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
   );
 };
 
-/** What a call came to. */
+/** The outcome of a call. */
 interface Outcome {
   readonly method: string;
   readonly ms: number;
@@ -200,7 +200,7 @@ const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const list = useId();
   const first = useRef<HTMLInputElement>(null);
-  useEffect(() => first.current?.focus(), []); // the form that had the focus is gone
+  useEffect(() => first.current?.focus(), []); // the form that had the focus has been removed
 
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -313,7 +313,7 @@ const OutcomeBox = ({ outcome }: { outcome: Outcome }): JSX.Element => {
   );
 };
 
-/** Empty is absent. The problem says where it is and what to write. */
+/** Empty text means no parameters. The error names the position and the fix. */
 export const readParams = (text: string): { value?: unknown; problem: string | null } => {
   if (text.trim() === "") return { problem: null };
   let value: unknown;

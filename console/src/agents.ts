@@ -1,9 +1,9 @@
-/** All agents of the account, with their presence as it changes. */
+/** All agents of the account, with their current presence. */
 import { Fragment, h, type JSX } from "preact";
 import { Field, Heading, Moment, Presence, Table, TroubleBox, useModel } from "./components.ts";
 import type { AgentFilter, Model } from "./model.ts";
 
-/** Keys are pressed faster than a list is asked for. */
+/** Typing is faster than requests for the list. */
 const FILTER_DELAY_MS = 250;
 let filterTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -84,13 +84,13 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
         "p",
         null,
         isFiltered
-          ? "No agent fits the filter."
+          ? "No agent matches the filter."
           : h(
               Fragment,
               null,
-              "There is no agent yet. Add one with ",
+              "There are no agents yet. Add one with ",
               h("code", null, 'blindrelay agent add "Pump in hall 7"'),
-              ", which also makes its end-to-end secret.",
+              ", which also creates its end-to-end secret.",
             ),
       ),
     moreAgents !== null &&

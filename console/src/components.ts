@@ -10,9 +10,7 @@ export const useModel = (model: Model): void => {
   useEffect(() => model.watch(() => draw(undefined)), [model]);
 };
 
-/**
- * A view's heading. It takes the focus when the view opens, so that a screen reader begins there.
- */
+/** A view's heading. It takes the focus when the view opens, so that screen readers start there. */
 export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
   const ref = useRef<HTMLHeadingElement>(null);
   useEffect(() => ref.current?.focus(), []);
@@ -22,11 +20,11 @@ export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Ele
   return h("h1", { ref, tabIndex: -1 }, children);
 };
 
-/** Text in which `…` marks what to type. */
+/** Text in which `…` marks commands to type. */
 const coded = (text: string): ComponentChildren =>
   text.split("`").map((part, index) => (index % 2 === 1 ? h("code", null, part) : part));
 
-/** What went wrong, and the way out. It is announced as it appears. */
+/** An error and its fix. Screen readers announce it when it appears. */
 export const TroubleBox = ({ trouble }: { trouble: Trouble | null }): JSX.Element =>
   h("div", { role: "alert" }, trouble && h(TroubleText, { trouble }));
 
@@ -44,7 +42,7 @@ export const TroubleText = (props: { trouble: Trouble; of?: string }): JSX.Eleme
 export const Presence = ({ online }: { online: boolean }): JSX.Element =>
   h("span", { class: online ? "presence online" : "presence" }, online ? "online" : "offline");
 
-/** A moment in the reader's own time zone and manner. */
+/** A time in the reader's own time zone and format. */
 export const Moment = ({
   at,
   none = "never",
@@ -65,8 +63,8 @@ export interface Row {
 }
 
 /**
- * A table that a narrow screen shows as cards. Its roles are written out, because browsers forget
- * them where CSS lays a table out as something else.
+ * A table that narrow screens show as cards. Its roles are explicit, because browsers drop them
+ * when CSS changes a table's display.
  */
 export const Table = (props: {
   caption: string;
@@ -97,7 +95,7 @@ export const Table = (props: {
   );
 };
 
-/** A label over its field, and a hint under it. */
+/** A label above its field, and a hint below it. */
 export const Field = (props: {
   id: string;
   label: string;

@@ -1,6 +1,6 @@
 /**
- * The first login on a relay that wants a second factor: an authenticator gets its secret, proves
- * it, and the recovery codes are shown once.
+ * The first login on a relay that requires a second factor: an authenticator gets its secret, the
+ * user proves it, and the recovery codes are shown once.
  */
 import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
@@ -10,7 +10,7 @@ import { troubleOfCall } from "./model.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {
-  /** What the login without a second factor gave. */
+  /** The result of the login without a second factor. */
   readonly token: string;
   /** Logs in with a code; rejects with a Trouble. */
   readonly logIn: (code: string) => Promise<void>;
@@ -43,7 +43,7 @@ export const Enrol = ({ token, logIn }: Props): JSX.Element => {
           h(
             "p",
             null,
-            "Each is good once in place of a code. Keep them where your authenticator is not: they are not shown again.",
+            "Each works once in place of a code. Keep them apart from your authenticator: they are not shown again.",
           ),
           h(
             "ul",
@@ -52,7 +52,7 @@ export const Enrol = ({ token, logIn }: Props): JSX.Element => {
           ),
           h(CodeForm, {
             label: "The next code",
-            hint: "A code is good once: wait until your app shows another.",
+            hint: "A code works only once: wait until your app shows another.",
             button: "Log in",
             submit: logIn,
           }),
@@ -100,7 +100,7 @@ const CodeForm = (props: {
     } catch (error) {
       setTrouble(troubleOfCall(error));
       setBusy(false);
-      form.reset(); // it is good once
+      form.reset(); // a code works only once
     }
   };
   return h(

@@ -3,13 +3,13 @@ import { Fragment, h, type JSX } from "preact";
 import { clock, Heading, useModel } from "./components.ts";
 import type { Heard, Model } from "./model.ts";
 
-/** All agents, or one. */
+/** For all agents, or one. */
 export const HeardList = ({ model, agentId }: { model: Model; agentId?: string }): JSX.Element => {
   const heard = model.heard.filter((one) => agentId === undefined || one.agentId === agentId);
   return h(
     Fragment,
     null,
-    heard.length === 0 && h("p", { class: "faint" }, "Nothing yet; what comes appears here."),
+    heard.length === 0 && h("p", { class: "faint" }, "No events yet; new ones appear here."),
     h(
       "div",
       { role: "log", "aria-label": "Events, newest first" },
@@ -46,7 +46,7 @@ export const Events = ({ model }: { model: Model }): JSX.Element => {
     h(
       "p",
       null,
-      "Agents that come and go, and what the opened ones say. ",
+      "Agents that go online or offline, and events of the opened ones. ",
       open === 0
         ? "No agent is open: open one with its secret to read its events."
         : `Open: ${[...model.opened.keys()].join(", ")}.`,

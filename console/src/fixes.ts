@@ -1,4 +1,4 @@
-/** What a user can do about each error of REST, of the link and of a call. */
+/** How a user can fix each error of REST, of the link and of a call. */
 
 const FIXES: Readonly<Record<string, string>> = {
   INVALID_CREDENTIALS: "Check the spelling, and wait for a fresh code before you try again.",
@@ -27,7 +27,7 @@ const FIXES: Readonly<Record<string, string>> = {
   TOO_LARGE: "Send less at once: a call holds at most 47,000 bytes.",
 };
 
-/** A sentence, or an empty text where the message is enough. */
+/** The fix, or an empty string if the message is enough. */
 export const fixOf = (code: string): string =>
   (Object.hasOwn(FIXES, code) ? FIXES[code] : "") ?? "";
 

@@ -8,7 +8,7 @@ import { type Model, troubleOfCall } from "./model.ts";
 import { ask, type Trouble } from "./rest.ts";
 
 interface Props {
-  /** Why the page before ended, where one did. */
+  /** The reason why the previous session ended, if any. */
   readonly notice: Trouble | null;
   readonly start: (login: LoginAnswer) => Promise<Model>;
   readonly entered: (model: Model) => void;
@@ -37,7 +37,7 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
       setTrouble(troubleOfCall(error));
       setBusy(false);
       const code = form.elements.namedItem("code") as HTMLInputElement;
-      code.value = ""; // it is good once
+      code.value = ""; // a code works only once
     }
   };
 
@@ -112,7 +112,7 @@ interface Given {
   readonly totp_code?: string;
 }
 
-/** In this page's memory until the second factor is set up. */
+/** Kept in this page's memory until the second factor is set up. */
 interface Enrolling {
   readonly given: Given;
   readonly token: string;

@@ -84,7 +84,7 @@ const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.E
   );
 };
 
-/** Not by the link itself: what follows # is the view. */
+/** Not left to the link itself: what follows # selects the view. */
 const skip = (event: Event) => {
   event.preventDefault();
   document.getElementById("content")?.focus();

@@ -1,8 +1,8 @@
 /**
- * The model of a logged-in page, kept up to date by messages of the relay and the agents: the
+ * The model of a logged-in page, kept up to date by messages from the relay and the agents: the
  * agents with their presence, those whose secret was entered, and their events.
  *
- * The access token, the session token and the secrets are in this object's memory and nowhere else.
+ * The access token, the session token and the secrets are kept in this object's memory only.
  */
 import {
   type Agent as AgentLink,
@@ -29,11 +29,11 @@ import { ask, Trouble } from "./rest.ts";
 const PAGE_LIMIT = "100";
 /** Events are for display, not for storage. */
 const MAX_HEARD = 300;
-/** Many changes at once, as after a relay's restart, are drawn together. */
+/** Simultaneous changes, for example after a relay's restart, are drawn together. */
 const DRAW_DELAY_MS = 50;
-/** Agents that came are asked about together: their firmware may be another one now. */
+/** Agents that went online are queried together: their firmware may have changed. */
 const REFRESH_DELAY_MS = 300;
-/** More changed agents than this are cheaper to list than to ask about. */
+/** With more changed agents than this, fetching the whole list is cheaper. */
 const MAX_SINGLE_LOOKUPS = 5;
 
 export interface Heard {
@@ -50,7 +50,7 @@ export interface AgentFilter {
   readonly online: "" | "true" | "false";
 }
 
-/** What an agent says of itself; anything in it may be missing. */
+/** An agent's own description; any part may be missing. */
 export interface SystemInfo {
   readonly name?: string;
   readonly sdk_version?: string;
@@ -60,7 +60,7 @@ export interface SystemInfo {
   readonly methods?: readonly string[];
 }
 
-/** An agent whose secret was given and proven. */
+/** An agent whose secret was entered and verified. */
 export interface Opened {
   readonly link: AgentLink;
   readonly info: SystemInfo;
@@ -71,7 +71,7 @@ export class Model {
   agents: Agent[] = [];
   /** Null: the list is complete. */
   moreAgents: string | null = null;
-  /** Null until the first list came. */
+  /** Null until the first list has arrived. */
   agentsTrouble: Trouble | null = null;
   loaded = false;
   filter: AgentFilter = { name: "", online: "" };
@@ -92,7 +92,7 @@ export class Model {
   /** The number of the newest request for the list; answers to older ones are dropped. */
   #listing = 0;
   #heardCount = 0;
-  /** The relay's last word on each agent, listed or not. */
+  /** The relay's latest presence of each agent, listed or not. */
   readonly #presence = new Map<string, Presence>();
 
   private constructor(
@@ -101,7 +101,7 @@ export class Model {
     client: Client,
     ended: (notice: Trouble) => void,
   ) {
-    this.user = { ...login.user, api_token: null }; // the page does not need the account's token
+    this.user = { ...login.user, api_token: null }; // The page does not need the account's token.
     this.#accessToken = login.access_token;
     this.#sessionToken = sessionToken;
     this.#client = client;
@@ -129,7 +129,7 @@ export class Model {
     }
   }
 
-  /** Calls `fn` after every change. Returns what ends that. */
+  /** Calls `fn` after every change. Returns a function that stops it. */
   watch(fn: () => void): () => void {
     this.#watchers.add(fn);
     return () => this.#watchers.delete(fn);
@@ -176,7 +176,7 @@ export class Model {
     this.#draw();
   }
 
-  /** The row of one agent, asked for where it is not on the list. Rejects with a Trouble. */
+  /** The row of one agent, fetched if it is not on the list. Rejects with a Trouble. */
   async findAgent(agentId: string): Promise<Agent> {
     const listed = this.agents.find(({ agent_id }) => agent_id === agentId);
     return listed ?? (await this.#read<Agent>(`agents/${encodeURIComponent(agentId)}`));
@@ -190,7 +190,7 @@ export class Model {
     return this.#read("releases", { limit: PAGE_LIMIT, cursor: cursor ?? undefined });
   }
 
-  /** By the login, as all that only admins may. */
+  /** Uses the login, like everything that only admins may do. */
   changeRelease(id: string, body: ReleasePatch): Promise<Release> {
     return ask(`releases/${id}`, { method: "PATCH", token: this.#accessToken, body });
   }
@@ -199,15 +199,15 @@ export class Model {
     return ask(`releases/${id}`, { method: "DELETE", token: this.#accessToken });
   }
 
-  /** By the login, which lasts an hour: a session does not reach it. */
+  /** Uses the login, which lasts an hour: a session has no access to it. */
   async audit(cursor: string | null): Promise<AuditPage> {
     const query = { limit: PAGE_LIMIT, cursor: cursor ?? undefined };
     return await ask("admin/audit", { token: this.#accessToken, query });
   }
 
   /**
-   * Proves a secret by a sealed call and listens to the agent's events from then on. Rejects with a
-   * Trouble. The secret goes into the keys and never out of the page.
+   * Verifies a secret by a sealed call and listens to the agent's events from then on. Rejects with
+   * a Trouble. The secret is used for the keys and never leaves the page.
    */
   async open(agentId: string, secret: string, version: "1" | "2"): Promise<void> {
     try {
@@ -217,7 +217,7 @@ export class Model {
       this.opened.set(agentId, { link, info });
       link.on("event", (what, data) => this.#hear({ agentId, kind: "event", what, data }));
       link.on("gap", (packets) => {
-        this.#hear({ agentId, kind: "missing", what: `${packets} packets were lost on the way` });
+        this.#hear({ agentId, kind: "missing", what: `${packets} packets were lost` });
       });
       link.on("reopened", (reason) => {
         this.#hear({ agentId, kind: "missing", what: `events may be missing: ${reason}` });
@@ -246,7 +246,7 @@ export class Model {
     }
   }
 
-  /** An error of REST as it is shown; one that ends the session ends the page too. */
+  /** An error of REST as the page shows it; one that ends the session ends the page's login too. */
   #failed(error: unknown): Trouble {
     const trouble =
       error instanceof Trouble ? error : new Trouble(String(error), fixOf("INTERNAL"), "INTERNAL");
@@ -259,7 +259,7 @@ export class Model {
     this.link = report;
     if (report.state === "refused") this.#end(troubleOfCall(report.reason));
     if (report.state === "online" && wasAway) {
-      this.#presence.clear(); // the relay sends all online agents again
+      this.#presence.clear(); // The relay sends all online agents again.
       void this.listAgents();
     }
     this.#draw();

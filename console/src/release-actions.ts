@@ -9,7 +9,7 @@ import type { Trouble } from "./rest.ts";
 interface Props {
   readonly model: Model;
   readonly release: Release;
-  /** Takes the release as it is now; null: it is gone. */
+  /** Gets the updated release; null: it is gone. */
   readonly changed: (release: Release | null) => void;
 }
 

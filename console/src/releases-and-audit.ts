@@ -13,7 +13,7 @@ interface Page<Item> {
 }
 
 /**
- * Concatenated pages, an error, the functions that load the next page or reload all, and one that
+ * The concatenated pages, an error, and functions: one loads the next page or reloads all, and one
  * replaces an item (null removes it).
  */
 const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) => {
@@ -73,7 +73,7 @@ export const Releases = ({ model }: { model: Model }): JSX.Element =>
     empty: h(
       Fragment,
       null,
-      "There is no release yet. Make one with ",
+      "There are no releases yet. Create one with ",
       h("code", null, "blindrelay release publish"),
       ".",
     ),
@@ -123,7 +123,7 @@ const AUDIT = ["When", "Who", "What", "Subject", "Detail"];
 export const Audit = ({ model }: { model: Model }): JSX.Element =>
   h(Listing<AuditEntry>, {
     title: "Audit",
-    empty: "Nobody did anything yet.",
+    empty: "No entries yet.",
     columns: AUDIT,
     read: (cursor) => model.audit(cursor),
     row: ({ id, at, actor, action, subject, detail }) => ({

@@ -1,8 +1,8 @@
-/** The relay's REST API, as the page uses it. Tokens stay in this page's memory. */
+/** The relay's REST API, as used by the page. Tokens stay in this page's memory. */
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 import { fixOf, waitText } from "./fixes.ts";
 
-/** What went wrong and what to do about it, both for a person. */
+/** An error and its fix, both for a person. */
 export class Trouble extends Error {
   readonly fix: string;
   readonly code: string;
@@ -17,7 +17,7 @@ export class Trouble extends Error {
   }
 }
 
-/** A slow relay is one thing, a page that waits forever another. */
+/** A slow relay is acceptable, a page that waits forever is not. */
 const TIMEOUT_MS = 20_000;
 
 export interface Request {
@@ -55,7 +55,7 @@ export const ask = async <Answer>(path: string, request: Request = {}): Promise<
 const troubleOf = (response: Response, answer: Partial<Problem> | null): Trouble => {
   const { status, headers } = response;
   if (typeof answer?.code !== "string" || typeof answer.detail !== "string") {
-    const fix = "Something between here and the relay answers in its place: check the proxy.";
+    const fix = "Something between this page and the relay answers instead: check the proxy.";
     return new Trouble(`An answer that is not the relay's (HTTP ${status}).`, fix, "", status);
   }
   const { code, detail, errors = [] } = answer;

@@ -1,6 +1,6 @@
 /**
  * Reads an end-to-end secret from a file that the user chose: a keyring, an `.env` file, or the
- * bare text.
+ * bare secret.
  */
 
 export interface FoundSecret {
@@ -11,8 +11,8 @@ export interface FoundSecret {
 const SECRET = /e2e_[0-9A-Za-z]{49}/g;
 
 /**
- * The secret of `agentId`, or of the only agent in the text. Throws an Error with the fix if there
- * is none, or if there are several.
+ * The secret of `agentId`, or of the only agent in the file. Throws an Error with the fix if there
+ * is none, or several.
  */
 export const secretIn = (text: string, agentId: string): FoundSecret => {
   const kept = keyringEntry(text, agentId);
