@@ -1,6 +1,6 @@
 /**
- * Makes `src/msw/operations.ts` from the relay's own OpenAPI document: the REST operations with the
- * schemas of what is sent and an example of what is answered.
+ * Generates `src/msw/operations.ts` from the relay's own OpenAPI document: the REST operations with
+ * the schemas of their requests and an example of each answer.
  */
 import { writeFileSync } from "node:fs";
 import { startRest } from "@blindrelay/relay-server/testing";
@@ -22,9 +22,9 @@ interface Documented {
 }
 
 const JSON_TYPE = "application/json";
-/** The rest are documents and pages for people, and bytes of firmware. */
+/** The rest are documents and pages for people, and firmware. */
 const WANTED = /^\/(health|api\/v1\/)/;
-/** What a reader wants to know, and a validator does not. */
+/** Keywords for readers that a validator does not need. */
 const WORDS = new Set(["description", "examples", "example", "title", "default", "format"]);
 
 const rest = await startRest();
@@ -73,7 +73,7 @@ function operation(path: string, method: string, one: Documented): object | null
   };
 }
 
-/** With what it refers to, and without words. */
+/** A schema with its references resolved, and without descriptions. */
 function plain(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plain);
   if (typeof schema !== "object" || schema === null) return schema;

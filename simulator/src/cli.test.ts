@@ -49,7 +49,7 @@ interface Ended {
   err: string;
 }
 
-/** The command in this process: its start is half of the time of most of them. */
+/** The command in this process: starting one takes half of the time of most of these tests. */
 async function sim(...args: string[]): Promise<Ended> {
   const ended: Ended = { code: null, out: "", err: "" };
   const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
@@ -72,7 +72,7 @@ async function sim(...args: string[]): Promise<Ended> {
   return ended;
 }
 
-test("a command ends with its own code where its reader left, and with 70 where its answer could not be written", async () => {
+test("a command exits with its own code if its reader left, and with 70 if its answer cannot be written", async () => {
   const fails = "duration: 5s, thresholds: [agents.online == 9]";
   const devices = "devices: [{ group: a, count: 1, kind: echo }]";
   await writeFile(join(folder, "fails.yaml"), `{ name: x, ${fails}, ${devices} }`);
@@ -119,7 +119,7 @@ describe("blindrelay-sim", () => {
     const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
     expect(junit).toContain('tests="13" failures="0"');
 
-    // Elsewhere, where neither scenario nor program are.
+    // In a different folder, without the scenario and the program.
     await mkdir(join(folder, "elsewhere"), { recursive: true });
     await writeFile(join(folder, "elsewhere/report.json"), JSON.stringify(report));
     const again = await sim("replay", "elsewhere/report.json");
@@ -147,7 +147,7 @@ describe("blindrelay-sim", () => {
     expect(report.calls.ok).toBeGreaterThan(20);
   });
 
-  test("names where a program fails, and replays that from elsewhere", async () => {
+  test("reports where a program fails, and replays that from a different folder", async () => {
     const rejects = "agent.handle('x', () => 1); Promise.reject(new Error('adrift'));";
     for (const [body, said] of [
       ["throw new Error('no water');", "the program failed: Error: no water (dry.js:2:9)"],
@@ -165,13 +165,13 @@ describe("blindrelay-sim", () => {
     }
   });
 
-  test("fails where a threshold is broken, and where a method does not exist", async () => {
+  test("fails if a threshold is broken, or a method does not exist", async () => {
     const none = await sim("run", "--program", "./pump.js", "--agents", "2", "--call", "pump.stat");
     expect([none.code, none.out]).toEqual([1, expect.stringMatching(/unknown method "pump.stat"/)]);
     expect(none.out).toMatch(/BROKEN {2}call.failed == 0/);
   });
 
-  test("takes another seed, and each of several", async () => {
+  test("accepts a different seed, or several", async () => {
     const few = ["run", "rooms.yaml", "--agents", "4", "--json"];
     const several = await sim(...few, "--seeds", "1..2");
     const traces = several.out

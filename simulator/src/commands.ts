@@ -208,7 +208,7 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
   });
 }
 
-/** The `--program` as a scenario under `folder` names it. Throws a Failure if there is none. */
+/** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */
 function namedProgram(folder: string, program: string): string {
   if (existsSync(program)) return relativeTo(folder, program);
   throw new Failure(EXIT.usage, `--program ${program}: file not found`);
@@ -234,7 +234,7 @@ async function run(what: string | undefined, flags: RunFlags): Promise<number> {
   }
   const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
   const loaded = await loadAsked(what, flags);
-  // First of all, so that nobody learns after a long run that its report has no place.
+  // Checked first, so that an unwritable report folder is found before a long run.
   if (flags.report !== undefined) await reserveFolder(flags.report, "--report");
   if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
   const first = flags.seed ?? loaded.scenario.seed ?? 1;
@@ -298,7 +298,7 @@ async function replayReport(
   const before = readReport(path);
   const whole = { scenario: before.scenario, seed: before.seed, trace: before.trace };
   const wanted = flags.shrunk ? before.shrunk : whole;
-  if (wanted === null) throw new Failure(EXIT.usage, `${path} holds no shrunk scenario`);
+  if (wanted === null) throw new Failure(EXIT.usage, `${path} contains no shrunk scenario`);
   const progress = new Progress(process.stderr);
   const programs =
     before.world === "virtual" ? restorePrograms(wanted.scenario, before.programs) : undefined;
@@ -322,13 +322,13 @@ async function replayReport(
   if (sameTrace && sameOutcome) return EXIT.ok;
   process.stderr.write(
     sameTrace
-      ? "blindrelay-sim: the same trace, and another outcome\n"
-      : "blindrelay-sim: another trace: the simulator, the SDK, the relay or the program has changed since\n",
+      ? "blindrelay-sim: the same trace, but a different outcome\n"
+      : "blindrelay-sim: a different trace: the simulator, the SDK, the relay or the program has changed\n",
   );
   return EXIT.failed;
 }
 
-/** Which oracles were broken, as one text. */
+/** The broken oracles, joined. */
 function broken({ oracles }: Report): string {
   return oracles.flatMap(({ name, ok }) => (ok ? [] : [name])).join();
 }
@@ -353,7 +353,7 @@ async function writeReport(folder: string, report: Report, earlier?: Report): Pr
   await write(join(folder, "report.html"), renderHtml(report, command, earlier));
 }
 
-/** Throws a Failure that is not taken for a bug: a disk may be full. */
+/** Throws a Failure that is not reported as a bug: a disk may be full. */
 async function write(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
@@ -362,7 +362,7 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
-/** With several seeds each has its own folder. */
+/** With several seeds, each has a folder of its own. */
 function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): string {
   return seeds === undefined ? folder : join(folder, `seed-${seed}`);
 }
@@ -375,7 +375,7 @@ async function reserveFolder(folder: string, flag: string): Promise<void> {
   }
 }
 
-/** Ctrl-C ends what `go` does; twice, with a second between, at once. */
+/** Ctrl-C ends `go`; a second one, at least a second later, ends the process at once. */
 async function interruptible(go: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const stop = new AbortController();
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -68,7 +68,7 @@ describe.each([
   const wrongKind = (counted: boolean) => ({ ok: false, code: "WRONG_TOKEN_KIND", counted });
   const invalid = (counted: boolean) => ({ ok: false, code: "INVALID_TOKEN", counted });
 
-  test("admits by token and by session, and counts what never was right", async () => {
+  test("admits by token and by session, and counts invalid credentials as failures", async () => {
     const { account, lamp } = twin;
     const agentSession = sessionOf(await asAgent({ apiToken: lamp }));
     expect(await asAgent({ sessionToken: agentSession })).toMatchObject({ ok: true });
@@ -89,7 +89,7 @@ describe.each([
     expect(await asAgent({ apiToken: mistyped })).toMatchObject(invalid(true));
   });
 
-  test("does not count what was right once", async () => {
+  test("does not count credentials that were valid once", async () => {
     const { account, lamp } = twin;
     const agentSession = sessionOf(await asAgent({ apiToken: lamp }));
     twin.rotateLamp();

@@ -1,24 +1,24 @@
 /**
- * Decides who may log in, as the relay does (section 3, "Authentication"): for the model of its
- * store, and for the relay in memory. The test runs one table of cases on both.
+ * Decides who may log in, as the relay does (section 3, "Authentication"): for the virtual store
+ * and for the relay in memory. The test runs the same cases on both.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
 
 type Refusal = Extract<AuthResult, { ok: false }>;
 
-/** A credential that was issued and has not been ended. */
+/** A credential that was issued and is still valid. */
 export interface Credential {
   readonly holder: Holder;
-  /** Agents' only. */
+  /** Only agents have one. */
   readonly agentId: string | null;
   /** Unix milliseconds; null for persistent tokens. */
   readonly expiresAtMs: number | null;
-  /** Requests. */
+  /** Requests left. */
   readonly used: number;
 }
 
-/** "ended": rotated, removed, its session over. null: never issued, or forgotten. */
+/** "ended": rotated, removed, or its session is over. null: never issued, or forgotten. */
 export type Found = Credential | "ended" | null;
 
 type Holder = "account" | "agent" | "client_session" | "agent_session";
@@ -36,7 +36,9 @@ export const sideOf = ({ clientType }: AuthRequest): "client" | "agent" =>
 export const tokenOf = ({ apiToken, sessionToken }: AuthRequest): string =>
   apiToken ?? sessionToken ?? "";
 
-/** Why the store refuses what it found for the request's token; null if that is good. */
+/**
+ * Why the store refuses the credential that it found for the request's token; null if it is valid.
+ */
 export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Refusal | null => {
   const side = sideOf(request);
   const expected: Holder =
@@ -45,7 +47,7 @@ export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Re
   const isExpired = credential?.expiresAtMs != null && credential.expiresAtMs <= nowMs;
   const isUsedUp =
     credential?.holder === "client_session" && credential.used >= SESSION_MAX_REQUESTS;
-  // What was valid once is no guess.
+  // A credential that was valid once is no guess.
   const counted = found !== "ended" && !isExpired && !isUsedUp;
   const got = misplaced(tokenOf(request), credential, expected);
   if (got !== null) {
@@ -65,7 +67,9 @@ export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Re
   return null;
 };
 
-/** What a token in the wrong place is; null if it is in the right one, or is no token. */
+/**
+ * The kind of a valid token in the wrong place; null if it is in the right place, or is no token.
+ */
 const misplaced = (
   token: string,
   credential: Credential | null,
@@ -80,7 +84,7 @@ const misplaced = (
   return reading.kind === kind ? null : TOKEN_NAMES[reading.kind];
 };
 
-/** Tokens that were valid once. Those that ended longest ago are forgotten first. */
+/** Tokens that were valid once. The oldest are forgotten first. */
 export class Ended {
   private readonly tokens = new Set<string>();
 

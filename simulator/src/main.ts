@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 /**
- * `blindrelay-sim`: the commands of docs/commands.md. Answers go to standard output, all else to
- * standard error.
+ * `blindrelay-sim`: the commands of docs/commands.md. Answers go to standard output, everything
+ * else to standard error.
  */
 import { enableCompileCache } from "node:module";
 
 enableCompileCache();
-// Node's remarks on its own features (erasing types is one) are nothing to who simulates a fleet.
+// Suppresses Node's warnings about its own features, such as type stripping.
 process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./commands.ts");
@@ -25,7 +25,7 @@ try {
 } catch (error) {
   exitCode = exitCodeOf(error);
 }
-// What was written goes out first; whatever a scenario's file left running does not keep us.
+// Output is flushed first; whatever a scenario's file left running does not delay the exit.
 process.stdout.write("", () => {
   const { errored } = process.stdout;
   if (errored !== null) endUnwritten(errored);

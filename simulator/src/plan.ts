@@ -1,6 +1,6 @@
 /**
  * The plan of a run: every device's start, every client's calls and every fault with its targets,
- * drawn from the seed before anything runs. Both worlds play the same plan. Times are whole
+ * drawn from the seed before anything runs. Both worlds follow the same plan. Times are integer
  * microseconds from the start of the run.
  */
 import { createHash } from "node:crypto";
@@ -8,13 +8,13 @@ import { Stream } from "./random-streams.ts";
 import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./scenario/schema.ts";
 import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./scenario/units.ts";
 
-/** The account that owns everything, where a scenario names no other. */
+/** The account that owns everything, unless a scenario names others. */
 export const DEFAULT_ACCOUNT = "sim";
 const DEFAULT_LATENCY = "20ms";
 const DEFAULT_JITTER = "5ms";
-/** From the last device's start to the first call: time to connect, on a bad network too. */
+/** From the last device's start to the first call: time to connect, even on a bad network. */
 const SETTLE_MS = 10_000;
-/** An open loop is drawn call by call. */
+/** An open loop is planned call by call. */
 const MAX_OPEN_CALLS = 5_000_000;
 
 export interface PlannedNetwork {
@@ -37,9 +37,9 @@ export interface PlannedDevice {
   kind: string | null;
   program: string | null;
   version: "1" | "2";
-  /** Of a board, in place of Node. */
+  /** A board's engine, instead of Node. */
   engine?: "xs" | "espruino";
-  /** Whose it is. */
+  /** Its account. */
   account: string;
 }
 
@@ -55,7 +55,7 @@ export interface PlannedLoad {
   timeoutMs: number;
   /** Closed loop: microseconds from one call to a device to the next; 0 for an open loop. */
   everyUs: number;
-  /** Closed loop: when each device is first called, by its place in the group. */
+  /** Closed loop: when each device is first called, by its position in the group. */
   firstUs: number[];
   /** Open loop: when, and which device, as an index into `devices`. */
   arrivals: { atUs: number; device: number }[];
@@ -63,7 +63,7 @@ export interface PlannedLoad {
 
 export interface PlannedFault {
   atUs: number;
-  /** Its end; `atUs` where it has no length. */
+  /** Its end; `atUs` if it has no duration. */
   endUs: number;
   spec: Fault;
   /** Indices into `devices`. */
@@ -98,7 +98,7 @@ const network = (...specs: (NetworkSpec | undefined)[]): PlannedNetwork => {
   };
 };
 
-/** An address of its own for each device, from the ranges for private networks. */
+/** A separate address for each device, from the ranges for private networks. */
 const addressOf = (n: number): string => `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
 
 const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
@@ -169,7 +169,7 @@ const planLoads = (
         return fromUs + new Stream(`${seed}/${name}/${id}/first`).below(everyUs);
       });
     } else if (spec.rate !== undefined) {
-      // One call somewhere in each slot: a steady rate without a drumbeat.
+      // One call at a random time in each slot: a steady rate without a fixed rhythm.
       const slotUs = 1000 / ratePerMs(spec.rate);
       const calls = Math.max(0, Math.floor((untilUs - fromUs) / slotUs));
       if (calls > MAX_OPEN_CALLS) {
@@ -194,7 +194,7 @@ const planFaults = (
     .map((spec, i) => planFault(spec, `${seed}/${i}`, devices, loads))
     .sort((a, b) => a.atUs - b.atUs);
 
-/** One fault with its targets. `lots`: the name of the stream that they are drawn from. */
+/** One fault with its targets. `lots`: the name of the random stream that they are drawn from. */
 export const planFault = (
   spec: Fault,
   lots: string,
@@ -232,7 +232,7 @@ const lengthOf = (spec: Fault): string => {
 const aimsAtDevices = ({ kind }: Fault): boolean =>
   !["relay.", "store.", "bus."].some((prefix) => kind.startsWith(prefix));
 
-/** The share of `members` whose lots are lowest: at least one, if there is any. */
+/** The share of `members` whose lots are lowest: at least one, if there are any. */
 const choose = (members: number[], share: number, lot: (n: number) => string): number[] => {
   if (share >= 1 || members.length === 0) return members;
   const count = Math.max(1, Math.round(members.length * share));
@@ -244,13 +244,13 @@ const choose = (members: number[], share: number, lot: (n: number) => string): n
     .sort((a, b) => a - b);
 };
 
-/** A fingerprint of all that is planned. */
+/** A digest of the whole plan. */
 export const planHash = (plan: Plan): string =>
   createHash("sha256").update(JSON.stringify(plan)).digest("hex").slice(0, 16);
 
 const NAMED = 5;
 
-/** The plan as lines for a person, in the order of time. */
+/** The plan as readable lines, in order of time. */
 export const describePlan = (plan: Plan): string[] => {
   const { devices, loads, faults } = plan;
   const lines: { atUs: number; text: string }[] = [];
@@ -299,7 +299,7 @@ export const describePlan = (plan: Plan): string[] => {
   return lines.map(({ atUs, text }) => `${time(atUs).padStart(10)}  ${text}`);
 };
 
-/** Calls that a load makes when none has to wait for the one before. */
+/** The calls that a load makes if none has to wait for the previous one. */
 export const plannedCalls = (load: PlannedLoad): number => {
   if (load.everyUs === 0) return load.arrivals.length;
   let calls = 0;

@@ -1,6 +1,6 @@
 /**
- * Randomness from a seed, one stream for each purpose: what one device draws never depends on
- * another, so removing a device does not change the others. Only whole numbers; the same on every
+ * Randomness from a seed, with one stream for each purpose: what one device draws never depends on
+ * another, so removing a device does not change the others. Integers only; the same on every
  * machine.
  */
 
@@ -32,7 +32,7 @@ export class Stream {
     return this.d >>> 0;
   }
 
-  /** From 0 to below `limit`; in steps of `limit / 2^32` where that is above 1. */
+  /** From 0 to below `limit`; in steps of `limit / 2^32` if that is above 1. */
   below(limit: number): number {
     return Math.floor((this.next() / 2 ** 32) * limit);
   }

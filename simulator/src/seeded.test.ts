@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { seeded } from "./seeded.ts";
 
-test("a seed draws the same numbers every time, and another seed others", () => {
+test("a seed draws the same numbers every time, and another seed draws different ones", () => {
   const draws = (text: string) => Array.from({ length: 5 }, seeded(text).bind(null, 1000));
   expect(draws("42/valve-7")).toEqual(draws("42/valve-7"));
   expect(draws("42/valve-7")).not.toEqual(draws("42/valve-8"));

@@ -3,12 +3,12 @@
  * secrets.
  */
 
-/** Draws whole numbers from 0 to below `limit` (at most 2^32). */
+/** Draws integers from 0 to below `limit` (at most 2^32). */
 export type Draw = (limit: number) => number;
 
 /**
- * A stream of numbers for a text such as `"42/valve-7"`; other texts give unrelated streams. Bob
- * Jenkins' small generator.
+ * A stream of numbers for a string such as `"42/valve-7"`; other strings give unrelated streams.
+ * Bob Jenkins' small generator.
  */
 export function seeded(text: string): Draw {
   let a = 0xf1ea5eed;

@@ -1,6 +1,6 @@
 /**
- * A device that returns what it was sent: the shortest device program, which shows that no byte
- * changes on the whole path. One file, the same as on a board.
+ * A device that returns its params: the shortest device program, which shows that no byte changes
+ * on the whole path. The same file runs on boards.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

@@ -2,9 +2,7 @@ import type { Agent } from "@blindrelay/agent-sdk";
 import { describe, expect, test } from "vitest";
 import { KINDS, kindOf } from "./kinds.ts";
 
-/**
- * A device program on nothing but its handlers; params and results cross as JSON, as on the wire.
- */
+/** Runs only a device program's handlers; params and results pass through JSON, as on the wire. */
 function run(kind: (typeof KINDS)[number], name: string) {
   const handlers = new Map<string, (params: unknown) => unknown>();
   const agent = {
@@ -21,7 +19,7 @@ function kindNamed(name: string): (typeof KINDS)[number] {
 }
 
 describe.each(KINDS)("a device of kind $name", (kind) => {
-  test("answers every question of its interview right, for any seed", () => {
+  test("answers every question of its interview correctly, for any seed", () => {
     for (let seed = 0; seed < 50; seed++) {
       const call = run(kind, `device, seed ${seed}`);
       const interview = kind.interview(`device, seed ${seed}`);
@@ -32,7 +30,7 @@ describe.each(KINDS)("a device of kind $name", (kind) => {
     }
   });
 
-  test("gives no answer that is right for nobody asked", () => {
+  test("gives no correct answer to a question that was not asked", () => {
     const interview = kind.interview("device");
     for (const answer of [undefined, null, {}, [], "", 0, { reading: "1", percent: "40" }]) {
       expect(interview.ask().right(answer)).toBe(false);
@@ -40,15 +38,15 @@ describe.each(KINDS)("a device of kind $name", (kind) => {
   });
 });
 
-describe("a mixed-up answer", () => {
-  test("of another sensor is found", () => {
+describe("a misrouted answer", () => {
+  test("of another sensor is detected", () => {
     const interview = kindNamed("sensor").interview("sensor-1");
     const other = run(kindNamed("sensor"), "sensor-2");
     const question = interview.ask();
     expect(question.right(other(question.method, question.params))).toBe(false);
   });
 
-  test("that a sensor gave before is found", () => {
+  test("that a sensor gave before is detected", () => {
     const interview = kindNamed("sensor").interview("sensor-1");
     const call = run(kindNamed("sensor"), "sensor-1");
     const first = call("sensor.read", {});
@@ -56,7 +54,7 @@ describe("a mixed-up answer", () => {
     expect(interview.ask().right(first)).toBe(false);
   });
 
-  test("of a valve that did not move is found", () => {
+  test("of a valve that did not move is detected", () => {
     const interview = kindNamed("valve").interview("valve-1");
     const stuck = { percent: -1, moves: 0 };
     interview.ask();

@@ -1,7 +1,7 @@
 /**
- * The device programs of a live run, each with the questions that a client asks and what makes an
- * answer right. That is decided only from the seed and from earlier answers, never from what the
- * device's process reports.
+ * The device programs of a live run, each with the questions that a client asks and the check of
+ * the answers. That check uses only the seed and earlier answers, never what the device's process
+ * reports.
  */
 import type { Program } from "@blindrelay/agent-sdk";
 import { type Draw, seeded } from "../seeded.ts";
@@ -16,12 +16,12 @@ export interface Question {
 }
 
 /**
- * Asks one device, one question after the other; `ask` is called again only when the last question
- * ended, well or not.
+ * Asks one device, one question after another; `ask` is called again only after the last question
+ * ended, successfully or not.
  */
 export type Interview = { ask(): Question };
 
-/** What a fleet is made of, as far as its clients know. */
+/** A device program of a fleet, as its clients see it. */
 export interface Role {
   name: string;
   /** `name`: the agent's name, which its program sees too. */
@@ -32,7 +32,7 @@ export interface Kind extends Role {
   program: Program;
 }
 
-/** A program that is not ours: its calls in turn, of which any answer is right that is no error. */
+/** A user's program: its calls in turn, for which any answer that is no error is correct. */
 export function ownRole(
   name: string,
   calls: readonly { method: string; params?: unknown }[],
@@ -52,8 +52,7 @@ export function ownRole(
 }
 
 /**
- * Every kind, in the order in which a fleet is made of them: agent i is of kind i modulo their
- * number.
+ * Every kind, in the order in which a fleet uses them: agent i is of kind i modulo their number.
  */
 export const KINDS: readonly Kind[] = [
   { name: "sensor", program: sensor, interview: interviewSensor },
@@ -72,8 +71,8 @@ export function kindNamed(name: string): Kind {
 }
 
 /**
- * The readings count up (a call that failed may have taken one), and each is what this sensor
- * measures at its number.
+ * The readings count up (a failed call may have used one), and each is this sensor's value for its
+ * number.
  */
 function interviewSensor(name: string): Interview {
   let asked = 0;
@@ -93,8 +92,8 @@ function interviewSensor(name: string): Interview {
 }
 
 /**
- * The valve is at its last commanded position; after a move of unknown outcome, there or at
- * its previous one.
+ * The valve is at its last commanded position; after a move of unknown outcome, there or at its
+ * previous one.
  */
 function interviewValve(name: string): Interview {
   const draw = seeded(name);

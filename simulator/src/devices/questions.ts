@@ -1,7 +1,9 @@
-/** What a load asks one device: the call that it names, or else what the device's kind asks. */
+/**
+ * The questions of a load for one device: the call that it names, or those of the device's kind.
+ */
 import { type Interview, kindNamed, type Question } from "./kinds.ts";
 
-/** As a scenario's load says it. */
+/** As specified by a scenario's load. */
 interface AskedCall {
   readonly call?: string;
   readonly params?: unknown;
@@ -13,7 +15,7 @@ export class Questions {
   private readonly name: string;
   private readonly starts: () => number;
   private interview: Interview | null = null;
-  /** Which start of the device the interview is about. */
+  /** The start of the device that the interview applies to. */
   private interviewed = -1;
 
   /** `name`: the agent's. `starts`: how often the device has started. */
@@ -36,7 +38,7 @@ export class Questions {
     };
   }
 
-  /** A restarted device has lost its state, and so its interview starts over. */
+  /** A restarted device has lost its state, so its interview starts over. */
   private nextOf(kind: string): Question {
     const start = this.starts();
     if (this.interview === null || this.interviewed !== start) {
@@ -44,7 +46,7 @@ export class Questions {
       this.interview = kindNamed(kind).interview(this.name);
     }
     const { method, params, right } = this.interview.ask();
-    // An answer across a start may be of either life.
+    // An answer to a call across a restart may come from either start.
     return { method, params, right: (result) => right(result) || start !== this.starts() };
   }
 }

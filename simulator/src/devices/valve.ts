@@ -1,7 +1,7 @@
 /**
- * A valve with a memory. `valve.open {percent}` moves it and returns its position, `valve.state`
- * returns its position and the number of moves. An impossible position is refused and moves
- * nothing.
+ * A valve that remembers its position. `valve.open {percent}` moves it and returns its position,
+ * `valve.state` returns its position and the number of moves. An invalid position is refused and
+ * does not move it.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

@@ -1,6 +1,6 @@
 /**
- * Who may log in to a relay in memory: one account, its agents, and the tokens of both. It is the
- * store of the hub, and what REST reads and writes.
+ * The accounts of a relay in memory: one user, its agents, and the tokens of both. It is the hub's
+ * store, and REST reads and writes it.
  */
 import { AGENT_ID_PATTERN, makeToken, SESSION_TTL_S, type TokenKind } from "@blindrelay/protocol";
 import type {
@@ -15,7 +15,7 @@ import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts
 /** The one user of a relay in memory. */
 export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;
 const MAX_AGENTS = 10_000;
-/** Sessions of the longest ago are forgotten first. */
+/** The oldest sessions are forgotten first. */
 const MAX_SESSIONS = 10_000;
 
 /** An agent as REST shows it, and its relay token. */
@@ -52,7 +52,7 @@ export class Directory implements HubLookups, WriteBehind {
   private readonly sessions = new Map<string, Session>();
   private readonly ended = new Ended();
 
-  /** Throws a RangeError if the id is no agent's, is taken, or there are too many. */
+  /** Throws a RangeError if the id is not an agent's, is taken, or there are too many. */
   addAgent(agentId: string, name: string, metadata: Record<string, unknown> = {}): AgentRecord {
     if (!new RegExp(AGENT_ID_PATTERN).test(agentId)) {
       throw new RangeError(`not an agent id: ${agentId}`);
@@ -105,7 +105,7 @@ export class Directory implements HubLookups, WriteBehind {
     return session;
   }
 
-  /** A session of a client that is still good. */
+  /** A client's session that is still valid. */
   clientSession(token: string): Session | undefined {
     const session = this.sessions.get(token);
     return session?.side === "client" && session.expiresAtMs > Date.now() ? session : undefined;
@@ -167,7 +167,7 @@ export class Directory implements HubLookups, WriteBehind {
   }
 }
 
-/** Nothing is at rest here, so a token is its own hash. */
+/** Nothing is stored here, so a token is its own hash. */
 const admit = ({ token, side, agentId, expiresAtMs, used }: Session): AuthResult => {
   const common = {
     ok: true as const,

@@ -45,14 +45,14 @@ describe("a fake device", () => {
     ).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
   });
 
-  test("rejects what its program refuses, with the program's code", async () => {
+  test("rejects a call that its program refuses, with the program's code", async () => {
     await expect(call("pump.set", { percent: 101 })).rejects.toMatchObject({
       code: "REMOTE",
       remote: { code: 7, message: "percent: 0 to 100" },
     });
   });
 
-  test("lets an app hear its events", async () => {
+  test("sends its events to an app", async () => {
     const heard = new Promise((resolve) =>
       client.agent(device.id, device.secret).on("event", (...what) => resolve(what)),
     );
@@ -62,7 +62,7 @@ describe("a fake device", () => {
     expect(await heard).toEqual(["pump.empty", { since: 1 }]);
   });
 
-  test("is offline while it is off, and starts afresh", async () => {
+  test("is offline while it is off, and starts without its previous state", async () => {
     const said: Presence[] = [];
     client.on("presence", (presence) => said.push(presence));
     await call("pump.set", { percent: 40 });
@@ -75,7 +75,7 @@ describe("a fake device", () => {
     expect(device.boots).toBe(2);
   });
 
-  test("keeps an app waiting until its deadline, on fake timers too", async () => {
+  test("keeps an app waiting until its deadline, with fake timers too", async () => {
     await call("pump.state");
     vi.useFakeTimers();
     try {
@@ -89,7 +89,7 @@ describe("a fake device", () => {
     }
   });
 
-  test("fails to start with what its program threw, or if its id is taken", async () => {
+  test("fails to start with the error that its program threw, or if its id is taken", async () => {
     const broken = () => {
       throw new Error("no such pin");
     };

@@ -20,15 +20,15 @@ export interface FakeDeviceParts {
   readonly version: Version;
   readonly program: Program | ((agent: Agent) => Promise<void>);
   readonly ports: AgentPorts;
-  /** Ends its link as a lost network does. */
+  /** Ends its link as if the network were lost. */
   cut(): void;
 }
 
 export class FakeDevice {
   readonly id: string;
-  /** The end-to-end secret that `client.agent(device.id, device.secret)` takes. */
+  /** The end-to-end secret for `client.agent(device.id, device.secret)`. */
   readonly secret = makeToken("e2e", randomBytes(32));
-  /** Logged in at the relay. */
+  /** Logged in to the relay. */
   online = false;
   /** Starts so far. */
   boots = 0;
@@ -37,7 +37,7 @@ export class FakeDevice {
   private readonly waiting = new Set<PromiseWithResolvers<void>>();
   private core: AgentCore | null = null;
 
-  /** Made by `MemoryRelay.addDevice`. */
+  /** Created by `MemoryRelay.addDevice`. */
   constructor(parts: FakeDeviceParts) {
     this.parts = parts;
     this.id = parts.record.agentId;
@@ -45,7 +45,9 @@ export class FakeDevice {
     if (!made.ok) throw new Error(made.advice);
   }
 
-  /** What its program sees: `device.agent.emit("pump.empty", {})`. Throws while it is off. */
+  /**
+   * The agent that its program gets: `device.agent.emit("pump.empty", {})`. Throws while it is off.
+   */
   get agent(): Agent {
     if (this.core === null) throw new Error(`${this.id} is off`);
     return this.core.agent;
@@ -61,8 +63,8 @@ export class FakeDevice {
   }
 
   /**
-   * Switches it on: its program starts with nothing in memory. Resolves once it is online; rejects
-   * with what the program threw. Harmless while it is on.
+   * Switches it on: its program starts without any state. Resolves once it is online; rejects with
+   * the error that the program threw. Harmless while it is on.
    */
   async powerOn(): Promise<void> {
     if (this.core === null) await this.boot();

@@ -1,7 +1,7 @@
 /**
  * A device in memory, for the unit tests of an app that calls devices: the real agent core with a
  * device program, the relay's real hub and the public client, in the test's own process. Packets
- * are sealed and opened as ever; there is no socket, no file and no wait. Runs on Node and in
+ * are sealed and opened as usual; there is no socket, no file and no waiting. Runs on Node and in
  * browsers.
  */
 export type { AgentRecord, Directory } from "./directory.ts";

@@ -23,27 +23,27 @@ import { FakeDevice, type FakeDeviceParts } from "./fake-device.ts";
 export interface FakeDeviceOptions {
   /** `agent_id`; defaults to "device-1", "device-2", …. */
   readonly id?: string;
-  /** A name for people; defaults to the id. */
+  /** A display name; defaults to the id. */
   readonly name?: string;
   /** Suite of the packets. Defaults to "1". */
   readonly version?: Version;
 }
 
-/** What the relay does to a peer's link. */
+/** The relay's operations on a peer's link. */
 export interface PeerLink {
   send(text: string): void;
   close(code: number, reason: string): void;
 }
 
-/** What a peer does to its link. */
+/** A peer's operations on its link. */
 export interface RelayLink {
   receive(text: string): void;
   closed(): void;
 }
 
-/** setTimeout fires at once for anything longer. */
+/** setTimeout fires at once for longer delays. */
 const LONGEST_MS = 2 ** 31 - 1;
-/** Where every peer of a relay in memory comes from. */
+/** The address of every peer of a relay in memory. */
 const ADDRESS = "127.0.0.1";
 const LOST = 1006;
 
@@ -71,8 +71,8 @@ export class MemoryRelay {
   }
 
   /**
-   * Makes a device with this program and switches it on. Resolves once it is online; rejects with
-   * what the program threw, or where the id is taken.
+   * Creates a device with this program and switches it on. Resolves once it is online; rejects with
+   * the error that the program threw, or if the id is taken.
    */
   async addDevice(
     program: FakeDeviceParts["program"],
@@ -100,7 +100,7 @@ export class MemoryRelay {
     return device;
   }
 
-  /** A client of the SDK, logged in to the account: what `connect` of an edge resolves to. */
+  /** A client of the SDK, logged in to the account, like one from an edge's `connect`. */
   async connect(options: { readonly presence?: boolean } = {}): Promise<Client> {
     const { presence = false } = options;
     const client = new Client(
@@ -122,22 +122,22 @@ export class MemoryRelay {
     return this.running.hub.isOnline(agentId);
   }
 
-  /** Ends an agent's link: its token was rotated. */
+  /** Ends an agent's link, because its token was rotated. */
   endAgent(agentId: string): void {
     this.running.hub.endAgent(agentId, "REVOKED", nowMs());
   }
 
-  /** Ends an agent's link and all that led to it: it was deleted. */
+  /** Ends an agent's link and removes its bindings, because it was deleted. */
   forgetAgent(agentId: string): void {
     this.running.hub.forgetAgent(agentId, "REVOKED", nowMs());
   }
 
-  /** Ends the links of the account's clients: its token was rotated. */
+  /** Ends the links of the account's clients, because its token was rotated. */
   endClients(userId: string): void {
     this.running.hub.endClients(userId, "REVOKED", nowMs());
   }
 
-  /** A link of any kind, such as a WebSocket; the answer takes what its peer does. */
+  /** A link of any kind, such as a WebSocket; the result receives what its peer does. */
   accept(peer: PeerLink): RelayLink {
     const { hub } = this.running;
     const link = new HubEnd(peer, (text) => {
@@ -162,7 +162,7 @@ export class MemoryRelay {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The hub's end: keeps what comes while the hub reads nothing. */
+/** The hub's end: keeps messages while the hub is not reading. */
 class HubEnd implements HubLink {
   private readonly peer: PeerLink;
   private readonly take: (text: string) => void;
@@ -183,7 +183,7 @@ class HubEnd implements HubLink {
     this.peer.send(typeof frame === "string" ? frame : decoder.decode(frame));
   }
 
-  /** Nothing waits: a peer in memory takes what it is given. */
+  /** Nothing waits: a peer in memory accepts every message at once. */
   queued(): number {
     return 0;
   }
@@ -202,7 +202,7 @@ class HubEnd implements HubLink {
   }
 }
 
-/** A link between a core and the relay. Both ends hear of its end, each once. */
+/** A link between a core and the relay. Both ends are notified of its end, each once. */
 class Wire implements Link, PeerLink {
   private state: "connecting" | "open" | "closed" = "connecting";
   private readonly events: LinkEvents;
@@ -230,7 +230,7 @@ class Wire implements Link, PeerLink {
     this.end(code, reason);
   }
 
-  /** What was sent before still arrives. */
+  /** Messages that were already sent still arrive. */
   end(code: number, reason: string): void {
     queueMicrotask(() => {
       if (this.state === "closed") return;
@@ -250,21 +250,21 @@ class Wire implements Link, PeerLink {
 let latestMs = 0;
 
 /**
- * The wall clock, held where it would run backwards: a test that fakes its timers sets
- * `performance.now` back to 0, and later gives real time back.
+ * The wall clock, except that it never goes back: a test that fakes its timers sets
+ * `performance.now` back to 0, and later restores real time.
  */
 const nowMs = (): number => {
   latestMs = Math.max(latestMs, Date.now());
   return latestMs;
 };
 
-/** Timers that do not keep Node running; browsers have no such thing. */
+/** Timers that do not keep Node running; browsers have no such concept. */
 const unref = (timer: unknown): void => (timer as { unref?: () => void }).unref?.();
 
 const TIMER: TimerPort = {
   now: nowMs,
   set: (ms, fn) => {
-    // One more: setTimeout may fire up to a millisecond before its time.
+    // One more, because setTimeout may fire up to a millisecond early.
     const timer = setTimeout(fn, Math.min(Math.ceil(ms) + 1, LONGEST_MS));
     unref(timer);
     return timer;

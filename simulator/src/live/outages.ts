@@ -3,7 +3,7 @@
 /** What a device gets when its power is back: new tokens. */
 export interface Changed {
   relayToken?: string;
-  /** Comes with empty storage. */
+  /** Its storage is then empty. */
   agentToken?: string;
 }
 

@@ -15,7 +15,7 @@ function node(code: string) {
   );
 }
 
-test("a child that does what it is asked ends by itself", async () => {
+test("a child that obeys a request to end is not killed", async () => {
   const child = node(
     "process.on('SIGTERM', () => process.exit(7)); console.log(); setInterval(() => {}, 1e6)",
   );
@@ -24,7 +24,7 @@ test("a child that does what it is asked ends by itself", async () => {
   expect(await whenEnded(child)).toBe("exit code 7");
 });
 
-test("a child that does not is killed", async () => {
+test("a child that does not obey is killed", async () => {
   const child = node("process.on('SIGTERM', () => {}); console.log(); setInterval(() => {}, 1e6)");
   await once(child.stdout, "data");
   await stopChild(child, () => child.kill("SIGTERM"), 50);

@@ -1,5 +1,5 @@
 /**
- * Child processes that never outlive their parent: stopped politely, then forcibly, and killed when
+ * Child processes that never outlive their parent: asked to end first, then killed; and killed when
  * this process exits for any reason that it can observe.
  */
 import type { ChildProcess } from "node:child_process";

@@ -1,11 +1,11 @@
-/** The answers of a relay in memory over REST, and who may ask. */
+/** The REST answers of a relay in memory, and their access rules. */
 import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
 import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";
 import type { MemoryRelay } from "../fake-device/memory-relay.ts";
 import type { Operation } from "./operation.ts";
 
-/** A request whose shape is right. */
+/** A request of valid shape. */
 export interface Request {
   readonly url: URL;
   readonly params: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export class Refusal extends Error {
 }
 
 export interface Answers {
-  /** Throws a Refusal for credentials that the operation does not take. */
+  /** Throws a Refusal for credentials that the operation does not accept. */
   admit(operation: Operation, token: string | null): void;
   /** The answer's body; null for none. Throws a Refusal. */
   answer(operation: Operation, request: Request): unknown;
@@ -38,7 +38,7 @@ const PAGE_LIMIT = 50;
 
 export const answersOf = (relay: MemoryRelay, password: string): Answers => {
   const { directory } = relay;
-  /** Of the last login; null before it and after a logout. */
+  /** The access token of the last login; null before it and after a logout. */
   let loginToken: string | null = null;
   const user = {
     id: USER.id,
@@ -73,7 +73,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     return record;
   };
 
-  /** By `operationId`; what is not here is answered with its example. */
+  /** By `operationId`; other operations are answered with their example. */
   const stateful: Record<string, (request: Request) => unknown> = {
     postAuthLogin: ({ body }) => {
       const given = body as { username: string; password: string };

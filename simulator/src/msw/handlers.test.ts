@@ -1,4 +1,4 @@
-/** The handlers beside the relay itself: the same requests, the same answers. */
+/** The handlers compared with the real relay: the same requests, the same answers. */
 import { type Rest, startRest } from "@blindrelay/relay-server/testing";
 import { getResponse } from "msw";
 import { Errors } from "typebox/schema";
@@ -63,14 +63,14 @@ const real: Ask = async (method, path, token = null, body = undefined) => {
   };
 };
 
-/** What two relays have in common: no times, tokens and their own identifiers. */
+/** A relay's answer without its times, tokens and identifiers. */
 const shape = ({ status, type, body }: Answer) => {
   const { code, errors } = (body ?? {}) as { code?: string; errors?: { path: string }[] };
   const keys = Object.keys((body as Body) ?? {}).sort();
   return [status, type.split(";")[0], keys, code, errors?.map(({ path }) => path)];
 };
 
-/** One user's day, as a list of what was asked and answered. */
+/** A typical session, as a list of requests and answers. */
 const walk = async (ask: Ask, username: string): Promise<unknown[]> => {
   const said: unknown[] = [];
   const api = async (method: string, path: string, token: string | null, body?: unknown) => {
@@ -117,7 +117,7 @@ describe("the handlers", () => {
     expect(await walk(mocked, "ada")).toEqual(await walk(real, "admin"));
   });
 
-  test("are there for every operation of the relay that takes and gives JSON", () => {
+  test("exist for every operation of the relay that takes and returns JSON", () => {
     const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ":$1")}`),
     );
@@ -131,7 +131,7 @@ describe("the handlers", () => {
     ]);
   });
 
-  test("check what is sent by schemas that say no", () => {
+  test("check requests with schemas that can refuse", () => {
     const bodies = OPERATIONS.flatMap(({ id, body }) => (body === null ? [] : [{ id, ...body }]));
     expect(bodies.length).toBeGreaterThan(8);
     for (const { id, schema } of bodies) expect([id, Errors(schema, 3)[0]]).toEqual([id, false]);

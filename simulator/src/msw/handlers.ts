@@ -1,9 +1,9 @@
 /**
- * Handlers for every operation of the relay's REST API, made from its schemas, and for `/wss`.
+ * Handlers for every operation of the relay's REST API, generated from its schemas, and for `/wss`.
  *
  * A request is refused as by the relay: without credentials, with the wrong ones, in the wrong
- * shape. What the account and its agents are concerned with is answered from the relay in memory;
- * every other operation is answered with its documented example.
+ * shape. Operations on the account and its agents are answered from the relay in memory; every
+ * other operation is answered with its documented example.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
 import { ERRORS } from "@blindrelay/protocol";
@@ -25,7 +25,7 @@ export interface RelayHandlersOptions {
 
 const PROBLEM_TYPE = "application/problem+json";
 
-/** For `setupWorker(...relayHandlers(relay))`, or `setupServer` for what calls REST on Node. */
+/** For `setupWorker(...relayHandlers(relay))`, or `setupServer` if REST is called from Node. */
 export const relayHandlers = (
   relay: MemoryRelay,
   options: RelayHandlersOptions = {},
@@ -33,7 +33,7 @@ export const relayHandlers = (
   const { url, password = "a long password" } = options;
   const base = url === undefined ? "*" : url.replace(/\/$/, "");
   const answers = answersOf(relay, password);
-  // A fixed path goes first: /releases/check is no release.
+  // Fixed paths first: /releases/check is not a release.
   const operations = [...OPERATIONS].sort((a, b) => parameters(a) - parameters(b));
   const rest = operations.map((operation) =>
     http[operation.method](`${base}${operation.path}`, async ({ request, params }) => {
@@ -82,7 +82,7 @@ const socketHandler = (relay: MemoryRelay, base: string): WebSocketHandler =>
 const bearer = (request: Request): string | null =>
   /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
 
-/** Numbers and booleans as such, where the operation wants them. */
+/** Converts numbers and booleans where the operation expects them. */
 const readQuery = ({ query }: Operation, url: URL): Record<string, unknown> =>
   Object.fromEntries(
     [...url.searchParams].map(([name, text]) => {

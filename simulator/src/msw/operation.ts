@@ -5,9 +5,9 @@ export interface Operation {
   readonly method: "get" | "post" | "put" | "patch" | "delete";
   /** `/api/v1/agents/:agent_id` */
   readonly path: string;
-  /** Kinds of credentials, of which one is needed; empty: none is. */
+  /** Kinds of credentials, of which one is required; empty: none is. */
   readonly credentials: readonly string[];
-  /** JSON Schema of the query, as numbers and booleans where it wants those. */
+  /** JSON Schema of the query, with numbers and booleans where it expects them. */
   readonly query: {
     readonly type: "object";
     readonly required: readonly string[];

@@ -19,9 +19,9 @@ export type CallOutcome =
   | { readonly ok: false; readonly error: { readonly code: string; readonly retryable: boolean } };
 
 export interface CallRules {
-  /** What is wrong with an answer, or null. */
+  /** The problem with an answer, or null. */
   judge?(call: CallRecord, result: unknown): string | null;
-  /** Ends that nothing in this world gives a reason for. */
+  /** Errors for which this world gives no cause. */
   readonly impossible?: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export class CallOracle {
   executed(agentId: string, marker: unknown): void {
     const call = this.calls.get(marker as number);
     if (call === undefined || call.agentId !== agentId) {
-      this.violate(`${agentId} executed ${String(marker)}, which nobody asked of it`);
+      this.violate(`${agentId} executed ${String(marker)}, which nobody called`);
       return;
     }
     call.executions += 1;
@@ -62,7 +62,7 @@ export class CallOracle {
       const wrong = this.rules.judge?.(call, outcome.result) ?? null;
       if (wrong !== null) this.violate(`${nameOf(call)} ${wrong}`);
       if (call.executions === 0) {
-        this.violate(`${nameOf(call)} was answered and never executed`);
+        this.violate(`${nameOf(call)} was answered but never executed`);
       }
     } else if (this.rules.impossible?.includes(outcome.error.code)) {
       this.violate(`${nameOf(call)} ended with ${outcome.error.code}`);
@@ -70,7 +70,7 @@ export class CallOracle {
     this.checkRetryable(call);
   }
 
-  /** Nothing of this call can come any more. */
+  /** No message of this call can arrive any more. */
   forget(call: CallRecord): void {
     this.calls.delete(call.marker);
   }
@@ -80,7 +80,7 @@ export class CallOracle {
     return [...this.calls.values()].filter((call) => call.outcome === null);
   }
 
-  /** Said before an execution as well as after it. */
+  /** Checked both before and after an execution. */
   private checkRetryable(call: CallRecord): void {
     if (call.idempotent || call.outcome === null || call.outcome.ok) return;
     if (call.outcome.error.retryable && call.executions > 0) {

@@ -7,7 +7,7 @@ import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 export type ClusterOracleName = "one-link" | "requests" | "owners";
 
 /**
- * How long two nodes may both hold an agent while the bus is well: a claim waits 300 ms for its
+ * How long two nodes may both hold an agent while the bus works: a claim waits 300 ms for its
  * answer, and the older link for what is still being read from it.
  */
 const TWO_LINKS_US = 2_000_000;
@@ -16,7 +16,7 @@ const TWO_LINKS_US = 2_000_000;
 const PACKET = /\\?"sid\\?":\\?"([^"\\]+)\\?",\\?"seq\\?":(\d+)/;
 const SESSION = /"session_token":"([^"]+)"/;
 
-/** Who sends and receives on a wire. */
+/** The peers that send and receive on a wire. */
 export interface Party {
   readonly id: string;
   readonly userId: string;
@@ -31,10 +31,10 @@ interface Sender {
 
 export class ClusterOracle {
   private readonly violate: (oracle: ClusterOracleName, what: string) => void;
-  /** Since when two nodes hold an agent. */
+  /** The time since when two nodes hold an agent. */
   private readonly doubles = new Map<string, number>();
   private readonly sessionOf = new WeakMap<object, string>();
-  /** Of packets that no peer received yet. */
+  /** Packets that no peer has received yet. */
   private readonly senders = new Map<string, Sender>();
   private readonly requests = new Map<string, number>();
 
@@ -42,7 +42,9 @@ export class ClusterOracle {
     this.violate = violate;
   }
 
-  /** `held`: of each agent with a link, the nodes that hold it; `isWell`: no fault is the cause. */
+  /**
+   * `held`: for each agent with a link, the nodes that hold it; `isWell`: no fault is the cause.
+   */
   links(
     held: Iterable<readonly [string, readonly string[]]>,
     isWell: boolean,
@@ -61,7 +63,7 @@ export class ClusterOracle {
     }
   }
 
-  /** A text that a peer's wire brought. */
+  /** A text arrived on a peer's wire. */
   received(wire: object, text: string, from: Party): void {
     const packet = packetIn(text);
     if (packet === null) return;

@@ -11,19 +11,19 @@ const compare = (ends: CallEnd[], executed: number, isIdempotent = false): strin
 
 test.each([
   ["as many as were answered", ["answered", "answered"], 2],
-  ["not those that may be retried", ["answered", "retryable"], 1],
+  ["none of those that may be retried", ["answered", "retryable"], 1],
   ["perhaps those of unknown outcome", ["answered", "unknown", "unknown"], 2],
-  ["nothing, where nobody called", [], 0],
+  ["nothing if nobody called", [], 0],
 ] as [string, CallEnd[], number][])("a device executes %s", (_what, ends, executed) => {
   expect(compare(ends, executed)).toEqual([]);
 });
 
 test.each([
-  ["was answered and never executed", ["answered", "answered"], 1],
+  ["was answered but never executed", ["answered", "answered"], 1],
   ["was answered and executed twice", ["answered"], 2],
   ["may be retried and was executed", ["answered", "retryable"], 2],
   ["nobody made was executed", [], 1],
-] as [string, CallEnd[], number][])("a call that %s is found", (_what, ends, executed) => {
+] as [string, CallEnd[], number][])("a call that %s is detected", (_what, ends, executed) => {
   expect(compare(ends, executed)).toHaveLength(1);
 });
 

@@ -1,7 +1,7 @@
 /**
- * Compares calls and executions that were counted separately: the device counts its handlers' runs,
- * the client its calls. An answered call ran once; one that ended as retryable did not run; about
- * any other, nothing is known. A call that may be executed again sets no upper bound.
+ * Compares calls and executions that were counted separately: the device counts its handler runs,
+ * the client its calls. An answered call ran once; one that ended as retryable did not run; any
+ * other may have run. A call that may be executed again sets no upper bound.
  */
 
 /** How a call ended; `unknown`: it may have run. */
@@ -10,7 +10,7 @@ export type CallEnd = "answered" | "retryable" | "unknown";
 interface Counts {
   answered: number;
   unknown: number;
-  /** A call to it may be executed again. */
+  /** Its call may be executed more than once. */
   isIdempotent: boolean;
 }
 
@@ -41,7 +41,7 @@ export class ExecutionOracle {
     }
     const most = answered + unknown;
     if (executed > most && !isIdempotent) {
-      const why = `${answered} were answered, and ${unknown} ended without saying`;
+      const why = `${answered} were answered, and ${unknown} ended with unknown outcome`;
       this.violate(`${device} executed ${executed} calls, of which at most ${most} may be: ${why}`);
     }
   }

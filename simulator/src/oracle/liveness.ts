@@ -1,11 +1,11 @@
 /**
- * What must happen eventually. The world is calm if no fault is on and the last one ended 100 s
+ * What must happen eventually. The world is calm if no fault is active and the last one ended 100 s
  * ago, or there was none: then no call fails, all peers are online, and none reconnects in a loop.
  */
 
 /** Longer than any back-off after lost links. */
 export const RECOVERY_US = 100_000_000;
-/** Longer than nodes need to agree on an agent's link once they hear each other. */
+/** Longer than nodes need to agree on an agent's link once the bus works again. */
 const AGREEMENT_US = 10_000_000;
 /** Connections of one peer within `WINDOW_US` of calm; a session token of 30 s takes seven. */
 const MAX_CONNECTS = 20;
@@ -18,9 +18,9 @@ interface Window {
 
 export class LivenessOracle {
   private readonly violate: (what: string) => void;
-  /** Faults that are on. */
+  /** Active faults. */
   private on = 0;
-  /** The latest moment at which one was. */
+  /** The latest time at which one was active. */
   private lastUs = Number.NEGATIVE_INFINITY;
   private readonly windows = new Map<string, Window>();
 
@@ -42,12 +42,12 @@ export class LivenessOracle {
     return this.on === 0 && nowUs - this.lastUs >= RECOVERY_US;
   }
 
-  /** No fault is on, and the last one has been over for a few seconds. */
+  /** No fault is active, and the last one has been over for a few seconds. */
   isQuiet(nowUs: number): boolean {
     return this.on === 0 && nowUs - this.lastUs >= AGREEMENT_US;
   }
 
-  /** Whether it was calm all the time from `fromUs` to now. */
+  /** Whether the world was calm all the time from `fromUs` to now. */
   wasCalm(fromUs: number): boolean {
     return this.on === 0 && fromUs - this.lastUs >= RECOVERY_US;
   }
@@ -72,7 +72,7 @@ export class LivenessOracle {
     }
   }
 
-  /** `missing`: who should be online and is not. */
+  /** `missing`: the peers that should be online but are not. */
   mustBeOnline(nowUs: number, missing: readonly string[]): void {
     if (missing.length === 0 || !this.isCalm(nowUs)) return;
     const names = missing.slice(0, 5).join(", ");

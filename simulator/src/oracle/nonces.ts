@@ -6,18 +6,18 @@ import { hash as digest } from "node:crypto";
 import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
 import { Recent } from "./recent.ts";
 
-/** Keys remembered, those made last. A session makes two. */
+/** The number of keys remembered, newest first. A session makes two. */
 const KEYS = 100_000;
 
 interface Sealed {
   /**
-   * By the last four bytes of the nonce, which hold the sequence number: a fingerprint of AAD and
-   * plaintext. null: the key has sealed nothing.
+   * By the last four bytes of the nonce, which contain the sequence number: a fingerprint of AAD
+   * and plaintext. null: the key has sealed nothing.
    */
   contents: Map<number, number> | null;
 }
 
-/** A key as the watched suite hands it out. */
+/** A key as returned by the watched suite. */
 interface Watched {
   readonly key: AeadKey;
   readonly sealed: Sealed;
@@ -43,7 +43,7 @@ export class NonceOracle {
     return latin1(this.sealedAad);
   }
 
-  /** The same of the latest packet opened since `forgetOpened`; "" if there is none. */
+  /** The same for the latest packet opened since `forgetOpened`; "" if there is none. */
   get lastOpened(): string {
     return latin1(this.openedAad);
   }
@@ -101,7 +101,7 @@ export class NonceOracle {
 const latin1 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 
-/** From this length on, a digest is quicker than a look at each byte. */
+/** From this length on, a digest is faster than reading each byte. */
 const LONG = 1024;
 
 const fingerprint = (start: number, bytes: Uint8Array): number => {

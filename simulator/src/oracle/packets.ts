@@ -1,12 +1,12 @@
 /**
- * What an agent must do with packets, seen from outside: accept each at most once and in order,
+ * What an agent must do with packets, observed from outside: accept each at most once and in order,
  * over all its starts; and accept what its client sealed for an open session, whatever else is sent
  * in between.
  */
 import type { AgentVerdict } from "@blindrelay/protocol/session";
 import { Recent } from "./recent.ts";
 
-/** Sessions, and packets under way, that are remembered: those used last. */
+/** The number of sessions, and of packets in transit, that are remembered: the most recent. */
 const SESSIONS = 150_000;
 const UNDER_WAY = 50_000;
 
@@ -19,21 +19,24 @@ export class PacketOracle {
   private readonly violate: (oracle: "once" | "delivery", what: string) => void;
   /** Highest seq accepted, by agent and sid. */
   private readonly marks = new Recent<number>(SESSIONS);
-  /** What clients sealed and no agent has accepted yet: place -> packet. */
+  /** Packets that clients sealed and no agent has accepted yet: place -> packet. */
   private readonly underWay = new Recent<string>(UNDER_WAY);
 
   constructor(violate: (oracle: "once" | "delivery", what: string) => void) {
     this.violate = violate;
   }
 
-  /** A client hands a packet to its link: `text` bare, or in an envelope. */
+  /** A client passes a packet to its link: `text` bare, or in an envelope. */
   sent(text: string): void {
     const packet = readPacket(text);
     if (packet === null || packet.seq === 0) return;
     this.underWay.set(`${packet.sid}|${packet.seq}`, packet.text);
   }
 
-  /** An agent's verdict on a text. `place`: `v|sid|seq` of what it opened; `isHeld`: before it. */
+  /**
+   * An agent's verdict on a text. `place`: `v|sid|seq` of the opened packet; `isHeld`: whether its
+   * session was held before.
+   */
   received(
     agentId: string,
     text: string,

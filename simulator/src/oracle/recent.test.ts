@@ -12,7 +12,7 @@ test("remembers the last keys that were set, and at most twice as many", () => {
   }
 });
 
-test("a key has the value that was set last, or none once it was deleted", () => {
+test("a key has the value that was set last, or none after it was deleted", () => {
   const recent = new Recent<number>(2);
   recent.set("a", 1);
   recent.set("b", 1);

@@ -1,10 +1,10 @@
 /**
- * What must hold at the relay: it holds nothing readable, reports presence correctly, bounds what
- * it keeps, and obeys revocations.
+ * What must hold at the relay: it stores and logs nothing readable, reports presence correctly,
+ * stays within its bounds, and obeys revocations.
  */
 import { tokenProblem } from "@blindrelay/protocol";
 
-/** A connection, as far as oracles tell one from another. */
+/** A connection, as far as oracles distinguish it from others. */
 export interface Wire {
   who(): string;
 }
@@ -20,13 +20,13 @@ const SECRET = "e2e_";
 const SECRET_LENGTH = 53;
 
 /**
- * Of the peers that a drain lets reconnect within five seconds or more, at most this share may get
- * the same second. The relay's spread leaves no two of three together, and of four or more at most
- * two until there are eight.
+ * Of the peers whose reconnection a drain spreads over five seconds or more, at most this share may
+ * get the same second. The relay's spread never gives two of three the same second, nor three of
+ * four to seven.
  */
 const MAX_SHARE_AT_ONCE = 0.5;
 const FEW = 5;
-/** Of one message above the queue's bound. */
+/** For one message above the queue's limit. */
 const SLACK_BYTES = 65_536;
 
 const TYPE = '{"type":"';
@@ -35,7 +35,7 @@ const AGENT = /"agent_id":"([^"]+)"/;
 
 export interface RelayView {
   isOnline(agentId: string): boolean;
-  /** One node: what it says of presence and counts is exact at any moment. */
+  /** One node: its presence and counts are exact at any moment. */
   readonly isAlone: boolean;
   readonly outboxBytes: number;
 }
@@ -90,7 +90,7 @@ export class RelayOracle {
     if (issued !== undefined && issued !== shown) this.sessions.set(issued, credential);
   }
 
-  /** `agent_status` is true when it is sent: a takeover is no change of it. */
+  /** `agent_status` must be true when it is sent: a takeover does not change it. */
   private told(wire: Wire, text: string): void {
     if (!this.view.isAlone) return;
     const agentId = AGENT.exec(text)?.[1] ?? "";
@@ -122,9 +122,7 @@ export class RelayOracle {
     this.goodbyeCount = 0;
   }
 
-  /**
-   * The store received a session's request count. Never less than before, except after a crash.
-   */
+  /** The store received a session's request count, which never decreases, except after a crash. */
   requestsSaved(sessionHash: string, used: number): void {
     const before = this.saved.get(sessionHash) ?? 0;
     if (used < before) {
@@ -137,13 +135,13 @@ export class RelayOracle {
     this.saved.clear();
   }
 
-  /** This credential's revocation was acknowledged; `wires`: those that were open under it. */
+  /** This credential's revocation was acknowledged; `wires`: the open ones that used it. */
   revokedNow(token: string, wires: Iterable<Wire>): void {
     this.revoked.add(token);
     for (const wire of wires) this.endedWires.add(wire);
   }
 
-  /** What the relay logged or stored. */
+  /** A text that the relay logged or stored. */
   kept(text: string, where: string): void {
     this.mustBeBlind(text, where);
   }
@@ -153,7 +151,7 @@ export class RelayOracle {
       if (text.includes(plain)) this.violate("blind", `"${plain}" is readable in ${where}`);
     }
     const at = text.indexOf(SECRET);
-    // Four characters also come about by chance in sealed text; with a good checksum they do not.
+    // Four characters also occur by chance in sealed text; with a valid checksum they do not.
     if (at >= 0 && tokenProblem(text.slice(at, at + SECRET_LENGTH), "e2e") === null) {
       this.violate("blind", `an end-to-end secret is readable in ${where}`);
     }

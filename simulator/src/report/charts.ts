@@ -51,7 +51,7 @@ export function latencyChart(histogram: Histogram, latency: Latency | null): str
       `<rect class="first" x="${left}" y="${at(y(total))}" width="${width}" height="${at(y(later) - y(total))}"/></g>`
     );
   });
-  // Marks that lie close together take turns in two rows.
+  // Marks that are close together alternate between two rows.
   let row = 0;
   let lastX = Number.NEGATIVE_INFINITY;
   const marks = (["p50", "p95", "p99"] as const).map((name) => {
@@ -67,7 +67,7 @@ export function latencyChart(histogram: Histogram, latency: Latency | null): str
     );
   });
   const xTicks = logTicks(edges[0] as number, edges.at(-1) as number);
-  return svg(height, "Latency of right answers", [
+  return svg(height, "Latency of correct answers", [
     ...yAxis(yTicks, y),
     ...bars,
     xAxis(bottom),
@@ -130,7 +130,7 @@ export function timeChart(report: Report): string {
 
 const CLASSES = 5;
 
-/** How many answers took how long, and when: the darker, the more. */
+/** The number of answers by latency and time: the darker, the more. */
 export function heatChart(report: Report): string {
   const { heat, series } = report;
   const lastS = series.at(-1)?.at_s ?? 0;
@@ -156,7 +156,7 @@ export function heatChart(report: Report): string {
       cells[classOf(calls)] += `M${at(left)},${at(upper)}h${at(width)}v${at(tall)}h${at(-width)}z`;
     }
   }
-  return svg(height, "Latency of right answers over time", [
+  return svg(height, "Latency of correct answers over time", [
     ...faultBands(report, x, top, bottom),
     ...cells.map((path, i) => (path === "" ? "" : `<path class="heat heat-${i}" d="${path}"/>`)),
     ...logTicks(least, most).map((ms) => yLabel(y(ms), duration(ms))),
@@ -165,7 +165,7 @@ export function heatChart(report: Report): string {
   ]);
 }
 
-/** A band for as long as each fault lasts; the shortest ones are still wide enough to be seen. */
+/** A band for the duration of each fault; the shortest ones are widened to be visible. */
 function faultBands(report: Report, x: Scale, top: number, bottom: number): string[] {
   return report.faults.map(({ kind, at_s, until_s }) => {
     const left = Math.min(RIGHT - 2, x(at_s));

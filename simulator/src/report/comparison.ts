@@ -15,7 +15,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
 const FIGURES: readonly Figure[] = [
   {
-    name: "calls answered right",
+    name: "calls answered correctly",
     of: ({ calls }) => (calls.planned === 0 ? null : calls.ok / calls.planned),
     show: percent,
     more: true,
@@ -41,7 +41,7 @@ const FIGURES: readonly Figure[] = [
   },
 ];
 
-/** Less than this is no news. */
+/** Smaller changes are noise. */
 const NOTABLE = 0.05;
 
 export function comparison(report: Report, earlier: Report): string {
@@ -54,7 +54,7 @@ export function comparison(report: Report, earlier: Report): string {
   const when = timestamp(earlier.started_at);
   const trace =
     earlier.world === "virtual" && report.trace === earlier.trace
-      ? " Both did the same: their traces are equal."
+      ? " Both runs did the same: their traces are equal."
       : "";
   return `<section>
 <h2>Compared with an earlier run</h2>

@@ -3,9 +3,9 @@ import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
 /**
- * Makes a folder with its parents; resolves with the first one that was made, or undefined. One
- * after the other, because Node's `recursive` never ends where a parent exists and takes no
- * folders, as /proc does. Rejects with the file system's error.
+ * Creates a folder with its parents; resolves with the first one that was created, or undefined.
+ * One after another, because Node's `recursive` never returns if a parent exists that accepts no
+ * folders, such as /proc. Rejects with the file system's error.
  */
 export async function makeFolder(path: string): Promise<string | undefined> {
   const folder = resolve(path);
@@ -21,7 +21,7 @@ export async function makeFolder(path: string): Promise<string | undefined> {
     }
     if (code !== "ENOENT" || parent === folder) throw error;
     const first = await makeFolder(parent);
-    // The parent was there, and still there is no such file: nothing can be made in it.
+    // The parent exists but the folder still does not: nothing can be created there.
     if (first === undefined) throw error;
     await mkdir(folder);
     return first;

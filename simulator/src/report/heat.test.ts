@@ -23,7 +23,7 @@ describe("a heat map", () => {
     expect([column_s, columns.length <= 120, total(columns)]).toEqual([1024, true, 1440]);
   });
 
-  test("puts what is out of its range into its first or last row", () => {
+  test("puts values out of its range into its first or last row", () => {
     const heat = new HeatMap();
     heat.record(0, 0);
     heat.record(0, 1e12);
@@ -32,7 +32,7 @@ describe("a heat map", () => {
 });
 
 describe("outliers", () => {
-  test("are devices with failures, then far slower ones, and nobody else", () => {
+  test("are devices with failures, then far slower ones, and no others", () => {
     const outliers = new Outliers();
     outliers.record("usual", 40_000);
     outliers.record("slow", 900_000);
@@ -44,7 +44,7 @@ describe("outliers", () => {
     ]);
   });
 
-  test("are ten at most", () => {
+  test("are at most ten", () => {
     const outliers = new Outliers();
     for (let n = 0; n < 50; n++) outliers.record(`d-${n}`, null);
     expect(outliers.worst(1)).toHaveLength(10);

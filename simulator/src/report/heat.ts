@@ -1,4 +1,4 @@
-/** Right answers by time and latency, for the heat map: bounded, however long a run is. */
+/** Correct answers by time and latency, for the heat map: bounded, however long a run is. */
 import type { Heat } from "./report.ts";
 
 const ROWS_PER_DECADE = 8;
@@ -7,7 +7,7 @@ const ROWS = ROWS_PER_DECADE * 6; // to 100 s
 const MAX_COLUMNS = 120;
 
 export class HeatMap {
-  /** A power of two: where the columns run out, neighbours become one. */
+  /** A power of two: when the columns run out, neighbours are merged. */
   private columnS = 1;
   private columns: number[][] = [];
 

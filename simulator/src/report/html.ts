@@ -1,5 +1,5 @@
 /**
- * report.html: one page that loads nothing, readable offline and in mail. All text from a run is
+ * report.html: one self-contained page, readable offline and in mail. All text from a run is
  * escaped; the page's content policy also forbids every load and script.
  */
 import { heatChart, latencyChart, timeChart } from "./charts.ts";
@@ -10,8 +10,7 @@ import { escapeText } from "./svg.ts";
 import { bytes, count, milliseconds, orUnknown, seconds, timestamp } from "./words.ts";
 
 /**
- * The whole page as text. `command` is what repeats the run, for the footer; `earlier` is a report
- * to compare with.
+ * The whole page. `command`: repeats the run, for the footer; `earlier`: a report to compare with.
  */
 export function renderHtml(report: Report, command: string, earlier?: Report): string {
   const { agents, calls } = report;
@@ -37,14 +36,14 @@ export function renderHtml(report: Report, command: string, earlier?: Report): s
 </header>
 <div class="tiles">
 ${tile(`${count(agents.connected)} <small>of ${count(agents.requested)}</small>`, "agents connected", connectedWell)}
-${tile(`${count(calls.ok)} <small>of ${count(calls.planned)}</small>`, "sealed calls answered right", calledWell)}
+${tile(`${count(calls.ok)} <small>of ${count(calls.planned)}</small>`, "sealed calls answered correctly", calledWell)}
 ${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p50), "median latency", true)}
 ${tile(report.latency_ms === null ? "none" : milliseconds(report.latency_ms.p99), "99th percentile", true)}
-${tile(count(report.calls_per_second), "right answers a second", true)}
+${tile(count(report.calls_per_second), "correct answers a second", true)}
 ${resources(report)}
 </div>
 <section>
-<h2>Latency of right answers</h2>
+<h2>Latency of correct answers</h2>
 <p><i class="key later"></i>calls in an open session<i class="key first"></i>first calls, which open it: two more round trips</p>
 ${latencyChart(report.histogram, report.latency_ms)}
 </section>
@@ -55,7 +54,7 @@ ${timeChart(report)}
 </section>
 <section>
 <h2>Latency over time</h2>
-<p>${faultKey(report)}The stronger the colour, the more right answers.</p>
+<p>${faultKey(report)}The stronger the colour, the more correct answers.</p>
 ${heatChart(report)}
 </section>
 ${earlier === undefined ? "" : comparison(report, earlier)}
@@ -101,15 +100,15 @@ function headline(report: Report): string {
   const { agents, calls } = report;
   if (report.stopped !== null) return `Stopped: ${escapeText(report.stopped)}`;
   if (report.ok && calls.failed > 0) {
-    return `${count(agents.connected)} agents, ${count(calls.ok)} of ${count(calls.planned)} sealed calls answered right, within the thresholds`;
+    return `${count(agents.connected)} agents, ${count(calls.ok)} of ${count(calls.planned)} sealed calls answered correctly, within the thresholds`;
   }
   if (report.ok)
-    return `${count(agents.connected)} agents, ${count(calls.ok)} sealed calls, every answer right`;
+    return `${count(agents.connected)} agents, ${count(calls.ok)} sealed calls, every answer correct`;
   if (calls.failed > 0) return `${count(calls.failed)} of ${count(calls.planned)} calls failed`;
   return `${count(agents.requested - agents.connected)} of ${count(agents.requested)} agents did not connect`;
 }
 
-/** What the world could measure: memory and CPU where they are real. */
+/** The figures that the world could measure: memory and CPU only if they are real. */
 function resources({ world, relay, simulator, scenario, dropped: drops }: Report): string {
   const lost = drops.reduce((sum, one) => sum + one.count, 0);
   const tiles =
@@ -138,7 +137,7 @@ function failures(report: Report): string {
   return `<section>
 <h2>Failures by code</h2>
 <div class="wide"><table>
-<tr><th>code</th><th>count</th><th class="text">for example</th></tr>
+<tr><th>code</th><th>count</th><th class="text">example</th></tr>
 ${rows.join("\n")}
 </table></div>
 </section>`;
@@ -151,7 +150,7 @@ function faultKey({ faults }: Report): string {
 function phaseKey({ phases }: Report): string {
   if (phases.length < 2) return "";
   const named = phases.map(({ name, seconds: s }) => `${escapeText(name)} ${seconds(s)}`);
-  return `Dotted lines end a phase: ${named.join(", ")}.`;
+  return `Dotted lines mark the ends of phases: ${named.join(", ")}.`;
 }
 
 function outliers(report: Report): string {
@@ -196,17 +195,17 @@ function oracles(report: Report): string {
   return `<section>
 <h2>Oracles</h2>
 <div class="wide"><table>
-<tr><th>oracle</th><th></th><th class="text">holds to</th></tr>
+<tr><th>oracle</th><th></th><th class="text">checks</th></tr>
 ${rows.join("\n")}
 </table></div>
 </section>`;
 }
 
-/** The smallest scenario that was found to break the same oracle, and the end of its trace. */
+/** The smallest scenario found that breaks the same oracle, and the end of its trace. */
 function violation({ shrunk }: Report): string {
   if (shrunk === null) return "";
   return `<section>
-<h2>The shortest way there</h2>
+<h2>Smallest scenario</h2>
 <p>${escapeText(shrunk.detail)}</p>
 <div class="wide"><pre>${escapeText(JSON.stringify(shrunk.scenario, null, 1).slice(0, 5_000))}</pre></div>
 <div class="wide"><pre>${shrunk.lines.map(escapeText).join("\n")}</pre></div>

@@ -9,7 +9,7 @@ const BUCKETS_PER_DECADE = 16;
 const SMALLEST_MS = 0.1;
 const DECADES = 6; // to 100 s
 
-/** Collects microseconds, tells milliseconds. */
+/** Collects microseconds, reports milliseconds. */
 export class LatencyRecorder {
   private readonly histogram = build({
     lowestDiscernibleValue: 1,
@@ -21,7 +21,7 @@ export class LatencyRecorder {
     this.histogram.recordValue(Math.max(1, Math.round(us)));
   }
 
-  /** null before anything was recorded. */
+  /** null until something was recorded. */
   summary(): Latency | null {
     if (this.histogram.totalCount === 0) return null;
     return {
@@ -32,7 +32,7 @@ export class LatencyRecorder {
     };
   }
 
-  /** For thresholds, in milliseconds; null before anything was recorded. */
+  /** For thresholds, in milliseconds; null until something was recorded. */
   trend() {
     const { histogram } = this;
     if (histogram.totalCount === 0) return null;
@@ -46,7 +46,7 @@ export class LatencyRecorder {
   }
 }
 
-/** Counts for the picture: first and later calls, sixteen buckets to each power of ten. */
+/** Counts for the chart: first and later calls, sixteen buckets to each power of ten. */
 export class LatencyBuckets {
   private readonly first = new Array<number>(BUCKETS_PER_DECADE * DECADES).fill(0);
   private readonly later = new Array<number>(BUCKETS_PER_DECADE * DECADES).fill(0);
@@ -58,7 +58,7 @@ export class LatencyBuckets {
     counts[bucket] = (counts[bucket] as number) + 1;
   }
 
-  /** From the first bucket in use to the last one; no buckets when nothing was recorded. */
+  /** From the first bucket in use to the last one; no buckets if nothing was recorded. */
   histogram(): Histogram {
     const used = this.first.map((count, i) => count + (this.later[i] as number) > 0);
     const from = used.indexOf(true);

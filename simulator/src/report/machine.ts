@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import type { Machine } from "./report.ts";
 
-/** This machine, as far as it explains a figure; nothing that names it or its owner. */
+/** This machine, as far as it explains a figure; nothing that identifies it or its owner. */
 export function machine(): Machine {
   const processors = cpus();
   return {
@@ -15,7 +15,7 @@ export function machine(): Machine {
   };
 }
 
-/** Files a child process may open; null for no limit, or where there is no shell to ask. */
+/** The number of files a child process may open; null for no limit, or without a shell to ask. */
 export function openFileLimit(): number | null {
   try {
     const limit = Number(
@@ -31,8 +31,7 @@ export function openFileLimit(): number | null {
 }
 
 /**
- * A line that names the fix when `limit` is too low for one process with `agents` sockets; else
- * null.
+ * A warning with the fix if `limit` is too low for one process with `agents` sockets; else null.
  */
 export function openFileWarning(agents: number, limit: number | null): string | null {
   const needed = agents + 256;

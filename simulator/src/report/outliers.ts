@@ -2,7 +2,7 @@
 import type { Outlier } from "./report.ts";
 
 const SHOWN = 10;
-/** A device is slow where its slowest answer takes so many times what the median takes. */
+/** A device is slow if its slowest answer takes so many times the median. */
 const SLOW = 5;
 
 interface Seen {
@@ -14,7 +14,7 @@ interface Seen {
 export class Outliers {
   private readonly devices = new Map<string, Seen>();
 
-  /** `us`: how long a right answer took; null for a call that failed. */
+  /** `us`: latency of a correct answer; null for a failed call. */
   record(device: string, us: number | null): void {
     let seen = this.devices.get(device);
     if (seen === undefined) {
@@ -26,7 +26,7 @@ export class Outliers {
     else if (us > seen.maxUs) seen.maxUs = us;
   }
 
-  /** Those with most failed calls first, then the slowest; none where all are alike. */
+  /** Those with most failed calls first, then the slowest; none if all are alike. */
   worst(medianMs: number): Outlier[] {
     return [...this.devices]
       .map(([device, { calls, failed, maxUs }]) => ({

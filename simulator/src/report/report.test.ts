@@ -32,28 +32,28 @@ describe("the page", () => {
     ["good", sampleReport(false)],
     ["failed", sampleReport(true)],
     ["empty", emptyReport()],
-  ])("of a %s run loads nothing and holds no number that is none", (_, report) => {
+  ])("of a %s run loads nothing and contains no NaN", (_, report) => {
     const page = renderHtml(report, COMMAND);
     expect(page).not.toMatch(/https?:|src=|href=|@import|url\(/);
     expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
     expect(page).not.toMatch(/NaN|Infinity|undefined|\[object/);
   });
 
-  test("has a band for each fault in both pictures over time", () => {
+  test("has a band for each fault in both charts over time", () => {
     const page = renderHtml(sampleReport(true), COMMAND);
     expect(page.match(/<rect class="fault"/g)).toHaveLength(3);
     expect(page).toContain("<title>net.cut at 1.00 s until 2.00 s</title>");
     expect(renderHtml(sampleReport(false), COMMAND)).not.toContain('class="fault"');
   });
 
-  test("names the devices that stand out, and what the relay dropped", () => {
+  test("names the outliers, and what the relay dropped", () => {
     const page = renderHtml(sampleReport(true), COMMAND);
     expect(page).toContain("<code>&#60;pump&#62;-00007</code></td><td>3</td>");
     expect(page).toContain("<code>AGENT_OFFLINE</code></td><td>12</td>");
     expect(renderHtml(sampleReport(false), COMMAND)).not.toContain("Outliers");
   });
 
-  test("compares with an earlier run, better and worse by the figure's own sense", () => {
+  test("compares with an earlier run, better or worse as each figure defines it", () => {
     const earlier = { ...sampleReport(false), seed: 3, calls_per_second: 1052 };
     const now = { ...sampleReport(true), seed: 4 };
     const page = renderHtml(now, COMMAND, earlier);
@@ -65,29 +65,29 @@ describe("the page", () => {
     expect(renderHtml(now, COMMAND)).not.toContain("Compared");
   });
 
-  test("says what went well", () => {
+  test("reports success", () => {
     const page = renderHtml(sampleReport(false), COMMAND);
-    expect(page).toContain("1,000 agents, 5,000 sealed calls, every answer right");
+    expect(page).toContain("1,000 agents, 5,000 sealed calls, every answer correct");
     expect(page).toContain("All right");
     expect(page).not.toContain("Failures by code");
   });
 
-  test("marks no figure as bad that is within the thresholds, and one phase needs no name", () => {
+  test("marks no figure within the thresholds as bad, and does not name a single phase", () => {
     const good = sampleReport(false);
     const calls = { ...good.calls, ok: 4_990, failed: 10 };
     const page = renderHtml({ ...good, calls, phases: [{ name: "run", seconds: 9 }] }, COMMAND);
-    expect(page).toContain("4,990 of 5,000 sealed calls answered right, within the thresholds");
+    expect(page).toContain("4,990 of 5,000 sealed calls answered correctly, within the thresholds");
     expect(page).not.toMatch(/class="tile bad"|end a phase/);
   });
 
-  test("says what failed, by code", () => {
+  test("reports failures by code", () => {
     const page = renderHtml(sampleReport(true), COMMAND);
     expect(page).toContain("Stopped: the relay ended (SIGKILL)");
     expect(page).toContain("OUTCOME_UNKNOWN");
     expect(page).toContain("missed");
   });
 
-  test("shows text from a run as text, whatever is in it", () => {
+  test("escapes text from a run, whatever is in it", () => {
     const evil = `"><script>alert('1')</script>&`;
     const page = renderHtml(
       {
@@ -105,7 +105,7 @@ describe("the page", () => {
 });
 
 describe("the table", () => {
-  test("lines its columns up and ends with the verdict", () => {
+  test("aligns its columns and ends with the verdict", () => {
     const table = renderTable(sampleReport(false), "report/report.html");
     expect(table).toContain("agents   1,000 of 1,000 connected");
     expect(table).toContain("calls    5,000 of 5,000 right");
@@ -133,7 +133,7 @@ describe("the table", () => {
     }
   });
 
-  test("says what failed and why", () => {
+  test("reports what failed and why", () => {
     const table = renderTable(sampleReport(true), "report/report.html");
     expect(table).toMatch(/OUTCOME_UNKNOWN +64 +the link ended/);
     expect(table).toContain("FAILED: the relay ended (SIGKILL), after 4.80 s.");
@@ -142,7 +142,7 @@ describe("the table", () => {
 });
 
 describe("latencies", () => {
-  test("are summed up within a thousandth", () => {
+  test("are summarized within a thousandth", () => {
     const recorder = new LatencyRecorder();
     expect(recorder.summary()).toBeNull();
     for (let us = 1000; us <= 100_000; us += 1000) recorder.record(us);
@@ -152,7 +152,7 @@ describe("latencies", () => {
     }
   });
 
-  test("are all in the picture, first calls apart, extremes in the outermost buckets", () => {
+  test("are all in the chart, first calls apart, extremes in the outermost buckets", () => {
     const buckets = new LatencyBuckets();
     expect(buckets.histogram()).toEqual({ edges_ms: [], first: [], later: [] });
     for (const us of [0, 150, 900, 5000, 5000, 1e12]) buckets.record(us, us === 5000);

@@ -6,16 +6,16 @@ import type { Scenario } from "../scenario/schema.ts";
 
 export interface Report {
   ok: boolean;
-  /** Why the run ended before its time ("the relay ended (SIGKILL)"), or null. */
+  /** Why the run ended early ("the relay ended (SIGKILL)"), or null. */
   stopped: string | null;
   seed: number;
   /** ISO 8601. */
   started_at: string;
   duration_s: number;
   agents: { requested: number; connected: number };
-  /** `failed` counts every planned call without a correct answer, also those never sent. */
+  /** `failed` counts every planned call without a correct answer, including those never sent. */
   calls: { planned: number; sent: number; ok: number; failed: number };
-  /** Of the right answers; null if there is none. */
+  /** Latency of correct answers; null if there are none. */
   latency_ms: Latency | null;
   /** The first call to each agent opens a session first: two more round trips. */
   first_call_latency_ms: Latency | null;
@@ -23,7 +23,7 @@ export interface Report {
   relay: {
     rss_bytes_per_agent: number | null;
     cpu_us_per_message: number | null;
-    /** Messages the relay forwarded while calls were made. */
+    /** Messages that the relay forwarded while calls were made. */
     messages: number | null;
   };
   simulator: { rss_bytes_per_agent: number | null };
@@ -38,24 +38,24 @@ export interface Report {
   outliers: Outlier[];
   machine: Machine;
   world: "virtual" | "live";
-  /** As it was run: flags have been applied. */
+  /** As it was run, with flags applied. */
   scenario: Scenario;
-  /** Its device programs by path, so that the run can be played again from the report alone. */
+  /** Its device programs by path, so that the report alone is enough to repeat the run. */
   programs: Record<string, string>;
   /** Hexadecimal. Virtual: of everything that happened. Live: of the plan. */
   trace: string;
   oracles: OracleResult[];
-  /** Bands in the picture over time. */
+  /** Bands in the charts over time. */
   faults: { kind: string; at_s: number; until_s: number }[];
   dropped: { reason: string; count: number }[];
-  /** The smallest scenario that shows the violation again, and the end of its trace. */
+  /** The smallest scenario that reproduces the violation, and the end of its trace. */
   shrunk: Shrunk | null;
 }
 
 export interface OracleResult {
   name: string;
   ok: boolean;
-  /** What it holds to, or what broke it. */
+  /** What it checks, or what violated it. */
   detail: string;
 }
 
@@ -74,7 +74,7 @@ export interface Latency {
   max: number;
 }
 
-/** `value` is what the left side of the expression came to. */
+/** `value`: the left side of the expression. */
 export interface Threshold {
   expression: string;
   ok: boolean;
@@ -90,7 +90,7 @@ export interface KindResult {
   latency_ms: Latency | null;
 }
 
-/** Calls and connections that failed, by code; `example` is one of their messages. */
+/** Failed calls and connections by code; `example` is one of their messages. */
 export interface Failure {
   code: string;
   count: number;
@@ -106,7 +106,7 @@ export interface Sample {
 }
 
 /**
- * Right answers by latency: bucket i counts from `edges_ms[i]` to below `edges_ms[i + 1]`; first
+ * Correct answers by latency: bucket i counts from `edges_ms[i]` to below `edges_ms[i + 1]`; first
  * calls apart from later ones.
  */
 export interface Histogram {
@@ -116,7 +116,7 @@ export interface Histogram {
 }
 
 /**
- * Right answers over time: `columns[i][j]` counts those that came from `i` to `i + 1` times
+ * Correct answers over time: `columns[i][j]` counts those that came from `i` to `i + 1` times
  * `column_s` after the start and took from `edges_ms[j]` to below `edges_ms[j + 1]`.
  */
 export interface Heat {

@@ -16,7 +16,7 @@ export function linear(from: number, to: number, start: number, end: number): Sc
   return (value) => (extent === 0 ? start : start + ((value - from) / extent) * (end - start));
 }
 
-/** As `linear`, on the logarithm; `from` and `to` are over 0. */
+/** Like `linear`, but logarithmic; `from` and `to` are above 0. */
 export function logarithmic(from: number, to: number, start: number, end: number): Scale {
   const scale = linear(Math.log10(from), Math.log10(to), start, end);
   return (value) => scale(Math.log10(value));
@@ -33,7 +33,7 @@ export function ticks(max: number, count: number): number[] {
   );
 }
 
-/** Seconds from 0 to `lastS` at round numbers of seconds, minutes or hours, with their text. */
+/** Seconds from 0 to `lastS` at round numbers of seconds, minutes or hours, with their labels. */
 export function timeTicks(lastS: number): [number, string][] {
   const [unit, name] = lastS > 7200 ? [3600, "h"] : lastS > 120 ? [60, "min"] : [1, "s"];
   return ticks(lastS / unit, 8)
@@ -53,12 +53,12 @@ export function logTicks(from: number, to: number): number[] {
   return found;
 }
 
-/** Text made safe for element content and quoted attributes. */
+/** Text escaped for element content and quoted attributes. */
 export function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A coordinate, short. */
+/** A coordinate in short form. */
 export function at(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
@@ -67,7 +67,7 @@ export function yAxis(values: number[], y: Scale): string[] {
   return values.map((value) => yLabel(y(value), count(value)));
 }
 
-/** A line across the picture, and its text at the left. */
+/** A line across the chart, and its label at the left. */
 export function yLabel(y: number, text: string): string {
   const grid = `<line class="grid" x1="${LEFT}" x2="${RIGHT}" y1="${at(y)}" y2="${at(y)}"/>`;
   return `${grid}<text class="tick" x="${LEFT - 8}" y="${at(y + 4)}" text-anchor="end">${text}</text>`;

@@ -2,7 +2,7 @@
 import type { Latency, Report } from "./report.ts";
 import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
 
-/** Lines of text, for a terminal of 80 columns; `where`: the page that tells more. */
+/** Lines for a terminal of 80 columns; `where`: the page with more details. */
 export function renderTable(report: Report, where: string): string {
   const { agents, calls, relay } = report;
   const took = new Map(report.phases.map((phase) => [phase.name, seconds(phase.seconds)]));
@@ -64,7 +64,7 @@ export function renderTable(report: Report, where: string): string {
   ].join("\n");
 }
 
-/** Thresholds and oracles, those that failed with their reason. */
+/** Thresholds and oracles, failed ones with the reason. */
 function judged({ thresholds, oracles, shrunk, seed }: Report): string[] {
   const rows = thresholds.map(({ expression, ok, value }) => [
     ok ? "ok" : "BROKEN",
@@ -111,8 +111,8 @@ function bareLatency(latency: Latency | null): string[] {
 }
 
 /**
- * Cells set to the width of their column; the first column always to the left. To the left, the
- * last cell of a row is not padded, so it does not widen its column either.
+ * Cells padded to the width of their column; the first column left-aligned. In left-aligned
+ * columns, the last cell of a row is not padded, so it does not widen its column either.
  */
 function columns(rows: string[][], side: "left" | "right"): string[] {
   const widths: number[] = [];

@@ -11,7 +11,7 @@ export interface KindTally {
   latency: LatencyRecorder;
 }
 
-/** What came of the calls so far. */
+/** The outcomes of the calls so far. */
 export class Tally {
   sent = 0;
   ok = 0;

@@ -3,7 +3,7 @@ import type { Report, Sample } from "./report.ts";
 
 const SAMPLE_MS = 100;
 /**
- * A long run keeps every second sample, then every fourth: a picture has no more points than this.
+ * A long run keeps every second sample, then every fourth: charts have no more points than this.
  */
 const MAX_SAMPLES = 1_000;
 
@@ -26,7 +26,7 @@ export class Timeline {
     return Math.round(performance.now() - this.startedAt) / 1000;
   }
 
-  /** Runs `go` and notes how long it took, also where it fails. */
+  /** Runs `go` and measures how long it took, even if it fails. */
   async phase<T>(name: string, go: () => Promise<T>): Promise<T> {
     const from = this.elapsed();
     try {

@@ -1,4 +1,6 @@
-/** Numbers for people: one format for each unit, in the terminal's table and in the page. */
+/**
+ * Formats numbers for people: one format for each unit, in the terminal's table and on the page.
+ */
 
 /** "12,345". */
 export function count(value: number): string {
@@ -31,7 +33,7 @@ export function timestamp(iso: string): string {
   return iso.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
 }
 
-/** A word for what could not be measured. */
+/** The text for a figure that could not be measured. */
 export function orUnknown(value: number | null, write: (value: number) => string): string {
   return value === null ? "unknown" : write(value);
 }

@@ -19,12 +19,12 @@ import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED } from "./units.ts";
 
 export type Path = readonly (string | number)[];
-/** The place of a value in its file, or of its key. */
+/** The position of a value in its file, or of its key. */
 export type Place = (path: Path, part: "key" | "value") => { line: number; column: number };
 
 /** Reports a mistake at a path of the scenario. */
 export type Report = (path: Path, message: string, part?: "key" | "value") => void;
-/** Replaces parts of a scenario that has its shape, and may report mistakes. */
+/** May replace parts of a scenario of valid shape, and report mistakes. */
 export type Change = (scenario: Scenario, folder: string, report: Report) => Scenario;
 
 /** The value as a scenario. Throws a ScenarioError with every mistake. */
@@ -52,7 +52,7 @@ export function check(
 
 function checkShape(value: unknown, report: Report): void {
   const whole = { ...(value as object) } as { faults?: unknown; thresholds?: unknown };
-  // Alternatives are looked at one by one, so that a mistake is named by the one that was meant.
+  // Alternatives are checked one by one, so that a mistake is reported for the intended one.
   const { faults, thresholds } = whole;
   if (Array.isArray(faults)) delete whole.faults;
   if (Array.isArray(thresholds)) delete whole.thresholds;
@@ -92,7 +92,7 @@ function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Repor
   for (const error of errors) {
     const path = [...base, ...pointer(error.instancePath)];
     const params = error.params as Record<string, unknown>;
-    if (error.keyword === "boolean") continue; // said again by additionalProperties
+    if (error.keyword === "boolean") continue; // additionalProperties reports it too
     if (error.keyword === "additionalProperties") {
       for (const key of params.additionalProperties as string[]) {
         const known = Object.keys(propertiesAt(schema, pointer(error.instancePath)));
@@ -145,7 +145,7 @@ function pointer(text: string): (string | number)[] {
     );
 }
 
-/** The properties of the part of a schema that `path` leads to; `itself`: that part. */
+/** The properties of the part of a schema at `path`; `itself`: that part. */
 function propertiesAt(schema: TSchema, path: readonly (string | number)[], itself = false): object {
   let at = schema as unknown as Record<string, unknown>;
   for (const step of path) {
@@ -157,7 +157,7 @@ function propertiesAt(schema: TSchema, path: readonly (string | number)[], itsel
   return itself ? at : ((at.properties as object | undefined) ?? {});
 }
 
-/** ` (did you mean "count"?)`, where one of `known` is near. */
+/** ` (did you mean "count"?)`, if one of `known` is similar. */
 function like(text: string, known: readonly string[]): string {
   const near = known.find((other) => distance(text, other) <= 2);
   return near === undefined ? "" : ` (did you mean "${near}"?)`;

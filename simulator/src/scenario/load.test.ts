@@ -47,7 +47,7 @@ describe("a scenario", () => {
     expect(scenario.devices[0]).toMatchObject({ group: "pumps", count: 5 });
   });
 
-  test("is no device program and no folder, and an error of another file is not given its place", async () => {
+  test("is no device program and no folder, and an error in another file keeps its own position", async () => {
     expect(await problems("export default () => {};", "program.js")).toEqual([
       "1:1 is a device program: run it with --program, or name it in a scenario",
     ]);
@@ -57,7 +57,7 @@ describe("a scenario", () => {
     await expect(loadScenario(join(folder, "folder.yaml"))).rejects.toThrow("1:1: EISDIR");
   });
 
-  test("is read from TypeScript, its mistakes with their places too", async () => {
+  test("is read from TypeScript, with the positions of its mistakes", async () => {
     const text = `interface Unused { x: number }
 const scenario = {
   name: "typed",
@@ -77,7 +77,7 @@ export default scenario;
       '7:7 unknown key "cuont" (did you mean "count"?)',
     ],
     [
-      "a share above the whole",
+      "a share above 100%",
       ["relay.restart", "net.cut, share: 110%"],
       "9:37 share must be a share from 0% to 100%",
     ],
@@ -87,7 +87,7 @@ export default scenario;
       "5:14 this group was named before",
     ],
     ["an alias without its anchor", ["10m", "*long"], "1:1 Unresolved alias"],
-    ["a key that is missing", ["group: lamps, ", ""], '5:5 "group" is missing'],
+    ["a missing key", ["group: lamps, ", ""], '5:5 "group" is missing'],
     [
       "an unknown kind of fault",
       ["relay.restart", "relay.restrat"],
@@ -99,14 +99,14 @@ export default scenario;
       ["devices: pumps,", "devices: pump,"],
       '7:26 unknown group (did you mean "pumps"?)',
     ],
-    ["a file that is missing", ["./pump.js", "./pmup.js"], "4:40 there is no file ./pmup.js"],
+    ["a missing file", ["./pump.js", "./pmup.js"], "4:40 there is no file ./pmup.js"],
     [
-      "a threshold that is none",
+      "an invalid threshold",
       ["p(99, call.latency_ms)", "p(call.latency_ms)"],
       "11:5 p() needs a percentile",
     ],
     [
-      "a metric that is none",
+      "an unknown metric",
       ["agents.online", "agents.onlnie"],
       '12:19 unknown metric "agents.onlnie"',
     ],
@@ -127,7 +127,7 @@ export default scenario;
     );
   });
 
-  test("that the live world cannot play is refused with line and column, also when the command line asks for it", async () => {
+  test("that the live world cannot play is refused with line and column, even if the command line asks for it", async () => {
     const text = GOOD.replace("kind: relay.restart", "kind: store.away, for: 1s").replace(
       "program: ./pump.js",
       "program: ./pump.js, address: 10.0.0.1",
@@ -147,7 +147,7 @@ export default scenario;
     });
   });
 
-  test("that names another engine is for the live world, where Espruino keeps its own network", () => {
+  test("that names another engine needs the live world, where Espruino keeps its own network", () => {
     const group = { group: "a", count: 1, kind: "echo" as const };
     const scenario = (world: "virtual" | "live", engine: "xs" | "espruino", count = 1) => ({
       name: "x",
@@ -166,7 +166,7 @@ export default scenario;
     expect(() => checked("live", "espruino")).toThrow("net.cut does not reach an Espruino's");
   });
 
-  test("made in memory is checked too", () => {
+  test("created in memory is checked too", () => {
     const scenario = { name: "x", duration: "1m", devices: [{ group: "a", count: 1 }] };
     expect(() => checkScenario(scenario, folder)).toThrow("give either a program");
   });

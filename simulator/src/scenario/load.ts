@@ -16,7 +16,7 @@ import { readYaml } from "./yaml-places.ts";
 /** A scenario that has passed every check. */
 export interface LoadedScenario {
   scenario: Scenario;
-  /** The file as it was named, or "library/NAME.yaml". */
+  /** The path as given, or "library/NAME.yaml". */
   file: string;
   /** Paths inside the scenario are relative to this folder. */
   folder: string;
@@ -45,8 +45,8 @@ export function listLibrary(): LibraryEntry[] {
 }
 
 /**
- * `what`: a file, or a name from the library. `change`: what the command line says in place of the
- * file, before the rules are checked, so that mistakes still have their places. Rejects with a
+ * `what`: a file, or a name from the library. `change`: overrides from the command line, applied
+ * before the rules are checked, so that mistakes still have their positions. Rejects with a
  * ScenarioError.
  */
 export async function loadScenario(what: string, change?: Change): Promise<LoadedScenario> {
@@ -70,12 +70,12 @@ export async function loadScenario(what: string, change?: Change): Promise<Loade
   throw unreadable(file, `a scenario is a .yaml, .ts or .js file, not ${extension || "this"}`);
 }
 
-/** Checks a scenario that was made in memory. `folder`: what its paths are relative to. */
+/** Checks a scenario that was created in memory. `folder`: what its paths are relative to. */
 export function checkScenario(value: unknown, folder: string, file = "scenario"): LoadedScenario {
   return { scenario: check(value, file, folder, () => ({ line: 1, column: 1 })), file, folder };
 }
 
-/** A path of a scenario as a person would write it from where they are. */
+/** A path of a scenario, relative to the current folder. */
 export function shown(path: string): string {
   const near = relative(process.cwd(), path);
   return near === "" || near.startsWith("..") ? path : near;

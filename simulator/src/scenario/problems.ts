@@ -25,6 +25,6 @@ export class ScenarioError extends Error {
   }
 }
 
-/** A file that cannot be read as a scenario at all. */
+/** A file that cannot be read as a scenario. */
 export const unreadable = (file: string, message: string): ScenarioError =>
   new ScenarioError([{ file, line: 1, column: 1, message }]);

@@ -7,12 +7,12 @@ export interface AskedCall {
   params?: unknown;
 }
 
-/** Real time is a person's own. */
+/** A short default, because the user waits for real time. */
 const TIMES = {
   virtual: { duration: "2m", every: "20s", over: "10s" },
   live: { duration: "30s", every: "5s", over: "5s" },
 } as const;
-/** 1,024 bindings a connection, and about 1,000 messages a second. */
+/** Per connection: 1,024 bindings, and about 1,000 messages a second. */
 const DEVICES_PER_CLIENT = 250;
 
 /** `METHOD` or `METHOD:JSON`. Throws an Error with the reason. */
@@ -64,7 +64,7 @@ export function quickScenario(
   };
 }
 
-/** The scenario with a program and a number of devices from the command line. */
+/** The scenario with the program and number of devices from the command line. */
 export function override(
   scenario: Scenario,
   program: string | undefined,

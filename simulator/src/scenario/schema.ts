@@ -1,5 +1,5 @@
 /**
- * A scenario: which devices, which clients, what goes wrong when, and what must hold. The one
+ * A scenario: which devices, which clients, what goes wrong when, and what must hold. The single
  * definition of its shape: the type, the validator and the JSON Schema for editors (`blindrelay-sim
  * schema`) are derived from it.
  */
@@ -15,13 +15,15 @@ const size = (description: string) => text(BYTES, description, "1MB");
 const name = (description: string) =>
   Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$", description });
 
-const account = name("Whose they are. Calls to another account's devices fail. Default: sim.");
+const account = name(
+  "The account that owns them. Calls to another account's devices fail. Default: sim.",
+);
 
 export const MAX_NODES = 9;
 export const MAX_DEVICES = 100_000;
 export const MAX_SEED = 2 ** 32 - 1;
 export const ENGINES = ["node", "xs", "espruino"] as const;
-/** Each is its own process. */
+/** Each is a process of its own. */
 export const MAX_BOARDS = 100;
 export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
 
@@ -38,13 +40,14 @@ export const Network = Type.Object(
 
 export const DeviceGroup = Type.Object(
   {
-    group: name("What clients, faults and metrics call these devices."),
+    group: name("Name of these devices for clients, faults and metrics."),
     count: Type.Integer({ minimum: 1, maximum: MAX_DEVICES }),
     first: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: MAX_DEVICES,
-        description: "Number of the first one: the same device in a smaller group. Default: 1.",
+        description:
+          "Number of the first device, so that a smaller group has the same devices. Default: 1.",
       }),
     ),
     program: Type.Optional(
@@ -57,7 +60,9 @@ export const DeviceGroup = Type.Object(
       Type.Object(
         {
           at: Type.Optional(duration("When the first one is switched on. Default: 0s.")),
-          over: Type.Optional(duration("All within this time, spread by chance. Default: 0s.")),
+          over: Type.Optional(
+            duration("All start within this time, spread at random. Default: 0s."),
+          ),
         },
         strict,
       ),
@@ -87,7 +92,8 @@ export const DeviceGroup = Type.Object(
     packet_version: Type.Optional(Type.Enum(["1", "2"])),
     engine: Type.Optional(
       Type.Enum([...ENGINES], {
-        description: "What runs them; xs and espruino in the live world only. Default: node.",
+        description:
+          "The engine that runs them; xs and espruino in the live world only. Default: node.",
       }),
     ),
     account: Type.Optional(account),
@@ -97,7 +103,7 @@ export const DeviceGroup = Type.Object(
 
 export const ClientGroup = Type.Object(
   {
-    name: Type.Optional(name("What faults call these clients. Default: clients-1, clients-2, …")),
+    name: Type.Optional(name("Name of these clients for faults. Default: clients-1, clients-2, …")),
     count: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -114,12 +120,10 @@ export const ClientGroup = Type.Object(
     ),
     params: Type.Optional(Type.Unknown({ description: "An object or an array." })),
     expect: Type.Optional(
-      Type.Unknown({ description: "The result that is right. Default: any result is." }),
+      Type.Unknown({ description: "The correct result. Default: any result is." }),
     ),
     every: Type.Optional(
-      duration(
-        "Closed loop: each device is called this often; a call waits for the one before it.",
-      ),
+      duration("Closed loop: each device is called this often; a call waits for the previous one."),
     ),
     rate: Type.Optional(
       text(
@@ -134,7 +138,7 @@ export const ClientGroup = Type.Object(
     until: Type.Optional(duration("When calls end. Default: with the run.")),
     timeout: Type.Optional(duration("Of one call. Default: 30s.")),
     idempotent: Type.Optional(Type.Boolean({ description: "A call may be executed twice." })),
-    presence: Type.Optional(Type.Boolean({ description: "Follow who is online." })),
+    presence: Type.Optional(Type.Boolean({ description: "Subscribe to presence." })),
     network: Type.Optional(Network),
     account: Type.Optional(account),
   },
@@ -146,7 +150,7 @@ const during = duration("How long it lasts.");
 const targets = {
   devices: Type.Optional(name("A group of devices. Default: all devices.")),
   clients: Type.Optional(name("A group of clients, in place of devices.")),
-  share: Type.Optional(share("Of them, drawn by chance; at least one. Default: 100%.")),
+  share: Type.Optional(share("Share of them, drawn at random; at least one. Default: 100%.")),
 };
 const node = Type.Optional(
   Type.Integer({ minimum: 1, maximum: MAX_NODES, description: "Which node. Default: 1." }),
@@ -161,7 +165,7 @@ export const FAULTS = {
     live: true,
     schema: fault(
       "net.cut",
-      "Links end at once and no new one is made while it lasts (default: 0s).",
+      "Links end at once and no new ones can be made while it lasts (default: 0s).",
       { ...targets, for: Type.Optional(during) },
     ),
   },
@@ -185,7 +189,7 @@ export const FAULTS = {
   },
   "net.delay": {
     live: true,
-    schema: fault("net.delay", "Another latency and jitter for a while.", {
+    schema: fault("net.delay", "Changes latency and jitter for a while.", {
       ...targets,
       for: during,
       latency: duration("One way."),
@@ -231,7 +235,7 @@ export const FAULTS = {
     live: false,
     schema: fault(
       "device.update",
-      "Another program is started as a trial; without a login in time the device rolls back.",
+      "A different program is started as a trial; without a login in time the device rolls back.",
       {
         ...deviceTargets,
         program: Type.String({ description: "Relative to this file." }),
@@ -271,7 +275,7 @@ export const FAULTS = {
   },
   "relay.freeze": {
     live: false,
-    schema: fault("relay.freeze", "A node's process stands still, and nobody notices at first.", {
+    schema: fault("relay.freeze", "A node's process is frozen, and nobody notices at first.", {
       for: Type.Optional(duration("Default: 30s.")),
       node,
     }),
@@ -299,7 +303,7 @@ export const FAULTS = {
   },
   "bus.delay": {
     live: false,
-    schema: fault("bus.delay", "Another latency and jitter of the bus for a while.", {
+    schema: fault("bus.delay", "Changes latency and jitter of the bus for a while.", {
       for: during,
       latency: duration("One way, between a node and the bus."),
       jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
@@ -329,7 +333,7 @@ export const FAULTS = {
   },
   "store.slow": {
     live: false,
-    schema: fault("store.slow", "The relay's store answers late.", {
+    schema: fault("store.slow", "The relay's store answers slowly.", {
       for: during,
       latency: duration("Of one look-up."),
     }),
@@ -340,7 +344,7 @@ export const FAULTS = {
   },
   "store.unsure": {
     live: false,
-    schema: fault("store.unsure", "The store does what it is asked, and its answer is lost.", {
+    schema: fault("store.unsure", "The store executes a request, but its answer is lost.", {
       for: during,
       share: share("Of the requests."),
     }),
@@ -360,7 +364,7 @@ export const FAULTS = {
 
 export type FaultKind = keyof typeof FAULTS;
 
-/** All fields that a fault may have; which of them belong to which kind is in FAULTS. */
+/** All fields that a fault may have; FAULTS lists which belong to which kind. */
 export interface Fault {
   at: string;
   kind: FaultKind;
@@ -475,5 +479,5 @@ export const jsonSchema = (): object => ({
   ...JSON.parse(JSON.stringify(ScenarioSchema)),
 });
 
-/** For scenarios in TypeScript or JavaScript: gives the editor the type. */
+/** For scenarios in TypeScript or JavaScript: provides the type to the editor. */
 export const defineScenario = (scenario: Scenario): Scenario => scenario;

@@ -1,5 +1,5 @@
 /**
- * The places of a scenario's parts in a TypeScript or JavaScript file, if it writes them as
+ * The positions of a scenario's parts in a TypeScript or JavaScript file, if it writes them as
  * literals.
  */
 import { stripTypeScriptTypes } from "node:module";
@@ -24,7 +24,7 @@ export function literalPlaces(source: string): Place {
     if (value?.type === "Identifier") value = declared(tree.body, value.name as string);
     root = value ?? null;
   } catch {
-    // The places are lost; the problems are still reported.
+    // Positions are lost; the problems are still reported.
   }
   return (path, part) => {
     let node = root;

@@ -1,6 +1,6 @@
 /**
- * What a run must hold: `p(99, call.latency_ms) < 250`. One comparison of one figure; the figure is
- * a function of a metric, or the bare metric (its last value, or its total).
+ * What a run must satisfy: `p(99, call.latency_ms) < 250`. One comparison of one figure; the figure
+ * is a function of a metric, or the bare metric (its last value, or its total).
  *
  *   trend   call.latency_ms          p(N, …) min max avg count
  *   counter call.sent call.ok …      bare: total; rate(call.failed): share of calls
@@ -37,7 +37,7 @@ const FUNCTIONS: Readonly<Record<string, readonly Kind[]>> = {
 
 export interface ParsedThreshold {
   fn: string;
-  /** Of `p`. */
+  /** The percentile for `p`. */
   percentile: number;
   metric: Metric;
   operator: "<" | "<=" | ">" | ">=" | "==" | "!=";
@@ -61,7 +61,7 @@ const UNITS: Readonly<Record<string, number>> = {
   "%": 0.01,
 };
 
-/** The expression's parts, or its problem. */
+/** The expression's parts, or an error message. */
 export function parseThreshold(text: string): ParsedThreshold | { problem: string } {
   const match = EXPRESSION.exec(text);
   if (match === null) {
@@ -103,7 +103,7 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
   };
 }
 
-/** What a run has measured, for the left side of an expression. */
+/** A run's measurements, for the left side of an expression. */
 export interface Measured {
   trend(metric: Metric): {
     percentile(p: number): number;
@@ -116,7 +116,7 @@ export interface Measured {
   gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
 }
 
-/** The figure on the left, null if nothing was measured; a threshold on nothing does not hold. */
+/** The figure on the left, null if nothing was measured; a threshold on null does not hold. */
 export function evaluate(
   threshold: ParsedThreshold,
   measured: Measured,

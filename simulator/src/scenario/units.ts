@@ -6,7 +6,7 @@ export const SHARE = "^(100(\\.0+)?|[0-9]{1,2}(\\.[0-9]+)?)%$";
 export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 
-/** The error for any other value. */
+/** The error for invalid values. */
 export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [DURATION, "a duration with its unit (ms, s, m, h or d), such as 10m or 500ms"],
   [RATE, "a rate, such as 20/s, 5/m or 100/h"],
@@ -30,13 +30,13 @@ const split = (text: string): [number, string] => {
   return [Number(number), unit];
 };
 
-/** "10m" in milliseconds. The text has passed the schema. */
+/** "10m" in milliseconds. The schema has already checked the text. */
 export const durationMs = (text: string): number => {
   const [number, unit] = split(text);
   return number * (MS[unit] as number);
 };
 
-/** "20/s" as events a millisecond. */
+/** "20/s" as events per millisecond. */
 export const ratePerMs = (text: string): number => {
   const [number, unit] = split(text);
   return number / (MS[unit.slice(1)] as number);
@@ -45,7 +45,7 @@ export const ratePerMs = (text: string): number => {
 /** "10%" as 0.1. */
 export const shareOf = (text: string): number => split(text)[0] / 100;
 
-/** "1MB" in bytes; "16KB/s" in bytes a second. */
+/** "1MB" in bytes; "16KB/s" in bytes per second. */
 export const sizeOf = (text: string): number => {
   const [number, unit] = split(text.replace("/s", ""));
   return number * (SIZES[unit] as number);

@@ -1,4 +1,4 @@
-/** A scenario in YAML, and the places of its parts. */
+/** A scenario in YAML, and the positions of its parts. */
 import { isCollection, LineCounter, parseDocument } from "yaml";
 import type { Place } from "./check.ts";
 import { ScenarioError, unreadable } from "./problems.ts";
@@ -19,7 +19,7 @@ export function readYaml(text: string, file: string): { value: unknown; placeOf:
   try {
     value = document.toJS();
   } catch (error) {
-    // An alias without its anchor, or more of them than a scenario needs.
+    // An alias without its anchor, or too many aliases.
     throw unreadable(file, (error as Error).message);
   }
   return {
@@ -33,7 +33,7 @@ export function readYaml(text: string, file: string): { value: unknown; placeOf:
           }
         }
       }
-      // What is missing is reported where its owner begins.
+      // A missing value is reported where its parent begins.
       for (let depth = path.length; depth >= 0; depth--) {
         const node = document.getIn(path.slice(0, depth), true) as { range?: number[] } | undefined;
         if (node?.range !== undefined) return at(node.range[0] as number);

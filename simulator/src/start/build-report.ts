@@ -1,4 +1,4 @@
-/** Makes the report of `npm start` from the results of its run: counts, rounds, judges. */
+/** Makes the report of `npm start` from the results of its run. */
 import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
@@ -10,16 +10,16 @@ import type { AskedCall } from "../scenario/quick.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { KIND_NAMES } from "../scenario/schema.ts";
 
-/** What was asked for. */
+/** The requested run. */
 export interface RunSettings {
   agents: number;
   callsPerAgent: number;
   reportDir: string;
   seed: number;
   json: boolean;
-  /** A device program in place of the bundled ones. */
+  /** A device program instead of the bundled ones. */
   program: string | null;
-  /** What is called on it, in turn. */
+  /** The calls to it, in turn. */
   calls: AskedCall[];
 }
 
@@ -30,10 +30,10 @@ export interface Findings {
   startedAt: Date;
   timeline: Timeline;
   tally: Tally;
-  /** The agents that were made. */
+  /** The agents that were created. */
   agents: readonly { id: string; kind: number }[];
   roles: readonly Role[];
-  /** What the fleet said when connecting ended; null if it never came so far. */
+  /** The fleet's report when connecting ended; null if it did not get that far. */
   fleet: FleetReport | null;
   relayRssBytesPerAgent: number | null;
   relayCpuUsPerMessage: number | null;
@@ -88,7 +88,7 @@ export function buildReport(findings: Findings): Report {
       {
         name: "answers",
         ok: !tally.failures().some(({ code }) => code === "WRONG_ANSWER"),
-        detail: "every answer was opened, verified, and checked against what was asked",
+        detail: "every answer was opened, verified, and checked against its question",
       },
     ],
     faults: [],
@@ -97,7 +97,7 @@ export function buildReport(findings: Findings): Report {
   };
 }
 
-/** What `npm start` does, in a scenario's words. */
+/** What `npm start` does, as a scenario. */
 function demonstration({ agents, program, calls }: RunSettings): Scenario {
   const devices =
     program === null
@@ -137,7 +137,7 @@ function kindResults({ agents, fleet, tally, roles }: Findings): KindResult[] {
   });
 }
 
-/** Agents that were not connected when connecting ended, by the reason they gave. */
+/** Agents that were not connected when connecting ended, by the reason they reported. */
 function missingAgents({ fleet }: Findings): Failure[] {
   const failures = new Map<string, Failure>();
   for (const { id, code, advice } of fleet?.missing ?? []) {
@@ -148,7 +148,7 @@ function missingAgents({ fleet }: Findings): Failure[] {
   return [...failures.values()];
 }
 
-/** Planned calls that were not made, because the run ended before. */
+/** Planned calls that were not made, because the run ended first. */
 function neverSent({ flags, tally }: Findings): Failure[] {
   const count = flags.agents * flags.callsPerAgent - tally.ok - tally.failed;
   if (count === 0) return [];

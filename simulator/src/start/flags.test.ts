@@ -82,7 +82,7 @@ test("a limit of open files that is too low is named with its fix", () => {
   expect(openFileLimit() ?? 1).toBeGreaterThan(0);
 });
 
-test("the machine is described and not named", () => {
+test("the machine is described but not identified", () => {
   const described = machine();
   expect(described.cpus).toBeGreaterThan(0);
   expect(described.node).toBe(process.version);

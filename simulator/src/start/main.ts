@@ -17,7 +17,7 @@ import { run } from "./run.ts";
 
 const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 };
 
-/** A terminal's Ctrl-C reaches npm too, which hands it on: the same one comes twice. */
+/** A terminal's Ctrl-C also reaches npm, which forwards it: the same one arrives twice. */
 const ECHO_MS = 1_000;
 
 const result = parseFlags(process.argv.slice(2));
@@ -33,7 +33,7 @@ if (result.kind === "help") {
 async function main(flags: RunSettings): Promise<number> {
   let programWarning: string | null = null;
   if (flags.program !== null) {
-    // With a parser, so only if there is something to parse.
+    // Loads a parser, so only if there is something to parse.
     const { checkLiveProgram } = await import("../program-file.ts");
     try {
       programWarning = await checkLiveProgram(flags.program, flags.program);
@@ -43,7 +43,7 @@ async function main(flags: RunSettings): Promise<number> {
       return EXIT.usage;
     }
   }
-  // First of all, so that an unwritable report folder is found before a long run.
+  // Checked first, so that an unwritable report folder is found before a long run.
   const folder = resolve(flags.reportDir);
   let made: string | undefined;
   try {

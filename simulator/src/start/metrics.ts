@@ -15,7 +15,7 @@ export interface RelayUsage {
   queueBytes: number;
 }
 
-/** Reads `/metrics`; null if the relay does not answer or does not say. */
+/** Reads `/metrics`; null if the relay does not answer or lacks a figure. */
 export async function readUsage(metricsUrl: string): Promise<RelayUsage | null> {
   try {
     const answer = await fetch(metricsUrl, { signal: AbortSignal.timeout(LIMIT_MS) });
@@ -38,7 +38,7 @@ export async function readUsage(metricsUrl: string): Promise<RelayUsage | null> 
   }
 }
 
-/** All samples of one metric in the Prometheus text format, with the value of their one label. */
+/** All samples of one metric in the Prometheus text format, by the value of their one label. */
 function samples(text: string, metric: string): { label: string; value: number }[] {
   const lines = new RegExp(`^${metric}(?:\\{(?:[^"}]*"([^"]*)")?[^}]*\\})? ([0-9.e+-]+)$`, "gm");
   return [...text.matchAll(lines)].map(([, label = "", value]) => ({

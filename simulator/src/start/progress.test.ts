@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { Timeline } from "../report/timeline.ts";
 import { Progress } from "./progress.ts";
 
-/** What a person would see: lines, after carriage returns and erasing. */
+/** The lines that a person would see, after carriage returns and erasing. */
 function screen(isTTY: boolean, columns = 80) {
   let raw = "";
   const out = { isTTY, columns, write: (text: string) => (raw += text) };
@@ -19,7 +19,7 @@ function screen(isTTY: boolean, columns = 80) {
   return { out: out as unknown as WriteStream, shown, raw: () => raw };
 }
 
-test("in a pipe there is what is said, and no progress", () => {
+test("in a pipe there are messages, but no progress", () => {
   vi.useFakeTimers();
   const { out, raw } = screen(false);
   const progress = new Progress(out);
@@ -38,20 +38,20 @@ test("on a terminal the step's line is redrawn in place, and lines that stay go 
   const { out, shown } = screen(true);
   const progress = new Progress(out);
   let done = 0;
-  progress.start("calls answered right", 10, () => done);
+  progress.start("calls answered correctly", 10, () => done);
   done = 5;
   vi.advanceTimersByTime(100);
-  expect(shown()).toEqual(["████████████░░░░░░░░░░░░  5 of 10 calls answered right, 0.10 s"]);
+  expect(shown()).toEqual(["████████████░░░░░░░░░░░░  5 of 10 calls answered correctly, 0.10 s"]);
   progress.say("something happened");
   expect(shown()).toHaveLength(2);
   expect(shown()[0]).toBe("something happened");
   done = 10;
   progress.end();
   vi.useRealTimers();
-  expect(shown()[1]).toBe("████████████████████████  10 of 10 calls answered right, 0.10 s");
+  expect(shown()[1]).toBe("████████████████████████  10 of 10 calls answered correctly, 0.10 s");
 });
 
-test("a step may tell how it goes in place of the time", () => {
+test("a step may show its status instead of the time", () => {
   const { out, shown } = screen(true);
   const progress = new Progress(out);
   progress.start(
@@ -72,12 +72,12 @@ test("a step may tell how it goes in place of the time", () => {
 test("a narrow terminal gets a line that does not wrap", () => {
   const { out, shown } = screen(true, 40);
   const progress = new Progress(out);
-  progress.start("calls answered right", 10);
+  progress.start("calls answered correctly", 10);
   progress.end();
   expect(Math.max(...shown().map((line) => line.length))).toBeLessThan(40);
 });
 
-test("a long run keeps at most a thousand samples, evenly, and the last one", () => {
+test("a long run keeps at most a thousand samples, evenly spaced, and the last one", () => {
   vi.useFakeTimers();
   let ok = 0;
   const timeline = new Timeline(() => ({ connected: 1, ok, failed: 0 }));
@@ -92,7 +92,7 @@ test("a long run keeps at most a thousand samples, evenly, and the last one", ()
   expect(series.length).toBeGreaterThan(400);
   expect(series.at(-1)).toMatchObject({ at_s: 3600, ok: 3600 });
   const gaps = series.slice(1, -1).map((sample, i) => sample.at_s - (series[i]?.at_s ?? 0));
-  // Where a gap was doubled there is one of an odd length; none is twice as long as the usual one.
+  // After the interval was doubled, one gap is odd; none is twice as long as the usual one.
   const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 0;
   expect(Math.max(...gaps)).toBeLessThan(2 * usual);
 });

@@ -1,6 +1,6 @@
 /**
- * The progress display of a run, on standard error: on a terminal one line that is redrawn for
- * each step, in a pipe nothing but what is said.
+ * The progress display of a run, on standard error: on a terminal one line that is redrawn for each
+ * step, in a pipe only the messages.
  */
 import type { WriteStream } from "node:tty";
 import { count, seconds } from "../report/words.ts";
@@ -27,7 +27,7 @@ export class Progress {
     this.out = out;
   }
 
-  /** A line that stays. */
+  /** Prints a line that stays. */
   say(text: string): void {
     this.clear();
     this.out.write(`${text}\n`);
@@ -35,8 +35,8 @@ export class Progress {
   }
 
   /**
-   * The next step: `total` of `what` to do. `read` says how many are done, where nobody calls
-   * `update`; `tell` what to show in place of the time that passed.
+   * The next step: `total` of `what` to do. `read` returns how many are done, if nobody calls
+   * `update`; `tell` the text to show instead of the elapsed time.
    */
   start(
     what: string,
@@ -57,7 +57,7 @@ export class Progress {
     if (this.step !== null) this.step.done = done;
   }
 
-  /** Ends the step and leaves its line standing. Harmless without one. */
+  /** Ends the step and leaves its line in place. Harmless without one. */
   end(): void {
     if (this.step === null) return;
     const line = this.line();

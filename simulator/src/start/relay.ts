@@ -1,6 +1,6 @@
 /**
- * Our own relay in its own process, on a fresh store: created and started by the commands that an
- * operator types (`blindrelay-server init`, `start`), and used over the same HTTP.
+ * Our own relay in a process of its own, on a new store: created and started by the commands that
+ * an operator uses (`blindrelay-server init`, `start`), and used over the same HTTP.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -9,47 +9,47 @@ import { dirname, extname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { stopChild, watch, whenEnded } from "../live/processes.ts";
 
-// `blindrelay-server`: beside the package's door, from source as from a build.
+// `blindrelay-server`: beside the package's entry point, from source as well as from a build.
 const DOOR = createRequire(import.meta.url).resolve("@blindrelay/relay-server");
 const PROGRAM = join(dirname(DOOR), `main${extname(DOOR)}`);
 const USERNAME = "admin";
-/**
- * Every agent of a run belongs to one account, which the relay would else hold to a person's
- * quotas.
- */
+/** All agents of a run belong to one account, which would otherwise reach a user's quotas. */
 const ONE_ACCOUNT_FOR_ALL = [
   ...["--agents-per-user", "1000000", "--clients-per-user", "100000"],
   ...["--requests-per-minute", "10000000", "--requests-at-once", "32"],
 ];
 const STOP_GRACE_MS = 800;
-/** Of what a failing relay wrote last; enough for the reason, little enough for a message. */
+/**
+ * How much of a failing relay's last output to keep: enough for the reason, short enough for a
+ * message.
+ */
 const STDERR_KEPT = 2_000;
 
 export interface RelayChild {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Base of the REST API and of `/wss`. */
+  /** Base URL of the REST API and of `/wss`. */
   readonly url: string;
   readonly metricsUrl: string;
   readonly username: string;
   readonly password: string;
-  /** How the process ended, and why, where it said so; on a `stop`, too. */
+  /** How the process ended, and why, if it reported that; also after a `stop`. */
   readonly ended: Promise<string>;
   stop(): Promise<void>;
 }
 
 export interface RelayChildOptions {
-  /** More flags of `blindrelay-server start`. */
+  /** Additional flags of `blindrelay-server start`. */
   flags?: string[];
   /**
-   * A module to load into the relay's process before it starts; it gets an IPC channel to its
-   * parent.
+   * A module to load into the relay's process before it starts; the process then gets an IPC
+   * channel to its parent.
    */
   preload?: string;
 }
 
 /**
- * Starts a relay with its store under `folder`. Rejects if either command fails, and when `signal`
+ * Starts a relay with its store in `folder`. Rejects if either command fails, or when `signal`
  * aborts.
  */
 export async function startRelay(
@@ -62,7 +62,7 @@ export async function startRelay(
   return startAgain(folder, { password, port: "0" }, signal, options);
 }
 
-/** Starts a relay on a store that is there already. `port`: 0 picks one. */
+/** Starts a relay on an existing store. `port`: 0 picks one. */
 export async function startAgain(
   folder: string,
   { password, port }: { password: string; port: string },
@@ -113,7 +113,7 @@ async function initialise(folder: string, password: string, signal: AbortSignal)
   const kill = (): void => void child.kill("SIGKILL");
   signal.addEventListener("abort", kill, { once: true });
   child.stdout?.resume();
-  child.stdin?.on("error", () => {}); // If the child ends first, its end reports the reason.
+  child.stdin?.on("error", () => {}); // If the child ends first, its end gives the reason.
   child.stdin?.end(password);
   const how = await ended;
   signal.removeEventListener("abort", kill);
@@ -122,7 +122,7 @@ async function initialise(folder: string, password: string, signal: AbortSignal)
 }
 
 function launch(args: string[], preload: string | null = null): ChildProcess {
-  // Only the flags count: a setting of the person's own relay must not reach this one.
+  // Only the flags count: settings of the user's own relay must not affect this one.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith("BLINDRELAY_")),
   );

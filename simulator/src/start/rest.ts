@@ -1,5 +1,5 @@
 /**
- * The REST calls of a run (contract, section 4): log in, make the agents and remove them, read the
+ * The REST calls of a run (contract, section 4): log in, create agents and remove them, read the
  * relay's metrics.
  */
 
@@ -23,19 +23,19 @@ export interface Account {
   accountToken: string;
 }
 
-/** Where a relay's REST is. */
+/** The relay's REST API. */
 export interface RelayAt {
   readonly url: string;
 }
 
 const AGENTS_AT_ONCE = 32;
-/** A relay that asks for patience is asked again, this often. */
+/** The interval for repeating a request to a busy relay, unless it specifies one. */
 const PATIENCE = 20;
 const MAX_WAIT_S = 60;
-/** Agents of one answer. */
+/** Agents per page. */
 const PAGE = 200;
 
-/** The relay's own answer, where that is no success. */
+/** The relay's answer, if it is not a success. */
 export class RestError extends Error {
   readonly status: number;
 
@@ -54,8 +54,8 @@ export async function logIn(relay: RelayChild, signal: AbortSignal): Promise<Acc
 }
 
 /**
- * Makes `count` agents, of all kinds in turn; `onMade` gets their number so far. The E2E secrets
- * are made here and stay here. `firstNumber`: of the first one's id, counted from 1.
+ * Creates `count` agents, of all kinds in turn; `onMade` gets their number so far. The end-to-end
+ * secrets are drawn here and stay here. `firstNumber`: of the first one's id, counted from 1.
  */
 export async function makeAgents(
   relay: RelayAt,
@@ -93,7 +93,7 @@ export async function makeAgent(
   return (answer as { api_token: string }).api_token;
 }
 
-/** Resolves with its new relay token; the old one ends at once. */
+/** Resolves with its new relay token; the old one is invalid at once. */
 export async function rotateAgent(
   relay: RelayAt,
   token: string,
@@ -104,7 +104,7 @@ export async function rotateAgent(
   return (answer as { api_token: string }).api_token;
 }
 
-/** One that is gone already is no failure. */
+/** An agent that is already gone is not an error. */
 export async function removeAgent(
   relay: RelayAt,
   token: string,
@@ -117,8 +117,8 @@ export async function removeAgent(
 }
 
 /**
- * Runs `go` for 0 to below `count`, several at once. Rejects with the first failure, once all that
- * was begun has ended.
+ * Runs `go` for 0 to below `count`, several at once. Rejects with the first error, after all that
+ * were begun have ended.
  */
 export async function eachAtOnce(count: number, go: (i: number) => Promise<void>): Promise<void> {
   let next = 0;
@@ -135,7 +135,7 @@ export async function eachAtOnce(count: number, go: (i: number) => Promise<void>
   if (failures.length > 0) throw failures[0];
 }
 
-/** Ids of the account's agents that the relay says are online. */
+/** Ids of the account's agents that are online according to the relay. */
 export async function onlineAgents(
   relay: RelayAt,
   token: string,
@@ -156,7 +156,7 @@ export async function onlineAgents(
   return ids;
 }
 
-/** Waits, as long as it is asked to, where the relay is busy. Rejects with a RestError. */
+/** Waits as long as a busy relay asks for. Rejects with a RestError. */
 async function send(
   relay: RelayAt,
   method: string,

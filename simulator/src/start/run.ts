@@ -1,7 +1,7 @@
 /**
- * The whole path, once: a fresh relay, a fleet of agents, clients that call every one of them, a
+ * The whole path, once: a new relay, a fleet of agents, clients that call every one of them, a
  * report. After any failure, the run ends in bounded time with a report that names the failure, and
- * removes every process and folder that it made.
+ * removes every process and folder that it created.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -21,13 +21,14 @@ import type { Progress } from "./progress.ts";
 import { type RelayChild, startRelay } from "./relay.ts";
 import { logIn, type MadeAgent, makeAgents } from "./rest.ts";
 
-/** Well within what a relay's listen queue and two cores take. */
+/** Well within what a relay's listen queue and two cores can handle. */
 const CONNECTIONS_PER_SECOND = 2_000;
 /** Enough to keep two cores busy; more would only measure the queue. */
 const CALLS_AT_ONCE = 64;
 const CALL_TIMEOUT_MS = 10_000;
 /**
- * Hard ends, many times what a slow machine needs: fixed part and a part for each agent or call.
+ * Hard limits, many times what a slow machine needs: a fixed part, and a part for each agent or
+ * call.
  */
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const CONNECT_LIMIT_MS = { fixed: 30_000, each: 10 };
@@ -37,8 +38,8 @@ const FLEET_REPORT_LIMIT_MS = 10_000;
 const REASON_WAIT_MS = 500;
 
 /**
- * Runs once. Resolves with the report whether the run was good or not; `interrupted` ends it early.
- * Rejects only where there is nothing to report on, such as a folder for temporary files that
+ * Runs once. Resolves with the report, whether the run was successful or not; `interrupted` ends it
+ * early. Rejects only if there is nothing to report, for example if the folder for temporary files
  * cannot be written.
  */
 export async function run(
@@ -47,7 +48,7 @@ export async function run(
   interrupted: AbortSignal,
 ): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "blindrelay-start-"));
-  // It holds a key and tokens, so it is deleted even if the user does not wait for the end.
+  // It contains a key and tokens, so it is deleted even if the user does not wait for the end.
   const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   process.once("exit", remove);
   const stopping = new AbortController();
@@ -58,7 +59,7 @@ export async function run(
   try {
     await journey.go(folder);
   } catch (error) {
-    // A crashed relay first shows as failed requests; its end is the better reason.
+    // A crashed relay first shows as failed requests, but its end is the better reason.
     await Promise.race([aborted(stopping.signal), delay(REASON_WAIT_MS)]);
     stopping.abort(error);
   } finally {
@@ -150,7 +151,7 @@ class Journey {
     return { relay, accountToken: account.accountToken };
   }
 
-  /** Ends when all agents are connected, and at the limit with those that are. */
+  /** Ends when all agents are connected, or at the time limit with those that are. */
   private async connect(relay: RelayChild): Promise<void> {
     const { length: count } = this.agents;
     const before = await readUsage(relay.metricsUrl);
@@ -195,7 +196,7 @@ class Journey {
   private async call(relay: RelayChild, accountToken: string): Promise<void> {
     const { callsPerAgent } = this.flags;
     const planned = this.agents.length * callsPerAgent;
-    this.progress.start("calls answered right", planned, () => this.tally.ok);
+    this.progress.start("calls answered correctly", planned, () => this.tally.ok);
     const before = await readUsage(relay.metricsUrl);
     await callAll(
       {
@@ -216,7 +217,7 @@ class Journey {
     this.relayCpuUsPerMessage = (after.cpuUs - before.cpuUs) / this.relayMessages;
   }
 
-  /** A phase that stops the whole run when it takes too long. */
+  /** A phase that stops the whole run if it takes too long. */
   private async phase<T>(
     name: string,
     limit: { fixed: number; each: number },
@@ -234,7 +235,7 @@ class Journey {
     }
   }
 
-  /** The run ends when a process of ours does. */
+  /** Stops the run when one of our processes ends. */
   private endsWith(name: string, ended: Promise<string>): void {
     ended.then((how) => this.stopping.abort(new Error(`the ${name} ended (${how})`)));
   }

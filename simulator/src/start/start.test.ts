@@ -1,6 +1,6 @@
 /**
- * The whole way with real processes and sockets, a small fleet: good, and each way of going wrong.
- * Every test has a folder for temporary files of its own, so that what a run leaves behind is seen.
+ * The whole path with real processes and sockets and a small fleet: success, and each kind of
+ * failure. Every test has its own folder for temporary files, so that left-over files are found.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -25,13 +25,13 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** Runs the program; `onLine` hears each line of its standard error. */
+/** Runs the program; `onLine` gets each line of its standard error. */
 async function start(
   args: string[],
   onLine: (line: string, child: ChildProcess) => void = () => {},
 ) {
   const child = spawn(process.execPath, [MAIN, ...args, "--report", join(folder, "report")], {
-    // Node's cache of compiled code is no run's own, so it is kept elsewhere.
+    // Node's cache of compiled code does not belong to a run, so it is kept elsewhere.
     env: {
       NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
       ...process.env,
@@ -56,7 +56,7 @@ async function readReport(): Promise<Report> {
   return JSON.parse(await readFile(join(folder, "report", "report.json"), "utf8"));
 }
 
-/** The processes that a run says it started. */
+/** The processes that a run reports to have started. */
 function pids(said: string[]): number[] {
   return said.flatMap((line) => {
     const pid = / process ([0-9]+)$/.exec(line)?.[1];
@@ -74,7 +74,7 @@ function isGone(pid: number): boolean {
 }
 
 describe("npm start", () => {
-  test("connects all, calls all, reports and leaves nothing behind", async () => {
+  test("connects and calls all agents, reports, and leaves nothing behind", async () => {
     const { code, out, said } = await start(["--agents", "20", "--calls", "3", "--seed", "7"]);
     expect({ code, said, out }).toMatchObject({ code: 0 });
     const report = await readReport();
@@ -101,7 +101,8 @@ describe("npm start", () => {
     expect(figures).toHaveLength(8);
     for (const figure of figures) expect(figure).toBeGreaterThan(0);
     expect(report.relay.rss_bytes_per_agent).toBeGreaterThanOrEqual(0);
-    // Opening, answer, ping, pong; two for each call; the notices of leaving come at the very end.
+    // Opening, answer, ping, pong; two for each call; notices of disconnecting come at the very
+    // end.
     expect(report.relay.messages).toBeGreaterThanOrEqual(20 * (4 + 3 * 2));
     expect(report.relay.messages).toBeLessThanOrEqual(20 * (4 + 3 * 2 + 1));
     expect(out).toContain("20 of 20 connected");
@@ -135,7 +136,7 @@ describe("npm start", () => {
     expect(report.failures[0]?.example).toContain("no water");
   });
 
-  test("finds a program's mistakes before anything is started, and warns of what boards do not run", async () => {
+  test("reports a program's mistakes before anything is started, and warns about what boards do not run", async () => {
     const file = join(folder, "pump.js");
     const own = ["--program", file, "--agents", "1", "--calls", "1", "--call", "pump.state"];
     await writeFile(file, "export default (agent) => {\n  agent.handle(\n};\n");
@@ -158,7 +159,7 @@ describe("npm start", () => {
     );
   });
 
-  test("says the report on standard output, and nothing else, with --json", async () => {
+  test("writes only the report to standard output with --json", async () => {
     const { code, out } = await start(["--agents", "1", "--calls", "1", "--json"]);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual(await readReport());
@@ -197,7 +198,7 @@ describe("npm start", () => {
     expect(pids(said).every(isGone)).toBe(true);
   });
 
-  test("refuses a place where no report can be, before it starts anything", async () => {
+  test("refuses an unwritable report folder before it starts anything", async () => {
     await writeFile(join(folder, "report"), "");
     const { code, out, said } = await start(["--agents", "5"]);
     expect([code, out]).toEqual([2, ""]);
@@ -205,7 +206,7 @@ describe("npm start", () => {
   });
 
   test.runIf(existsSync("/proc/self"))(
-    "refuses a folder that takes none, such as /proc",
+    "refuses a folder that accepts no files, such as /proc",
     async () => {
       await expect(makeFolder("/proc/x/y")).rejects.toMatchObject({ code: "ENOENT" });
       const [one, two] = [join(folder, "a"), join(folder, "a/b")];
@@ -213,14 +214,14 @@ describe("npm start", () => {
     },
   );
 
-  test("refuses a flag it does not know with its usage", async () => {
+  test("refuses an unknown flag and prints its usage", async () => {
     const { code, out, said } = await start(["--agent", "5"]);
     expect([code, out]).toEqual([2, ""]);
     expect(said.join("\n")).toMatch(/^usage: npm start/m);
   });
 });
 
-/** A progress that lets a test act on what a run says and counts. */
+/** A progress display whose messages and counts a test can react to. */
 class Watcher {
   private readonly onSay: (text: string) => void;
   private readonly onStep: (what: string, read: () => number) => void;
@@ -245,7 +246,7 @@ class Watcher {
   end(): void {}
 }
 
-test("a relay killed in the middle of the calls: what was answered counts, the rest is failures by code", async () => {
+test("a relay killed during the calls: answered calls count, the others are failures by code", async () => {
   let relayPid = 0;
   const watcher = new Watcher(
     (text) => {
@@ -270,7 +271,7 @@ test("a relay killed in the middle of the calls: what was answered counts, the r
   expect(report.calls.failed).toBe(20_000 - report.calls.ok);
   const counted = report.failures.reduce((total, failure) => total + failure.count, 0);
   expect(counted).toBe(report.calls.failed);
-  // Those under way have their own end: unknown to the caller, or never sent again.
+  // Calls in flight end differently: with an unknown outcome, or without having been sent again.
   expect(report.failures.map((failure) => failure.code)).toContain("NOT_SENT");
   expect(report.failures.length).toBeGreaterThan(1);
   expect(report.relay.cpu_us_per_message).toBeNull();

@@ -1,11 +1,11 @@
-/** A report made up from a seed, for tests of what reads reports. */
+/** A sample report from a seed, for tests of code that reads reports. */
 
 import { HeatMap } from "../report/heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "../report/latency.ts";
 import type { Report } from "../report/report.ts";
 import { seeded } from "../seeded.ts";
 
-/** `failed`: as if the relay had been killed in the middle. */
+/** `failed`: as if the relay had been killed during the run. */
 export function sampleReport(failed: boolean): Report {
   const draw = seeded("sample");
   const latency = new LatencyRecorder();

@@ -34,7 +34,7 @@ describe("a fleet in a test", () => {
     expect(states).toMatchObject([{ litres: 30 }, { litres: 0 }]);
   });
 
-  test("rejects a call with what the device said", async ({ devices: [tank], client }) => {
+  test("rejects a call with the device's error", async ({ devices: [tank], client }) => {
     await expect(client.call(tank as never, "tank.fill", { litres: -1 })).rejects.toMatchObject({
       code: "REMOTE",
       remote: { message: "litres: 0 to 100" },
@@ -47,13 +47,13 @@ describe("a fleet in a test", () => {
     expect(clock.now()).toBe(before);
     await clock.advance("10m");
     expect(clock.now()).toBe(before + 600_000);
-    // It leaks a litre a minute, by its own timer.
+    // It leaks a litre a minute, on its own timer.
     await client.call(tank as never, "tank.fill", { litres: 30 });
     await clock.advance("5m");
     expect(await client.call(tank as never, "tank.state")).toMatchObject({ litres: 25 });
   });
 
-  test("gives events of a device to anyone who waits for them", async ({
+  test("delivers events of a device to the test that waits for them", async ({
     devices,
     client,
     clock,
@@ -70,7 +70,7 @@ describe("a fleet in a test", () => {
     faults.inject({ kind: "device.reboot", for: "20s" }, tank);
     await clock.advance("10s");
     expect([tank.online, other.online]).toEqual([false, true]);
-    // Without power it says no goodbye: the relay does not know yet.
+    // Cut power sends no close frame: the relay does not know yet.
     const call = client.call(tank, "tank.state", undefined, { timeoutMs: 2_000 });
     await expect(call).rejects.toMatchObject({ code: "TIMED_OUT" });
     await clock.advance("30s");
@@ -92,7 +92,7 @@ describe("a fleet in a test", () => {
     );
   });
 
-  test("gives up on a promise that nothing settles", async ({ clock }) => {
+  test("gives up on a promise that never settles", async ({ clock }) => {
     const never = new Promise(() => undefined);
     await expect(clock.until(never, "1m")).rejects.toThrow(
       /nothing settled within 1m of virtual time \(.* after the start, seed 1\)/,
@@ -100,17 +100,17 @@ describe("a fleet in a test", () => {
   });
 });
 
-describe("a fleet with something wrong", () => {
+describe("a faulty fleet", () => {
   const devices = [{ group: "echoes", count: 2, kind: "echo" as const }];
 
-  test("reports who does not come online, with the latest events", async () => {
+  test("reports devices that do not come online, with the latest events", async () => {
     const fleet = new VirtualFleet({ devices, network: { latency: "10m" } }, ".");
     await expect(fleet.start()).rejects.toThrow(
       /not online 5m after the start.*seed 1[\s\S]*no connection in time/,
     );
   });
 
-  test("fails at its end if an oracle objects", async () => {
+  test("fails at its end if an oracle is violated", async () => {
     const fleet = new VirtualFleet({ devices }, ".");
     await fleet.start();
     const world = Reflect.get(fleet, "world") as World;
@@ -119,7 +119,7 @@ describe("a fleet with something wrong", () => {
     expect(() => fleet.stop()).toThrow(/the oracle "bounds": planted/);
   });
 
-  test("refuses options that are no fleet, with the reason", () => {
+  test("refuses invalid options, with the reason", () => {
     const wrong = [{ group: "pumps", count: 1, program: "./missing.js" }];
     expect(() => new VirtualFleet({ devices: wrong }, ".")).toThrow(/there is no file .*missing/);
   });

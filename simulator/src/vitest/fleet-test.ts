@@ -27,7 +27,7 @@ export interface FleetFixtures {
   faults: FleetFaults;
 }
 
-/** The seed of all tests that name none, to play a failure again or to look for others. */
+/** The seed of all tests that set none, to repeat a failure or to look for others. */
 const SEED = "BLINDRELAY_SEED";
 
 /**

@@ -14,7 +14,7 @@ import type { Device } from "../world/device.ts";
 import { playFault } from "../world/faults.ts";
 import { settled, World } from "../world/world.ts";
 
-/** What a scenario says, without the parts that the test plays itself. */
+/** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
   Partial<Pick<Scenario, "seed" | "network" | "relay">>;
 
@@ -55,7 +55,7 @@ export interface FleetClock {
 
 export interface FleetFaults {
   /**
-   * Begins a fault of a scenario's vocabulary at once; it ends after its `for`. `targets`: these
+   * Starts a fault of a scenario's vocabulary at once; it ends after its `for`. `targets`: these
    * devices instead of a group or a share. Throws a ScenarioError for an invalid one.
    */
   inject(fault: Omit<Fault, "at">, ...targets: readonly FleetDevice[]): void;
@@ -87,7 +87,7 @@ export class VirtualFleet {
   private readonly folder: string;
   private readonly scenario: Scenario;
   private readonly programs: ReturnType<typeof loadPrograms>;
-  /** What the test waits for; each is called with the reason why it will not come. */
+  /** Pending waits of the test; each is called with the reason why it will never settle. */
   private readonly waiting = new Set<(reason: Error) => void>();
   private isPlaying = false;
   private isClosed = false;
@@ -146,7 +146,7 @@ export class VirtualFleet {
     }
   }
 
-  /** Ends it. Throws if an oracle has reported a violation, or does so now. */
+  /** Ends the fleet. Throws if an oracle has reported a violation, or does so now. */
   stop(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -247,7 +247,7 @@ export class VirtualFleet {
     });
   }
 
-  /** Time passes until `begin` has settled what it was given. */
+  /** Lets time pass until what `begin` started has settled. */
   private wait<T>(
     begin: (resolve: (value: T) => void, reject: (reason: Error) => void) => void,
   ): Promise<T> {
@@ -271,7 +271,7 @@ export class VirtualFleet {
     this.isPlaying = true;
     const { world } = this;
     try {
-      // What the test set going before it waited.
+      // What the test started before it waited.
       await settled();
       while (this.waiting.size > 0) {
         await world.play(
@@ -296,7 +296,7 @@ export class VirtualFleet {
     return this.explained(`the oracle "${violation?.oracle}": ${violation?.detail}`);
   }
 
-  /** The error with what is needed to look at it again. */
+  /** The error with what is needed to reproduce it. */
   private explained(what: string): Error {
     const { world } = this;
     const tail = world.traceLog

@@ -1,7 +1,7 @@
 /**
- * What a person does about a bug, here one that was planted in this process (preload.ts): runs the
- * scenario that finds it, then replays the run and the smallest scenario from the report.
- * `hunt.ts SCENARIO SEED FOLDER [--no-shrink]`; the last line printed is both exit codes.
+ * How a user handles a bug, here one that was planted in this process (preload.ts): runs the
+ * scenario that finds it, then replays the run and the smallest scenario from the report. `hunt.ts
+ * SCENARIO SEED FOLDER [--no-shrink]`; the last line printed contains both exit codes.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { runScenario } from "../../run/run.ts";
 import { loadScenario } from "../../scenario/load.ts";
 import { Progress } from "../../start/progress.ts";
 
-/** The command gives itself 30 s, which a busy machine may need for one try. */
+/** The command's default is 30 s, which a busy machine may need for one try. */
 const SHRINK_MS = 600_000;
 
 const [name = "", seed = "", folder = "", flag = ""] = process.argv.slice(2);

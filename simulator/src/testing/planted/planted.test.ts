@@ -7,14 +7,14 @@ import { expect, test } from "vitest";
 import type { Report } from "../../report/report.ts";
 import { PLANTS } from "./plants.ts";
 
-/** A search plays its scenario up to thirty times. */
+/** A search runs its scenario up to thirty times. */
 const TIMEOUT_MS = 600_000;
 
 const file = (name: string): string => join(import.meta.dirname, name);
 
 /**
- * Its process is not recorded (test/src/instruments): each try to find a smaller scenario plays the
- * same secrets and random numbers again, with other calls. The world's own oracle looks on.
+ * Its process is not recorded (test/src/instruments): each try to find a smaller scenario repeats
+ * the same secrets and random numbers with different calls. The world's own oracle checks them.
  */
 const envOf = (planted: string): NodeJS.ProcessEnv => ({
   ...process.env,
@@ -22,7 +22,7 @@ const envOf = (planted: string): NodeJS.ProcessEnv => ({
   PLANTED: planted,
 });
 
-/** Runs hunt.ts with the bug in it. */
+/** Runs hunt.ts with the planted bug. */
 const hunt = async (name: string): Promise<{ codes: number[]; report: Report }> => {
   const { scenario, seed, devices } = PLANTS[name] as (typeof PLANTS)[string];
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-test-"));
@@ -49,7 +49,7 @@ test.each(Object.entries(PLANTS))(
     const { codes, report } = await hunt(name);
     const objecting = report.oracles.filter(({ ok }) => !ok).map((oracle) => oracle.name);
     expect(objecting).toEqual([plant.oracle]);
-    // The run replays, and so does the smallest scenario.
+    // The run can be replayed, and so can the smallest scenario.
     expect(codes).toEqual(plant.devices === null ? [0] : [0, 0]);
     if (plant.devices === null) return;
     const left = report.shrunk?.scenario.devices.reduce((sum, { count }) => sum + count, 0);
@@ -57,7 +57,7 @@ test.each(Object.entries(PLANTS))(
   },
 );
 
-test("a bug whose place is gone is not taken for one that was not found", async () => {
+test("a bug that no longer fits its file is reported as such, not as missed", async () => {
   const args = ["--import", file("preload.ts"), "--eval", "0"];
   const env = envOf("drain without spread");
   await expect(promisify(execFile)(process.execPath, args, { env })).rejects.toThrow(

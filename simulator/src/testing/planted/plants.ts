@@ -1,19 +1,19 @@
 /**
- * Bugs that this product had, or could have: what the library's scenarios must find. Each is some
- * text of a source file and what stands in its place; where the text is gone, so is the proof, and
- * the loader says so (preload.ts).
+ * Bugs that this product had, or could have, which the library's scenarios must find. Each consists
+ * of some text of a source file and its replacement; if the text is no longer there, the loader
+ * reports it (preload.ts).
  */
 
 export interface Plant {
-  /** Of the repository. */
+  /** Relative to the repository. */
   readonly file: string;
   readonly edits: readonly { readonly from: string; readonly to: string }[];
   /** A scenario of the library, and a seed, that find it. */
   readonly scenario: string;
   readonly seed: number;
-  /** Which oracle objects. */
+  /** The oracle that reports it. */
   readonly oracle: string;
-  /** Devices in the smallest scenario, at most; null: see `why`. */
+  /** The most devices in the smallest scenario; null: see `why`. */
   readonly devices: number | null;
   /** Why the bug needs more than five. */
   readonly why?: string;

@@ -1,6 +1,7 @@
 /**
  * Plants a bug in this process: `node --import preload.ts` with PLANTED naming one of plants.ts.
- * Ends the process where a text to be replaced is not there exactly once, or the file never loads.
+ * Ends the process if a text to be replaced does not occur exactly once, or the file is never
+ * loaded.
  */
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
@@ -22,7 +23,7 @@ registerHooks({
     for (const { from, to } of plant.edits) {
       if (source.split(from).length !== 2) {
         throw new Error(
-          `${plant.file} does not hold this once, so "${name}" is not planted: ${from}`,
+          `${plant.file} does not contain this exactly once, so "${name}" is not planted: ${from}`,
         );
       }
       source = source.replace(from, () => to);
