@@ -1,12 +1,12 @@
-/** The command lines of what is run by hand: `npm run fuzz`, `rolling`, `soak`, … */
+/** The command lines of programs that are run by hand: `npm run fuzz`, `rolling`, `soak`, … */
 import { parseArgs } from "node:util";
 
 const USAGE = 2;
 
 export interface CommandLine {
-  /** What `--help` prints; its first line is the usage, which also follows a mistake. */
+  /** The output of `--help`; its first line is the usage, which is also printed after a mistake. */
   readonly help: string;
-  /** Flags that take a value, with what they are by default; "" for none. */
+  /** Flags that take a value, with their defaults; "" for none. */
   readonly flags: { readonly [name: string]: string };
 }
 

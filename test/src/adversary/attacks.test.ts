@@ -1,7 +1,7 @@
 /**
  * The malicious relay against both SDKs, one named attack at a time and with both suites. In each,
- * the oracles watch that nothing is accepted that must not be, nothing throws and no nonce is used
- * twice; at the end the relay is honest again and everybody must be served.
+ * the oracles check that nothing invalid is accepted, nothing throws and no nonce is reused; at the
+ * end the relay is honest again and every call must be answered.
  */
 import { MEDIA } from "@blindrelay/agent-sdk/memory";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import { World } from "./world.ts";
 
 const build = await loadBuild(REPOSITORY);
 
-/** A world in which ada and bob have just talked to one agent, and ada hears its events. */
+/** A world in which ada and bob have just called one agent, and ada listens to its events. */
 class Scene {
   readonly world = new World(build);
   readonly agent: Device;
@@ -53,7 +53,7 @@ class Scene {
     return [call, answer];
   }
 
-  /** Delivers a text in the place of a packet and expects it to be refused. */
+  /** Delivers a text instead of a packet and expects it to be refused. */
   refused(original: Captured, text: string): void {
     const { counters } = this.world.sessions;
     const before = { ...counters };
@@ -80,7 +80,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
       for (const packet of tape) scene.world.relay.pass(packet);
       expect(scene.world.sessions.counters.accepted).toBe(accepted);
     }
-    // What was replayed was answered as openings are, so the clients let go of their sessions.
+    // The replays were answered like openings, so the clients gave up their sessions.
     scene.world.relay.flow();
     expect(scene.world.sessions.counters.abandoned).toBeGreaterThan(0);
     scene.recovered();
@@ -193,7 +193,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     scene.recovered();
   });
 
-  test("turns over any one bit", () => {
+  test("flips any single bit", () => {
     const scene = new Scene(version);
     scene.ada.call(scene.agent, "now", false, 60_000);
     const call = scene.world.relay.waiting[0] as Captured;
@@ -202,7 +202,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     for (const packet of [call, event]) {
       for (let at = 0; at < packet.packet.p.length; at++) {
         for (let bit = 0; bit < 6; bit++) {
-          // Slowly, or the bounded rate of unknown sessions would do the refusing.
+          // Slowly; otherwise the rate limit for unknown sessions would refuse them.
           if (bit === 0) scene.world.wait(1);
           const p = flipped(packet.packet.p, at, bit);
           scene.refused(packet, writePacket({ ...packet.packet, p }));
@@ -229,7 +229,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     scene.recovered();
   });
 
-  test("says what only a careless reader would take for a message", () => {
+  test("sends what only a careless parser would accept as a message", () => {
     const scene = new Scene(version);
     const [call] = scene.latest();
     const { accepted } = scene.world.sessions.counters;
@@ -247,12 +247,12 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
         if (other !== seq) scene.refused(packet, writePacket({ ...packet.packet, seq: other }));
       }
     }
-    // None of it moved a mark.
+    // None of it raised a mark.
     scene.ask(scene.ada);
     scene.recovered();
   });
 
-  test("presents an old opening's answer again", () => {
+  test("delivers the answer to an old opening again", () => {
     const scene = new Scene(version);
     const answers = scene.tape("agent").filter((one) => one.packet.seq === 0);
     scene.agent.restart();
@@ -268,13 +268,13 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     scene.recovered();
   });
 
-  test("presents a second answer before the first ping arrives", () => {
+  test("delivers a second answer before the first ping arrives", () => {
     const scene = new Scene(version);
     scene.agent.restart();
     scene.world.wait(10_000);
     const before = scene.tape();
     const fresh = scene.tape.bind(scene);
-    // The old session is found dead; a new opening goes out, and is held.
+    // The old session is found dead; a new opening is sent, and held back.
     scene.ada.call(scene.agent, "now", true, 60_000);
     const isNewOpening = (one: Captured) => one.packet.seq === 0 && !before.includes(one);
     for (let i = 0; i < 50 && !fresh("client").some(isNewOpening); i++) {
@@ -286,7 +286,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     const [answer] = scene.world.relay.waiting.filter(
       (one) => one.packet.first === opening.packet.first,
     );
-    // Bob's session ends the epoch, so that the same opening is answered differently.
+    // Bob's session ends the epoch, so the same opening is answered differently.
     scene.bob.call(scene.agent, "now", true, 60_000);
     for (let i = 0; i < 50; i++) {
       for (const one of scene.world.relay.waiting) {
@@ -334,7 +334,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
     scene.recovered();
   });
 
-  test("meets a device whose randomness is the same after every reset", () => {
+  test("attacks a device whose randomness is the same after every reset", () => {
     const scene = new Scene(version);
     const opening = scene.tape("client").find((one) => one.packet.seq === 0) as Captured;
     const sids = new Set<string | undefined>();
@@ -348,7 +348,7 @@ describe.each(["1", "2"] as const)("suite %s: a relay that", (version) => {
   });
 });
 
-test("one secret in two agents gives neither what is meant for the other", () => {
+test("with one secret in two agents, neither accepts what is meant for the other", () => {
   const world = new World(build);
   const [pump, , twin] = world.devices as [Device, Device, Device];
   const [ada] = world.people as [Person, Person];
@@ -370,12 +370,12 @@ test("one secret in two agents gives neither what is meant for the other", () =>
 });
 
 describe.each(MEDIA)("on a medium of the kind %s", (medium) => {
-  test("power cut at every point of the boot-count write never brings a session back", () => {
+  test("a power cut at any point of the boot-count write never revives a session", () => {
     const world = new World(build, MEDIA.indexOf(medium));
     const [agent] = world.devices as [Device];
     const [ada] = world.people as [Person];
     for (let step = 1; step <= agent.bootSteps() + 1; step++) {
-      // The cut write, then maybe a cut repair of it.
+      // The interrupted write, then possibly an interrupted repair of it.
       agent.restartWithCut(step);
       if (step % 3 === 0) agent.restartWithCut(step * 2);
       const before = world.relay.tape.length;
@@ -395,7 +395,10 @@ describe.each(MEDIA)("on a medium of the kind %s", (medium) => {
 });
 
 describe.each(["1", "2"] as const)("suite %s: a push through a relay that", (version) => {
-  /** Delivers packet after packet, `harm` the one of that number, until the push is over. */
+  /**
+   * Delivers packet after packet, and applies `harm` to the one with that number, until the push
+   * ends.
+   */
   const deliver = (scene: Scene, harmed: number, harm: (packet: Captured) => void): number => {
     const { world } = scene;
     const pushed = scene.ada.push(scene.agent, false);
@@ -440,7 +443,7 @@ describe.each(["1", "2"] as const)("suite %s: a push through a relay that", (ver
     }
   });
 
-  test("replays all of it after another program was kept", () => {
+  test("replays all packets after another program was kept", () => {
     const scene = new Scene(version);
     deliver(scene, -1, () => undefined);
     const tape = scene.tape();

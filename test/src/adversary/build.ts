@@ -1,6 +1,6 @@
 /**
- * The code under attack, loaded from a folder that holds `protocol`, `agent-sdk` and `client-sdk`:
- * this repository, or a copy in which a rule was left out (mutants.ts).
+ * The code under attack, loaded from a folder with `protocol`, `agent-sdk` and `client-sdk`: this
+ * repository, or a copy in which a rule was left out (mutants.ts).
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 

@@ -1,7 +1,7 @@
 /**
- * Rules of section 2 that no search can meet, because another rule precedes them or because it
+ * Rules of section 2 that no search can test, because another rule precedes them or because that
  * takes too many packets: each has one check, which throws if the rule is broken. checks.test.ts
- * runs them against this repository, mutants.test.ts against the copies that lack their rule.
+ * runs them against this repository, mutants.test.ts against the copies that lack the rule.
  */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
@@ -15,7 +15,7 @@ const SECRET = "a secret of more than thirty-two characters";
 const EMPTY = new Uint8Array(0);
 const C = "C".repeat(22);
 
-/** Something to seal, of a length that says which. */
+/** A plaintext with a length of its own. */
 const text = (length: number): Uint8Array => new Uint8Array(length);
 
 /** A client that has the secret and follows no rule. */
@@ -41,7 +41,7 @@ const agent = (build: Build, suite: Suite) =>
     limits: build.session.DEFAULT_AGENT_LIMITS,
   });
 
-/** The sid that an agent gives to this opening. */
+/** The sid that an agent assigns to this opening. */
 const sidFor = (sessions: ReturnType<typeof agent>, opening: string): string => {
   const verdict = sessions.receive(opening, 0);
   assert(verdict.kind === "answer");
@@ -55,7 +55,7 @@ export const CHECKS = {
     const sessions = agent(build, suite);
     const sid = sidFor(sessions, seal(C, 0, EMPTY));
     assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
-    // Nobody but the agent knows this; if somebody did, it would still not help.
+    // Only the agent knows this, and knowing it would not help an attacker.
     const { crypto } = build;
     const prk = crypto.extractPrk(suite, "pump", SECRET);
     const first = crypto.deriveEpochSecret(suite, prk, 2, DEVICE_RANDOM, null);
@@ -102,7 +102,7 @@ export const CHECKS = {
     };
     const before = firstOfCall();
     assert.equal(firstOfCall(), before);
-    // As an agent that needs the place.
+    // Like an agent that needs the room.
     device.core?.agent.emit("system.close");
     world.relay.flow();
     assert.notEqual(firstOfCall(), before);

@@ -1,6 +1,6 @@
 /**
- * A board: a medium that survives, a power switch, and an agent core that lives from one to the
- * next. Its randomness is the worst there is: the same bytes after every reset.
+ * A board: a medium that survives, a power switch, and an agent core for each start. Its randomness
+ * is the worst possible: the same bytes after every reset.
  */
 import type { AgentCore, AgentPorts } from "@blindrelay/agent-sdk";
 import { CuttableStorage, type Medium, seededRandom } from "@blindrelay/agent-sdk/memory";
@@ -12,7 +12,7 @@ import type { Relay } from "./relay.ts";
 import type { DeviceSurroundings } from "./surroundings.ts";
 import { observeAgent } from "./taps.ts";
 
-/** Few, so that sessions are also forgotten for want of room. */
+/** Few, so that sessions are also dropped for lack of room. */
 export const MAX_SESSIONS = 2;
 const LIMITS = { maxSessions: MAX_SESSIONS, unheldPerSecond: 200, unheldBurst: 400 };
 /** A handler that takes this long answers into whatever is left of its session. */
@@ -72,8 +72,8 @@ export class Device {
   }
 
   /**
-   * Power on. Where there is no usable boot count somebody provisions the board with a new
-   * agent_token, as it demands.
+   * Power on. If there is no usable boot count, the board is provisioned with a new agent_token, as
+   * it requires.
    */
   boot(): void {
     const suite = this.world.makeSuite();
@@ -122,14 +122,14 @@ export class Device {
   }
 
   /**
-   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then
-   * on. `step` counts from 1; past the last step nothing is cut.
+   * Off, then on, with a power cut in the `step`-th step of the boot-count write; then on. `step`
+   * counts from 1; past the last step nothing is cut.
    */
   restartWithCut(step: number): void {
     this.powerOff();
     const dying = this.storage.copy();
     dying.cutAfter(step);
-    // The verdict goes nowhere: the power failed during it or right after.
+    // The verdict is ignored: the power was cut during the write or right after it.
     this.build.agent.raiseBootCount(dying, this.world.makeSuite(), this.agentToken);
     this.storage = dying.copy();
     this.boot();
@@ -155,7 +155,7 @@ export class Device {
     this.boot();
   }
 
-  /** One of the boot count's two slots is replaced by `text`; null: it is gone. */
+  /** Replaces one of the boot count's two slots with `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void {
     this.powerOff();
     const left = ["boot.0", "boot.1", "push.0", "push.1"].flatMap((name, i) => {
@@ -166,7 +166,7 @@ export class Device {
     this.boot();
   }
 
-  /** To every session held. */
+  /** An event to every session held. */
   emit(): void {
     this.emitted++;
     this.core?.agent.emit("tick", { from: this.name, number: this.emitted });

@@ -12,18 +12,20 @@ import { buildMutant } from "./mutant-build.ts";
 import { MUTANTS } from "./mutants.ts";
 import { search } from "./search.ts";
 
-/** The same for every mutant and for the copy without any. */
+/** The same for every mutant and for the unmutated copy. */
 const EFFORT = { seed: 1, maxMoves: 80, quick: true };
-/** Most mutants are found in the first history, none needs fifty. */
+/** Most mutants are found in the first history; some need nearly a hundred. */
 const RUNS = 300;
-/** The unmutated copy bears this many histories with each mutant's favourite moves. */
+/**
+ * The number of histories that the unmutated copy must survive with each mutant's favourite moves.
+ */
 const CLEAN_RUNS = 5;
 
 export interface Hunted {
   readonly index: number;
-  /** What gave the mutant away; null: nothing did. */
+  /** The violation that revealed the mutant; null: none. */
   readonly by: string | null;
-  /** Why there was nothing to hunt, such as a patch that does not fit any more. */
+  /** Why there was nothing to hunt, such as a patch that no longer fits. */
   readonly problem: string | null;
   readonly runs: number;
   readonly ms: number;

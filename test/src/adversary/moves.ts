@@ -1,7 +1,7 @@
 /**
  * Everything that can happen on a stage, as a table: what people and devices do by themselves, and
- * what the relay does as an attacker. A move takes three numbers, which choose among what is there,
- * so that any list of moves means something on any stage and shrinks well.
+ * what the relay does as an attacker. A move takes three numbers, which choose among what exists,
+ * so that any list of moves is valid on any stage and shrinks well.
  */
 import { encodeAgentStatus, encodeError } from "@blindrelay/protocol/wire";
 import { type PacketText, writePacket } from "./packet-text.ts";
@@ -10,13 +10,14 @@ import type { Stage } from "./stage.ts";
 
 export interface Move {
   readonly does: string;
-  /** How often the search plays it, beside the others. */
+  /** How often the search plays it, relative to the others. */
   readonly weight: number;
   play(stage: Stage, a: number, b: number, c: number): void;
 }
 
 /**
- * Every second choice is among the latest eight, where sessions are alive; the others are of all.
+ * Every second choice is among the latest eight, whose sessions are alive; the others are among
+ * all.
  */
 const pick = <T>(list: readonly T[], n: number): T | undefined => {
   if (list.length === 0) return undefined;
@@ -30,7 +31,7 @@ const device = (stage: Stage, n: number) => among(stage.devices, n);
 const person = (stage: Stage, n: number) => among(stage.people, n);
 
 /**
- * A captured packet in another wording, to whom the original was meant, in its form or the other.
+ * A captured packet in a different spelling, to the original's recipient, in its form or the other.
  */
 const forge = (
   stage: Stage,
@@ -45,14 +46,14 @@ const forge = (
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** One bit of one character turned over. */
+/** Flips one bit of one character. */
 export const flipped = (text: string, at: number, bit: number): string => {
   const i = at % text.length;
   const value = ALPHABET.indexOf(text.charAt(i));
   return text.slice(0, i) + ALPHABET.charAt((value ^ (1 << (bit % 6))) & 63) + text.slice(i + 1);
 };
 
-/** Every wrong way to write the same or nearly the same bytes. */
+/** Every invalid way to write the same or nearly the same bytes. */
 export const WRONG_BASE64: readonly ((p: string) => string)[] = [
   (p) => p.slice(0, -1),
   (p) => p.slice(0, -4),
@@ -71,7 +72,8 @@ export const WRONG_BASE64: readonly ((p: string) => string)[] = [
 ];
 
 /**
- * Texts that are no packets, or that another parser might take for the packet they are made from.
+ * Texts that are not packets, or that another parser might read as the packet that they are made
+ * from.
  */
 const MALFORMED: readonly ((packet: PacketText) => string)[] = [
   () => "",
@@ -99,8 +101,7 @@ const MALFORMED: readonly ((packet: PacketText) => string)[] = [
 ];
 
 /**
- * Messages to an agent around a packet, that are none, or that careless readers take for different
- * ones.
+ * Messages to an agent around a packet that are invalid, or that careless parsers read differently.
  */
 export const MUDDLED: readonly ((packet: string) => string)[] = [
   () => "",
@@ -132,7 +133,7 @@ export const MUDDLED: readonly ((packet: string) => string)[] = [
   (packet) => JSON.stringify({ type: "relay", payload: packet, signature: "A".repeat(43) }),
 ];
 
-/** What a relay may say about a packet, truly or not. */
+/** What a relay may claim about a packet, true or not. */
 const LIES = [
   "UNKNOWN_SESSION",
   "SID_IN_USE",
@@ -161,12 +162,12 @@ export const MOVES = {
     },
   },
   listen: {
-    does: "a person begins or ends to listen for an agent's events",
+    does: "a person starts or stops listening to an agent's events",
     weight: 2,
     play: (stage, a, b, c) => person(stage, a).listen(device(stage, b), c % 3 !== 0),
   },
   leave: {
-    does: "a person's client ends, and another one begins",
+    does: "a person's client ends, and another one starts",
     weight: 2,
     play: (stage, a) => person(stage, a).leave(),
   },
@@ -186,17 +187,17 @@ export const MOVES = {
     play: (stage, a) => device(stage, a).restart(),
   },
   cutPower: {
-    does: "an agent restarts, and its power goes again at some step of its boot-count write",
+    does: "an agent restarts, with a power cut at some step of its boot-count write",
     weight: 2,
     play: (stage, a, b) => device(stage, a).restartWithCut(1 + (b % 300)),
   },
   loseMedium: {
-    does: "an agent comes back with an empty medium, and is provisioned again if it demands it",
+    does: "an agent restarts with an empty medium, and is provisioned again if it requires that",
     weight: 1,
     play: (stage, a) => device(stage, a).loseMedium(),
   },
   damageSlot: {
-    does: "an agent comes back with one slot of its boot count damaged or gone",
+    does: "an agent restarts with one slot of its boot count damaged or missing",
     weight: 1,
     play: (stage, a, b) => device(stage, a).damageSlot(b % 2, b % 4 < 2 ? null : "\xff"),
   },
@@ -248,7 +249,7 @@ export const MOVES = {
     },
   },
   reorder: {
-    does: "a waiting packet is delivered before its turn",
+    does: "a waiting packet is delivered out of order",
     weight: 4,
     play: (stage, a) => {
       const early = pick(stage.relay.waiting, a);
@@ -289,7 +290,7 @@ export const MOVES = {
     },
   },
   replayAnswer: {
-    does: "an answer to an opening is delivered again, maybe a second one to the same opening",
+    does: "an answer to an opening is delivered again, possibly a second one to the same opening",
     weight: 4,
     play: (stage, a) => {
       const answers = stage.relay.tape.filter(({ from, packet }) => from.isAgent && !packet.seq);
@@ -352,7 +353,7 @@ export const MOVES = {
     },
   },
   flip: {
-    does: "one bit of a packet is turned over, in its ciphertext, its tag or its sid",
+    does: "one bit of a packet is flipped, in its ciphertext, its tag or its sid",
     weight: 3,
     play: (stage, a, b, c) => {
       const packet = pick(stage.relay.tape, a);
@@ -363,7 +364,7 @@ export const MOVES = {
     },
   },
   rewriteBase64: {
-    does: "a packet's base64url is truncated, padded or written another way",
+    does: "a packet's base64url is truncated, padded or spelled differently",
     weight: 3,
     play: (stage, a, b) => {
       const packet = pick(stage.relay.tape, a);
@@ -372,7 +373,7 @@ export const MOVES = {
     },
   },
   malform: {
-    does: "a packet is written so that only a careless parser would take it",
+    does: "a packet is spelled so that only a careless parser would accept it",
     weight: 3,
     play: (stage, a, b, c) => {
       const packet = pick(stage.relay.tape, a);
@@ -381,7 +382,7 @@ export const MOVES = {
     },
   },
   muddle: {
-    does: "an agent is told what only a careless reader would take for a message",
+    does: "an agent receives what only a careless parser would accept as a message",
     weight: 3,
     play: (stage, a, b) => {
       const toAgents = stage.relay.tape.filter(({ to }) => to?.isAgent);
@@ -390,7 +391,7 @@ export const MOVES = {
     },
   },
   lie: {
-    does: "a person is told an error about a packet, delivered or not",
+    does: "a person receives an error about a packet, delivered or not",
     weight: 3,
     play: (stage, a, b) => {
       const sent = stage.relay.tape.filter(({ from }) => !from.isAgent);
@@ -401,7 +402,7 @@ export const MOVES = {
     },
   },
   presence: {
-    does: "people are told that an agent came or went",
+    does: "people are told that an agent went online or offline",
     weight: 1,
     play: (stage, a, b) => {
       const { name } = device(stage, a);
@@ -421,7 +422,7 @@ export const MOVES = {
 
 export type MoveName = keyof typeof MOVES;
 
-/** One move with its numbers; a list of them is a history, and can be played again. */
+/** One move with its numbers; a list of them is a history, and can be replayed. */
 export type Played = readonly [name: MoveName, a: number, b: number, c: number];
 
 export const play = (stage: Stage, history: readonly Played[]): void => {

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { REPOSITORY } from "./build.ts";
 import type { Patch } from "./mutants.ts";
 
-/** What the SDK cores are made of, and where each finds its dependencies. */
+/** The sources of the SDK cores, and where each finds its dependencies. */
 const PACKAGES = ["protocol", "agent-sdk", "client-sdk"];
 
-/** The text with the patch in it. Throws unless what it replaces is there exactly once. */
+/** The text with the patch applied. Throws unless the text to replace occurs exactly once. */
 export const patched = (text: string, { file, find, replace }: Patch): string => {
   const count = text.split(find).length - 1;
   if (count !== 1) throw new Error(`${file} has ${count} times, not once: ${find}`);

@@ -1,6 +1,6 @@
 /**
- * The proof that the search sees: every rule that it guards is left out in a copy of the sources,
- * and the same search must notice. Two processes share the work.
+ * Proves that the search is effective: every rule that it covers is left out in a copy of the
+ * sources, and the same search must detect that. Two processes share the work.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,14 +1,14 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: patches quote source text.
 /**
- * Each rule of section 2, left out on purpose: a name, the patches that leave it out, and what must
- * notice. A patch's text must be in its file exactly once, so that the patches stay true to the
- * code.
+ * Each rule of section 2, left out on purpose: a name, the patches that remove it, and what must
+ * detect that. A patch's text must occur in its file exactly once, so that the patches stay up to
+ * date.
  */
 import type { CheckName } from "./checks.ts";
 import type { MoveName } from "./moves.ts";
 
 export interface Patch {
-  /** Below the root of the repository. */
+  /** Relative to the repository. */
   readonly file: string;
   readonly find: string;
   readonly replace: string;
@@ -18,9 +18,12 @@ export interface Mutant {
   /** The rule that is missing. */
   readonly without: string;
   readonly patches: readonly Patch[];
-  /** Moves that have to do with the rule, played more often. */
+  /** Moves related to the rule, played more often. */
   readonly rather?: readonly MoveName[];
-  /** For what no search can reach in practice: the named check that notices instead, and why. */
+  /**
+   * For rules that no search can test in practice: the named check that detects it instead, and
+   * why.
+   */
   readonly instead?: { readonly check: CheckName; readonly because: string };
 }
 

@@ -1,5 +1,5 @@
 /**
- * A packet's text as the oracle and the attacker read it: on purpose not with protocol's own
+ * A packet's text as the oracle and the attacker read it: deliberately not with protocol's own
  * parser, which is under test.
  */
 
@@ -32,5 +32,5 @@ export const readPacket = (text: string): PacketText | null => {
 export const writePacket = (packet: Omit<PacketText, "first">): string =>
   `{"v":"${packet.v}","sid":"${packet.sid}","seq":${packet.seq},"p":"${packet.p}"}`;
 
-/** What a seal is known by: suite, session and place in it. */
+/** Identifies a seal: suite, session and place in it. */
 export const placeOf = (packet: PacketText): string => `${packet.v}|${packet.sid}|${packet.seq}`;

@@ -1,4 +1,6 @@
-/** A person with a client: one link, a peer for every agent, and calls whose outcomes are kept. */
+/**
+ * A person with a client: one link, a peer for every agent, and calls whose outcomes are recorded.
+ */
 import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
@@ -11,7 +13,7 @@ type ClientCore = InstanceType<Build["client"]["ClientCore"]>;
 type Peer = ReturnType<ClientCore["addPeer"]>;
 
 const PUSH_CALL_MS = 20_000;
-/** All of one length, so that the parts of two could be mixed. */
+/** All of the same length, so that parts of two could be swapped. */
 const PROGRAM_BYTES = 60;
 
 export interface PersonOptions {
@@ -100,7 +102,7 @@ export class Person {
     return record;
   }
 
-  /** Pushes a program, again until the steps end; null if the board takes none. */
+  /** Pushes a program, repeating it until the steps are done; null if the board accepts none. */
   push(board: Board, throws: boolean): Push | null {
     const { wishes } = board;
     if (wishes === undefined) return null;
@@ -128,7 +130,7 @@ export class Person {
   private hear(data: unknown): void {
     const { from, number } = data as { from: string; number: number };
     if (number <= (this.heard.get(from) ?? 0)) {
-      this.stage.violate(`${this.name} heard event ${number} of ${from} again or late`);
+      this.stage.violate(`${this.name} received event ${number} of ${from} again or late`);
     }
     this.heard.set(from, number);
   }

@@ -1,11 +1,11 @@
 /**
- * The programs of a device that takes pushes, and what may be relied on whatever the relay does:
+ * The programs of a device that accepts pushes, and what must hold whatever the relay does:
  *
- * - what runs was sent by somebody who holds the secret, whole, as it was sent;
- * - a trial runs once, and only if its sender asked for it;
- * - what is kept was confirmed by its sender; until then the one before is good.
+ * - the running program was sent completely and unchanged by somebody who has the secret;
+ * - a trial runs once, and only if its sender started it;
+ * - a kept program was confirmed by its sender; until then the previous one remains valid.
  *
- * Programs here are texts. One that holds "throws" cannot be started.
+ * Programs here are strings. One that contains "throws" cannot be started.
  */
 import { createHash } from "node:crypto";
 import type { AgentCore, TimerPort } from "@blindrelay/agent-sdk";
@@ -14,13 +14,13 @@ import type { Build } from "./build.ts";
 
 export const FLASHED = "the program that was flashed";
 const ROOM = 2_000;
-/** The answer leaves before. */
+/** The answer is sent first. */
 const RESTART_MS = 500;
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 export const idOf = (text: string): string => sha256(text).slice(0, 16);
 
-/** What people asked of one device. */
+/** What people requested of one device. */
 export interface Wishes {
   readonly sent: Set<string>;
   /** Ids. */
@@ -46,10 +46,10 @@ export class PushedSlots {
     this.options = options;
   }
 
-  /** What runs; "" while a program that throws is started. */
+  /** The running program; "" while a program that throws is started. */
   running = FLASHED;
 
-  /** As from a flash that was erased, and flashed by hand again. */
+  /** A flash that was erased and flashed by hand again. */
   erase(): void {
     this.slots = [FLASHED, null];
     this.good = FLASHED;

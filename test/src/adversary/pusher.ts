@@ -1,4 +1,4 @@
-/** A person's push of one program onto one device, step by step, as `blindrelay push` does it. */
+/** A person's push of one program to one device, step by step, like `blindrelay push`. */
 import { idOf, sha256, type Wishes } from "./pushed-slots.ts";
 
 const PART = 24;
@@ -6,11 +6,11 @@ const TRIAL_SECONDS = 20;
 const TRIES = 40;
 const PAUSE_MS = 500;
 
-/** Asks `system.push`; `answer` is given the result, or null if there was none. */
+/** Sends a `system.push` call; `answer` gets the result, or null if there was none. */
 export type Ask = (params: object | undefined, answer: (result: unknown) => void) => void;
 
 export interface Push {
-  /** Null until it is over: whether the program is kept. */
+  /** Whether the program is kept; null until the push is over. */
   kept: boolean | null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The relay as an attacker: it lets everybody in, records every packet, and delivers nothing unless
- * a move says so. What arrives on its sockets waits until `pump`, because a link never reports
- * anything from inside `connect`, `send` or `close`.
+ * The relay as an attacker: it admits every peer, records every packet, and delivers nothing
+ * without a move. Received messages wait until `pump`, because a link never reports anything from
+ * inside `connect`, `send` or `close`.
  */
 import type { LinkEvents, LinkPort } from "@blindrelay/agent-sdk";
 import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
@@ -18,7 +18,7 @@ export interface Party {
 export interface Captured {
   readonly number: number;
   readonly from: Party;
-  /** Where an honest relay would bring it; null: nobody. */
+  /** The recipient that an honest relay would choose; null: none. */
   readonly to: Party | null;
   readonly text: string;
   readonly packet: PacketText;
@@ -33,7 +33,7 @@ interface Socket {
   open: boolean;
 }
 
-/** What is remembered of the past; older packets are forgotten. */
+/** The number of remembered packets; older ones are forgotten. */
 const TAPE = 600;
 
 export class Relay {
@@ -41,18 +41,18 @@ export class Relay {
   readonly tape: Captured[] = [];
   /** Those that were neither delivered nor dropped. */
   waiting: Captured[] = [];
-  /** Sees every packet when it arrives. */
+  /** Called for every packet on arrival. */
   onCaptured: (captured: Captured) => void = () => undefined;
   private readonly attempt: (act: () => void) => void;
   private readonly sockets = new Map<Party, Socket>();
   private readonly jobs: (() => void)[] = [];
-  /** C to the client that drew it and the agent it is meant for. */
+  /** Each C, with the client that drew it and the agent that it is meant for. */
   private readonly routes = new Map<string, { client: Party; agent: Party | null }>();
   private readonly agents = new Map<string, Party>();
   private captured = 0;
   private requests = 0;
 
-  /** `attempt` runs what reaches a participant and notes what it throws. */
+  /** `attempt` runs a participant's code and records what it throws. */
   constructor(attempt: (act: () => void) => void) {
     this.attempt = attempt;
   }
@@ -61,7 +61,7 @@ export class Relay {
     this.agents.set(party.name, party);
   }
 
-  /** A port through which one life of a participant connects. */
+  /** A port through which a participant connects during one life. */
   port(party: Party): LinkPort {
     return {
       connect: (_url, events) => {
@@ -91,12 +91,12 @@ export class Relay {
     };
   }
 
-  /** Reads what participants wrote and answers what is no packet, until all is quiet. */
+  /** Reads what participants sent and answers what is not a packet, until nothing is left. */
   pump(): void {
     for (let job = this.jobs.shift(); job !== undefined; job = this.jobs.shift()) job();
   }
 
-  /** The agent a client meant by its C; null if nobody used it. */
+  /** The agent that a client meant by its C; null if nobody used it. */
   agentOf(first: string): string | null {
     return this.routes.get(first)?.agent?.name ?? null;
   }
@@ -122,7 +122,7 @@ export class Relay {
     this.say(party, encodeEnvelope(text, party.name, `r${this.requests}`));
   }
 
-  /** One captured packet to where it belongs, whether or not it was delivered before. */
+  /** One captured packet to its recipient, whether or not it was delivered before. */
   pass(captured: Captured): void {
     this.drop(captured);
     if (captured.to !== null) this.deliver(captured.to, captured.text, captured.enveloped);
@@ -132,7 +132,7 @@ export class Relay {
     this.waiting = this.waiting.filter((other) => other !== captured);
   }
 
-  /** Behaves for a while: everything that waits goes where it belongs, in order. */
+  /** Acts honestly for a while: everything that waits is delivered in order. */
   flow(): void {
     this.pump();
     for (let i = 0; i < 200 && this.waiting.length > 0; i++) {
@@ -151,7 +151,7 @@ export class Relay {
     this.pump();
   }
 
-  /** Forgets a link whose participant is gone. */
+  /** Forgets the link of a participant that is gone. */
   vanish(party: Party): void {
     const socket = this.sockets.get(party);
     if (socket !== undefined) socket.open = false;

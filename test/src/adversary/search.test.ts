@@ -3,7 +3,8 @@ import { loadBuild, REPOSITORY } from "./build.ts";
 import { type Found, search } from "./search.ts";
 
 /**
- * ADVERSARY_SEED=n ADVERSARY_RUNS=n to search elsewhere or longer; with ADVERSARY_PATH to replay.
+ * Set ADVERSARY_SEED=n ADVERSARY_RUNS=n to search elsewhere or longer; add ADVERSARY_PATH to
+ * replay.
  */
 const { ADVERSARY_SEED = "20261121", ADVERSARY_RUNS = "500", ADVERSARY_PATH } = process.env;
 const TIMEOUT_MS = 600_000;
@@ -19,7 +20,7 @@ const report = ({ failure }: Found): string => {
   ].join("\n");
 };
 
-test("what the search finds is shrunk, printed and found again from its seed and path", {
+test("a finding is shrunk, printed and found again from its seed and path", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const build = await loadBuild(REPOSITORY);
@@ -35,7 +36,7 @@ test("what the search finds is shrunk, printed and found again from its seed and
 });
 
 test(
-  "no history of attacks breaks a rule, crashes anybody or keeps anybody from recovering",
+  "no history of attacks breaks a rule, crashes a peer or keeps one from recovering",
   async () => {
     const build = await loadBuild(REPOSITORY);
     const found = search(build, {

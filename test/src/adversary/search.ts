@@ -1,8 +1,7 @@
 /**
- * The seeded random search: histories of moves, each in a fresh world, judged by the oracles after
- * every move and, at the end, by whether the world recovers. A found history is shrunk by
- * fast-check and can be played again from its seed and path, or as the list of moves that is
- * printed.
+ * The seeded random search: histories of moves, each in a new world, judged by the oracles after
+ * every move and, at the end, by whether the world recovers. fast-check shrinks a history that
+ * fails; it can be replayed from its seed and path, or from the printed list of moves.
  */
 import fc from "fast-check";
 import type { Build } from "./build.ts";
@@ -13,11 +12,11 @@ export interface SearchOptions {
   readonly seed: number;
   readonly runs: number;
   readonly maxMoves: number;
-  /** Moves that this search is about, played more often. */
+  /** Moves of interest, played more often. */
   readonly rather?: readonly MoveName[];
-  /** Only whether there is something to find. */
+  /** Only reports whether there is a finding. */
   readonly quick?: boolean;
-  /** fast-check's own, printed with a failure. */
+  /** fast-check's own path, printed with a failure. */
   readonly path?: string;
 }
 
@@ -50,7 +49,7 @@ const histories = (options: SearchOptions) => {
   });
 };
 
-/** Plays one history; what went wrong, if anything. */
+/** Plays one history; returns the violation, if any. */
 export const violationsOf = (
   build: Build,
   worldSeed: number,

@@ -1,12 +1,12 @@
 /**
- * What section 2 allows each side to do with a packet, said from the outside: the oracle knows what
- * was sealed by whom, and from that alone what must happen to any text. It predicts every verdict,
- * so a packet that should have been accepted and was not is a violation too.
+ * What section 2 allows each side to do with a packet, observed from outside: the oracle knows what
+ * was sealed by whom, and derives from that alone what must happen to any text. It predicts every
+ * verdict, so refusing a packet that should have been accepted is a violation too.
  *
  *   at the agent                                     must be
  *   anything no client sealed for this agent         refused
  *   an opening                                       answered: the held session's A, else this
- *   epoch's
+ *                                                    epoch's
  *   data of a held session, seq above the mark       accepted, with its gap
  *   data of a held session, seq at or below it       refused
  *   data of C.A, A of this life and epoch,
@@ -14,8 +14,8 @@
  *   other data that a client sealed                  answered as its opening would be
  *
  *   at the client
- *   anything this agent did not seal, another's C    refused, nothing moves
- *   the first answer to the current C                taken; only a ping until its pong
+ *   anything this agent did not seal, another's C    refused, nothing changes
+ *   the first answer to the current C                accepted; only a ping until its pong
  *   the same answer again                            refused
  *   another answer to the current C                  C abandoned
  *   data of the current C.A                          accepted once, in order, with its gap
@@ -33,7 +33,7 @@ interface Sealed {
   readonly by: string;
 }
 
-/** An agent's answer: in which life, and after how many stored sessions of it. */
+/** An agent's answer: in which life, and after how many of its stored sessions. */
 interface Minted {
   readonly life: number;
   readonly epoch: number;
@@ -52,16 +52,16 @@ const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
 
 export class SessionOracle {
   private readonly violate: (what: string) => void;
-  /** Which agent a client meant by its C: its opening's envelope says it. */
+  /** The agent that a client meant by its C, from its opening's envelope. */
   private readonly agentOf: (first: string) => string | null;
   private readonly byClients = new Map<string, Sealed>();
   private readonly byAgents = new Map<string, Sealed>();
   private readonly minted = new Map<string, Minted>();
-  /** Last seq accepted, and when, by sid: at agents, over all their lives; at clients. */
+  /** Last accepted seq and its time, by sid: at agents, over all their lives; at clients. */
   private readonly agentMarks = new Map<string, { seq: number; at: number }>();
   private readonly clientMarks = new Map<string, number>();
   private readonly opened = new Set<string>();
-  /** The secret behind a C, and behind what an agent answered to it. */
+  /** The secret behind a C, and behind an agent's answer to it. */
   private readonly secretOf = new Map<string, string>();
   private readonly answerSecretOf = new Map<string, string>();
   private readonly answerOf = new Map<string, string>();
@@ -231,7 +231,7 @@ export class SessionOracle {
     }
   }
 
-  /** Nothing but an accepted first packet adds a session, one for each C, and all in their time. */
+  /** Only an accepted first packet adds a session, one for each C, and all within their time. */
   private checkTable(
     agentId: string,
     before: readonly string[],
@@ -254,7 +254,7 @@ export class SessionOracle {
     }
   }
 
-  /** After its `system.close` a side seals nothing in that session. */
+  /** After its `system.close`, a side seals nothing in that session. */
   private checkLast(closed: Set<string>, by: string, text: string, plaintext: Uint8Array): void {
     const sid = readPacket(text)?.sid ?? "";
     if (closed.has(sid)) this.violate(`${by} sealed in ${sid} after its last packet`);
@@ -262,7 +262,8 @@ export class SessionOracle {
   }
 
   /**
-   * Who left is forgotten, and who is dropped for want of room is told, by a verified opening only.
+   * A session that its client closed is forgotten. One may be dropped for lack of room only by a
+   * verified opening, and its client is notified.
    */
   private checkClosed(
     agentId: string,
@@ -275,8 +276,8 @@ export class SessionOracle {
       if (this.heardClosed.has(sid)) this.violate(`${agentId} holds ${sid}, which was closed`);
       const idleMs = now - (this.agentMarks.get(sid)?.at ?? 0);
       if (after.includes(sid) || idleMs >= SESSION_IDLE_MS) continue;
-      if (verdict.kind !== "answer") this.violate(`${agentId} dropped ${sid} for nobody`);
-      if (!this.closedByAgents.has(sid)) this.violate(`${agentId} dropped ${sid} in silence`);
+      if (verdict.kind !== "answer") this.violate(`${agentId} dropped ${sid} for no reason`);
+      if (!this.closedByAgents.has(sid)) this.violate(`${agentId} dropped ${sid} without notice`);
     }
     if (verdict.kind === "message" && isClose(verdict.plaintext)) this.heardClosed.add(verdict.sid);
   }

@@ -1,7 +1,7 @@
 /**
  * What every world of the attacker has: a virtual clock, the relay, people and boards around it,
- * what people may rely on, and the end of it all, at which the relay is honest and everybody must
- * be served. The moves play with this and nothing more, whatever runs the agents.
+ * what people may rely on, and the final check, with an honest relay, that every call is answered.
+ * The moves use only this, whatever runs the agents.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
@@ -10,15 +10,16 @@ import type { Person } from "./person.ts";
 import { Relay } from "./relay.ts";
 import type { Board, Surroundings } from "./surroundings.ts";
 
-/** Timers that one instant may fire; more is a circle. */
+/** The most timers that may fire at one instant; more are an endless loop. */
 const TIMERS_AT_ONCE = 1_000;
 const PING_EVERY_MS = 30_000;
 /**
- * Longer than any back-off after lost links, so that everybody is back when the relay has reformed.
+ * Longer than any back-off after lost links, so that every peer has reconnected when the relay is
+ * honest again.
  */
 const RECOVERY_MS = 100_000;
 
-/** The device programs here give back the call's marker and who they are. */
+/** The device programs here return the call's marker and their own name. */
 const RULES: CallRules = {
   judge: (call, result) => {
     const { echo, from } = (result ?? {}) as { echo?: unknown; from?: unknown };
@@ -49,7 +50,7 @@ export abstract class Stage implements Surroundings {
     this.found.push(what);
   }
 
-  /** Runs what belongs to a participant: whatever it throws is a violation. */
+  /** Runs a participant's code: whatever it throws is a violation. */
   attempt(act: () => void): void {
     try {
       act();
@@ -58,7 +59,7 @@ export abstract class Stage implements Surroundings {
     }
   }
 
-  /** A participant's view of the clock, while it is alive. */
+  /** A participant's view of the clock, while it is running. */
   makeTimer(alive: () => boolean): TimerPort {
     return {
       now: () => this.timer.now(),
@@ -68,7 +69,7 @@ export abstract class Stage implements Surroundings {
           if (this.instant.at !== this.timer.now())
             this.instant = { at: this.timer.now(), fired: 0 };
           this.instant.fired++;
-          if (this.instant.fired === TIMERS_AT_ONCE) this.violate("timers fire in a circle");
+          if (this.instant.fired === TIMERS_AT_ONCE) this.violate("timers fire in an endless loop");
           if (alive()) this.attempt(fn);
         });
       },
@@ -76,7 +77,7 @@ export abstract class Stage implements Surroundings {
     };
   }
 
-  /** Lets time pass; links stay alive, packets stay where they are. */
+  /** Lets time pass; links stay up, packets stay where they are. */
   wait(ms: number): void {
     const end = this.timer.now() + ms;
     while (this.timer.now() < end) {
@@ -89,7 +90,7 @@ export abstract class Stage implements Surroundings {
     }
   }
 
-  /** Lets time pass with an honest relay, which looks at its sockets every `stepMs`. */
+  /** Lets time pass with an honest relay, which reads its sockets every `stepMs`. */
   behave(ms: number, stepMs = 250): void {
     const end = this.timer.now() + ms;
     this.relay.flow();
@@ -99,12 +100,12 @@ export abstract class Stage implements Surroundings {
     }
   }
 
-  /** A board was given a new secret; its people learn it. */
+  /** A board was given a new secret; its people get it too. */
   tokenChanged(board: Board): void {
     for (const person of this.people) person.meet(board);
   }
 
-  /** The attacker gives up: every call now gets an answer. */
+  /** The attacker gives up: every call is now answered. */
   mustRecover(): void {
     for (const held of [...this.relay.waiting]) this.relay.drop(held);
     this.behave(RECOVERY_MS, 2_000);
@@ -121,7 +122,7 @@ export abstract class Stage implements Surroundings {
     for (const call of this.calls.pending) this.violate(`call ${call.marker} never ended`);
   }
 
-  /** Runs what comes to a participant by its link. */
+  /** Runs a participant's code for an event of its link. */
   protected reach(act: () => void): void {
     this.attempt(act);
   }

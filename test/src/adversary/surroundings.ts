@@ -1,4 +1,4 @@
-/** What devices and people see of the world around them. */
+/** The environment of devices and people in a world. */
 import type { TimerPort } from "@blindrelay/agent-sdk";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { CallOracle } from "@blindrelay/simulator/testing";
@@ -11,19 +11,16 @@ import type { SessionOracle } from "./session-oracle.ts";
 export interface Board extends Party {
   readonly version: Version;
   readonly agentToken: string;
-  /** Of one that takes programs: what people asked of it. */
+  /** For one that accepts programs: what people requested of it. */
   readonly wishes?: Wishes;
   /** An event to every session held. */
   emit(): void;
   restart(): void;
-  /**
-   * Off, then on, with the power going again in the `step`-th step of the boot-count write; then
-   * on.
-   */
+  /** Off, then on, with a power cut in the `step`-th step of the boot-count write; then on. */
   restartWithCut(step: number): void;
   /** The medium is empty afterwards, as from a board whose flash was erased. */
   loseMedium(): void;
-  /** One of the two slots is replaced by `text`; null: it is gone. */
+  /** Replaces one of the two slots with `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void;
 }
 
@@ -34,7 +31,7 @@ export interface Surroundings {
   violate(what: string): void;
 }
 
-/** Beyond that, what a device on the real agent core needs. */
+/** In addition, what a device on the real agent core needs. */
 export interface DeviceSurroundings extends Surroundings {
   readonly build: Build;
   readonly sessions: SessionOracle;

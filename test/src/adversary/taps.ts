@@ -1,7 +1,7 @@
 /**
- * Lets an observer see everything that the sessions of a build are given and answer, on both sides,
- * by wrapping the public methods of their classes. Sessions are told apart by their suite object,
- * of which every participant of a world has its own.
+ * Lets an observer see all inputs and outputs of a build's sessions, on both sides, by wrapping the
+ * public methods of their classes. Sessions are identified by their suite object: every participant
+ * of a world has its own.
  */
 import type { HmacKey, Suite } from "@blindrelay/protocol/crypto";
 import { toHex } from "@blindrelay/protocol/crypto";
@@ -18,7 +18,7 @@ export interface ClientStand {
   readonly state: string;
   readonly first: string | null;
   readonly sid: string | null;
-  /** The PRK in hex: which secret, of which agent, it was configured with. */
+  /** The PRK in hex: identifies the secret, and the agent, that it was configured with. */
   readonly secret: string;
 }
 
@@ -56,7 +56,7 @@ export const observeClient = (suite: Suite, observer: ClientObserver) =>
 const keyNames = new WeakMap<HmacKey, string>();
 const nameOf = (key: HmacKey): string => keyNames.get(key) ?? "";
 
-/** The same suite, whose HMAC keys can be told apart by the taps. */
+/** The same suite, with HMAC keys that the taps can identify. */
 export const withKeyNames = (suite: Suite): Suite => ({
   ...suite,
   hmacKey: (key) => {
@@ -68,7 +68,7 @@ export const withKeyNames = (suite: Suite): Suite => ({
 
 const tapped = new WeakSet<object>();
 
-/** Installs the taps; once for each build, however often it is called. */
+/** Installs the taps; only once for each build, however often it is called. */
 export const tap = (build: Build): void => {
   if (tapped.has(build.session)) return;
   tapped.add(build.session);

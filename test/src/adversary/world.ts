@@ -1,4 +1,4 @@
-// biome-ignore-all lint/complexity/useLiteralKeys: tables are private, and looked at from here only.
+// biome-ignore-all lint/complexity/useLiteralKeys: tables are private, and read only here.
 /**
  * Several agents and several clients, real SDK cores, around a relay that is the attacker; one
  * virtual clock, no sockets, everything from a seed. Two agents share one secret under two ids, one
@@ -28,7 +28,7 @@ export class World extends Stage {
 
   constructor(build: Build, seed = 1) {
     super();
-    // The same secrets in every world, so what other worlds sealed is none of this one's business.
+    // All worlds use the same secrets, so what other worlds sealed does not count here.
     processRecorder().startScope();
     tap(build);
     this.build = build;
@@ -60,7 +60,7 @@ export class World extends Stage {
     return withKeyNames(recorded(this.build.suites.nodeSuite(), this.nonces));
   }
 
-  /** As ever, and no table has grown. */
+  /** Everything works as usual, and no table has grown. */
   override mustRecover(): void {
     for (const device of this.devices) if (device.core === null) device.boot();
     super.mustRecover();
@@ -81,7 +81,7 @@ export class World extends Stage {
     return new Person(this, { name, seed, ClientCore, suite, gap });
   }
 
-  /** Whatever was on trial has ended, and another program is taken. */
+  /** Any trial has ended, and another program is accepted. */
   private mustTakePush(): void {
     const [person] = this.people;
     const [device] = this.devices;
@@ -92,7 +92,7 @@ export class World extends Stage {
     this.wait(31_000);
   }
 
-  /** With every call ended, nothing is left of what the attacker did. */
+  /** After every call has ended, nothing is left of what the attacker did. */
   private checkTables(): void {
     const atMost = (limit: number, what: string, size: number): void => {
       if (size > limit) this.violate(`${what}: ${size} entries, at most ${limit} expected`);

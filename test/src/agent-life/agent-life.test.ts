@@ -1,5 +1,6 @@
 /**
- * An agent of agent-sdk/node through its life on a real relay, on real sockets, with a real client.
+ * An agent of agent-sdk/node throughout its life, on a real relay, on real sockets, with a real
+ * client.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -83,7 +84,7 @@ it("answers before and after a restart of its process, and the client notices no
   await client.close();
 });
 
-it("steps back for a minute when another device takes its place", async () => {
+it("stays away for a minute when another device takes its place", async () => {
   const first = await start();
   await first.online();
   const second = await start({ ...agent, stateDir: join(data, "second") });
@@ -94,14 +95,14 @@ it("steps back for a minute when another device takes its place", async () => {
   expect(second.core.link.state).toBe("online");
 });
 
-it("waits two minutes and more after a refusal", async () => {
+it("waits two minutes or more after a refusal", async () => {
   const relayToken = makeToken("agent", new Uint8Array(32));
   const status = await reaches(await start({ ...agent, relayToken }), "waiting");
   expect(status.code).toBe("INVALID_TOKEN");
   expect(status.waitMs).toBeGreaterThanOrEqual(120000);
 });
 
-it("waits as long as a relay asks that restarts", async () => {
+it("waits as long as a restarting relay asks", async () => {
   const one = await start();
   await one.online();
   const waiting = reaches(one, "waiting");

@@ -28,7 +28,7 @@ const MAPPING = {
   ],
 };
 
-/** One in twenty lines is damaged, doubled with noise, or lost; the same ones in every run. */
+/** One in twenty lines is damaged, followed by noise, or lost; the same ones in every run. */
 class Spoiler {
   spoiled = 0;
   private lines = 0;
@@ -99,7 +99,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
   });
   afterAll(() => world.close());
 
-  it("200 calls with 5 % garbage both ways give 200 right answers or clear errors", async () => {
+  it("200 calls with 5 % garbage both ways give 200 correct answers or clear errors", async () => {
     let right = 0;
     for (let n = 0; n < 200; n += 8) {
       const calls = Array.from({ length: 8 }, (_, i) =>
@@ -123,7 +123,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
     expect(status.retried).toBeGreaterThan(5);
   });
 
-  it("lines that nobody asked for are events", async () => {
+  it("unsolicited lines are events", async () => {
     const heard: unknown[] = [];
     const off = agent.on("event", (event, data) => heard.push([event, data]));
     await agent.call("double", { n: 1 });
@@ -135,7 +135,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
     off();
   });
 
-  it("a call in flight when the cable is pulled fails at once, says that it was sent, and may be repeated", async () => {
+  it("a call in flight when the cable is pulled fails at once, reports that it was sent, and may be repeated", async () => {
     const failed = (idempotent: boolean) =>
       agent
         .call("wait", {}, { idempotent })
@@ -159,12 +159,12 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
     expect(await again).toEqual({ result: 8 });
   });
 
-  it("never lets a caller write to the device what the mapping does not say", async () => {
+  it("never lets a caller write to the device what the mapping does not contain", async () => {
     await expect(agent.call("double", { n: "1\nWIPE" })).rejects.toThrow("must be a integer");
     await expect(agent.call("serial.write", { stream: 1 })).rejects.toThrow("unknown method");
   });
 
-  it("reports a file's problem and its place before it opens anything", async () => {
+  it("reports a file's problem and its position before it opens anything", async () => {
     const wrong = world.house.write("wrong.json", '{"commands":{"a":{"send":"x {y}"}}}');
     const port = { port: "/dev/null", mode: "lines", credentials: "counter.json", state_dir: "s" };
     const config = world.house.write(

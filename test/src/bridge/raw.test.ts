@@ -9,7 +9,7 @@ import { type Added, BridgeHouse, newsOf, residentKb, until } from "./world.ts";
 
 const MEGABYTE = 1_000_000;
 
-/** Bytes whose every stretch says where it belongs, all 256 values among them. */
+/** Bytes whose position can be told from any part of them, with all 256 values. */
 const content = (seed: number): Uint8Array => {
   const bytes = new Uint8Array(MEGABYTE);
   let state = seed;
@@ -23,16 +23,16 @@ const content = (seed: number): Uint8Array => {
 const MARK_BYTES = 16;
 
 /**
- * One direction of a transfer that is resumed from what the receiver has. A stream may also break
- * while the port stays, and then bytes of the attempt before are still on their way: each attempt
- * begins with its own mark, and what comes before the latest mark is skipped.
+ * One direction of a transfer that resumes from what the receiver has. A stream may also break
+ * while the port stays, and then bytes of the previous attempt are still in transit: each attempt
+ * begins with its own mark, and what precedes the latest mark is skipped.
  */
 class Transfer {
   readonly got: Uint8Array[] = [];
   gotBytes = 0;
   private readonly content: Uint8Array;
   private mark: Buffer | null = null;
-  /** What may be the front of the mark. */
+  /** Possibly the beginning of the mark. */
   private held = Buffer.alloc(0);
 
   constructor(content: Uint8Array) {
@@ -43,7 +43,7 @@ class Transfer {
     return this.gotBytes >= this.content.length;
   }
 
-  /** What the sender now sends. */
+  /** What the sender sends next. */
   resume(): Uint8Array {
     this.mark = randomBytes(MARK_BYTES);
     this.held = Buffer.alloc(0);
@@ -96,7 +96,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     const up = new Transfer(upward);
     const down = new Transfer(downward);
     cable.received = (bytes) => down.receive(bytes);
-    /** The device's end; null while the cable is out. */
+    /** The device's end; null while the cable is unplugged. */
     let device: Socket | null = socket;
     let pulls = 0;
     const presence: boolean[] = [];
@@ -104,10 +104,12 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
       if (agentId === "modem") presence.push(online);
     });
     const reports: CallError[] = [];
-    /** Writers that were confirmed before the pull. */
+    /** Bytes that were acknowledged before the cable was pulled. */
     let confirmed = 0;
 
-    /** What a terminal program does: open, and open again where it was told that it broke. */
+    /**
+     * Acts like a terminal program: opens, and reopens when it is notified that the stream broke.
+     */
     const online = async (): Promise<void> => {
       for (;;) {
         const away = await agent.call("serial.status", {}, { idempotent: true }).then(
@@ -132,7 +134,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
           for await (const chunk of reader) {
             up.receive(chunk);
             if (up.done) break;
-            // The port stays, and the device speaks on while nobody reads.
+            // The port stays, and the device continues to send while nobody reads.
             if (leaves && up.gotBytes > 100_000) {
               leaves = false;
               break;
@@ -154,7 +156,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
             await writer.write(rest.subarray(at, at + 8_000));
           }
           await writer.end();
-          // What the system took is lost with the cable.
+          // Bytes that the operating system accepted are lost with the cable.
           await until(() => down.done || pulls > pullsBefore);
           if (!down.done) confirmed++;
         } catch (error) {
@@ -177,7 +179,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     expect(pulls).toBe(3);
     expect(Buffer.concat(up.got).equals(upward)).toBe(true);
     expect(Buffer.concat(down.got).equals(downward)).toBe(true);
-    // No cut was silent: each pull broke whatever was open.
+    // No loss was silent: each unplugging broke whatever was open.
     expect(reports.length + confirmed).toBeGreaterThanOrEqual(3);
     for (const { code, remote } of reports) {
       expect(remote?.code ?? code).toBeOneOf(["OUTCOME_UNKNOWN", "AGENT_OFFLINE", -32002]);
@@ -185,7 +187,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     expect(presence.filter((there) => !there).length).toBeGreaterThanOrEqual(3);
   });
 
-  it("calls in flight when the port goes fail at once, to be tried again", async () => {
+  it("calls in flight when the port disappears fail at once, as retryable", async () => {
     const { cable, agent, running } = await start("gone");
     // A writer that waits for a device that does not read.
     const writer = await agent.writeStream("serial.write");
@@ -208,7 +210,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     const { agent, running, socket } = await start("stuck");
     const reader = await agent.readStream("serial.read", {}, { windowBytes: 65_536 });
     const before = residentKb(running);
-    // The device speaks without end; only back-pressure stops it.
+    // The device sends without end; only back-pressure stops it.
     let offered = 0;
     const chunk = Buffer.alloc(65_536, 0x55);
     let flowing = true;
@@ -223,7 +225,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     }
     expect(flowing).toBe(false);
     expect(offered).toBeLessThan(5 * MEGABYTE);
-    // And the other way: a terminal that pastes without end to a device that does not listen.
+    // And the other direction: a terminal that sends without end to a device that does not read.
     socket.pause();
     const writer = await agent.writeStream("serial.write");
     let written = 0;
@@ -236,18 +238,18 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect(written).toBeLessThan(2 * MEGABYTE);
     expect(residentKb(running) - before).toBeLessThan(40_000);
-    // The status still answers: nothing is blocked but the bytes.
+    // The status still answers: only the bytes are blocked.
     expect(await agent.call("serial.status")).toMatchObject({ reader: true, writer: true });
     reader.cancel();
     writer.abort();
   });
 
-  it("lets a person leave a terminal whose device takes nothing", async () => {
+  it("lets a person leave a terminal whose device accepts nothing", async () => {
     const added = await world.add("mute");
     const cable = world.cable();
     const socket = await cable.plug();
     socket.pause();
-    // Longer than the test: the port is not given up meanwhile.
+    // Longer than the test: the port is not closed meanwhile.
     const port = { port: cable.path, mode: "raw", write_timeout_ms: 600_000 };
     await newsOf(world.bridge(added, port), "agent", "online");
     const terminal = world.house.terminal(["shell", "mute", "--serial"]);
@@ -258,7 +260,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     expect(await terminal.ended()).toBe(0);
   });
 
-  it("changes the rate, tells the newest reader alone, and says what a terminal has not", async () => {
+  it("changes the rate, sends to the newest reader only, and reports what a terminal lacks", async () => {
     const { agent, socket } = await start("console");
     const first = await agent.readStream("serial.read");
     const second = await agent.readStream("serial.read");

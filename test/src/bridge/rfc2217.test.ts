@@ -1,4 +1,6 @@
-/** A port server far away, and a terminal farther: rate and control lines go the whole way. */
+/**
+ * A remote port server, and a terminal elsewhere: rate and control lines are passed all the way.
+ */
 import type { Server } from "node:net";
 import { portServer } from "@blindrelay/tools/testing/serial/server";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -28,7 +30,7 @@ afterAll(async () => {
   server.close();
 });
 
-it("a remote terminal sets them first, and what was piped in before it was open arrives", async () => {
+it("a remote terminal sets them first, and input that was piped in before it opened arrives", async () => {
   told.length = 0;
   const flags = ["--serial", "--baud", "9600", "--dtr", "off", "--rts", "on"];
   const terminal = world.house.start(["shell", "plc", ...flags], {}, "hello\n");
@@ -40,7 +42,7 @@ it("a remote terminal sets them first, and what was piped in before it was open 
     [SET_CONTROL, RTS_ON],
   ]);
   const status = await world.house.cli(["call", "plc", "serial.status"]);
-  // The server said that all three are on.
+  // The server reported that all three are on.
   expect(JSON.parse(status.stdout)).toMatchObject({
     baud_rate: 9600,
     cts: true,

@@ -1,6 +1,6 @@
 /**
  * Mode `sealed`: the SDK on a device behind a real terminal, carried by the real command to a real
- * relay. The bridge is then searched, its memory and what it said, for what it must not know.
+ * relay. The bridge's memory and output are then searched for what it must not know.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -12,10 +12,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Running } from "../cli/processes.ts";
 import { type Added, BridgeHouse, newsOf, until } from "./world.ts";
 
-/** Which of the texts lie anywhere in the readable memory of a process. */
+/** Which of the texts occur anywhere in the readable memory of a process. */
 const foundInMemory = (pid: number, texts: readonly string[]): string[] => {
   const found = new Set<string>();
-  // Strings of V8 have one byte a character, or two.
+  // V8's strings have one or two bytes per character.
   const needles = texts.flatMap((text) => [
     [text, Buffer.from(text)] as const,
     [text, Buffer.from(text, "utf16le")] as const,
@@ -33,12 +33,12 @@ const foundInMemory = (pid: number, texts: readonly string[]): string[] => {
         try {
           read = readSync(memory, chunk, 0, Math.min(chunk.length, end - at), at);
         } catch {
-          // Reserved and never touched.
+          // Reserved, but never used.
         }
         if (read === 0) break;
         const bytes = chunk.subarray(0, read);
         for (const [text, needle] of needles) if (bytes.includes(needle)) found.add(text);
-        // What lies across two chunks is in the next one again.
+        // A text across two chunks is found in the next one, which overlaps.
         at += read < chunk.length ? read : read - longest;
       }
     }
@@ -102,7 +102,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode sealed", () => {
     await world.close();
   });
 
-  it("carries calls, the longest too, and 200 at once", async () => {
+  it("carries calls, including the longest, and 200 at once", async () => {
     const agent = client.agent("board", added.agent_token);
     expect(await agent.call("reading")).toEqual({ secret: PLAINTEXT });
     const long = { text: "x".repeat(40_000) };
@@ -114,7 +114,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode sealed", () => {
   });
 
   it.skipIf(!CAN_READ_MEMORY)(
-    "holds neither the end-to-end secret nor plaintext, in its memory or its words",
+    "has neither the end-to-end secret nor plaintext in its memory or output",
     async () => {
       const agent = client.agent("board", added.agent_token);
       const sent = `close it at ${Math.random()} o'clock`;
@@ -122,7 +122,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode sealed", () => {
       await agent.call("reading");
       const pid = running.child.pid as number;
       const texts = [added.agent_token, PLAINTEXT, sent, added.agent_token.slice(4, 40)];
-      // What does pass through it is found, so the search works.
+      // Texts that do pass through it are found, so the search works.
       const passing = ['"sid":"'];
       expect(foundInMemory(pid, [...texts, ...passing])).toEqual(passing);
     },
@@ -144,7 +144,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode sealed", () => {
     expect(presence.at(-1)).toBe(true);
   });
 
-  it("said nothing that it must not know", async () => {
+  it("printed nothing that it must not know", async () => {
     const { stdout, stderr } = await running.stop();
     for (const secret of [added.agent_token, added.api_token, PLAINTEXT]) {
       expect(stdout + stderr).not.toContain(secret);

@@ -43,7 +43,7 @@ afterAll(async () => {
   server.close();
 });
 
-it("gives back 300,000 bytes as they were", async () => {
+it("returns 300,000 bytes unchanged", async () => {
   const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31 + (i >> 9)) & 255);
   const reader = await agent.readStream("serial.read");
   const writer = await agent.writeStream("serial.write");
@@ -76,7 +76,7 @@ it("reconnects when the other side hung up, and reports it", async () => {
   expect(((await failure) as CallError).remote?.message).toContain("use rfc2217://");
 });
 
-it("ends with 0 when it is stopped, and 5 if the relay refuses its agent", async () => {
+it("exits with 0 when it is stopped, and with 5 if the relay refuses its agent", async () => {
   expect((await running.stop()).code).toBe(0);
   sockets = [];
   const other = await world.add("other");

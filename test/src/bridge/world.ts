@@ -1,5 +1,5 @@
 /**
- * A relay, the `blindrelay bridge` command and a client as they are used, with a device that the
+ * A relay, the `blindrelay bridge` command and a client as users run them, with a device that the
  * test plays.
  */
 import { chmodSync, readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export interface News {
   readonly [field: string]: unknown;
 }
 
-/** The test's own time limit ends a wait for what never comes. */
+/** Waits for what never comes end with the test's own time limit. */
 export const until = async (done: () => boolean): Promise<void> => {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
 };
@@ -79,7 +79,7 @@ export class BridgeHouse {
   }
 }
 
-/** Reads news until one fits. */
+/** Reads messages until one matches. */
 export const newsOf = async (running: Running, event: string, state: string): Promise<News> => {
   for (;;) {
     const news = await running.json<News>();

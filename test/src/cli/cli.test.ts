@@ -1,4 +1,7 @@
-/** The command as its users have it: real processes, a real relay, exit codes and both outputs. */
+/**
+ * The command as users run it: real processes, a real relay, exit codes, standard output and
+ * standard error.
+ */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -86,7 +89,7 @@ describe("call", () => {
     );
   });
 
-  it("needs no profile if the environment says everything", async () => {
+  it("needs no profile if the environment has all settings", async () => {
     const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
     const { code, stdout } = await house.cli(["call", "pump-7", "echo", "[]"], {
       BLINDRELAY_CONFIG_DIR: house.path("nobody"),
@@ -97,7 +100,7 @@ describe("call", () => {
     expect([code, stdout]).toEqual([0, "[]\n"]);
   });
 
-  it("ends with 3 if the agent answered with an error, and tells it as JSON", async () => {
+  it("exits with 3 if the agent answered with an error, and prints it as JSON", async () => {
     const failed = await house.cli(["call", "pump-7", "fail"]);
     expect([failed.code, failed.stdout]).toEqual([3, ""]);
     expect(JSON.parse(failed.stderr)).toMatchObject({ code: -32000, message: expect.any(String) });
@@ -105,7 +108,7 @@ describe("call", () => {
     expect([unknown.code, JSON.parse(unknown.stderr).code]).toEqual([3, -32601]);
   });
 
-  it("ends with 4 if the agent is offline or the relay away", async () => {
+  it("exits with 4 if the agent is offline or the relay unreachable", async () => {
     await add("offline-1");
     const offline = await house.cli(["call", "offline-1", "echo"]);
     expect([offline.code, offline.stdout]).toEqual([4, ""]);
@@ -130,7 +133,7 @@ describe("call", () => {
     expect(misplaced.stderr).not.toContain(pump.agent_token);
   });
 
-  it("ends with 6 if no verified answer came in time", async () => {
+  it("exits with 6 if no verified answer came in time", async () => {
     const [wrong, never] = await Promise.all([
       house.cli(["call", "pump-7", "echo", "--timeout", "8"], {
         BLINDRELAY_AGENT_TOKEN: makeToken("e2e", randomBytes(32)),
@@ -141,7 +144,7 @@ describe("call", () => {
     expect(wrong.stderr).toContain("agent_token");
   });
 
-  it("ends with 2 if it is used wrongly", async () => {
+  it("exits with 2 on wrong usage", async () => {
     const uses = [
       ["call", "pump-7", "echo", "{"],
       ["call", "unknown-secret", "echo"],
@@ -154,7 +157,7 @@ describe("call", () => {
 });
 
 describe("events", () => {
-  it("prints one JSON document a line", async () => {
+  it("prints one JSON document per line", async () => {
     const { code, stdout } = await house.cli(["events", "pump-7", "--json", "--count", "2"]);
     const lines = stdout
       .trim()
@@ -166,7 +169,7 @@ describe("events", () => {
     expect(lines.filter(({ kind }) => kind === "event")).toEqual([tick, tick]);
   });
 
-  it("are one line each, whatever an agent calls them", async () => {
+  it("are one line each, whatever their name", async () => {
     const events = house.start(["events", "pump-7"]);
     await events.line();
     await house.cli(["call", "pump-7", "forge"]);
@@ -176,7 +179,7 @@ describe("events", () => {
     expect((await events.stop("SIGINT")).code).toBe(0);
   });
 
-  it("listens to all in the keyring, and ends with 0 on SIGINT", async () => {
+  it("listens to all in the keyring, and exits with 0 on SIGINT", async () => {
     const events = house.start(["events", "--json"]);
     for (let seen = ""; seen !== "event"; seen = (await events.json<{ kind: string }>()).kind);
     expect((await events.stop("SIGINT")).code).toBe(0);
@@ -221,7 +224,7 @@ describe("agents", () => {
     expect([taken.code, taken.stdout]).toEqual([5, ""]);
   });
 
-  it("are added without a word of their secrets, unless somebody asks", async () => {
+  it("are added without printing their secrets, unless requested", async () => {
     const json = await house.cli(["agent", "add", "quiet", "--id", "quiet-1", "--json"]);
     const plain = await house.cli(["agent", "add", "quiet", "--id", "quiet-2"]);
     expect([plain.code, plain.stdout, plain.stderr]).toEqual([0, "quiet-2\n", ""]);
@@ -235,7 +238,7 @@ describe("agents", () => {
     expect(shown.stdout).toMatch(/^BLINDRELAY_AGENT_TOKEN=e2e_/m);
   });
 
-  it("are exported as each firmware takes it, and as lines that the command itself takes", async () => {
+  it("are exported in each firmware's format, and as lines that the command itself accepts", async () => {
     const { agent_token, api_token } = await add("made-1");
     const said = async (...format: string[]) =>
       (await house.cli(["agent", "export", "made-1", ...format])).stdout;
@@ -262,7 +265,7 @@ describe("agents", () => {
     }
   });
 
-  it("are not added if nothing could keep the secret", async () => {
+  it("are not added if the secret could not be stored", async () => {
     const { account_token } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
     const env = {
       BLINDRELAY_CONFIG_DIR: house.path("nobody"),
@@ -284,14 +287,14 @@ describe("agents", () => {
     expect(Object.keys(after.keyring).filter((id) => ids.includes(id))).toEqual([]);
   });
 
-  it("are kept with their secrets if nobody else reads them", () => {
+  it("are stored with their secrets if nobody else can read them", () => {
     expect(statSync(house.path("config/default.json")).mode & 0o777).toBe(0o600);
     expect(statSync(house.path("config")).mode & 0o777).toBe(0o700);
   });
 });
 
 describe("login", () => {
-  it("refuses a wrong password with 5 and leaves the profile alone", async () => {
+  it("refuses a wrong password with 5 and does not change the profile", async () => {
     const login = ["--profile", "other", "login", "--url", house.url, "--username", "ada"];
     const { code, stdout, stderr } = await house.cli([...login, "--password-stdin"], {}, "wrong");
     expect([code, stdout]).toEqual([5, ""]);
@@ -299,7 +302,7 @@ describe("login", () => {
     expect(() => statSync(house.path("config/other.json"))).toThrow();
   });
 
-  it("says what to type if nobody can be asked", async () => {
+  it("prints what to type if it cannot prompt", async () => {
     const login = ["--profile", "other", "login", "--url", house.url];
     const asked = await Promise.all([
       house.cli(login),
@@ -314,7 +317,7 @@ describe("login", () => {
   });
 });
 
-it("ends with 0 if its reader left, and with 70 if its answer could not be written", async () => {
+it("exits with 0 if its reader left, and with 70 if its answer could not be written", async () => {
   const cli = `'${process.execPath}' '${CLI}'`;
   const shell = (line: string) => spawnSync("bash", ["-c", line], { encoding: "utf8" });
   const left = shell(`${cli} bridge --schema config | true; echo "\${PIPESTATUS[0]}"`);
@@ -323,7 +326,7 @@ it("ends with 0 if its reader left, and with 70 if its answer could not be writt
   expect([full.status, full.stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 
-describe("what answers, but is not a relay", () => {
+describe("a server that is not a relay", () => {
   it("gets no password", async () => {
     const asked: (string | undefined)[] = [];
     const other = createHttpServer((request, response) => {
@@ -341,7 +344,7 @@ describe("what answers, but is not a relay", () => {
 });
 
 describe("agent run", () => {
-  it("takes everything from the profile, and its state folder from next to it", async () => {
+  it("takes everything from the profile, and the state folder beside it", async () => {
     await house.cli(["agent", "add", "Home", "--id", "home-1"]);
     const agent = house.start(["agent", "run", program, "--agent", "home-1", "--json"]);
     expect(await agent.json()).toEqual({ event: "online", agent_id: "home-1" });
@@ -363,7 +366,7 @@ describe("agent run", () => {
     expect([second.code, locked.code]).toEqual([7, 7]);
   });
 
-  it("takes a folder of another secret only with --provision and a new one", async () => {
+  it("accepts a folder of another secret only with --provision and a new one", async () => {
     const agent = await add("mover-1");
     const env = environmentOf(agent);
     const first = house.start(["agent", "run", program, "--json"], env);
@@ -378,7 +381,7 @@ describe("agent run", () => {
     expect((await moved.stop("SIGINT")).code).toBe(0);
   });
 
-  it("ends with 5 if the relay refuses its credentials", async () => {
+  it("exits with 5 if the relay refuses its credentials", async () => {
     const agent = await add("refused-1");
     const unknown = await house.cli(["agent", "run", program], {
       ...environmentOf(agent),
@@ -392,7 +395,7 @@ describe("agent run", () => {
     expect(unknown.stdout + misplaced.stdout).toBe("");
   });
 
-  it("ends with 2 if the program or a variable is missing", async () => {
+  it("exits with 2 if the program or a variable is missing", async () => {
     const agent = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: house.path("unused") };
     const { BLINDRELAY_AGENT_ID: _, ...nameless } = agent;
     const ends = await Promise.all([
@@ -440,7 +443,7 @@ describe("agent run", () => {
     expect(stderr).not.toContain("of ours");
   });
 
-  it("names file, line and column of a program that cannot be read, and what boards do not run", async () => {
+  it("reports file, line and column of a program that cannot be read, and what boards do not run", async () => {
     const env = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: house.path("unread") };
     const broken = house.write("bracket.mjs", "export default (agent) => {\n  (;\n};");
     const read = await house.cli(["agent", "run", broken], env);

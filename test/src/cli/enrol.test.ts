@@ -1,4 +1,4 @@
-/** The first login of somebody on a relay that wants two factors, which is the default. */
+/** The first login of a user on a relay that requires two factors, which is the default. */
 import { createHmac } from "node:crypto";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ const fromBase32 = (text: string): Buffer => {
   return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)));
 };
 
-/** What an authenticator app shows (RFC 6238 over RFC 4226). */
+/** The code of an authenticator app (RFC 6238 over RFC 4226). */
 const codeOf = (secret: string, timeMs: number): string => {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(Math.floor(timeMs / STEP_MS)));
@@ -50,7 +50,7 @@ describe.skipIf(!HAS_SOCAT)("a first login if two factors are required", () => {
     terminal.type(`${codeOf(secret, now)}\r`);
     await terminal.sees(/The next code it shows/);
     expect(terminal.said.text.match(/^ {2}[a-z2-9]{5}-[a-z2-9]{5}\r?$/gm)).toHaveLength(10);
-    // The relay takes a code a step early.
+    // The relay accepts a code one step early.
     terminal.type(`${codeOf(secret, now + STEP_MS)}\r`);
     await terminal.sees(/logged in to .* as grace/);
     expect(await terminal.ended()).toBe(0);

@@ -50,7 +50,7 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     await terminal.sees(/pump-7> /);
     terminal.type("never\r");
     await terminal.sees(/never/);
-    // Until it is under way, Ctrl-C would leave.
+    // Before it is in flight, Ctrl-C would exit.
     await terminal.sees(/\n/);
     terminal.type(CTRL_C);
     await terminal.sees(/aborted/);
@@ -60,11 +60,11 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     expect(await terminal.ended()).toBe(0);
   });
 
-  it("completes methods and agents at Tab, and remembers what was typed, for its owner alone", async () => {
+  it("completes methods and agents on Tab, and keeps a history that only its owner can read", async () => {
     const env = { TERM: "xterm" };
     const first = house.terminal(["shell", "pump-7"], env);
     await first.sees(/pump-7> /);
-    // Tab by itself: within what is pasted it is a character.
+    // Tab must arrive on its own: within pasted text it is a character.
     first.type("ec");
     await first.sees(/ec/);
     first.type("\t");
@@ -88,7 +88,7 @@ describe.skipIf(!HAS_SOCAT)("a person at a terminal", () => {
     expect(await second.ended()).toBe(0);
   });
 
-  it("talks without a folder to remember in", async () => {
+  it("works without a folder for the history", async () => {
     const { account_token, keyring } = JSON.parse(
       readFileSync(house.path("config/default.json"), "utf8"),
     );

@@ -1,6 +1,6 @@
 /**
- * The `blindrelay` command as a real process, and a relay for it on real sockets in the test's own,
- * for tests of the command.
+ * The `blindrelay` command as a real process, and a relay for it on real sockets in the test's own
+ * process, for tests of the command.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,10 @@ export interface Ended {
 
 export const PASSWORD = "a long password of one's own";
 
-/** Of the surroundings only what a process needs, so that nobody's own settings reach the tests. */
+/**
+ * Only the part of the environment that a process needs, so that a user's settings do not affect
+ * tests.
+ */
 const environment = (env: Environment): Environment => ({
   PATH: process.env.PATH ?? "",
   HOME: "/nonexistent",
@@ -48,7 +51,7 @@ export class Running {
     });
     const { stdin, stdout, stderr } = this.child;
     if (stdin === null || stdout === null || stderr === null) throw new Error("no pipes");
-    stdin.on("error", () => undefined); // a command that ended early does not read
+    stdin.on("error", () => undefined); // A command that ended early does not read its input.
     stdin.end(input ?? "");
     createInterface(stdout).on("line", (line) => {
       this.lines.push(line);
@@ -62,7 +65,7 @@ export class Running {
     });
   }
 
-  /** The next line of standard output; rejects if the process ended before. */
+  /** The next line of standard output; rejects if the process ends first. */
   async line(): Promise<string> {
     while (this.lines.length === 0) {
       if (this.over) throw new Error(`it ended: ${JSON.stringify(await this.ended)}`);
@@ -83,7 +86,7 @@ export class Running {
   }
 }
 
-/** A folder, a relay with one admin and no one-time codes, and everything started from here. */
+/** A folder, a relay with one admin and no one-time codes, and all processes started here. */
 export class House {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-tools-"));
   url = "";
@@ -91,7 +94,7 @@ export class House {
   private readonly running: Running[] = [];
   private readonly terminals: Terminal[] = [];
 
-  /** `settings`: of the relay beyond where it is. */
+  /** `settings`: for the relay, in addition to its addresses. */
   async open(settings: Partial<Config> = {}): Promise<void> {
     await this.makeStore(false);
     await this.startRelay(settings);
@@ -122,7 +125,7 @@ export class House {
     return this.path(name);
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command until it ends. */
   cli(args: readonly string[], env: Environment = {}, input?: string): Promise<Ended> {
     return new Running(CLI, args, this.surrounding(env), input).ended;
   }
@@ -132,7 +135,7 @@ export class House {
     return this.keep(new Running(CLI, args, this.surrounding(env), input));
   }
 
-  /** The command on its own terminal; ended by `close` at the latest. Needs socat. */
+  /** The command on a terminal of its own; stopped by `close` at the latest. Needs socat. */
   terminal(args: readonly string[], env: Environment = {}): Terminal {
     const command = [process.execPath, CLI, ...args];
     const terminal = new Terminal(command, environment(this.surrounding({ TERM: "dumb", ...env })));

@@ -1,4 +1,4 @@
-/** Programs pushed over the relay onto agents on Node, as a person does it. */
+/** Programs pushed over the relay to agents on Node, by the command. */
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -37,7 +37,7 @@ describe("agent run --allow-push", () => {
   const start = (more: string[] = ["--allow-push"]) =>
     house.start(["agent", "run", OWN, "--agent", "pump", "--json", ...more], env);
 
-  it("runs what was pushed and kept, also after a restart, and goes back from what fails", async () => {
+  it("runs a kept program, even after a restart, and returns from one that fails", async () => {
     await house.cli(["agent", "add", "Pump", "--id", "pump"]);
     agent = start();
     await agent.json();
@@ -47,7 +47,7 @@ describe("agent run --allow-push", () => {
     expect(await calls("pump")).toBe('{"n":1}');
     expect((await house.cli(["agent", "list"])).stdout).toMatch(/pump .* 2\.0\.0 /);
 
-    // The power is cut: nobody is left to say goodbye. The first program is not needed any more.
+    // The power is cut, so no close frame is sent. The first program is not needed any more.
     await agent.stop("SIGKILL");
     rmSync(OWN);
     agent = start();
@@ -80,7 +80,7 @@ describe("agent run --allow-push", () => {
     await runs("pump", 3);
   });
 
-  it("ends with its agent's process at SIGTERM, and where only a person can help", async () => {
+  it("ends with its agent's process on SIGTERM, and when only a person can help", async () => {
     const ended = await agent.stop();
     expect(ended.code).toBe(0);
     expect(ended.stderr).toContain("runs the program that was pushed, not");
@@ -101,7 +101,7 @@ describe("agent run --allow-push", () => {
     expect([foreign.code, foreign.stderr]).toEqual([7, expect.stringContaining("boot count")]);
   });
 
-  it("is not asked if no agent is online: 4", async () => {
+  it("exits with 4 if no agent is online", async () => {
     const { code, stderr } = await house.cli(["push", OWN, "--all"]);
     expect([code, stderr]).toEqual([4, expect.stringContaining("no agent to push to is online")]);
   });
@@ -112,7 +112,7 @@ describe("a fleet of twenty", () => {
   const running = new Map<string, RunningAgent>();
   let loads = 0;
 
-  /** Restarts in this process what `agent run` starts in one of its own. */
+  /** Restarts in this process what `agent run` starts in a process of its own. */
   const boot = async (id: string, takesPushes: boolean): Promise<void> => {
     const added = await house.cli(["agent", "add", id, "--id", id, "--json", "--env"]);
     const { api_token: relayToken, agent_token: agentToken } = JSON.parse(added.stdout);
@@ -152,8 +152,8 @@ describe("a fleet of twenty", () => {
     return ids.map(version);
   };
 
-  it("is left alone if trials of a stage fail; those that do not accept programs are named", async () => {
-    // Of the first stage two take none; of the second two fail.
+  it("is not pushed to further if trials of a stage fail; agents that accept no programs are named", async () => {
+    // In the first stage, two accept no programs; in the second, two fail.
     for (const [i, id] of ids.entries()) await boot(id, i !== 1 && i !== 3);
     const bad = which(1, 'if (/-0[68]$/.test(agent.id)) throw new Error("no valve here");');
     const first = await pushAll(house.write("bad.mjs", bad));
@@ -176,7 +176,7 @@ describe("a fleet of twenty", () => {
   });
 });
 
-/** Without a boot count, so that the trial that is stored there is never started. */
+/** Without a boot count, so that the trial stored there is never started. */
 const folderWithTrial = (): string => {
   const trial = { id: "0123456789abcdef", version: "2.0.0", seconds: 60, started: false };
   const record = JSON.stringify({ n: 1, slot: 0, id: "", version: "", trial, failed: null });

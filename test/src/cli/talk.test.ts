@@ -1,5 +1,5 @@
 /**
- * shell, inspect, doctor, token and completion as a person uses them, with a real relay and agent.
+ * shell, inspect, doctor, token and completion as a user runs them, with a real relay and agent.
  */
 import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync } from "node:fs";
@@ -41,7 +41,7 @@ beforeAll(async () => {
 
 afterAll(() => house.close());
 
-it("a script is spoken line by line, and ends at its first failure", async () => {
+it("a script runs line by line, and ends at its first failure", async () => {
   const said = 'echo {"a": 1}\n.methods\nshout\n.agents\n';
   const { code, stdout, stderr } = await house.cli(["shell", "pump-7"], {}, said);
   expect([code, stdout.split("\n")]).toEqual([
@@ -57,7 +57,7 @@ it("a script is spoken line by line, and ends at its first failure", async () =>
   expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
 });
 
-it.skipIf(!HAS_SOCAT)("an event leaves what is being typed where it is", async () => {
+it.skipIf(!HAS_SOCAT)("an event does not disturb the line being typed", async () => {
   const terminal = house.terminal(["shell", "pump-7"], { TERM: "xterm" });
   await terminal.sees(/pump-7> /);
   terminal.type('echo {"a');
@@ -97,7 +97,7 @@ it("a packet is opened with the keyring's secret, and a changed one is reported"
   }
 });
 
-it("the doctor finds nothing bad, then what was broken, with its fix", async () => {
+it("the doctor finds no problem, then one that was caused, with its fix", async () => {
   const well = await house.cli(["doctor", "pump-7", "--json"]);
   const names = JSON.parse(well.stdout).checks.map(({ name }: { name: string }) => name);
   expect(names).toEqual(
@@ -138,7 +138,7 @@ it("the doctor detects a proxy that passes REST but no WebSocket, and does not s
   expect(stdout).not.toContain("secret  ");
 });
 
-it("a token is named and never printed", async () => {
+it("a token is described but never printed", async () => {
   const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
   const secret = keyring["pump-7"].agent_token as string;
   const right = await house.cli(["token"], {}, `${secret}\n`);

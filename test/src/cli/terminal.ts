@@ -1,5 +1,6 @@
 /**
- * Waits for a process's output; and runs a process on its own terminal, with a person who types.
+ * Waits for a process's output; and runs a process on a terminal of its own, with a person who
+ * types.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +13,7 @@ const RUN = fileURLToPath(new URL("on-terminal.sh", import.meta.url));
  */
 const WAIT_MS = 240_000;
 
-/** All that a process said so far, on both of its outputs, and a wait for more of it. */
+/** The output of a process so far, from both streams, and a wait for more of it. */
 export class Said {
   text = "";
   ended = false;
@@ -33,9 +34,7 @@ export class Said {
     });
   }
 
-  /**
-   * Resolves to what `find` found; rejects with all that was said where it cannot come any more.
-   */
+  /** Resolves to what `find` found; rejects with all output if it cannot come any more. */
   async until<Found>(find: (text: string) => Found | null, what: () => string): Promise<Found> {
     let late = false;
     const timer = setTimeout(() => {
@@ -65,7 +64,7 @@ export class Terminal {
   private readonly child: ChildProcess;
   private at = 0;
 
-  /** `command`: words without blanks, quotes, colons and commas in them. */
+  /** `command`: words without spaces, quotes, colons and commas. */
   constructor(command: readonly string[], env: Readonly<Record<string, string>>, cwd?: string) {
     const address = `EXEC:sh ${RUN} ${command.join(" ")},pty,setsid,ctty,stderr`;
     this.child = spawn("socat", ["-", address], {
@@ -73,11 +72,11 @@ export class Terminal {
       stdio: ["pipe", "pipe", "pipe"],
       ...(cwd === undefined ? {} : { cwd }),
     });
-    this.child.stdin?.on("error", () => undefined); // a command that ended does not read
+    this.child.stdin?.on("error", () => undefined); // A command that ended does not read its input.
     this.said = new Said(this.child);
   }
 
-  /** Waits for the next text that fits. */
+  /** Waits for the next text that matches. */
   async sees(pattern: RegExp, what = String(pattern)): Promise<void> {
     this.at = await this.said.until(
       (all) => {
@@ -92,7 +91,7 @@ export class Terminal {
     this.child.stdin?.write(keys);
   }
 
-  /** The command's exit code, when it ended. */
+  /** The command's exit code, once it has ended. */
   async ended(): Promise<number | null> {
     if (!this.said.ended) await once(this.child, "close");
     const [, code] = /exited with status (\d+)/.exec(this.said.text) ?? [];

@@ -1,6 +1,6 @@
 /**
- * A load balancer as small as one can be: TCP, to one of the nodes that are ready, in turn. It asks
- * `/health/ready` of each node every 100 ms; links that are open stay where they are.
+ * A minimal load balancer: TCP, to the ready nodes in turn. It requests `/health/ready` of each
+ * node every 100 ms; open links stay where they are.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -8,7 +8,7 @@ const LOOK_MS = 100;
 
 export interface Balancer {
   readonly url: string;
-  /** Where the nodes listen now. */
+  /** The current addresses of the nodes. */
   targets: readonly string[];
   /** Ends the connections to a node, on both sides. */
   cut(target: string): void;

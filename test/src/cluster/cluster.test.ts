@@ -1,6 +1,6 @@
 /**
  * Three relay processes behind a balancer, with agents and a client of the SDKs: each node in turn
- * is restarted, killed and frozen while calls go on.
+ * is restarted, killed and frozen during calls.
  */
 
 import { randomBytes } from "node:crypto";
@@ -17,7 +17,7 @@ import { type Relays, startRelays } from "./relays.ts";
 
 const AGENTS = 6;
 const CALL_TIMEOUT_MS = 60_000;
-/** How a call may end. */
+/** The permitted outcomes of a call. */
 const DOCUMENTED = ["OK", "AGENT_OFFLINE", "OUTCOME_UNKNOWN", "TIMED_OUT", "UNREACHABLE"];
 
 describe.skipIf(noCluster)("three nodes", () => {
@@ -28,7 +28,7 @@ describe.skipIf(noCluster)("three nodes", () => {
   let agents: RunningAgent[];
   const ids: string[] = [];
   const secrets: string[] = [];
-  /** How often each call was run, by its number. */
+  /** How often each call was executed, by its number. */
   const runs = new Map<number, number>();
   let lastCall = 0;
 
@@ -83,7 +83,7 @@ describe.skipIf(noCluster)("three nodes", () => {
     });
   };
 
-  /** Calls all agents again and again until told to stop; answers how each call ended. */
+  /** Calls all agents repeatedly until stopped; returns how each call ended. */
   const callAll = () => {
     let stopped = false;
     const outcomes: { call: number; code: string; retryable: boolean; ms: number }[] = [];
@@ -132,7 +132,7 @@ describe.skipIf(noCluster)("three nodes", () => {
     return Math.max(...counts);
   };
 
-  test("each node in turn is restarted: calls go on, none is run twice, and nobody seems offline", async () => {
+  test("each node in turn is restarted: calls continue, none is executed twice, and no agent appears offline", async () => {
     const flaps: string[] = [];
     const off = client.on("presence", ({ agentId, online }) => {
       if (!online) flaps.push(agentId);
@@ -168,7 +168,7 @@ describe.skipIf(noCluster)("three nodes", () => {
     await expect.poll(agentsOnline).toBe(AGENTS);
   });
 
-  test("a node is frozen: its agents go elsewhere, and when it wakes each has one link", async () => {
+  test("a node is frozen: its agents move to others, and when it resumes each has one link", async () => {
     const node = relays.nodes[0];
     node?.child.kill("SIGSTOP");
     await sleep(1500); // until the balancer has noticed

@@ -21,9 +21,9 @@ export interface Relays {
   readonly balancer: Balancer;
   readonly accountToken: string;
   readonly nodes: (RelayNode | null)[];
-  /** Starts the node of this place again, as a new process. */
+  /** Starts the node in this place again, as a new process. */
   start(place: number): Promise<void>;
-  /** Sends SIGTERM or SIGKILL and waits for the end; answers the exit code. */
+  /** Sends SIGTERM or SIGKILL and waits for the end; returns the exit code. */
   end(place: number, signal: "SIGTERM" | "SIGKILL"): Promise<number | null>;
   close(): Promise<void>;
 }

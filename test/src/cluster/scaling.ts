@@ -28,16 +28,16 @@ Example:
 const CALLS = Number(values.calls);
 const ROUNDS = Number(values.rounds);
 const LINKS = Number(values.links);
-/** Pairs of a client and an agent, each with some calls in flight. */
+/** Pairs of a client and an agent, each with several calls in flight. */
 const PAIRS = 8;
 const IN_FLIGHT = 4;
-/** A session token's 10,000 requests must last. */
+/** Within a session token's 10,000 requests. */
 const MAX_CALLS = (PAIRS * 9000) / ROUNDS;
 const SELDOM_CLIENTS = 150;
 const SELDOM_CALLS = 10;
-/** Longer than a node keeps a block of requests that is not used. */
+/** Longer than a node keeps an unused block of requests. */
 const SELDOM_MS = 1500;
-/** Of a call's packet: about 200 bytes of plaintext, sealed. */
+/** Bytes of a call's packet: about 200 bytes of plaintext, sealed. */
 const SEALED = randomBytes(220).toString("base64url");
 const TICK_MS = 10;
 
@@ -45,7 +45,7 @@ if (CALLS > MAX_CALLS) throw new Error(`--calls: at most ${Math.floor(MAX_CALLS)
 
 // ---- what the kernel knows
 
-/** User and system time of a process, and of those that it started and that have ended. */
+/** User and system time of a process, and of its ended children. */
 const cpuMs = (pid: number): number => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
@@ -57,7 +57,7 @@ const rssBytes = (pid: number): number =>
 const parentOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[1]);
 
-/** Of all processes of a PostgreSQL server. */
+/** For all processes of a PostgreSQL server. */
 const postgresCpuMs = (postmaster: number): number => {
   let ms = cpuMs(postmaster);
   for (const name of readdirSync("/proc")) {
@@ -78,7 +78,7 @@ interface Peer {
   onText: (text: string) => void;
 }
 
-/** `auth`: all but the type. */
+/** `auth`: all fields except the type. */
 const connect = async (url: string, auth: object): Promise<Peer> => {
   const socket = new WebSocket(`${url.replace("http", "ws")}/wss`);
   const peer: Peer = { socket, onText: () => undefined };
@@ -231,7 +231,7 @@ const measureCalls = async (relays: Relays, natsPid: number, postmaster: number)
   for (const { close } of Object.values(placements)) close();
 };
 
-/** Clients that seldom call: each call reserves requests anew, and gives back the rest. */
+/** Clients that rarely call: each call reserves requests anew, and returns the rest. */
 const measureSeldom = async (relays: Relays, postmaster: number) => {
   const { run, close } = await pairs(relays, [0, 1, 2], [1, 2, 0], SELDOM_CLIENTS);
   const during = async (work: () => Promise<unknown>) => {

@@ -1,7 +1,7 @@
 /**
- * The relay against its own description: thousands of requests that fast-check makes of the OpenAPI
- * document, as documented and mutated, with every kind of credential. Whatever is described is
- * tried, so an operation that comes later needs nothing here.
+ * The relay compared with its own description: thousands of requests that fast-check generates from
+ * the OpenAPI document, valid and mutated, with every kind of credential. Every described operation
+ * is tested, so a new one needs no change here.
  */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -26,9 +26,9 @@ test(`${REQUESTS} requests are answered as documented, and never with a fault`, 
   const seen = new Map<string, Map<number, number>>();
   let sent = 0;
   let person = await world.person();
-  /** A request with credentials of this person succeeded, so some of those may have ended. */
+  /** A request with this person's credentials succeeded, so some of them may have ended. */
   let stale = false;
-  /** Identifiers that answers told, by collection. */
+  /** Identifiers from answers, by collection. */
   const learnt: Record<string, string[]> = {};
 
   for (const operation of operations) {
@@ -52,7 +52,7 @@ test(`${REQUESTS} requests are answered as documented, and never with a fault`, 
           if (answer.status < 300) learn(learnt, operation, answer.body);
           const faults = description.judge(operation, answer);
           if (answer.status < 300 && isRefusable(description, operation, request)) {
-            faults.push(`a body that the document does not allow was taken: ${request.body}`);
+            faults.push(`a body that the document does not allow was accepted: ${request.body}`);
           }
           expect(faults).toEqual([]);
         },
@@ -66,7 +66,7 @@ test(`${REQUESTS} requests are answered as documented, and never with a fault`, 
   const reached = [...seen.values()].filter((some) =>
     [...some.keys()].some((status) => status < 300 || status === 426),
   );
-  // A few want what no generator has: a code of the moment, a signature.
+  // A few need what no generator has: a current code, a signature.
   expect(reached.length / seen.size, summary.join("\n")).toBeGreaterThan(0.75);
   const every = new Set([...seen.values()].flatMap((some) => [...some.keys()]));
   for (const status of [200, 201, 204, 400, 401, 403, 404, 415, 422, 426]) {
@@ -91,7 +91,7 @@ test("every operation that checks credentials refuses a locked-out address", asy
   }
 });
 
-/** JSON of a documented type that the document's schema refuses. */
+/** A body of a documented type that the document's schema refuses. */
 const isRefusable = (judge: Description, operation: Operation, request: Request): boolean =>
   request.value !== undefined &&
   request.contentType !== null &&
@@ -99,9 +99,8 @@ const isRefusable = (judge: Description, operation: Operation, request: Request)
   request.contentType in operation.bodies &&
   !judge.allowsBody(operation, request.contentType, request.value);
 
-// People change while one property runs, and fast-check repeats what it drew when it shrinks, so
-// requests are drawn with marks where known values belong, and the marks are filled at the last
-// moment.
+// People change while one property runs, and fast-check repeats its values when it shrinks, so
+// requests are drawn with placeholders for known values, which are filled in at the last moment.
 
 const placeholders = (known: Known): Known =>
   Object.fromEntries(
@@ -127,10 +126,10 @@ const filled = (request: Request, known: Known): Request => {
 
 const MAX_LEARNT = 3;
 
-/** `agents` of `/api/v1/agents/{agent_id}`; null for what is no part of the API proper. */
+/** `agents` for `/api/v1/agents/{agent_id}`; null for paths outside the API proper. */
 const collectionOf = ({ path }: Operation): string | null => path.split("/")[3] ?? null;
 
-/** Keeps what answers call an identifier, by its collection, for the paths that ask for one. */
+/** Stores the identifiers in an answer, by its collection, for the paths that need one. */
 const learn = (learnt: Record<string, string[]>, operation: Operation, body: Buffer): void => {
   const collection = collectionOf(operation);
   if (collection === null) return;
@@ -150,7 +149,9 @@ const learn = (learnt: Record<string, string[]>, operation: Operation, body: Buf
   }
 };
 
-/** People's identifiers are known and die with them; other collections' have to be learnt. */
+/**
+ * People's identifiers are known and end with them; other collections' are learned from answers.
+ */
 const withLearnt = (
   known: Known,
   learnt: Readonly<Record<string, string[]>>,

@@ -1,12 +1,12 @@
 /**
- * The OpenAPI document as a test reads it: the operations, and a judge that holds an answer against
- * what the document says. The judge validates with ajv, which the relay does not use.
+ * The OpenAPI document as tests read it: the operations, and a validator that compares an answer
+ * with the document. It uses ajv, which the relay does not.
  */
 import { ERRORS, type ErrorCode, isErrorCode } from "@blindrelay/protocol";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
-// biome-ignore lint/suspicious/noExplicitAny: the document is walked as what it is, JSON
+// biome-ignore lint/suspicious/noExplicitAny: the document is traversed as plain JSON
 export type Json = any;
 
 export interface Operation {
@@ -18,7 +18,7 @@ export interface Operation {
   /** Media type -> schema, references resolved; null if the operation takes no body. */
   readonly bodies: Readonly<Record<string, Json>> | null;
   readonly bodyRequired: boolean;
-  /** The kinds of credentials that will do; empty if anyone may call. */
+  /** The kinds of credentials of which one is needed; empty if anyone may call. */
   readonly holders: readonly string[];
 }
 
@@ -37,9 +37,9 @@ export interface Answer {
 
 export interface Description {
   readonly operations: readonly Operation[];
-  /** What about an answer is not as documented; empty when all is. */
+  /** How an answer differs from the document; empty if it does not. */
   judge(operation: Operation, answer: Answer): string[];
-  /** Whether the document allows a body, or a parameter's value. */
+  /** Whether the document permits a body, or a parameter's value. */
   allowsBody(operation: Operation, type: string, value: unknown): boolean;
 }
 
@@ -136,7 +136,7 @@ const problemFaults = (
     isErrorCode(problem.code) && ERRORS[problem.code as ErrorCode].http === status,
     "no such code",
   );
-  expect(problem.type === `urn:blindrelay:error:${problem.code}`, "the type is another");
+  expect(problem.type === `urn:blindrelay:error:${problem.code}`, "the type is wrong");
   expect(problem.request_id === headers["x-request-id"], "the request ids differ");
   expect(status !== 401 || headers["www-authenticate"] === "Bearer", "401 without a challenge");
   expect(status !== 429 || Number(headers["retry-after"]) > 0, "429 without Retry-After");

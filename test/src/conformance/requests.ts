@@ -1,18 +1,18 @@
-/** Requests for an operation: as documented, or with something about them wrong. */
+/** Requests for an operation: valid, or with something wrong. */
 import * as fc from "fast-check";
 import type { Operation } from "./document.ts";
 import { type Known, nearly, oddText, shaped } from "./shapes.ts";
 
 export interface Request {
   readonly method: string;
-  /** With its query, as it goes on the wire. */
+  /** With its query, as on the wire. */
   readonly path: string;
   /** One of the world's kinds of credentials. */
   readonly credential: string;
   readonly contentType: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
-  /** The value that `body` is the JSON text of; undefined if it is none. */
+  /** The value of the JSON in `body`; undefined if it is not JSON. */
   readonly value: unknown;
 }
 
@@ -39,8 +39,7 @@ const ODD_BODIES = [
 ].map((text) => Buffer.from(text));
 
 /**
- * Half of the requests are as documented, with the right credentials; the others have anything
- * wrong.
+ * Half of the requests are valid, with the right credentials; in the others anything may be wrong.
  */
 export const requestsFor = (
   operation: Operation,
@@ -110,7 +109,7 @@ const queryFor = (operation: Operation, known: Known, odd: boolean): fc.Arbitrar
   });
 };
 
-/** Header values are ASCII without control characters, or no HTTP client would send them. */
+/** Header values are ASCII without control characters; HTTP clients would not send others. */
 const headersFor = (
   operation: Operation,
   known: Known,

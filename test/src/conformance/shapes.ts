@@ -1,12 +1,12 @@
-/** Values of a JSON Schema for fast-check, and values that are nearly of it. */
+/** Values of a JSON Schema for fast-check, and values that nearly match it. */
 import * as fc from "fast-check";
 import type { Json } from "./document.ts";
 
-/** Known values by the name of the member that holds them: a right password, an own agent. */
+/** Known values by the name of their member: a valid password, an own agent. */
 export type Known = Readonly<Record<string, readonly unknown[]>>;
 
 const DAY_MS = 86_400_000;
-/** What people and attackers write where text is expected. */
+/** What people and attackers write in text fields. */
 const ODD_TEXT = fc.constantFrom(
   "",
   " ",
@@ -25,7 +25,7 @@ const ODD_VALUE: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** Values that a schema allows. Known ones are preferred where they are allowed too. */
+/** Values that a schema permits. Known ones are preferred if they are permitted too. */
 export const shaped = (schema: Json, known: Known, name = ""): fc.Arbitrary<unknown> => {
   const own = name === "" ? undefined : known[name];
   const plain = plainOf(schema, known);
@@ -75,7 +75,7 @@ const textOf = (schema: Json): fc.Arbitrary<string> => {
       .filter((text) => text.length <= (maxLength ?? Number.POSITIVE_INFINITY));
   }
   const text = fc.stringMatching(new RegExp(pattern));
-  // A pattern says most lengths itself; what it leaves open is cut to what else is asked.
+  // A pattern usually determines the length; otherwise the value is cut to the required one.
   return text.map((some) => (maxLength === undefined ? some : some.slice(0, maxLength)));
 };
 
@@ -93,7 +93,7 @@ const objectOf = (schema: Json, known: Known): fc.Arbitrary<object> => {
   return fc.dictionary(fc.string({ maxLength: 12 }), shaped(open, known), { maxKeys: 4 });
 };
 
-/** A value with one thing about it changed; it may still be allowed. */
+/** A value with one change; it may still be permitted. */
 export const nearly = (value: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.tuple(value, fc.nat(), fc.nat(4), ODD_VALUE, ODD_TEXT).map(([whole, at, how, odd, name]) => {
     if (typeof whole !== "object" || whole === null || Array.isArray(whole)) return odd;

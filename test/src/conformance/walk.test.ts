@@ -1,6 +1,6 @@
 /**
- * Every route that the server really has, as its router lists them, against the document: none is
- * missing there, none is there that does not exist, and each answers as its schema says.
+ * Every route of the server, as its router lists them, compared with the document: both have the
+ * same ones, and each answers according to its schema.
  */
 import { METHODS } from "node:http";
 import { type Rest, startRest } from "@blindrelay/relay-server/testing";
@@ -17,10 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([rest.close(), world.close()]));
 
-/** Leads a person on, or is a page; neither is for programs, so the document leaves them out. */
+/** Links or a page for people; neither is for programs, so the document omits them. */
 const FOR_BROWSERS = ["/", "/console", "/console/{asset}"];
 
-/** The router's own list: a tree of path pieces, each with the methods that end there. */
+/** The router's own list: a tree of path segments, each with the methods that end there. */
 const routePaths = (): string[] => {
   const paths: string[] = [];
   const stack: string[] = [];
@@ -61,7 +61,7 @@ test("every method of every path is an operation that answers as documented, or 
     const documented = operations.map(({ method }) => method);
     const expected = [...documented, ...(documented.includes("GET") ? ["HEAD"] : [])].sort();
     const allowed: string[] = [];
-    // node's client cannot send a CONNECT to a path, and no router sees one.
+    // node's client cannot send a CONNECT to a path, and no router receives one.
     for (const method of METHODS.filter((some) => some !== "CONNECT")) {
       const operation = operations.find((some) => some.method === method);
       const credential = operation === undefined ? "account" : rightCredentials(operation)[0];
@@ -99,7 +99,7 @@ test("HEAD answers as GET does, without the body", async () => {
   }
 });
 
-test("a path that no route has is 404, as a problem", async () => {
+test("an unknown path is 404, as a problem document", async () => {
   for (const path of ["/nothing", "/api", "/api/v1", "/api/v1/nothing", "/metrics", "/api/docs/"]) {
     const answer = await world.get(path);
     expect([path, answer.status]).toEqual([path, 404]);

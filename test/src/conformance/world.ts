@@ -1,7 +1,7 @@
 /**
- * A running relay with people in it who hold every kind of credential, good and bad. People are
- * written straight into its store, so that a test can have a fresh one whenever a request ended
- * what the last one held.
+ * A running relay with people who have every kind of credential, valid and invalid. People are
+ * written directly into its store, so that a test can have a new one whenever a request ended the
+ * previous one's credentials.
  */
 import { randomBytes, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -31,7 +31,7 @@ import type { Known } from "./shapes.ts";
 
 const PASSWORD = "correct horse battery";
 
-/** Every kind that `Person.tokens` has, and those that nobody needs to be for. */
+/** Every kind in `Person.tokens`, and those that belong to nobody. */
 export const CREDENTIALS = [
   "account",
   "login",
@@ -53,7 +53,7 @@ export const CREDENTIALS = [
 ] as const;
 export type CredentialKind = (typeof CREDENTIALS)[number];
 
-/** The kinds with which an operation that wants one of `holders` can succeed. */
+/** The kinds that let an operation for one of `holders` succeed. */
 export const rightCredentials = (operation: Operation): CredentialKind[] => {
   if (operation.holders.length === 0) return ["nobody"];
   const right = operation.holders as CredentialKind[];
@@ -66,7 +66,7 @@ export const rightCredentials = (operation: Operation): CredentialKind[] => {
 export interface Person {
   readonly username: string;
   readonly tokens: Readonly<Record<CredentialKind, string | null>>;
-  /** Values that mean something to the relay, by the name of the member or parameter. */
+  /** Values that the relay knows, by the name of the member or parameter. */
   readonly known: Known;
 }
 
@@ -205,7 +205,7 @@ export const startWorld = async (): Promise<World> => {
     url: server.url,
     person,
     send: (request, somebody, address) => {
-      // Failures lock an address out, so each request comes from one of its own.
+      // Failures lock an address out, so each request comes from a different one.
       addresses += 1;
       const own = `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
       const token = somebody.tokens[request.credential as CredentialKind];

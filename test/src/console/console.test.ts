@@ -1,6 +1,6 @@
 /**
  * The live console in a real browser, on a real relay, with agents on real sockets: what people see
- * and do, everything that leaves the page, and axe's opinion of every view.
+ * and do, everything that leaves the page, and axe's findings for every view.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -20,16 +20,16 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, Relay } from "../specification/relay.ts";
 
-/** What a page shows comes when the relay has answered. */
+/** For content that appears when the relay has answered. */
 const PATIENCE = { timeout: 60_000 };
-/** A folder to leave pictures in, for eyes. */
+/** A folder for screenshots, to be looked at. */
 const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 let axeSource = "";
 
 const WIDE = { width: 1280, height: 900 };
 const LOOKS = [
-  // Colours are all that dark changes.
+  // Dark mode changes only colours.
   { name: "dark", size: WIDE, colorScheme: "dark", rules: ["color-contrast"] },
   { name: "phone", size: { width: 360, height: 740 }, colorScheme: "light", rules: null },
   { name: "light", size: WIDE, colorScheme: "light", rules: null },
@@ -47,7 +47,7 @@ const api = async <Answer>(method: string, path: string, token: string, body?: o
   return json as Answer;
 };
 
-/** A code is good once, so time passes before each. */
+/** A code works only once, so time passes before each. */
 const freshCode = (): string => {
   relay.advance(60);
   return relay.totpCode();
@@ -64,7 +64,7 @@ const addAgent = async (agentId: string, name: string): Promise<void> => {
   secrets.set(agentId, makeToken("e2e", randomBytes(32)));
 };
 
-/** Makes a user with a second factor; resolves with a code for the first login. */
+/** Creates a user with a second factor; resolves with a code for the first login. */
 const addUser = async (username: string): Promise<string> => {
   const who = { username, password: PASSWORD };
   await api("POST", "/admin/users", accountToken, { ...who, role: "user" });
@@ -101,7 +101,7 @@ const startValve = async (agentId: string): Promise<RunningAgent> => {
   return agent;
 };
 
-/** Everything that a page sends, headers, bodies and frames, as one text each. */
+/** Everything that a page sends: headers, bodies and frames, each as one text. */
 const recordSent = (page: Page): string[] => {
   const sent: string[] = [];
   page.on("request", (request) => {
@@ -182,7 +182,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       for (const context of browser.contexts()) await context.close();
     });
 
-    it("says what to do about a refused login, and lets the right code in", async () => {
+    it("explains a refused login, and accepts the right code", async () => {
       const { page } = await open();
       await page.getByLabel("User name").fill("ada");
       await page.getByLabel("Password").fill(PASSWORD);
@@ -201,7 +201,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await expect.poll(focused, PATIENCE).toBe("Agents");
     });
 
-    it("shows agents coming and going, with their firmware, without being asked", async () => {
+    it("shows agents going online and offline, with their firmware, without a reload", async () => {
       const { page, complaints } = await open();
       await logIn(page);
       const row = page.getByRole("row", { name: /pump-7/ });
@@ -246,7 +246,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(await page.getByLabel("Parameters").getAttribute("aria-invalid")).toBe("true");
       await picture(page, "declined");
 
-      // That the record is whole: the login's password is in it, and so are sealed packets.
+      // The record is complete: it contains the login's password, and sealed packets.
       const all = sent.join("\n");
       expect(all).toContain(PASSWORD);
       expect(sent.filter((text) => /"p\\?":\\?"[\w-]{22,}/.test(text)).length).toBeGreaterThan(4);
@@ -264,7 +264,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(complaints).toEqual([]);
     });
 
-    it("takes a secret from a keyring's file, and names the kind that a wrong one is of", async () => {
+    it("reads a secret from a keyring file, and names the kind of a wrong one", async () => {
       await startValve("pump-7");
       const { page } = await open();
       await logIn(page);
@@ -355,7 +355,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await row.getByRole("button", { name: "Resume" }).click();
       await row.getByText("10 %", { exact: true }).waitFor();
 
-      // Anyone who says no to the question has withdrawn nothing.
+      // Declining the question withdraws nothing.
       page.once("dialog", (dialog) => void dialog.dismiss());
       await row.getByRole("button", { name: "Withdraw" }).click();
       expect(await state()).toEqual(["published", 10, false]);
@@ -400,11 +400,11 @@ describe.skipIf(!HAS_CHROMIUM)(
       relay.advance(60);
       await enter("The next code", relay.totpCode(secret), "Log in");
       await page.getByRole("heading", { name: "Agents" }).waitFor();
-      // A refused code is a 401, which browsers report by themselves.
+      // A refused code is a 401, which browsers log by themselves.
       expect(complaints.filter((text) => !text.includes("401"))).toEqual([]);
     });
 
-    it("goes back to the login, with the reason, when its session is ended elsewhere", async () => {
+    it("returns to the login, with the reason, when its session is ended elsewhere", async () => {
       const { page } = await open();
       await logIn(page);
       accountToken = (await api<{ api_token: string }>("POST", "/auth/token/rotate", accountToken))
@@ -449,11 +449,11 @@ describe.skipIf(!HAS_CHROMIUM)(
   },
 );
 
-/** A text as it could be hidden in others: as it is, as hex, and as base64 at each offset. */
+/** A text in all forms in which it could be hidden: plain, hex, and base64 at each offset. */
 const formsOf = (secret: string): string[] => {
   const bytes = Buffer.from(secret);
   const base64 = [0, 1, 2].flatMap((offset) => {
-    // The first and last letters depend on the neighbours.
+    // The first and last characters depend on the neighbours.
     const padded = Buffer.concat([Buffer.alloc(offset), bytes]);
     return ["base64", "base64url"].map((form) =>
       padded.toString(form as "base64").slice(4, 4 * Math.floor(padded.length / 3)),
@@ -471,7 +471,7 @@ interface Axe {
 
 /** What axe finds by these rules, or by all. */
 const violationsOn = async (page: Page, rules: readonly string[] | null): Promise<string[]> => {
-  // By evaluation, because the page's policy lets no script in that is not the relay's.
+  // By evaluation, because the page's policy permits no scripts except the relay's.
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   const options = rules === null ? {} : { runOnly: [...rules] };
   const { violations } = await page.evaluate(

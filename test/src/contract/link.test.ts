@@ -1,7 +1,7 @@
 /**
- * Section 3 of the contract, a link's life: what `auth` is answered, what is refused and how, and
- * how a link ends. Raw, through a started relay; what the specification itself says is held next
- * door.
+ * Section 3 of the contract, a link's life: how `auth` is answered, what is refused and how, and
+ * how a link ends. Over raw sockets, with a started relay; ../specification tests what the
+ * specification itself states.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { BINARY, PING, type RawWebSocket, TEXT } from "../specification/raw-websocket.ts";
@@ -35,7 +35,7 @@ const asAgent = (more?: object) => agentAuth(device, more);
 const mistyped = (token: string): string => token.slice(0, -1) + (token.endsWith("0") ? "1" : "0");
 
 describe("auth_response", () => {
-  test("is failed at the third failure too, and 1008 follows; a malformed auth is one", async () => {
+  test("gets an answer at the third failure too, and 1008 follows; a malformed auth counts", async () => {
     const link = await relay.open();
     link.send({ type: "auth" });
     expect(await link.next()).toMatchObject({ status: "failed", code: "BAD_MESSAGE" });
@@ -46,7 +46,7 @@ describe("auth_response", () => {
     expect(await link.next()).toEqual({ closed: 1008 });
   });
 
-  test("names both kinds of a good token in the wrong place, and of nothing else", async () => {
+  test("names both kinds for a valid token in the wrong place, and for no other token", async () => {
     const session = await relay.sessionToken(account.accountToken);
     const wrong: [object, RegExp, RegExp][] = [
       [asClient({ api_token: device.relayToken }), /account/, /agent/],
@@ -77,7 +77,7 @@ describe("auth_response", () => {
     }
   });
 
-  test("lets an agent in with its session token and its agent_id, and nobody else", async () => {
+  test("admits an agent with its session token and its agent_id, and no other", async () => {
     const { answer } = await relay.auth(asAgent());
     const session = { session_token: answer.session_token, api_token: undefined };
     relay.advance(100.5);
@@ -161,7 +161,7 @@ describe("lockout", () => {
     const valid = await relay.auth(asClient(), address);
     expect(valid.answer).toMatchObject({ status: "failed", code: "LOCKED_OUT", retry_after: 600 });
     expect(await valid.link.next()).toEqual({ closed: 1008 });
-    expect(await open.link.soFar()).toEqual([]); // who is in stays in
+    expect(await open.link.soFar()).toEqual([]); // An authenticated link stays open.
   });
 
   test("counts REST and /wss together", async () => {
@@ -205,7 +205,7 @@ describe("bad input", () => {
     expect(await link.next()).toEqual({ closed: 1008 });
   });
 
-  test.each(bad)("%s: what parses ends the row", async (_, send, code) => {
+  test.each(bad)("%s: a valid message resets the count", async (_, send, code) => {
     const link = await relay.client(account);
     for (let i = 0; i < 3; i++) {
       for (let j = 0; j < 2; j++) {
@@ -217,7 +217,7 @@ describe("bad input", () => {
     expect(await link.soFar()).toEqual([]);
   });
 
-  test("an unknown type is UNKNOWN_TYPE however often, and neither ends nor extends a row", async () => {
+  test("an unknown type is UNKNOWN_TYPE however often, and does not affect the count", async () => {
     const link = await relay.client(account);
     for (const message of ["{", { type: "dance" }, "{", { type: "dance" }, { type: "dance" }]) {
       link.send(message);
@@ -229,7 +229,7 @@ describe("bad input", () => {
     expect(await link.next()).toEqual({ closed: 1008 });
   });
 
-  test("a message as long as the limit is none", async () => {
+  test("a message of exactly the limit is accepted", async () => {
     const [client, agent] = [await relay.client(account), await relay.agent(device)];
     const empty = JSON.stringify({ type: "relay", agent_id: device.agentId, payload: "" });
     const payload = "x".repeat(MAX_MESSAGE_BYTES - empty.length);
@@ -237,7 +237,7 @@ describe("bad input", () => {
     expect((await agent.next()).payload).toBe(payload);
   });
 
-  test("a message in fragments is put together", async () => {
+  test("a message in fragments is joined", async () => {
     const [client, agent] = [await relay.client(account), await relay.agent(device)];
     const text = JSON.stringify({ type: "relay", agent_id: device.agentId, payload: "in parts" });
     client.sendFrame(TEXT, text.slice(0, 10), false);
@@ -248,7 +248,7 @@ describe("bad input", () => {
 });
 
 describe("rate", () => {
-  test("a burst of 2,000 passes, the rest is RATE_LIMITED, and a second brings 1,000 more", async () => {
+  test("a burst of 2,000 passes, the rest is RATE_LIMITED, and each second allows 1,000 more", async () => {
     const link = await relay.client(account);
     const ask = async (times: number) => {
       const codes = new Map<string, number>();
@@ -377,7 +377,7 @@ describe("a receiver that does not read", () => {
     let told: { code?: string } = {};
     for (let i = 0; i < 1_000 && told.code === undefined; i++) {
       client.send(message);
-      // Each is answered by nothing or by an error; the mark says which.
+      // Each is answered by nothing or by an error; the mark identifies the answer.
       [told = {}] = await client.soFar();
     }
     expect(told).toMatchObject({ type: "error", code: "SLOW_CONSUMER" });
@@ -389,7 +389,7 @@ describe("a receiver that does not read", () => {
 });
 
 describe("shutdown", () => {
-  test("says RESTARTING with reconnect_in, and closes with 1012", async () => {
+  test("sends RESTARTING with reconnect_in, and closes with 1012", async () => {
     const own = await new Relay().start();
     try {
       const admin = await own.admin();

@@ -1,6 +1,6 @@
 /**
- * Section 4 of the contract: who may do what over REST, how errors look, and what pages and lists
- * promise.
+ * Section 4 of the contract: who may do what over REST, the format of errors, and what pages and
+ * lists guarantee.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RawAnswer } from "../specification/raw-http.ts";
@@ -102,7 +102,7 @@ describe("a client's session token", () => {
     for (const call of calls) expect([call, (await send(call, token)).status]).toEqual([call, 200]);
   });
 
-  test("is 403 if something is written, a persistent token is answered, or under /admin", async () => {
+  test("is 403 for writes, for answers with a persistent token, and under /admin", async () => {
     const token = await relay.sessionToken(admin.accountToken);
     const own = await relay.device(admin);
     const calls: Call[] = [
@@ -127,7 +127,7 @@ describe("a client's session token", () => {
   });
 });
 
-test("an agent's tokens are good for releases/check, and 401 everywhere else", async () => {
+test("an agent's tokens are valid for releases/check, and 401 everywhere else", async () => {
   const fields = { client_type: "agent", agent_id: device.agentId, api_token: device.relayToken };
   const { answer } = await relay.auth(fields);
   const calls: Call[] = [
@@ -149,7 +149,7 @@ test("an agent's tokens are good for releases/check, and 401 everywhere else", a
 });
 
 describe("people", () => {
-  test("a login answers alike for a wrong name, password or code", async () => {
+  test("a login gives the same answer for a wrong name, password or code", async () => {
     const strict = await new Relay().start({ totp: true });
     try {
       const logIn = async (body: object) => {
@@ -180,7 +180,7 @@ describe("people", () => {
     }
   });
 
-  test("if codes are required, a login without enrolment can enrol and confirm, and no more", async () => {
+  test("if codes are required, a login without enrolment can only enrol and confirm", async () => {
     const strict = await new Relay().start({ totp: true });
     try {
       const login = { username: "ada", password: PASSWORD, totp_code: strict.totpCode() };
@@ -213,7 +213,7 @@ describe("people", () => {
     }
   });
 
-  test("a new password wants the current one", async () => {
+  test("a new password requires the current one", async () => {
     const own = await relay.user();
     const change = (current_password?: string) =>
       send(
@@ -226,7 +226,7 @@ describe("people", () => {
     expect((await send(["GET", "/account"], own.accountToken)).status).toBe(401);
   });
 
-  test("leaving ends the access token", async () => {
+  test("a logout ends the access token", async () => {
     const { accessToken } = await relay.logIn(user.username);
     expect((await send(["POST", "/auth/logout"], accessToken)).status).toBe(204);
     expect((await send(["GET", "/account"], accessToken)).status).toBe(401);
@@ -234,7 +234,7 @@ describe("people", () => {
 });
 
 describe("agents", () => {
-  test("take a proposed agent_id once on the whole relay, to the letter", async () => {
+  test("accept a proposed agent_id once on the whole relay, case-sensitively", async () => {
     const body = { name: "lamp", agent_id: "Lamp_1-x" };
     const made = await send(["POST", "/agents", body], user.accountToken);
     expect([made.status, made.json.agent_id]).toEqual([201, "Lamp_1-x"]);
@@ -253,7 +253,7 @@ describe("agents", () => {
     }
   });
 
-  test("are shown as their links say", async () => {
+  test("are shown with the presence of their links", async () => {
     const own = await relay.device(user);
     const shown = async () =>
       (await send(["GET", `/agents/${own.agentId}`], user.accountToken)).json;

@@ -1,5 +1,5 @@
 /**
- * Section 3 of the contract, routing: whom a message reaches, and what its sender is told
+ * Section 3 of the contract, routing: who receives a message, and what its sender receives
  * otherwise.
  */
 import { randomBytes } from "node:crypto";
@@ -47,7 +47,7 @@ const openTwins = async (): Promise<[RawWebSocket, RawWebSocket]> => {
 };
 
 describe("a bare packet", () => {
-  test("is forwarded to the byte, both ways, unknown fields and spaces included", async () => {
+  test("is forwarded byte for byte, both ways, including unknown fields and spaces", async () => {
     const sid = await bind();
     const there = `{ "p":"AAAA", "seq" : 1,"x":{"type":"relay"},  "sid":"${sid}.a","v":"1"}`;
     client.send(there);
@@ -59,7 +59,7 @@ describe("a bare packet", () => {
     expect(client.texts.at(-1)).toBe(back);
   });
 
-  test("goes where its first part is bound, whatever follows the dot", async () => {
+  test("goes to the binding of its first part, whatever follows the dot", async () => {
     const sid = await bind();
     for (const rest of ["", ".a", ".b", `.${"z".repeat(64)}`]) {
       client.send(packet(sid + rest, 1));
@@ -111,7 +111,7 @@ describe("an envelope", () => {
     expect(await agent.nextOf(null)).toMatchObject({ sid, seq: 1 });
   });
 
-  test("of an agent gets the agent's own agent_id, and may not say another", async () => {
+  test("of an agent gets the agent's own agent_id, and may not contain another", async () => {
     const sid = await bind();
     agent.send({ type: "relay", payload: JSON.stringify(packet(sid)) });
     expect(await client.nextOf("relay")).toMatchObject({ agent_id: device.agentId });
@@ -119,7 +119,7 @@ describe("an envelope", () => {
     expect(await agent.next()).toMatchObject({ code: "BAD_MESSAGE" });
   });
 
-  test("of an agent goes by its packet's sid, whatever its request_id", async () => {
+  test("of an agent is routed by its packet's sid, whatever its request_id", async () => {
     const sid = await bind();
     const request_id = "of nobody";
     agent.send(envelope(packet(`${sid}.a`), { request_id }));
@@ -136,7 +136,7 @@ describe("first binder wins", () => {
     other.send(packet(sid));
     expect(await other.next()).toMatchObject({ code: "SID_IN_USE", sid });
     await client.close();
-    // The relay sees the end of the first connection in its own time.
+    // The relay notices the end of the first connection asynchronously.
     do other.send(envelope(packet(sid)));
     while ((await other.soFar()).some(({ code }) => code === "SID_IN_USE"));
     expect(await agent.nextOf("relay")).toMatchObject({ payload: JSON.stringify(packet(sid)) });
@@ -172,7 +172,7 @@ describe("first binder wins", () => {
     expect((await client.soFar()).filter(({ type }) => type === undefined)).toEqual([]);
   });
 
-  test("1,024 at most: the least recently used goes, and a use by either side counts", async () => {
+  test("1,024 at most: the least recently used is evicted, and a use by either side counts", async () => {
     const sids = Array.from({ length: 1_024 }, freshSid);
     for (const sid of sids) client.send(envelope(packet(sid)));
     for (let i = 0; i < sids.length; i++) await agent.nextOf("relay");
@@ -194,7 +194,7 @@ describe("first binder wins", () => {
 describe("a request_id", () => {
   const request_id = "AbC0-_xYz";
 
-  test("leads the answer back for 60 s, and then no more", async () => {
+  test("routes the answer back for 60 s only", async () => {
     client.send(envelope("question", { request_id }));
     expect(await agent.next()).toMatchObject({ request_id });
     agent.send(envelope("answer", { request_id }));

@@ -1,7 +1,7 @@
 /**
  * One conversation with a board that runs the built Espruino file, whatever runs that: a device
  * program answers calls of a real client through a real relay, over a real socket, in both suites,
- * before and after a power cut. A client can tell boards apart by `system.info` only.
+ * before and after a power cut. Only `system.info` differs between boards.
  */
 import { fileURLToPath } from "node:url";
 import { buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
@@ -12,14 +12,14 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type Credentials, openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
 export interface Board {
-  /** Writes a file into Storage. */
+  /** Writes a file to Storage. */
   install(name: string, content: string): Promise<void>;
   /** Runs `require("blindrelay").provision()`. */
   provision(): Promise<void>;
   /** Starts the module in Storage called "program"; resolves when the board is online. */
   powerOn(): Promise<void>;
   powerOff(): Promise<void>;
-  /** Powers off and forgets everything. */
+  /** Powers off and erases everything. */
   end(): Promise<void>;
 }
 
@@ -41,9 +41,9 @@ export interface ConversationOptions {
   readonly sdk: { readonly [version in "1" | "2"]: string };
   /** With empty Storage. */
   makeBoard(): Board;
-  /** What system.info says. */
+  /** The expected system.info. */
   readonly runtime: RegExp;
-  /** Leaves out what a board of 2,630 variables has no room for (docs/runtimes.md). */
+  /** Omits what a board of 2,630 variables has no memory for (docs/runtimes.md). */
   readonly small: boolean;
 }
 
@@ -94,7 +94,7 @@ export const conversationTests = ({
     },
   );
 
-  it("serves two people at once, and tells both of events", async () => {
+  it("serves two people at once, and sends events to both", async () => {
     await prepare(counter, "2");
     const second = await fixture.connect();
     const heard: unknown[] = [];
@@ -111,7 +111,7 @@ export const conversationTests = ({
     second.close();
   });
 
-  it("comes back after its power was cut, and refuses to begin without a boot count", async () => {
+  it("reconnects after a power cut, and refuses to start without a boot count", async () => {
     await prepare(counter, "2");
     const agent = agentOf(fixture.client, "2");
     expect(await agent.call("do")).toMatchObject({ times: 1 });
@@ -126,7 +126,7 @@ export const conversationTests = ({
     await expect(board.powerOn()).rejects.toThrow("boot count is not readable");
   });
 
-  it("ends the link at a message over its limit, and comes back", async () => {
+  it("ends the link at a message over its limit, and reconnects", async () => {
     await prepare(counter, "2");
     const agent = agentOf(fixture.client, "2");
     const tooLong = agent.call("do", { x: "y".repeat(6000) }, { timeoutMs: 2000 });
@@ -135,7 +135,7 @@ export const conversationTests = ({
     expect(await agent.call("done", {}, patient)).toEqual({ times: 0 });
   });
 
-  it("runs the simulator's valve as it is, and answers rightly", async () => {
+  it("runs the simulator's valve unchanged, and answers correctly", async () => {
     const { interview } = KINDS.find(({ name }) => name === "valve") as Kind;
     await prepare(program("../../../simulator/src/devices/valve.ts"), "2");
     const questions = interview("board");
@@ -147,7 +147,7 @@ export const conversationTests = ({
     await expect(bad).rejects.toMatchObject({ code: "REMOTE" });
   });
 
-  it("runs the simulator's sensor as it is; Espruino writes 11 digits of a number", async () => {
+  it("runs the simulator's sensor unchanged; Espruino writes 11 digits of a number", async () => {
     await prepare(program("../../../simulator/src/devices/sensor.ts"), "2");
     const agent = agentOf(fixture.client, "2");
     for (const reading of [1, 2, 3]) {

@@ -1,5 +1,5 @@
 /**
- * The malicious relay against the built Espruino file on a real Espruino, where ESPRUINO_BIN names
+ * The malicious relay against the built Espruino file on a real Espruino, if ESPRUINO_BIN names
  * one.
  */
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
@@ -15,14 +15,14 @@ import { Siege } from "../hostile-boards/siege.ts";
 import { siegeTests } from "../hostile-boards/siege-tests.ts";
 import { binary, whySkipped } from "./engine.ts";
 
-/** Moves after which a board begins with empty memory. */
+/** Moves after which a board restarts with empty memory. */
 const STARTS = ["restart", "cutPower", "loseMedium", "damageSlot"];
 /** Variables, for longer numbers; a session takes some sixty, a link that is never freed 57. */
 const SLACK = 40;
 
 /**
- * Of Storage, when one slot of the boot count is written anew: a header struck out, a header and
- * the text.
+ * Bytes of Storage, when one slot of the boot count is rewritten: an invalidated header, a header
+ * and the text.
  */
 const WRITE_BYTES = 4 + 32 + 98;
 const IDENTITY = {
@@ -64,7 +64,7 @@ describe.skipIf(binary === null)(
       await siege.end();
     });
 
-    it("count no start twice, wherever the write of their flash was cut", async () => {
+    it("count no start twice, wherever the write to their flash was interrupted", async () => {
       const board = hardware({ timer: new ManualTimer(), executed: () => undefined });
       board.powerOn(DEAD_NETWORK);
       board.provision(IDENTITY);

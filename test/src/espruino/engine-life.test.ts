@@ -1,5 +1,5 @@
 /**
- * What needs no relay, on a real Espruino: vectors, an hour of calls, the boot count, flash and
+ * Tests on a real Espruino that need no relay: vectors, an hour of calls, the boot count, flash and
  * clocks.
  */
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const sdk = (path: string): string =>
   buildForBoard(fileURLToPath(new URL(`../../../agent-sdk/src/${path}`, import.meta.url))).code;
 const fields = Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[];
 
-/** Lists in pieces of ten, so that a board can hold them. */
+/** Lists in pieces of ten, so that they fit into a board's memory. */
 const tens = <T>(list: readonly T[]): T[][] =>
   Array.from({ length: Math.ceil(list.length / 10) }, (_, i) => list.slice(i * 10, i * 10 + 10));
 
@@ -40,7 +40,7 @@ const parts = (field: keyof VectorFiles): VectorFiles[] => {
   ];
 };
 
-/** ASCII, so that the board's 8-bit strings hold it. */
+/** ASCII, so that the board's 8-bit strings can hold it. */
 const ascii = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
@@ -99,11 +99,11 @@ describe.skipIf(binary === null)(
         await engine.ask('require("blindrelay").provision(); tell(1);');
       });
 
-      it("counts every start, also when its power is cut at any moment", async () => {
+      it("counts every start, whenever its power is cut", async () => {
         let last = 1;
         for (let round = 0; round < 8; round++) {
           const cut = engine.start(START);
-          // At once, while it starts, or after.
+          // At once, during the start, or afterwards.
           await new Promise((resolve) => setTimeout(resolve, round * 8));
           await cut.kill();
           const counts = await engine.ask<number[]>(`${START} tell(${COUNTS});`);
@@ -128,7 +128,7 @@ describe.skipIf(binary === null)(
         expect(Math.max(...counts)).toBeGreaterThan(1);
       });
 
-      it("says what is missing where it was not provisioned", async () => {
+      it("reports what is missing if it was not provisioned", async () => {
         const missing = await engine.ask<string>(`
           require("Storage").erase("blindrelay.json");
           try { ${START} } catch (e) { tell(e.toString()); }
@@ -145,7 +145,7 @@ describe.skipIf(binary === null)(
         await life.kill();
       });
 
-      it("has a clock that does not follow setTime backwards", async () => {
+      it("has a clock that does not follow setTime into the past", async () => {
         await engine.install("ports", sdk("espruino/ports.ts"));
         const [before, after, later] = await engine.ask<number[]>(`
           var timer = require("ports").boardTimer, before = timer.now();

@@ -3,9 +3,9 @@
 import { Engine, type EngineProcess, findEspruino } from "@blindrelay/agent-sdk/engines";
 import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 
-/** With memory to spare. */
+/** With ample memory. */
 export const binary = findEspruino("ESPRUINO_BIN");
-/** One built with 2,630 variables, as a Puck.js has them. */
+/** Built with 2,630 variables, as on a Puck.js. */
 export const smallBinary = findEspruino("ESPRUINO_BIN_2630");
 
 /** For a test's title. */
@@ -41,7 +41,7 @@ const check = ({ ok, message }: Outcome): void => {
 
 export class EngineBoard {
   readonly engine: Engine;
-  /** The process that is on; null between lives. */
+  /** The running process; null between lives. */
   life: EngineProcess | null = null;
 
   constructor(path: string) {

@@ -1,7 +1,8 @@
 /**
- * The proof that the siege sees: rules whose lack the people around a board, or the wire, can
- * notice are left out of the built file, and the attacks must find it. Sessions inside cannot be
- * looked into here; mutants.test.ts of ../adversary does so with the same core, for every rule.
+ * Proves that the siege is effective: rules whose absence is visible to the people around a board,
+ * or on the wire, are left out of the built file, and the attacks must detect it. Sessions inside
+ * cannot be examined here; mutants.test.ts of ../adversary does so with the same core, for every
+ * rule.
  */
 
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
@@ -14,7 +15,7 @@ import { randomHistory } from "../hostile-boards/histories.ts";
 import { Siege } from "../hostile-boards/siege.ts";
 import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
 
-/** Several times what finds the hardest of them. */
+/** Several times what the hardest one needs. */
 const SEEDS = 20;
 const MOVES_AT_RANDOM = 150;
 
@@ -42,6 +43,6 @@ test.each([
   expect(violationsOf(code, mutant)).toContainEqual(expect.stringMatching(HARM));
 });
 
-test("a copy without a patch gives the file that is besieged", async () => {
+test("a copy without a patch builds the same file that the siege tests", async () => {
   expect(await buildEspruinoMutant([])).toBe(buildEspruino("any").stored);
 });

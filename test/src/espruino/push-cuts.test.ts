@@ -1,6 +1,6 @@
 /**
- * The power cut in the middle of a push, and pushes that are none, on a real Espruino with 48 KB of
- * Storage, which holds the SDK, a program twice and the records, and is compacted in between.
+ * Power cuts during a push, and invalid pushes, on a real Espruino with 48 KB of Storage, which
+ * holds the SDK, a program twice and the records, and is compacted in between.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,10 +11,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 
-/** More by hand: PUSH_CUTS=200 npx vitest run test/src/espruino/push-cuts.test.ts */
+/** To run more: PUSH_CUTS=200 npx vitest run test/src/espruino/push-cuts.test.ts */
 const CUTS = Number(process.env.PUSH_CUTS ?? 4);
 const BOARDS = Math.min(4, CUTS);
-/** Of Storage, as a Pico has it; so every second push or so it is compacted. */
+/** The size of Storage on a Pico, which is compacted during about every second push. */
 const STORAGE_BYTES = 49_152;
 const FILLER = `// ${"0123456789abcdef".repeat(200)}\n`;
 const PART = 216;
@@ -32,13 +32,13 @@ interface Status {
   readonly trial: string | null;
 }
 
-/** What a board may have been doing when its power went. */
+/** What a board may be doing when its power is cut. */
 type Progress = "sending" | "starting" | "confirming" | "kept";
 
 class PushedBoard {
   private readonly board: EngineBoard;
   private readonly agent: Agent;
-  /** What it runs, and goes back to. */
+  /** The running program, and the one to return to. */
   good = 0;
   compactions = 0;
 
@@ -91,7 +91,7 @@ class PushedBoard {
     return this.agent.call("system.push", params, { timeoutMs: CALL_MS, idempotent: true });
   }
 
-  /** Once it is back. */
+  /** After it has restarted. */
   private async back<T>(method: string): Promise<T> {
     const end = performance.now() + BACK_MS;
     for (;;) {
@@ -115,7 +115,7 @@ class PushedBoard {
     return this.back("system.push");
   }
 
-  /** Pushes until the power goes, somewhere; how far it came at the most. */
+  /** Pushes until the power is cut at a random point; returns how far the push came. */
   private async pushUntilCut(n: number): Promise<Progress> {
     const text = textOf(n);
     const calls: object[] = [
@@ -126,7 +126,7 @@ class PushedBoard {
       calls.push({ at, data });
     }
     calls.push({ start: true });
-    // Every third in the transfer, in the restart, at the confirmation.
+    // A third each in the transfer, in the restart, at the confirmation.
     const phase = below(3);
     const last = phase === 0 ? below(calls.length) : calls.length - 1;
     for (const call of calls.slice(0, last)) await this.push(call);
@@ -157,7 +157,7 @@ class PushedBoard {
     ).toContain(now);
     const { id, trial } = await this.status();
     if (trial !== null) {
-      // The power went before the trial began.
+      // The power was cut before the trial began.
       expect([progress, trial, now]).toEqual(["starting", idOf(textOf(n)), n]);
       await this.push({ confirm: trial });
     } else expect([idOf(textOf(now)), ""]).toContain(id);
@@ -166,7 +166,7 @@ class PushedBoard {
 }
 
 const ENGINES = [
-  // The longest file: it could join a Wi-Fi too.
+  // The longest file: it could also join a Wi-Fi.
   { name: "roomy", path: binary, variable: "ESPRUINO_BIN", build: buildEspruinoWifi },
   {
     name: "2,630 variables",
@@ -197,7 +197,7 @@ describe.each(ENGINES)("$name", ({ path, variable, build }) => {
         await fixture.end();
       });
 
-      it("work after every power cut in a push, and take another", async () => {
+      it("work after every power cut in a push, and accept another", async () => {
         const started = performance.now();
         let cuts = 0;
         const torment = async (board: PushedBoard): Promise<void> => {
@@ -212,7 +212,7 @@ describe.each(ENGINES)("$name", ({ path, variable, build }) => {
         if (CUTS >= 100) expect(compactions).toBeGreaterThan(0);
       });
 
-      it("refuse what is no push, whatever it says, and go on", async () => {
+      it("refuse invalid pushes of any kind, and continue", async () => {
         const board = boards[0] as PushedBoard;
         const { id } = await board.status();
         const refused = (params: object) =>

@@ -1,4 +1,4 @@
-/** Programs pushed over the relay onto a real Espruino, by the command; see push-cuts.test.ts. */
+/** Programs pushed over the relay to a real Espruino, by the command; see push-cuts.test.ts. */
 
 import { readFileSync } from "node:fs";
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
@@ -65,7 +65,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         await house.close();
       });
 
-      it("is kept, or taken back: what throws, does not return, or takes all memory", async () => {
+      it("is kept, or rolled back if it throws, does not return, or uses all memory", async () => {
         await runs(0);
         const pushed = await push(program(1), ["--firmware-version", "2.0.0"]);
         expect([pushed.stderr, pushed.code]).toEqual(["", 0]);
@@ -78,11 +78,11 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         expect([throws.code, throws.stderr]).toEqual([1, expect.stringContaining("no sensor")]);
         await runs(1);
 
-        // The other engine takes all the memory of this machine.
+        // The other engine would use all the memory of this machine.
         if (path === smallBinary) {
           const full = push(program(3, GREEDY), ["--timeout", "15"]);
           const nurse = setInterval(() => {
-            // Out of memory this engine may end; a board restarts then.
+            // Out of memory, this engine may exit; a board then restarts.
             if (life !== null && !isAlive(life.pid)) void restart();
           }, 200);
           const { code, stderr } = await full;
@@ -97,7 +97,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         const hangs = push(program(4, 'console.log("hangs now");\nwhile (true);\n'));
         const tried = life;
         await tried?.until(() => tried.output.includes("hangs now"));
-        // This engine has no watchdog: what resets a board after 25 s.
+        // This engine has no watchdog, which resets a board after 25 s.
         await restart();
         const hung = await hangs;
         expect([hung.code, hung.stderr]).toEqual([1, expect.stringContaining("it restarted")]);

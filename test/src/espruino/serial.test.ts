@@ -1,6 +1,6 @@
 /**
- * The same conversations with boards that have no network and hang on a bridge: the file for them
- * in the subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
+ * The same conversations with boards without a network, behind a bridge: the file for them in the
+ * subset check, and on a real Espruino whose Serial1 is a terminal of `blindrelay bridge`.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -31,7 +31,7 @@ interface Config {
   readonly serial: object;
 }
 
-/** The board of a conversation, given the configuration of one on a line. */
+/** The board of a conversation, with the configuration of one on a serial line. */
 const onALine = (
   board: Board,
   options: object,
@@ -100,7 +100,7 @@ const subsetBoard = (): Board => {
   });
 };
 
-/** The command that carries for a board, at the other end of its UART. */
+/** The command that carries messages for a board, at the other end of its UART. */
 class Bridged {
   readonly terminals = new Terminals();
   private readonly house = new House();
@@ -147,31 +147,34 @@ describe("subset check of the file for a UART", () => {
 
   it.each([
     ["on the line", "Serial1", null],
-    ["nowhere yet, as USB may come", "Limbo", null],
+    ["nowhere yet, because USB may connect", "Limbo", null],
     ["elsewhere", "USB", "USB"],
-  ])("keeps a console that is %s off the line, before it says anything there", (_how, at, then) => {
-    const said: (string | null)[] = [];
-    const line = new PassThrough();
-    const uart = new SubsetUart(line);
-    uart.console = at;
-    line.on("data", () => said.push(uart.console));
-    const config = {
-      url: "ws://bridged",
-      agent_id: "board",
-      relay_token: makeToken("agent", randomBytes(32)),
-      agent_token: makeToken("e2e", randomBytes(32)),
-      v: "2",
-      serial: { port: "Serial1", baud: 9600 },
-    };
-    const files = new Map([
-      ["blindrelay", sdk["2"]],
-      ["blindrelay.json", JSON.stringify(config)],
-    ]);
-    const board = new SubsetBoard(files, { uart });
-    board.evaluate('require("blindrelay").provision(); require("blindrelay").start(() => {});');
-    board.powerOff();
-    expect(new Set(said)).toEqual(new Set([then]));
-  });
+  ])(
+    "keeps a console that is %s off the line, before it prints anything there",
+    (_how, at, then) => {
+      const said: (string | null)[] = [];
+      const line = new PassThrough();
+      const uart = new SubsetUart(line);
+      uart.console = at;
+      line.on("data", () => said.push(uart.console));
+      const config = {
+        url: "ws://bridged",
+        agent_id: "board",
+        relay_token: makeToken("agent", randomBytes(32)),
+        agent_token: makeToken("e2e", randomBytes(32)),
+        v: "2",
+        serial: { port: "Serial1", baud: 9600 },
+      };
+      const files = new Map([
+        ["blindrelay", sdk["2"]],
+        ["blindrelay.json", JSON.stringify(config)],
+      ]);
+      const board = new SubsetBoard(files, { uart });
+      board.evaluate('require("blindrelay").provision(); require("blindrelay").start(() => {});');
+      board.powerOff();
+      expect(new Set(said)).toEqual(new Set([then]));
+    },
+  );
 });
 
 for (const [path, variable, small] of [
@@ -191,7 +194,7 @@ for (const [path, variable, small] of [
   );
 }
 
-/** Looks where the stack is deepest, as testing/espruino-sizes.ts does. */
+/** Measures where the stack is deepest, like testing/espruino-sizes.ts. */
 const SAMPLES = `
   var peak = 0, usage = () => process.memory().usage;
   var sample = () => { peak = Math.max(peak, usage()); };
@@ -203,7 +206,7 @@ const SAMPLES = `
 describe.skipIf(smallBinary === null || !HAS_SOCAT)(
   `with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
   () => {
-    it("takes no more of them than the file with WebSockets may", async () => {
+    it("uses no more of them than the limit of the file with WebSockets", async () => {
       const fixture = await openRelayFixture();
       const engine = new EngineBoard(smallBinary as string);
       const board = engineBoard(engine, SAMPLES);

@@ -24,14 +24,14 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
       });
       afterAll(() => sleeper.end());
 
-      it("answers at its wakes what was called meanwhile, in one login a day", async () => {
+      it("answers waiting calls when it wakes, with one login a day", async () => {
         const starts: Start[] = [await sleeper.wake()];
         const agent = agentOf(sleeper.fixture.client);
         for (let wake = 0; wake < WAKES; wake++) {
-          // While it sleeps: its link has ended, and the next wake has not begun.
+          // During its sleep: its link has ended, and the next wake has not begun.
           await expect.poll(() => sleeper.links.length, { timeout: 120_000 }).toBe(wake + 1);
           const calls = [agent.call("echo", [wake], PATIENT)];
-          // Two at once are more than a small board surely answers.
+          // Two at once may be too many for a small board.
           const other = path === binary ? await sleeper.fixture.connect() : null;
           if (other !== null) calls.push(agentOf(other).call("echo", [wake], PATIENT));
           starts.push(await sleeper.wake());
@@ -48,7 +48,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         expect(sleeper.life.output).not.toContain("Uncaught");
       });
 
-      it("is back for a call that its caller did not let wait, too", async () => {
+      it("also answers a call that was not allowed to wait", async () => {
         const agent = agentOf(sleeper.fixture.client);
         await expect
           .poll(() => agent.call("echo", [7]).catch(({ code }) => code), {

@@ -1,6 +1,6 @@
 /**
- * A real Espruino that sleeps between wakes, over a Wi-Fi that is a stand-in, with a meter on its
- * way to the relay. Its sleep is a restart after a timer, as Linux has no deep sleep.
+ * A real Espruino that sleeps between wakes, over a stand-in Wi-Fi, with a meter on its connection
+ * to the relay. Its sleep is a restart after a timer, as Linux has no deep sleep.
  */
 import { once } from "node:events";
 import { createServer, connect as dial, type Server, type Socket } from "node:net";
@@ -19,17 +19,17 @@ export interface Metered {
   /** Bytes above TCP, from the board and to it. */
   readonly sent: number;
   readonly received: number;
-  /** How often the board spoke and the relay then did: round trips above TCP's own. */
+  /** How often the board sent and the relay then answered: round trips in addition to TCP's own. */
   readonly exchanges: number;
   /** Milliseconds from connect to close. */
   readonly ms: number;
 }
 
-/** What the board says at the beginning of a wake. */
+/** The board's message at the beginning of a wake. */
 export interface Start {
   /** Bytes free in its Storage, before the start writes. */
   readonly free: number;
-  /** The session token that it kept. */
+  /** The stored session token. */
   readonly session: string | null;
 }
 

@@ -1,8 +1,9 @@
 /**
- * `node test/src/espruino/small-board-load.ts`, by hand: 50 clients one after another make 1,000
- * calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_2630) beside a listener;
- * then five at once; then calls of all sizes. Exit code 1 where one of the 1,000 is not answered,
- * the board does not answer at the end, or the listener heard nothing for 5 s and was not told.
+ * `node test/src/espruino/small-board-load.ts`, run by hand: 50 clients one after another make
+ * 1,000 calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_2630) beside a
+ * listener; then five at once; then calls of all sizes. Exit code 1 if one of the 1,000 is not
+ * answered, the board does not answer at the end, or the listener received nothing for 5 s without
+ * a notification.
  */
 import { openRelayFixture } from "../xs/relay-fixture.ts";
 import { smallBinary } from "./engine.ts";
@@ -28,9 +29,9 @@ const listener = agentOf(fixture.client);
 let heardAt: number | null = null;
 let ticks = 0;
 let silences = 0;
-/** `at`: from when on it expects to hear something; null if it knows that nothing comes. */
+/** `at`: the time from which it expects events; null if it knows that none will come. */
 const heard = (at: number | null = Date.now()): void => {
-  const silence = heardAt === null ? 0 : Date.now() - heardAt; // its first opening may take its time
+  const silence = heardAt === null ? 0 : Date.now() - heardAt; // its first opening may take a while
   heardAt = at;
   if (silence <= SILENCE_MS) return;
   silences++;

@@ -7,9 +7,9 @@ import { CALLS, startThermostat, type Thermostat } from "./thermostat-board.ts";
 
 const CALLERS = 22;
 const NESTED_ANSWERS = 60;
-/** Of a variable, on Linux. */
+/** Bytes of a variable, on Linux. */
 const BLOCK_BYTES = 17;
-/** What a session wants free (agent.ts), and two sessions more. */
+/** The free variables that a session needs (agent.ts), and two more sessions. */
 const FREE_BESIDE_A_LISTENER = 400 + 2 * 62;
 
 describe.skipIf(smallBinary === null)(
@@ -26,7 +26,7 @@ describe.skipIf(smallBinary === null)(
       await fixture.end();
     });
 
-    it("answers more callers one after another than it has room for sessions", async () => {
+    it("answers more callers, one after another, than it can hold sessions", async () => {
       const { board, agentOf } = thermostat;
       const listener = agentOf(fixture.client);
       const interruptions: string[] = [];
@@ -47,7 +47,8 @@ describe.skipIf(smallBinary === null)(
       unlisten();
       expect(life.output).not.toContain("OUT OF MEMORY");
 
-      // Five at once are beyond it: each is answered, refused, or not heard, and the board stays.
+      // Five at once are too many for it: each is answered, refused, or lost, and the board
+      // continues to run.
       const outcomes = await thermostat.callAtOnce(CALLS.slice(0, 5));
       expect(outcomes.filter(({ status }) => status === "fulfilled")).not.toEqual([]);
       const patient = { idempotent: true, timeoutMs: 60_000 };
@@ -55,9 +56,9 @@ describe.skipIf(smallBinary === null)(
       await expect(last.call("state", {}, patient)).resolves.toBeDefined();
       expect(life.output).not.toContain("OUT OF MEMORY");
 
-      // What is locked too often is never freed: nested answers once cost a variable each.
+      // A value that is locked too often is never freed: nested answers once cost a variable each.
       const free = async (): Promise<number> => {
-        let most = 0; // events are under way in some
+        let most = 0; // some events are in transit
         for (let i = 0; i < 5; i++) {
           const info = (await last.call("system.info", {}, patient)) as { free_memory: number };
           most = Math.max(most, info.free_memory);

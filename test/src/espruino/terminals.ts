@@ -1,4 +1,4 @@
-/** Two terminals joined by a cable: a board's UART has the one, a bridge the other. */
+/** Two terminals joined by a cable: one is a board's UART, the other a bridge's port. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ export class Terminals {
     this.socat = spawn("socat", ends, { stdio: "ignore" });
   }
 
-  /** Resolves when both are there. */
+  /** Resolves when both exist. */
   async ready(): Promise<void> {
     while (!existsSync(this.board) || !existsSync(this.bridge)) {
       await new Promise((resolve) => setTimeout(resolve, 5));

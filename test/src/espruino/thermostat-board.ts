@@ -1,11 +1,11 @@
-/** The thermostat on a real Espruino, behind its own relay, and the calls it is tried with. */
+/** The thermostat on a real Espruino, behind its own relay, and the test calls to it. */
 import { fileURLToPath } from "node:url";
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Agent, CallOptions, Client } from "@blindrelay/client-sdk/node";
 import type { RelayFixture } from "../xs/relay-fixture.ts";
 import { EngineBoard } from "./engine.ts";
 
-/** One of each method that answers. */
+/** One call to each method that answers. */
 export const CALLS: readonly (readonly [method: string, params?: object])[] = [
   ["system.info"],
   ["state"],
@@ -22,7 +22,7 @@ export const CALLS: readonly (readonly [method: string, params?: object])[] = [
 export interface Thermostat {
   readonly board: EngineBoard;
   agentOf(client: Client): Agent;
-  /** Makes these calls at once, each by a client of its own; how each ended. */
+  /** Makes these calls at once, each by a client of its own; returns how each ended. */
   callAtOnce(
     calls: typeof CALLS,
     options?: CallOptions,

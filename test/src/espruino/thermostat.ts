@@ -1,6 +1,6 @@
 /**
- * A device program of the kind that people write for a small board: ten handlers, a timer with a
- * controller in fractions, events, nested JSON and promises. It must live with 2,630 variables.
+ * A typical device program for a small board: ten handlers, a timer with a controller in fractions,
+ * events, nested JSON and promises. It must work with 2,630 variables.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 

@@ -1,13 +1,13 @@
 /**
- * `node test/src/espruino/wake-cost.ts`, by hand: what a wake costs a board that sleeps, on the
- * real Espruinos that ESPRUINO_BIN and ESPRUINO_BIN_2630 name: as a table for docs/runtimes.md.
+ * `node test/src/espruino/wake-cost.ts`, run by hand: what a wake costs a sleeping board, on the
+ * real Espruinos that ESPRUINO_BIN and ESPRUINO_BIN_2630 name, as a table for docs/runtimes.md.
  */
 import { binary, smallBinary } from "./engine.ts";
 import { Sleeper } from "./sleeper.ts";
 
 const WAKES = 8;
 const IDLE_MS = 1000;
-/** Longer than the client needs to learn that the agent left. */
+/** Longer than the client needs to learn that the agent disconnected. */
 const SLEEP_MS = 2000;
 
 const median = (values: readonly number[]): number =>
@@ -61,7 +61,7 @@ for (const [engine, path] of [
   [", 2,630 variables", smallBinary],
 ] as const) {
   if (path === null) continue;
-  // Three at once are more than a small board surely answers.
+  // Three at once may be too many for a small board.
   for (const calls of path === binary ? [0, 1, 3] : [0, 1]) {
     const [first, next] = await measure(path, calls);
     const row = (what: string, { sent, received, exchanges, ms, cpu, flash }: Wake): void => {

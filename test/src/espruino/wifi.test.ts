@@ -9,11 +9,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { binary, smallBinary, whySkipped } from "./engine.ts";
 
-/** Beyond ASCII: a network's name is bytes. */
+/** Not ASCII: a network's name is bytes. */
 const SSID = "Küche 温室";
 const PASSWORD = "correct horse battery";
 const PROGRAM = 'module.exports = (agent) => { agent.handle("one", () => 1); };';
-/** A driver for another module than Espruino's own: it says what an ESP8266's AT firmware says. */
+/**
+ * A driver for a different module than Espruino's own: it reports what an ESP8266's AT firmware
+ * reports.
+ */
 const OWN_DRIVER = `
 module.exports = (agent) => {
   agent.handle("one", () => 1);
@@ -38,7 +41,7 @@ const DRIVERS = [
 /** `EngineProcess.told`, after a restart. */
 const TELL = 'global.tell=(value)=>print("@@"+JSON.stringify(value));';
 
-/** As a board holds a text. */
+/** The text as a board holds it. */
 const bytes = (text: string): string => Buffer.from(text).toString("latin1");
 
 interface Told {
@@ -99,7 +102,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         await fixture.end();
       });
 
-      it("says what is wrong, joins the network, and joins it again after it was lost", async () => {
+      it("reports what is wrong, joins the network, and joins it again after it was lost", async () => {
         await expect.poll(() => life.output).toContain("blindrelay warn: Wi-Fi ");
         await says("refuses the password");
         life.type(air(PASSWORD));

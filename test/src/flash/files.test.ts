@@ -1,4 +1,4 @@
-/** The commands around flashing: monitor, devices, and files in place of a board. */
+/** The commands around flashing: monitor, devices, and files instead of a board. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
@@ -12,7 +12,7 @@ import { FAST, openWorkshop } from "./workshop.ts";
 const { house, lamp, plugIn, secretsOf } = openWorkshop();
 
 describe("monitor and devices", () => {
-  it("shows what the board says, types to it, and comes back with the port", async () => {
+  it("shows the board's output, sends input to it, and reconnects when the port is back", async () => {
     const { double, cable, port } = await plugIn();
     const monitor = house.start(["monitor", port, "--json", ...FAST]);
     const said = setInterval(() => double.print("warm"), 50);
@@ -28,7 +28,7 @@ describe("monitor and devices", () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining("is back")]);
   });
 
-  it("hands what is typed to the board, and ends with 7 if it may not wait", async () => {
+  it("sends input to the board, and exits with 7 if it may not wait", async () => {
     const { double, cable, port } = await plugIn();
     const typed = house.start(
       ["monitor", port, "--no-reconnect", "--json", ...FAST],
@@ -42,7 +42,7 @@ describe("monitor and devices", () => {
     expect(double.lost).toBe(0);
   });
 
-  it("lists what answers, without disturbing it", async () => {
+  it("lists devices that answer, without disturbing them", async () => {
     const { double, port } = await plugIn();
     const { double: mute, port: silent } = await plugIn();
     mute.stuck = true;
@@ -58,7 +58,7 @@ describe("monitor and devices", () => {
   });
 });
 
-describe("files in place of a board", () => {
+describe("files instead of a board", () => {
   it("are for one board, once", async () => {
     const out = house.path("board-files");
     const made = await house.cli(["provision", "--out", out, "--id", "filed", "--json"]);
@@ -70,7 +70,7 @@ describe("files in place of a board", () => {
     expect([again.code, again.stderr]).toEqual([7, expect.stringContaining("empty folder")]);
   });
 
-  it("make a project for Moddable that says how to build it", async () => {
+  it("make a project for Moddable with instructions to build it", async () => {
     const out = house.path("xs-files");
     await house.cli(["provision", "--out", out, "--id", "xs-1", "--packet-version", "2"]);
     const project = house.path("xs-project");
@@ -137,7 +137,7 @@ describe("files in place of a board", () => {
     },
   );
 
-  it("are built by mcconfig if it is there: the boot count first, once for each secret", async () => {
+  it("are built by mcconfig if it is installed: the boot count first, once for each secret", async () => {
     const out = house.path("xs-files-2");
     await house.cli(["provision", "--out", out, "--id", "xs-2"]);
     const bin = house.path("bin");
@@ -174,7 +174,7 @@ describe("files in place of a board", () => {
     expect([failed.code, failed.stderr]).toEqual([7, expect.stringContaining("ended with 3")]);
   });
 
-  it("say that a boot count is written once it was read back, from its own folder", async () => {
+  it("report a boot count as written only after it was read back, from its own folder", async () => {
     const out = house.path("xs-files-3");
     await house.cli(["provision", "--out", out, "--id", "xs-3"]);
     const bin = house.path("bin-3");

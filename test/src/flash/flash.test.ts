@@ -1,6 +1,6 @@
 /**
- * A board becomes an agent: provision, flash, call, through a real relay, over a real pty. On the
- * double always, and on a real Espruino where ESPRUINO_BIN names one.
+ * A board becomes an agent: provision, flash, call, through a real relay, over a real pty. Always
+ * on the double, and on a real Espruino if ESPRUINO_BIN names one.
  */
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -35,11 +35,11 @@ const wholeWay = async (port: string, id: string): Promise<void> => {
 };
 
 describe("a board's double", () => {
-  it("becomes an agent that answers, and stays one over a restart", async () => {
+  it("becomes an agent that answers, and remains one across a restart", async () => {
     const { double, port } = await plugIn();
     await wholeWay(port, "lamp-1");
     // Not on a real Espruino's Linux build: while an agent runs there, the thread that reads the
-    // console and the main loop take turns without a lock, and most of what is typed is damaged.
+    // console and the main loop alternate without a lock, and most input is damaged.
     const again = await flash(port);
     expect(JSON.parse(again.stdout)).toMatchObject({
       online: true,
@@ -73,7 +73,7 @@ describe("a board's double", () => {
     expect(double.storage.list()).not.toContain(".bootcde");
   });
 
-  it("gets what changed in the program with --watch", async () => {
+  it("gets changes of the program with --watch", async () => {
     const { port } = await plugIn();
     await provision(port, "lamp-watch");
     const program = house.write("watched.js", PROGRAM);
@@ -89,14 +89,14 @@ describe("a board's double", () => {
     expect((await watching.stop("SIGINT")).code).toBe(0);
   });
 
-  it("speaks packet version 1 where it has no AES", async () => {
+  it("uses packet version 1 if it has no AES", async () => {
     const { port } = await plugIn({ aes: false });
     const { stdout } = await provision(port, "lamp-v1");
     expect(JSON.parse(stdout).packet_version).toBe("1");
     expect((await flash(port)).code).toBe(0);
   });
 
-  it("is given to an agent that exists with a new secret", async () => {
+  it("is assigned to an existing agent with a new secret", async () => {
     const { double, port } = await plugIn();
     await provision(port, "lamp-again");
     const [relayToken, before] = await secretsOf("lamp-again");
@@ -128,7 +128,7 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     return called;
   };
 
-  it("becomes an agent that answers, and stays one over a power cut", async () => {
+  it("becomes an agent that answers, and remains one across a power cut", async () => {
     const { espruino, port } = await plugInReal();
     await wholeWay(port, "espruino-1");
     await espruino.end();
@@ -136,7 +136,7 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     expect((await echoes("espruino-1")).stdout).toBe("[1]\n");
   });
 
-  it("answers over its UART and a bridge, with its console on the port it was flashed by", async () => {
+  it("answers over its UART and a bridge, with its console on the port used for flashing", async () => {
     const { port } = await plugInReal();
     const uart = new Terminals();
     ends.push(() => uart.end());
@@ -152,7 +152,7 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     expect((await echoes("espruino-3")).stdout).toBe("[1]\n");
     const { stdout } = await house.cli(["agent", "show", "espruino-3", "--json"]);
     expect(JSON.parse(stdout).firmware_version).toBe("1.4.0");
-    // Its console is where it was: it is flashed again.
+    // Its console is where it was, so it can be flashed again.
     expect((await flash(port)).code).toBe(0);
     await bridge.stop();
   });

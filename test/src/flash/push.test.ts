@@ -1,4 +1,4 @@
-/** A program pushed over the relay onto a board's double, with the built file and the commands. */
+/** A program pushed over the relay to a board's double, with the built file and the commands. */
 import { describe, expect, it } from "vitest";
 import { openWorkshop } from "./workshop.ts";
 
@@ -15,7 +15,7 @@ const push = (id: string, file: string, more: string[] = []) =>
   house.cli(["push", id, file, "--timeout", "120", ...more]);
 
 describe("a program pushed over the relay", () => {
-  it("runs in place of the one that was flashed, over restarts, and the relay shows its version", async () => {
+  it("runs instead of the flashed one, across restarts, and the relay shows its version", async () => {
     const { double, port } = await plugIn();
     await provision(port, "pushed");
     await flash(port, ["--firmware-version", "1.0.0"]);
@@ -57,11 +57,11 @@ describe("a program pushed over the relay", () => {
     expect([offline.code, offline.stderr]).toEqual([4, expect.stringContaining("no connection")]);
   });
 
-  it("is not taken by a board that was provisioned so: 3", async () => {
+  it("is refused by a board that was provisioned without push: 3", async () => {
     const { double, port } = await plugIn();
     await provision(port, "open");
     await flash(port);
-    // From now on, though what was flashed could.
+    // From now on, although the flashed SDK could.
     await provision(port, "closed", ["--no-push"]);
     double.restart();
     const called = () => house.cli(["call", "closed", "system.ping"]).then(({ code }) => code);

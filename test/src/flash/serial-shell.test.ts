@@ -1,4 +1,4 @@
-/** `blindrelay shell AGENT --serial`: a terminal on a port far away, through bridge and relay. */
+/** `blindrelay shell AGENT --serial`: a terminal on a remote port, through bridge and relay. */
 
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import { Cable } from "@blindrelay/tools/testing/repl/pty";
@@ -35,7 +35,7 @@ afterAll(async () => {
   double.end();
 });
 
-it("types to the device and shows what it says", async () => {
+it("sends input to the device and shows its output", async () => {
   const args = ["shell", "far-1", "--serial", "--baud", "115200"];
   const shell = house.start(args, {}, "print(6*7)\n");
   let line = "";

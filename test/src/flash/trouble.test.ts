@@ -1,4 +1,4 @@
-/** What goes wrong at a board: exit codes, words, and what is left behind. */
+/** Failures of a board: exit codes, messages, and what remains afterwards. */
 import { describe, expect, it } from "vitest";
 import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
 
@@ -10,7 +10,7 @@ describe("what goes wrong", () => {
     return JSON.parse(stdout).items.map(({ agent_id }: { agent_id: string }) => agent_id);
   };
 
-  it("unplugged while provisioning: 7, and no agent is left behind", async () => {
+  it("unplugged while provisioning: 7, and no agent remains", async () => {
     const { double, cable, port } = await plugIn();
     double.storage.onWrite = (name) => {
       if (name === "boot.1") void cable.unplug();
@@ -38,7 +38,7 @@ describe("what goes wrong", () => {
     expect((await flash(port, [], longer)).code).toBe(0);
   });
 
-  it("a byte that changed on the way is found by reading back, and written again", async () => {
+  it("a byte changed in transit is detected by reading back, and written again", async () => {
     const { double, port } = await plugIn();
     await provision(port, "spoilt");
     const { write } = double.storage;
@@ -57,7 +57,7 @@ describe("what goes wrong", () => {
     expect(double.storage.written.filter((name) => name === "program")).toHaveLength(2);
   });
 
-  it("no space: 7, with the numbers, and nothing was touched", async () => {
+  it("no space: 7, with the numbers, and nothing is changed", async () => {
     const { double, port } = await plugIn({ storageBytes: 16_384 });
     await provision(port, "small");
     const { code, stderr } = await flash(port);
@@ -65,7 +65,7 @@ describe("what goes wrong", () => {
     expect(double.storage.list()).not.toContain("blindrelay");
   });
 
-  it("no SHA-256: 7 for provision, unless slow crypto is welcome", async () => {
+  it("no SHA-256: 7 for provision, unless slow crypto is allowed", async () => {
     const { port } = await plugIn({ sha256: false });
     const refused = await provision(port, "slow");
     expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("no SHA-256")]);
@@ -97,7 +97,7 @@ describe("what goes wrong", () => {
     expect(double.storage.list()).not.toContain("program");
   });
 
-  it("no secret at hand to prove it with: 2 before anything is touched, unless nobody asks", async () => {
+  it("no secret to verify it with: 2 before anything is changed, unless verification is off", async () => {
     const { double, port } = await plugIn();
     await provision(port, "unproven");
     const args = ["--profile", "stranger", "flash", port, "--program", lamp, ...FAST];
@@ -107,7 +107,7 @@ describe("what goes wrong", () => {
     expect((await house.cli([...args, "--no-check"])).code).toBe(0);
   });
 
-  it("a program that throws at its start: 7, in the board's own words", async () => {
+  it("a program that throws at its start: 7, with the board's own message", async () => {
     const { port } = await plugIn();
     await provision(port, "thrower");
     const thrower = house.write(
@@ -118,7 +118,7 @@ describe("what goes wrong", () => {
     expect([code, stderr]).toEqual([7, expect.stringContaining("no lamp")]);
   });
 
-  it("a check of Espruino's own that fails: 7, and what build to take", async () => {
+  it("a failed assertion of Espruino: 7, and which build to use", async () => {
     const { port } = await plugIn();
     await provision(port, "asserting");
     const asserting = house.write(

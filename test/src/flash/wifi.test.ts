@@ -1,4 +1,4 @@
-/** `provision --wifi`: the password from standard input onto the board, and nowhere else. */
+/** `provision --wifi`: the password from standard input goes to the board, and nowhere else. */
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
@@ -11,7 +11,7 @@ const { house, ends, plugIn, flash } = openWorkshop();
 
 const SSID = "Küche 7";
 const PASSWORD = "correct horse battery";
-/** As a board holds a text. */
+/** The text as a board holds it. */
 const bytes = (text: string): string => Buffer.from(text).toString("latin1");
 const AIR = { ssid: bytes(SSID), password: PASSWORD };
 
@@ -19,7 +19,7 @@ const provision = (port: string, id: string, input: string, ssid = SSID) =>
   house.cli(["provision", port, "--id", id, "--wifi", ssid, ...FAST], {}, input);
 
 describe("a board's double", () => {
-  it("joins the Wi-Fi that it was given, and flash sees it online", async () => {
+  it("joins the given Wi-Fi, and flash sees it online", async () => {
     const { double, port } = await plugIn({ air: AIR });
     const made = await provision(port, "wifi-1", `${PASSWORD}\nanother line\n`);
     expect([made.code, made.stderr]).toEqual([0, expect.not.stringContaining("module")]);
@@ -35,7 +35,7 @@ describe("a board's double", () => {
     expect(JSON.stringify([made, flashed])).not.toContain(PASSWORD);
   });
 
-  it("says that the network refuses the password", async () => {
+  it("reports that the network refuses the password", async () => {
     const { port } = await plugIn({ air: AIR });
     expect((await provision(port, "wifi-2", "a wrong password\n")).code).toBe(0);
     const flashed = await flash(port, ["--timeout", "5"]);
@@ -44,7 +44,7 @@ describe("a board's double", () => {
     ]);
   });
 
-  it("changes to another Wi-Fi, and nothing else of it, if that is all it is told", async () => {
+  it("changes only its Wi-Fi if nothing else is specified", async () => {
     const { double, port } = await plugIn({ air: AIR });
     const named = ["--id", "wifi-8", "--name", "Hall"];
     const first = ["provision", port, ...named, "--wifi", "hall 7", ...FAST];
@@ -63,7 +63,7 @@ describe("a board's double", () => {
     expect((await house.cli(["agent", "show", "board"])).code).toBe(5);
   });
 
-  it("is refused another Wi-Fi if a bridge carries its messages", async () => {
+  it("cannot change its Wi-Fi if a bridge carries its messages", async () => {
     const { port } = await plugIn({ uart: true });
     const made = ["provision", port, "--id", "wifi-9", "--serial", "Serial1", ...FAST];
     expect((await house.cli(made)).code).toBe(0);
@@ -75,7 +75,7 @@ describe("a board's double", () => {
     expect([code, stderr]).toEqual([7, expect.stringContaining("provision it again")]);
   });
 
-  it("takes an open network, and says that it does", async () => {
+  it("accepts an open network, and reports it", async () => {
     const { double, port } = await plugIn();
     const made = await provision(port, "wifi-3", "\n");
     expect([made.code, made.stderr]).toEqual([0, expect.stringContaining("is an open network")]);
@@ -84,7 +84,7 @@ describe("a board's double", () => {
     expect(config.wifi).toEqual({ ssid: bytes(SSID), password: "" });
   });
 
-  it("is not touched for a name or a password that cannot be right", async () => {
+  it("is not changed for an invalid name or password", async () => {
     const { double, port } = await plugIn();
     for (const [ssid, input] of [
       ["x".repeat(33), PASSWORD],
@@ -103,7 +103,7 @@ describe("a board's double", () => {
     expect((await house.cli(["agent", "show", "wifi-4"])).code).toBe(5);
   });
 
-  it.skipIf(!HAS_SOCAT)("asks for the password at a terminal, and shows none of it", async () => {
+  it.skipIf(!HAS_SOCAT)("prompts for the password at a terminal, without echo", async () => {
     const { double, port } = await plugIn();
     const asked = ["provision", port, "--id", "wifi-5", "--wifi", "hall-7", ...FAST];
     const terminal = house.terminal(asked);

@@ -1,4 +1,4 @@
-/** A board without a network is flashed over the line that its agent then takes; versions. */
+/** A board without a network is flashed over the line that its agent then uses; versions. */
 import { describe, expect, it } from "vitest";
 import { FAST, openWorkshop } from "./workshop.ts";
 
@@ -34,7 +34,7 @@ describe("a board without a network", () => {
     await bridge.stop();
   });
 
-  it("says itself that the UART of its configuration is not there: 7", async () => {
+  it("reports itself that the configured UART does not exist: 7", async () => {
     const { double, port } = await plugIn();
     await provision(port, "elsewhere");
     const config = JSON.parse(double.storage.read("blindrelay.json") as string);
@@ -44,7 +44,7 @@ describe("a board without a network", () => {
     expect([code, stderr]).toEqual([7, expect.stringContaining("this board has no Serial2")]);
   });
 
-  it("whose UART has another rate than its console is started, and nobody waits for it", async () => {
+  it("whose UART has a different rate than its console is started without waiting for it", async () => {
     const { port } = await plugIn({ uart: true });
     await provision(port, "slow-line", ["--serial", "Serial1", "--serial-baud", "9600"]);
     const { code, stdout, stderr } = await flash(port);
@@ -52,7 +52,7 @@ describe("a board without a network", () => {
     expect(stderr).toContain("9600 baud");
   });
 
-  it("has the UART that it is provisioned for, or: 7", async () => {
+  it("must have the UART that it is provisioned for: 7", async () => {
     const { port } = await plugIn({ uart: true });
     const { code, stderr } = await provision(port, "no-uart", ["--serial", "Serial4"]);
     expect([code, stderr]).toEqual([7, expect.stringContaining("no UART Serial4")]);
@@ -60,7 +60,7 @@ describe("a board without a network", () => {
 });
 
 describe("the version of a program", () => {
-  it("is what the board says at every login, until another is flashed", async () => {
+  it("is sent by the board at every login, until another is flashed", async () => {
     const { port } = await plugIn();
     await provision(port, "versioned");
     const shown = async (): Promise<string | null> => {

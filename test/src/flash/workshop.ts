@@ -1,4 +1,4 @@
-/** Boards' doubles on ptys, a relay and the command, for one file of tests. */
+/** Boards' doubles on ptys, a relay and the command, for one test file. */
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import type { DoubleOptions } from "@blindrelay/tools/testing/repl/options";
 import { Cable } from "@blindrelay/tools/testing/repl/pty";

@@ -36,7 +36,10 @@ export class BesiegedBoard implements Board {
     });
   }
 
-  /** Power on; where the count does not let it start, somebody provisions it with a new secret. */
+  /**
+   * Power on; if the boot count does not permit a start, the board is provisioned with a new
+   * secret.
+   */
   boot(): void {
     const { hardware } = this;
     hardware.powerOn(this.stage.relay.port(this));

@@ -12,7 +12,7 @@ import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from ".
 
 const CHUNK_BYTES = 3000;
 
-/** Code that writes a file into Storage, in pieces that a board can hold. */
+/** Code that writes a file to Storage, in pieces that fit into a board's memory. */
 const writeFile = (name: string, content: string): string[] => {
   const { length } = content;
   return Array.from({ length: Math.ceil(length / CHUNK_BYTES) }, (_, i) => {
@@ -27,8 +27,8 @@ const WHOLE_SLOT = /^blindrelay-boot 1 (\d+) [0-9a-f]{64} [0-9a-f]{8}\n$/;
 const eraseFile = (name: string): string => `require("Storage").erase("${name}")`;
 
 /**
- * A flash in the middle of what was written to it, after `bytes` changed ones. Espruino appends to
- * a log until it is full: what is at a lower address was written first.
+ * A flash in the middle of a write, after `bytes` changed bytes. Espruino appends to a log until it
+ * is full: lower addresses are written first.
  */
 const torn = (before: Buffer, after: Buffer, bytes: number): Buffer => {
   const flash = Buffer.from(before);
@@ -47,7 +47,7 @@ export class EngineHardware implements Hardware {
   private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-siege-"));
   private readonly flash = join(this.folder, FLASH_FILE);
   private life: EspruinoDevice | null = null;
-  /** Of lives that ended, to be waited for. */
+  /** Processes of lives that ended, to be waited for. */
   private readonly ends: Promise<void>[] = [];
 
   constructor(binary: string, flash: Uint8Array | null, surroundings: Surroundings) {
@@ -104,19 +104,19 @@ export class EngineHardware implements Hardware {
     this.alone(gone ? [eraseFile(name)] : writeFile(name, "\xff"));
   }
 
-  /** Of its memory. */
+  /** Bytes of its memory. */
   variablesInUse(): number {
     return this.life?.run("process.memory().usage") as number;
   }
 
-  /** The highest in a slot that is whole; 0 where none is. */
+  /** The highest count in a valid slot; 0 if there is none. */
   bootCount(): number {
     const texts = SLOTS.map((slot) => this.life?.run(`require("Storage").read("${slot}")`));
     const counts = texts.map((text) => WHOLE_SLOT.exec(String(text))?.[1]);
     return Math.max(0, ...counts.map((count) => Number(count ?? 0)));
   }
 
-  /** Writes the files into an empty flash, and returns that. */
+  /** Writes the files to an empty flash, and returns its contents. */
   install(files: EspruinoFiles): Uint8Array {
     this.alone(Object.entries(files).flatMap(([name, content]) => writeFile(name, content)));
     return readFileSync(this.flash);
@@ -128,7 +128,7 @@ export class EngineHardware implements Hardware {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** A life in which nothing but this runs. */
+  /** A life in which nothing but this code runs. */
   private alone(codes: readonly string[]): void {
     this.powerOn(DEAD_NETWORK);
     this.run(codes);

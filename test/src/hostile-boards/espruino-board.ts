@@ -1,20 +1,22 @@
-/** What a besieged Espruino has in its Storage, and what is run on it, whatever its engine. */
+/**
+ * The contents of a besieged Espruino's Storage, and the code that it runs, whatever its engine.
+ */
 import { fileURLToPath } from "node:url";
 import { buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Identity } from "./hardware.ts";
 
-/** Files by their name in Storage, which holds them beside the boot count and the configuration. */
+/** Files by their name in Storage, beside the boot count and the configuration. */
 export type EspruinoFiles = { readonly [name in "blindrelay" | "program"]: string };
 
 export const SLOTS = ["boot.0", "boot.1"];
 
-/** `blindrelay`: as buildEspruino has it for Storage. */
+/** `blindrelay`: from buildEspruino, in the form for Storage. */
 export const espruinoFiles = (blindrelay: string): EspruinoFiles => ({
   blindrelay,
   program: buildProgram(fileURLToPath(new URL("program.ts", import.meta.url))).code,
 });
 
-/** Text of blindrelay.json. */
+/** Contents of blindrelay.json. */
 export const configOf = ({ agentId, relayToken, agentToken, version }: Identity): string =>
   JSON.stringify({
     url: "ws://relay.test/wss",
@@ -25,8 +27,8 @@ export const configOf = ({ agentId, relayToken, agentToken, version }: Identity)
   });
 
 /**
- * Starts the agent, where LOAD has run since power-up; afterwards the global `agent` is there to
- * emit events.
+ * Starts the agent, after LOAD has run since power-up; afterwards the global `agent` can emit
+ * events.
  */
 export const START = `
   require("blindrelay").start(function (given) {
@@ -37,9 +39,7 @@ export const START = `
 
 const EXECUTED = "blindrelay warn: executed ";
 
-/**
- * Hears what a board prints, and tells the marker of each call that program.ts says it executed.
- */
+/** Reads a board's output, and reports the marker of each call that program.ts executed. */
 export const tellsExecuted =
   (executed: (marker: unknown) => void) =>
   (line: string): void => {

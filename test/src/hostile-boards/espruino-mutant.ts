@@ -1,4 +1,4 @@
-/** The file for Espruino, built from a copy of the sources in which a rule is missing. */
+/** The file for Espruino, built from a copy of the sources without a rule. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,11 +1,11 @@
 /**
- * What a besieged board is made of: an engine that runs the agent, and a flash that outlives its
+ * The parts of a besieged board: an engine that runs the agent, and a flash that outlives its
  * lives.
  */
 import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk";
 import type { Version } from "@blindrelay/protocol/crypto";
 
-/** What the agent is configured with. */
+/** The agent's configuration. */
 export interface Identity {
   readonly agentId: string;
   readonly relayToken: string;
@@ -20,31 +20,31 @@ export interface Surroundings {
 }
 
 export interface Hardware {
-  /** Power on; the agent does not run yet. `network`: where its link goes in this life. */
+  /** Power on; the agent does not run yet. `network`: the destination of its link in this life. */
   powerOn(network: LinkPort): void;
-  /** Writes the first boot count of a new agent_token. Throws what the agent says. */
+  /** Writes the first boot count of a new agent_token. Throws the agent's error. */
   provision(identity: Identity): void;
-  /** Starts the agent with the device program. Throws what the agent says. */
+  /** Starts the agent with the device program. Throws the agent's error. */
   start(identity: Identity): void;
   /** Has the agent send an event to every session held. */
   emit(event: string, data: object): void;
   /** At once: nothing of this start runs or is received again. */
   powerOff(): void;
   /**
-   * A life whose power goes in the `step`-th step of what it writes at its start, counted from 1.
+   * A life with a power cut in the `step`-th step of what it writes at its start, counted from 1.
    */
   startWithCut(identity: Identity, step: number): void;
   /** Both slots of the boot count are gone. */
   eraseFlash(): void;
   /** One slot becomes unreadable, or is lost. */
   damageSlot(slot: number, gone: boolean): void;
-  /** For good; waits for what ends later. */
+  /** Ends it permanently; waits for what ends later. */
   end(): Promise<void>;
 }
 
 export type MakeHardware = (surroundings: Surroundings) => Hardware;
 
-/** A network that nobody answers on, for a life too short to use it. */
+/** A network without answers, for a life too short to use it. */
 export const DEAD_NETWORK: LinkPort = {
   connect: () => ({ send: () => undefined, close: () => undefined }),
 };

@@ -1,19 +1,19 @@
-/** What is tried in a siege, as lists of moves. */
+/** The histories of a siege, as lists of moves. */
 import { seeded } from "@blindrelay/simulator/testing";
 import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
 const names = Object.keys(MOVES) as MoveName[];
 /**
- * What people and an honest relay do is in every history already, and a lie or presence reaches
+ * People's and an honest relay's moves are in every history already, and a lie or presence reaches
  * people only.
  */
 const HARMLESS = "call listen push emit moment while flow behave step lie presence".split(" ");
 export const attacks = names.filter((name) => !HARMLESS.includes(name));
 
-/** How much more often moves come that are asked for. */
+/** The factor by which requested moves are more frequent. */
 const RATHER = 8;
 
-/** Moves in the proportions of their weights; those in `rather` more often. */
+/** Moves in proportion to their weights; those in `rather` more often. */
 export const randomHistory = (
   seed: number,
   length: number,
@@ -30,7 +30,7 @@ export const randomHistory = (
   );
 };
 
-/** People call and listen, then an attack is tried a few times, again and again. */
+/** People call and listen, then an attack is tried several times, repeatedly. */
 export const attackHistory = (name: MoveName): Played[] => {
   const draw = seeded(name);
   const history: Played[] = [];
@@ -43,7 +43,7 @@ export const attackHistory = (name: MoveName): Played[] => {
   return history;
 };
 
-/** Every message that is none, to an agent that somebody talks to. */
+/** Every invalid message, to an agent that somebody is calling. */
 export const muddledHistory = (): Played[] => {
   const draw = seeded("muddled");
   return MUDDLED.flatMap((_text, i): Played[] => [

@@ -1,6 +1,4 @@
-/**
- * A device program that tells the world outside, by its log, whenever it was made to do something.
- */
+/** A device program that reports in its log whenever it executes something. */
 import type { Agent } from "@blindrelay/agent-sdk";
 
 /** A handler that takes this long answers into whatever is left of its session. */
@@ -8,7 +6,7 @@ const SLOW_MS = 700;
 
 export default (agent: Agent): void => {
   const execute = (params: { readonly marker?: unknown }): object => {
-    // A warning, because a board prints nothing less.
+    // A warning, because a board prints nothing below that.
     agent.log("warn", "executed", { marker: params.marker });
     return { echo: params.marker, from: agent.id };
   };

@@ -46,7 +46,7 @@ export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions)
     stand(muddledHistory());
   });
 
-  it.each(seeds)("stand whatever it does at random, seed %i", (seed) => {
+  it.each(seeds)("survive whatever it does at random, seed %i", (seed) => {
     begin(seed);
     stand(randomHistory(seed, movesAtRandom));
   });

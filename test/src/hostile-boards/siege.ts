@@ -1,8 +1,8 @@
 /**
  * Boards that run an agent as it is built for them, people with the client's SDK, and between them
  * the malicious relay of ../adversary, on one virtual clock. The sessions inside an engine cannot
- * be looked into. So what is watched is what people may rely on (CallOracle), and what goes over
- * the wire.
+ * be examined, so the checks cover what people may rely on (CallOracle), and what is sent on the
+ * wire.
  */
 
 import { ClientCore } from "@blindrelay/client-sdk/testing";
@@ -13,13 +13,13 @@ import { Stage } from "../adversary/stage.ts";
 import { BesiegedBoard } from "./board.ts";
 import type { MakeHardware } from "./hardware.ts";
 
-/** For all that a board does about one message. */
+/** For everything that a board does about one message. */
 const TURNS_MS = 1;
 
 export class Siege extends Stage {
   readonly devices: readonly BesiegedBoard[];
   readonly people: readonly Person[];
-  /** Texts of the boards' packets, by all that key and nonce are made from. */
+  /** Texts of the boards' packets, by everything that key and nonce are made from. */
   private readonly sealed = new Map<string, string>();
 
   constructor(makeHardware: MakeHardware, seed: number) {
@@ -45,7 +45,7 @@ export class Siege extends Stage {
     }
   }
 
-  /** A board answers in its own turns, so it is given the time for them. */
+  /** A board answers in turns of its own, so it gets time for them. */
   protected override reach(act: () => void): void {
     super.reach(act);
     this.timer.advance(TURNS_MS);

@@ -60,7 +60,7 @@ class SubsetHardware implements Hardware {
     try {
       this.start(identity);
     } catch {
-      // As often as not the power went inside.
+      // Often the power is cut during the start itself.
     }
     this.powerOff();
     this.flash.cutAfter(null);

@@ -10,12 +10,12 @@ import {
 } from "./hardware.ts";
 
 const MAX_COMPUTE = 2e8;
-/** Of the program among those in the script. */
+/** The name of the program among those in the script. */
 const PROGRAM = "siege";
 
-/** Flash whose power goes at a certain write; ESP32 erases a value before it writes the new one. */
+/** Flash that loses power at a certain write; ESP32 erases a value before it writes the new one. */
 class CuttablePreference extends MemoryPreference {
-  /** Writes until the power goes; below 0: never. */
+  /** Writes until the power cut; below 0: never. */
   private left = -1;
   private erases = false;
 
@@ -45,7 +45,7 @@ class XsHardware implements Hardware {
   private readonly surroundings: Surroundings;
   private readonly preference = new CuttablePreference();
   private device: XsDevice | null = null;
-  /** Of lives that ended, to be waited for. */
+  /** Processes of lives that ended, to be waited for. */
   private readonly ends: Promise<void>[] = [];
 
   constructor(engine: string, script: string, surroundings: Surroundings) {
@@ -92,7 +92,7 @@ class XsHardware implements Hardware {
     try {
       this.start(identity);
     } catch {
-      // As often as not the power went inside.
+      // Often the power is cut during the start itself.
     }
     this.powerOff();
     this.preference.powerIsBack();
@@ -116,7 +116,9 @@ class XsHardware implements Hardware {
   }
 }
 
-/** `engine`: of findXsEngine; `script`: of deviceScript, with the program called "siege" in it. */
+/**
+ * `engine`: from findXsEngine; `script`: from deviceScript, with the program called "siege" in it.
+ */
 export const xsHardware =
   (engine: string, script: string): MakeHardware =>
   (surroundings) =>

@@ -1,18 +1,18 @@
 /**
  * The environment by which a process that a test starts is watched (register.mjs): what it seals,
- * what it logs and says on standard error, and which run of the tests it ends with. The only place
- * that makes it; child-processes.ts puts it into whatever environment a test gives.
+ * what it logs and writes to standard error, and the test run that it ends with. Nothing else
+ * creates it; child-processes.ts adds it to any environment that a test passes.
  */
 
 const REGISTER = new URL("register.mjs", import.meta.url).href;
 
-/** The folder in which processes leave what was seen of them. */
+/** The folder to which processes write their records. */
 export const RECORDS = "BLINDRELAY_TEST_RECORDS";
 
-/** The run of the tests that a process belongs to, and ends with (reaper.ts). */
+/** The test run that a process belongs to, and ends with (reaper.ts). */
 export const RUN = "BLINDRELAY_TEST_RUN";
 
-/** `given` as it is, and what makes the process watched. NODE_OPTIONS of its own are kept. */
+/** `given`, plus what makes the process watched. NODE_OPTIONS in it are kept. */
 export const childEnvironment = (
   given: NodeJS.ProcessEnv,
   own: NodeJS.ProcessEnv = process.env,

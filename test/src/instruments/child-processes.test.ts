@@ -1,4 +1,4 @@
-/** That nothing a test starts goes unwatched, however it is started. */
+/** Every process that a test starts is watched, however it is started. */
 import { exec, execFile, execFileSync, execSync, fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const records = process.env[RECORDS] as string;
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-children-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A program that says a secret on standard error. */
+/** A program that prints a secret to standard error. */
 const secret = makeToken("agent", crypto.getRandomValues(new Uint8Array(32)));
 const program = join(folder, "leak.mjs");
 writeFileSync(program, `process.stderr.write("PLANTED ${secret}");`);
@@ -45,7 +45,7 @@ const WAYS: [string, (env: NodeJS.ProcessEnv) => unknown][] = [
 test.each(WAYS)("%s: a leak is found, whatever the environment", async (_way, start) => {
   await start({ PATH: process.env.PATH, NODE_OPTIONS: "--no-warnings" });
   expect(takeLeaks(records)).toEqual([expect.stringContaining("in: PLANTED <the secret>")]);
-  for (const name of readdirSync(records)) rmSync(join(records, name)); // it was meant to be found
+  for (const name of readdirSync(records)) rmSync(join(records, name)); // it was planted
 });
 
 test("a given environment is kept, and its own settings win", () => {

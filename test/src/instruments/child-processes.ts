@@ -1,12 +1,12 @@
 /**
- * Sees to it that no process starts unwatched, however it is started and whatever environment it is
- * given: in the tests' own processes (setup.ts) and in those that they start (register.mjs).
+ * Makes sure that every process is watched, however it is started and whatever environment it gets:
+ * in the tests' own processes (setup.ts) and in those that they start (register.mjs).
  */
 import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 import { childEnvironment } from "./child-environment.ts";
 
-/** All that start a process. */
+/** Every function that starts a process. */
 export const STARTERS = [
   "spawn",
   "spawnSync",
@@ -23,14 +23,14 @@ const INSTRUMENTED = Symbol.for("blindrelay.childProcesses");
 const home = globalThis as { [INSTRUMENTED]?: true };
 
 /**
- * All of them take their options as the one object that is neither the list of arguments nor a
+ * All of them take their options as the one object that is neither the argument list nor a
  * callback.
  */
 const watched = (given: unknown[]): unknown[] =>
   given.map((value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
     const { env } = value as { env?: NodeJS.ProcessEnv };
-    // Without one it inherits this process's, which has it all.
+    // Without one, it inherits this process's, which is complete.
     return env === undefined ? value : { ...value, env: childEnvironment(env) };
   });
 

@@ -1,4 +1,4 @@
-/** That what is run by hand leaves nothing behind, however it ends. */
+/** Programs that are run by hand leave nothing behind, however they end. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -33,10 +33,11 @@ const gone = async (pid: number): Promise<void> => {
 test
   .skipIf(process.platform !== "linux")
   .each(["SIGINT", "SIGTERM", "a fault", "SIGKILL"] as const)(
-  "%s of what has a database ends that too, and removes its folder where it can",
+  "%s of a program with a database stops that too, and removes its folder if it can",
   async (how) => {
     const folder = mkdtempSync(join(tmpdir(), "blindrelay-clean-up-"));
-    // As PostgreSQL: not of this process's group, and deaf to what ends it; and an undo that fails.
+    // Like PostgreSQL: not in this process's group, and not stopped with it; and an undo that
+    // fails.
     const { runner, pid, ended } = await run(`
       import { spawn } from "node:child_process";
       import { cleanUp } from ${module("clean-up.ts")};
@@ -56,7 +57,7 @@ test
 );
 
 test.skipIf(process.platform !== "linux").each(["SIGINT", "a fault", "SIGKILL"] as const)(
-  "%s of what has a relay ends that too",
+  "%s of a program with a relay stops that too",
   async (how) => {
     const { runner, pid, ended } = await run(`
       import { endWithRelays, startRelayProcess } from ${module("../overload/relay-process.ts")};

@@ -1,14 +1,15 @@
 /**
- * For what is run by hand: what it has started ends with it, whether it is done, fails or is ended.
+ * For programs that are run by hand: everything that they started ends with them, whether they
+ * finish, fail or are stopped.
  */
 import { rmSync } from "node:fs";
 import { constants } from "node:os";
 import reap from "./reaper.ts";
 
 export interface CleanUp {
-  /** What `end` does, the last first; processes that are left are killed after it. */
+  /** What `end` runs, the last first; processes that remain are killed afterwards. */
   readonly undo: (() => unknown)[];
-  /** Undoes all, removes the folders and exits. */
+  /** Undoes everything, removes the folders and exits. */
   end(code: number): Promise<void>;
 }
 
@@ -19,7 +20,7 @@ export const cleanUp = (...folders: string[]): CleanUp => {
   const end = async (code: number): Promise<void> => {
     if (ending) return;
     ending = true;
-    // What fails is over already, or about to be killed.
+    // What fails has already ended, or is about to be killed.
     for (const each of undo.reverse()) await Promise.try(each).catch(() => undefined);
     await killAll();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -29,7 +30,7 @@ export const cleanUp = (...folders: string[]): CleanUp => {
     process.on(name, () => end(128 + constants.signals[name]));
   }
   process.on("uncaughtException", (error) => {
-    if (!ending) console.error(error); // later ones are of what is undone
+    if (!ending) console.error(error); // later ones result from the clean-up
     void end(1);
   });
   return { undo, end };

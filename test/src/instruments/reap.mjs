@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const [, , run] = process.argv;
 const MARK = `BLINDRELAY_TEST_RUN=${run}`;
-/** Vitest's own workers bear the name too, and end by themselves when vitest has. */
+/** Vitest's own workers have the name too, and end by themselves when vitest has. */
 const OWN_END_MS = 2_000;
 const POLL_MS = 50;
 
-/** The ids of all processes that were started under this name. */
+/** The ids of all processes that were started with this name. */
 const marked = () =>
   readdirSync("/proc")
     .filter((name) => /^[0-9]+$/.test(name) && Number(name) !== process.pid)
@@ -15,7 +15,7 @@ const marked = () =>
       try {
         return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(MARK);
       } catch {
-        return false; // somebody else's, or over
+        return false; // someone else's, or ended
       }
     });
 
@@ -25,13 +25,13 @@ const reap = async () => {
   while (marked().length > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
-  // Again until there is none: what is killed may have started another meanwhile.
+  // Repeated until there are none: a process may have started another before it was killed.
   for (let left = marked(); left.length > 0; left = marked()) {
     for (const pid of left) {
       try {
         process.kill(Number(pid), "SIGKILL");
       } catch {
-        // Over by itself.
+        // Already ended.
       }
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

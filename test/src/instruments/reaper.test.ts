@@ -1,4 +1,4 @@
-/** That what tests start ends with them, however they end. */
+/** What tests start ends with them, however they end. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,9 +7,7 @@ import { expect, test } from "vitest";
 
 const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
 
-/**
- * Stands for vitest: starts the reaper, and what a test may start; says which processes they are.
- */
+/** Stands for vitest: starts the reaper, and processes as a test does; prints their ids. */
 const RUNNER = `
   import { spawn } from "node:child_process";
   import { watchChildProcesses } from ${module("child-processes.ts")};
@@ -25,7 +23,7 @@ const RUNNER = `
   process.stdin.on("end", () => tearDown().then(() => process.exit())).resume();
 `;
 
-/** A zombie, whose parent has not asked how it ended, is gone as well. */
+/** A zombie, whose parent has not yet read its exit status, counts as ended. */
 const isThere = (pid: number): boolean => {
   try {
     return !/^[^)]*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "latin1"));

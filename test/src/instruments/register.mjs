@@ -1,9 +1,9 @@
 /**
- * Loaded into every Node process that a test starts (child-environment.ts): the same stand-ins as
- * in the test's own process, what is said on standard error and in logs noted, every seal written
- * to a file of the folder that the test file judges. A process may be killed at any moment, so each
- * is written before it happens. Plain JavaScript, because a Node that cannot run TypeScript loads
- * it too.
+ * Loaded into every Node process that a test starts (child-environment.ts): installs the same
+ * stand-ins as in the test's own process, records standard error and logs, and writes every seal to
+ * a file in the folder that the test file checks. A process may be killed at any moment, so each
+ * seal is written before it happens. Plain JavaScript, because it is also loaded by a Node that
+ * cannot run TypeScript.
  */
 import { openSync, writeSync } from "node:fs";
 import * as nodeModule from "node:module";
@@ -11,7 +11,8 @@ import { join } from "node:path";
 
 const folder = process.env.BLINDRELAY_TEST_RECORDS;
 
-// A Node without these (20, say) runs only built packages, whose sources are recorded elsewhere.
+// A Node without these (20, for example) runs only built packages, whose sources are recorded
+// elsewhere.
 const canRecord = typeof nodeModule.registerHooks === "function" && process.features.typescript;
 
 if (folder !== undefined && canRecord) {
@@ -26,7 +27,7 @@ if (folder !== undefined && canRecord) {
     },
   });
   let file = -1;
-  // Found by nonces/recorder.ts when it is first used.
+  // Read by nonces/recorder.ts on first use.
   globalThis[Symbol.for("blindrelay.nonceRecorder.onRecord")] = (record) => {
     if (file < 0) file = openSync(join(folder, `${process.pid}-${Date.now()}.seals`), "a", 0o600);
     writeSync(file, `${record.place} ${record.content}\n`);

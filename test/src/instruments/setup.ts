@@ -1,8 +1,8 @@
 /**
  * Vitest set-up, run in every test file: no key and nonce may seal two different plaintexts, and no
- * secret that was made may appear in a log or on standard error. Both hold for this process, where
- * each test is its own scope for the nonces, and together with all processes that the file started,
- * which are judged when it is done.
+ * secret that was created may appear in a log or on standard error. Both apply to this process,
+ * where each test is its own scope for the nonces, and together with all processes that the file
+ * started, which are checked at its end.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,5 +38,5 @@ afterAll(() => {
   const leaks = takeLeaks(folder);
   rmSync(folder, { recursive: true, force: true });
   expect(violations).toEqual([]);
-  expect(leaks, "a secret stands in a log or on standard error").toEqual([]);
+  expect(leaks, "a secret is in a log or on standard error").toEqual([]);
 });

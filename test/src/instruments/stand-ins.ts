@@ -1,6 +1,6 @@
 /**
- * Which file stands in for which: suites that record nonces, and what makes or says secrets. One
- * table for vitest (by path) and for spawned processes (by URL).
+ * Which file replaces which: suites that record nonces, and modules that create or output secrets.
+ * One table for vitest (by path) and for spawned processes (by URL).
  */
 
 const STAND_INS = {
@@ -17,7 +17,7 @@ const STAND_INS = {
 const HERE = new URL(".", import.meta.url);
 const REPOSITORY = new URL("../../..", HERE);
 
-/** By URLs: asked for every import of every process that a test starts. */
+/** By URL, because it is looked up for every import of every process that a test starts. */
 const TARGETS: ReadonlyMap<string, string> = new Map(
   Object.entries(STAND_INS).map(([path, file]) => [
     new URL(`.${path}`, REPOSITORY).href,
@@ -28,16 +28,13 @@ const TARGETS: ReadonlyMap<string, string> = new Map(
 const nameOf = (path: string): string => path.replace(/^.*\/|\.ts$/g, "");
 const NAMES = new Set(Object.keys(STAND_INS).map(nameOf));
 
-/**
- * Whether an import may be of a module that has one, by its last name: the others need no
- * resolving.
- */
+/** Whether the last segment of an import is that of a replaced module: others need no resolving. */
 export const mayHaveStandIn = (source: string): boolean => NAMES.has(nameOf(source));
 
 /**
- * What is to be loaded in the place of a resolved module, as a URL: the stand-in, or for the
- * stand-in itself the plain module under its own name (vitest asks again by that name, without
- * saying who imports). null: nothing to do. `importer`: URL of the importing module.
+ * What to load instead of a resolved module, as a URL: the stand-in, or for the stand-in itself the
+ * original module under its own name (vitest asks again by that name, without the importer). null:
+ * no replacement. `importer`: URL of the importing module.
  */
 export const standIn = (url: string, importer: string | undefined): string | null => {
   const target = TARGETS.get(url);

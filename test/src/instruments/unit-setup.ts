@@ -1,6 +1,6 @@
 /**
- * Vitest set-up of the unit tests: one that listens, connects or starts a process fails, and is
- * told where it belongs. They share threads, and run at every keystroke in watch mode.
+ * Vitest set-up of the unit tests: a test that listens, connects or starts a process fails, with an
+ * error that says where it belongs. They share threads, and run at every change in watch mode.
  */
 import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";

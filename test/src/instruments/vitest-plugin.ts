@@ -1,6 +1,6 @@
 /**
- * Puts the stand-ins in the place of the plain modules for every test and everything a test
- * imports, however it names them (by package or by a relative path). Named in vitest.config.ts.
+ * Replaces modules by their stand-ins in every test and everything that a test imports, by whatever
+ * specifier (package or relative path). Used in vitest.config.ts.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Plugin } from "vite";

@@ -1,6 +1,6 @@
 /**
- * `kill -9` of the relay in the middle of writes, twenty times: whatever it had acknowledged is
- * there after the next start, and what it had not is done whole or not at all.
+ * `kill -9` of the relay during writes, twenty times: everything acknowledged is present after the
+ * next start, and everything else is either complete or absent.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { findUserByName, openData, repeatPersistent } from "@blindrelay/relay-se
 import { afterEach, expect, test } from "vitest";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
-/** Two relays side by side, because a start is most of a round's time. */
+/** Two relays side by side, because a start takes most of a round's time. */
 const LANES = 2;
 const KILLS_PER_LANE = 10;
 const WRITERS = 4;
@@ -30,7 +30,7 @@ afterEach(() => {
   folders = [];
 });
 
-/** What an agent must be now: one of these. null: it is not there. */
+/** The permitted states of an agent now; null: it does not exist. */
 interface State {
   readonly name: string;
   readonly token: string;
@@ -45,7 +45,7 @@ test(`nothing acknowledged is lost in ${LANES * KILLS_PER_LANE} kills`, {
   const acknowledged = lanes.reduce((sum, lane) => sum + lane.acknowledged, 0);
   const interrupted = lanes.reduce((sum, lane) => sum + lane.interrupted, 0);
   expect(acknowledged).toBeGreaterThan(LANES * KILLS_PER_LANE * 5);
-  // A kill that never met a write under way would prove nothing.
+  // A kill that never interrupted a write would prove nothing.
   expect(interrupted).toBeGreaterThan(LANES * KILLS_PER_LANE);
 });
 
@@ -77,12 +77,12 @@ const accountToken = async (data: string): Promise<string> => {
   return token ?? "";
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are read as what they are, JSON
+// biome-ignore lint/suspicious/noExplicitAny: answers are read as plain JSON
 type Api = (method: string, path: string, body?: object) => Promise<{ status: number; body: any }>;
 
 /**
- * Most of a start is compiling, which need not be done twenty times; a killed process keeps none of
- * it.
+ * Compiling takes most of a start and need not be repeated twenty times; a killed process does not
+ * save its cache.
  */
 const compileOnce = (): NodeJS.ProcessEnv => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-compiled-"));
@@ -117,7 +117,7 @@ const start = async (data: string, account: string, env: NodeJS.ProcessEnv) => {
   return { child, api };
 };
 
-/** Writers change agents of their own, so that each knows what its agent must be. */
+/** Each writer changes only its own agents, so that it knows their permitted states. */
 const writeUntilKilled = async (
   child: ChildProcess,
   api: Api,
@@ -133,7 +133,7 @@ const writeUntilKilled = async (
       const before = agents.get(agentId)?.[0] ?? null;
       const path = `/agents/${agentId}`;
       const [work, after] = step4(api, agentId, path, before, step % 4);
-      // Until it is acknowledged, either is right.
+      // Until it is acknowledged, either state is permitted.
       agents.set(agentId, [before, after]);
       try {
         const { status, body } = await work();
@@ -180,8 +180,8 @@ const tokenOf = (body: unknown): { token?: string } => {
 };
 
 /**
- * Every agent is what it must be, and there is no other; of those whose identifier begins with
- * `recent` the token too. Settles what was open.
+ * Every agent has a permitted state, and there are no others; for those whose identifier begins
+ * with `recent` the token is checked too. Resolves open alternatives.
  */
 const verify = async (api: Api, agents: Map<string, Possible>, recent: string) => {
   const names = new Map<string, string>();
@@ -199,7 +199,7 @@ const verify = async (api: Api, agents: Map<string, Possible>, recent: string) =
     names.delete(agentId);
     if (name === null) agents.set(agentId, [null]);
     if (name === null || !agentId.startsWith(recent)) continue;
-    // Unfinished rotations apart, the token is the one that was answered last.
+    // Except after unfinished rotations, the token is the latest one that was answered.
     const known = fitting.map((state) => state?.token);
     const { body } = await api("GET", `/agents/${agentId}/export`);
     if (!known.includes(ANY)) expect(known, agentId).toContain(body.api_token);

@@ -22,14 +22,14 @@ const URL = "wss://relay.example/wss";
 const EPOCH_MS = 1_767_225_600_000; // 2026-01-01T00:00:00Z
 const LATENCY_MS = 20;
 
-/** The SDKs want tokens of the contract's form, the store knows each by its owner's name. */
+/** The SDKs require tokens in the contract's format, the store knows each by its owner's name. */
 const inStoresForm = (request: AuthRequest): AuthRequest => {
   const { apiToken, agentId } = request;
   if (apiToken === undefined) return request;
   return { ...request, apiToken: agentId === undefined ? `acct:${USER}` : `agt:${agentId}` };
 };
 
-/** How many calls ended in which way: `ok`, or the code of the error. */
+/** How many calls ended in which way: `ok`, or the error's code. */
 export type Tally = Record<string, number>;
 
 export class World {
@@ -87,7 +87,7 @@ export class World {
     this.client.start();
   }
 
-  /** An agent whose method "work" takes `workMs`, and what the client calls it by. */
+  /** An agent whose method "work" takes `workMs`, and the client's handle for it. */
   agent(n: number, workMs: () => number): Peer {
     const agentId = `agent-${n}`;
     const agentToken = makeToken("e2e", seededRandom(n)(32));

@@ -1,7 +1,7 @@
 /**
- * `npm run outages -- --rounds 10`: its own relay process, under load, over its own PostgreSQL that
- * is cut, frozen, restarted and stopped. Prints one JSON line per kind; exit 1 where the relay
- * ended, something acknowledged was lost, a count fell, or an answer was a 500 or came too late.
+ * `npm run outages -- --rounds 10`: a relay process under load, over a PostgreSQL server that is
+ * cut, frozen, restarted and stopped. Prints one JSON line per kind; exit code 1 if the relay
+ * ended, something acknowledged was lost, a count decreased, or an answer was a 500 or too late.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -18,7 +18,7 @@ import { cleanUp } from "../instruments/clean-up.ts";
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 const PASSWORD = "correct horse";
 const WRITERS = 8;
-/** What docs/operations.md promises, with as much again for a busy machine. */
+/** The limit in docs/operations.md, doubled for a busy machine. */
 const REST_MS = 2 * 2000;
 const READY_MS = 2 * 1000;
 const FROZEN_MS = 5000;
@@ -99,7 +99,7 @@ const relay: ChildProcess = spawn(
   process.execPath,
   [
     ...[MAIN, "start", ...flags, "--port", "0", "--metrics-port", "0", "--log-level", "error"],
-    // While nothing can be written, refusals come fast: a 429 would hide how they come.
+    // While nothing can be written, refusals come fast: a 429 would hide them.
     ...["--requests-per-minute", "100000000", "--anonymous-requests-per-minute", "100000000"],
   ],
   { stdio: ["ignore", "pipe", "ignore"] },
@@ -232,7 +232,7 @@ for (const kind of KINDS.filter((each) => kinds.includes(each))) {
     await watchCount();
     now.rounds += 1;
   }
-  const promised = [...acknowledged]; // before looking: the writers go on
+  const promised = [...acknowledged]; // before looking: the writers continue
   const there = new Set(
     (await own.query("select agent_id from agents")).map((row) => row.agent_id),
   );

@@ -1,13 +1,13 @@
 /**
- * Loaded into the relay's process before its own code: for each message of the process that started
- * it, collects all garbage and answers how much memory is left. The relay knows nothing of it.
+ * Loaded into the relay's process before its own code: for each message from its parent, collects
+ * all garbage and answers how much memory is left. The relay does not know about it.
  */
 if (process.channel !== undefined) {
   process.on("message", () => {
     globalThis.gc?.();
-    globalThis.gc?.(); // buffers of objects that the first one found are free by then
+    globalThis.gc?.(); // frees buffers of objects that the first collection found
     process.send?.(process.memoryUsage());
   });
-  process.on("disconnect", () => process.exit()); // who started it was killed
-  process.channel?.unref(); // a relay that has drained ends
+  process.on("disconnect", () => process.exit()); // the parent was killed
+  process.channel?.unref(); // a relay that has drained must end
 }

@@ -1,13 +1,13 @@
 /**
- * What one connection, and what thousands that have not authenticated, can make the relay hold. The
- * attacks are those that once took 1 GB (one socket) and 400 MB (200 sockets, 22 MB sent).
+ * The memory that one connection, and thousands of unauthenticated ones, can make the relay hold.
+ * The attacks are those that once took 1 GB (one socket) and 400 MB (200 sockets, 22 MB sent).
  */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { frame, upgraded, writeAll } from "./raw-socket.ts";
 import { MEMORY_LIMIT_BYTES, type RelayProcess, startRelayProcess } from "./relay-process.ts";
 
-/** Of an address, 1,024 may wait. */
+/** From one address, 1,024 may wait. */
 const ADDRESSES = ["127.0.0.2", "127.0.0.3"];
 
 let relay: RelayProcess;
@@ -41,7 +41,7 @@ const fragmentAndPongs = Buffer.concat([
 test("one connection's fragments of one byte do not keep their chunks alive", async () => {
   const socket = await upgraded(relay.port);
   await writeAll(socket, frame(1, "x", { fin: false }));
-  // 524 MB if all of it is taken.
+  // 524 MB if all of it is accepted.
   for (let i = 0; i < 8000; i++) if (!(await writeAll(socket, fragmentAndPongs))) break;
   socket.destroy();
   await expectWell();

@@ -1,6 +1,6 @@
 /**
- * A peer of a few lines on a bare socket, light enough for ten thousand in a process: JSON texts
- * out and in, pings answered, nothing sealed (the relay could not tell).
+ * A minimal peer on a bare socket, light enough for ten thousand in a process: sends and receives
+ * JSON, answers pings, seals nothing (the relay could not tell).
  */
 import type { Socket } from "node:net";
 import { frame, upgraded } from "./raw-socket.ts";

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 const MASKED = 0x80;
 
 /**
- * A frame whose mask is zero, so that its payload goes as it is. `length`: what the header says.
+ * A frame whose mask is zero, so that its payload is unchanged. `length`: the value in the header.
  */
 export const frame = (
   opcode: number,
@@ -21,9 +21,7 @@ export const frame = (
   return Buffer.concat([head, Buffer.from(payload)]);
 };
 
-/**
- * A socket on which `/wss` was upgraded. Nobody reads its bytes yet, and its errors are nobody's.
- */
+/** A socket after the upgrade to `/wss`. Nobody reads its bytes yet, and its errors are ignored. */
 export const upgraded = async (port: number, localAddress = "127.0.0.1"): Promise<Socket> => {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.on("error", () => undefined);
@@ -36,7 +34,7 @@ export const upgraded = async (port: number, localAddress = "127.0.0.1"): Promis
   return socket;
 };
 
-/** Writes all that the other side takes; false when it ended the connection before. */
+/** Writes as much as the other side accepts; false if it ended the connection before. */
 export const writeAll = (socket: Socket, bytes: Buffer): Promise<boolean> =>
   new Promise((resolve) => {
     if (!socket.writable) resolve(false);

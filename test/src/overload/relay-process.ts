@@ -1,6 +1,6 @@
 /**
- * A relay in its own process, whose memory can be read: VmHWM of /proc is the most it ever had, so
- * no peak between two looks is missed. Linux only, as everything that starts it.
+ * A relay in its own process, whose memory can be read: VmHWM in /proc is its all-time peak, so no
+ * peak between two readings is missed. Linux only, like everything that uses it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,18 +16,18 @@ import { type Answer, callRest } from "@blindrelay/relay-server/testing";
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
 const MEMORY_REPORT = join(import.meta.dirname, "memory-report.ts");
-/** As the unit and the image set them; and what `leftBytes` needs. */
+/** As set by the systemd unit and the image; and what `leftBytes` needs. */
 const MEMORY_SETTINGS = {
   NODE_OPTIONS: `--max-old-space-size=512 --expose-gc --import=${pathToFileURL(MEMORY_REPORT)}`,
   MALLOC_ARENA_MAX: "2",
 };
-/** What docs/operations.md promises to survive with (issue 11). */
+/** The memory limit that docs/operations.md promises to survive with. */
 export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
 
 export interface LeftBytes {
   /** Objects in V8's heap, and the buffers that they own. */
   readonly live: number;
-  /** Of the process, outside of what V8 has reserved for its heap. */
+  /** Memory of the process outside V8's reserved heap. */
   readonly outside: number;
 }
 
@@ -45,20 +45,20 @@ export interface RelayProcess {
   /** Whether the process runs. */
   isAlive(): boolean;
   rssBytes(): number;
-  /** What it has had of a core since its start. */
+  /** Processor time since its start. */
   cpuMs(): number;
-  /** The most that it ever had. */
+  /** The peak since its start. */
   peakRssBytes(): number;
-  /** What is left after a collection of all garbage. */
+  /** What is left after a full garbage collection. */
   leftBytes(): Promise<LeftBytes>;
   api(method: string, path: string, body?: object, token?: string): Promise<Answer>;
   stop(): Promise<void>;
 }
 
-/** The relays that run, with their data folders. */
+/** The running relays, with their data folders. */
 const running = new Map<ChildProcess, string>();
 
-/** Ends the relays that this process started with it, also where a signal or a fault ends it. */
+/** Stops the relays that this process started when it ends, even by a signal or an error. */
 export const endWithRelays = (): void => {
   process.once("exit", () => {
     for (const [child, data] of running) {

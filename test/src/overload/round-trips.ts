@@ -1,13 +1,11 @@
 /**
- * A user's agent that echoes, and a client that asks it: how long the relay takes, and whether it
+ * A user's agent that echoes, and a client that calls it: how long the relay takes, and whether it
  * answers.
  */
 import { type Message, RawLink } from "./raw-link.ts";
 import type { RelayProcess } from "./relay-process.ts";
 
-/**
- * Requests of one client's link, half of what its session token is good for; then there is another.
- */
+/** Requests on one client's link, half of what its session token permits; then it is replaced. */
 const REQUESTS_EACH = 5000;
 /** Answers later than this count as lost. */
 const LOST_MS = 10_000;
@@ -31,7 +29,7 @@ export class RoundTrips {
     this.#account = account;
   }
 
-  /** With `account`, a user's account token. */
+  /** `account`: a user's account token. */
   static async open(relay: RelayProcess, account: string): Promise<RoundTrips> {
     const trips = new RoundTrips(relay, account);
     const made = await relay.api("POST", "/agents", { name: "echo" }, account);
@@ -40,7 +38,7 @@ export class RoundTrips {
     trips.#agent = await RawLink.open({
       port: relay.port,
       auth: { client_type: "agent", api_token, agent_id },
-      // Only these: an answer to an error would be answered with an error, without end.
+      // Only these: answering an error would cause another error, endlessly.
       onMessage: ({ type, payload, request_id }: Message, link) => {
         if (type === "relay") link.send({ type: "relay", payload, request_id });
       },
@@ -65,7 +63,7 @@ export class RoundTrips {
     });
   }
 
-  /** One round trip; its time is kept. */
+  /** Makes one round trip and stores its time. */
   async once(): Promise<void> {
     this.#count += 1;
     if (this.#count % REQUESTS_EACH === 0) {

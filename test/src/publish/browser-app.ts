@@ -1,4 +1,4 @@
-/** An app in a real browser: bundled as its author would, served as files, clicked through. */
+/** An app in a real browser: bundled as its author would, served as files, used by clicks. */
 import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,10 @@ import { chromium } from "playwright-core";
 
 const TYPES: Readonly<Record<string, string>> = { ".html": "text/html", ".js": "text/javascript" };
 
-/** What the app of `folder` (consumer/app.*) shows after each password, and what its server saw. */
+/**
+ * What the app of `folder` (consumer/app.*) shows after each password, and what its server
+ * received.
+ */
 export const useApp = async (
   folder: string,
   passwords: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * The container image as far as it is ours: the Containerfile's steps, run in folders in place of
- * its stages, and the relay started from what they leave.
+ * The container image as far as we define it: the Containerfile's steps, run in folders instead of
+ * its stages, and the relay started from the result.
  */
 import { execFileSync } from "node:child_process";
 import {
@@ -23,7 +23,7 @@ const BUILD_MS = 300_000;
 /** Measured: 46,192 (du -sk), of which the API's viewers are 3,000 and NATS's client is 1,300. */
 const IMAGE_KIB = 48_000;
 
-// On a disk where there is one: `npm test` keeps other temporary files in memory, and these are 500
+// On a disk if there is one: `npm test` keeps other temporary files in memory, and these are 500
 // MB.
 const folder = mkdtempSync(
   join(existsSync("/var/tmp") ? "/var/tmp" : tmpdir(), "blindrelay-image-"),
@@ -31,7 +31,7 @@ const folder = mkdtempSync(
 const image = join(folder, "install");
 let server: Running;
 
-/** Its instructions, one a line. */
+/** Its instructions, one per line. */
 const instructions = readFileSync(join(WORKSPACE, "relay-server/deploy/Containerfile"), "utf8")
   .replaceAll(/^#.*\n/gm, "")
   .replaceAll(/\\\n\s*/g, "")
@@ -46,7 +46,7 @@ const copy = (from: string, to: string, leftOut: readonly string[]): void =>
     filter: (path) => !leftOut.includes(basename(path)),
   });
 
-/** A stage, up to the last, which only wraps what `install` made. */
+/** A stage, up to the last one, which only wraps the result of `install`. */
 const perform = async (stage: string, [instruction, ...args]: string[]): Promise<void> => {
   if (instruction === "RUN") {
     await run("bash", ["-c", args.join(" ")], stage, { ...process.env, CI: "true" });
@@ -54,7 +54,7 @@ const perform = async (stage: string, [instruction, ...args]: string[]): Promise
     const other = args[0]?.startsWith("--from=") ? args.shift()?.slice(7) : undefined;
     const to = args.pop() as string;
     for (const path of args) {
-      // Folders are copied to a name, files into a folder, both as Docker does it.
+      // Folders are copied to a name, files into a folder, both as in Docker.
       const target = to.endsWith("/") ? join(stage, to, basename(path)) : join(stage, to);
       if (other !== undefined) copy(join(folder, other, path.replace(/^\/app\//, "")), target, []);
       else copy(join(WORKSPACE, path), target, ["node_modules", "dist", ".git"]);
@@ -102,7 +102,7 @@ it("runs the relay, with its pages and their licences", async () => {
   for (const licence of ["Apache License", "Rebilly"]) expect(notices).toContain(licence);
 });
 
-it("carries no second Node, no packages of the viewers, and little else", () => {
+it("contains no second Node, no packages of the viewers, and little else", () => {
   const installed = readdirSync(join(image, "node_modules/.pnpm"));
   expect(
     installed.filter((name) => /^(node-(bin-|linux|darwin)|redoc|react|typescript)/.test(name)),

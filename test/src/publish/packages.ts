@@ -1,6 +1,6 @@
 /**
- * The packages as others get them: packed from a copy of the workspace by what publishes them
- * (`prepack`, pnpm), unpacked into a folder in which nothing of the workspace can be found.
+ * The packages as users get them: packed from a copy of the workspace by the publishing tools
+ * (`prepack`, pnpm), unpacked into a folder from which the workspace cannot be reached.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,8 +29,8 @@ export const PACKAGES = [
 ] as const;
 export type Name = (typeof PACKAGES)[number];
 /**
- * What a program has that only is an agent or a client: the libraries, without their optional
- * peers.
+ * The packages of a program that is only an agent or a client: the libraries, without their
+ * optional peers.
  */
 const SDKS: readonly Name[] = ["protocol", "agent-sdk", "client-sdk"];
 
@@ -48,7 +48,7 @@ export interface Manifest {
   readonly peerDependencies?: { readonly [name: string]: string };
 }
 
-/** Runs a program to its end; rejects with what it printed where it fails. */
+/** Runs a program to its end; rejects with its output if it fails. */
 export const run = async (
   command: string,
   args: readonly string[],
@@ -72,7 +72,7 @@ const readManifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
 /**
- * Links what a folder of node_modules holds, scopes included; what `instead` names leads elsewhere.
+ * Links the contents of a node_modules folder, scopes included; those in `instead` link elsewhere.
  */
 const linkModules = (from: string, to: string, instead: (name: string) => string | null): void => {
   mkdirSync(to, { recursive: true });
@@ -91,11 +91,11 @@ const linkModules = (from: string, to: string, instead: (name: string) => string
   }
 };
 
-/** A copy, because packing removes `dist` first, and others use the workspace's. */
+/** A copy, because packing removes `dist` first, and other tests use the workspace's. */
 const copyWorkspace = (copy: string): void => {
   for (const file of WORKSPACE_FILES) copyFileSync(join(WORKSPACE, file), join(copy, file));
   symlinkSync(join(WORKSPACE, "node_modules"), join(copy, "node_modules"));
-  // The relay carries a bundle of the console.
+  // The relay includes a bundle of the console.
   for (const name of [...PACKAGES, "console"]) {
     cpSync(join(WORKSPACE, name), join(copy, name), {
       recursive: true,
@@ -109,12 +109,12 @@ const copyWorkspace = (copy: string): void => {
 
 export class Packages {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-publish-"));
-  /** Where all of them are installed together. */
+  /** The folder with all of them installed together. */
   readonly consumer = join(this.folder, "consumer");
-  /** Where only the libraries are. */
+  /** The folder with only the libraries. */
   readonly sdks = join(this.folder, "sdks");
 
-  /** Packs, and installs as `npm install ./*.tgz` would, but without asking the registry. */
+  /** Packs, and installs as `npm install ./*.tgz` would, but without the registry. */
   async make(): Promise<void> {
     const copy = join(this.folder, "workspace");
     mkdirSync(copy);
@@ -162,7 +162,7 @@ export class Packages {
     const folder = join(consumer, "node_modules", SCOPE, name);
     mkdirSync(folder, { recursive: true });
     await run("tar", ["-xzf", this.tarball(name), "--strip-components=1"], folder);
-    // What the package itself declares, and nothing else, so that what it forgot is missed.
+    // Only what the package itself declares, so that a missing declaration is found.
     const { dependencies, optionalDependencies } = readManifest(folder);
     for (const dependency of Object.keys({ ...dependencies, ...optionalDependencies })) {
       if (dirname(dependency) !== SCOPE) link(name, dependency, folder);
@@ -177,16 +177,14 @@ export class Packages {
   }
 }
 
-/** Puts a dependency as the workspace's package `name` has it into a folder's node_modules. */
+/** Links a dependency of the workspace's package `name` into a folder's node_modules. */
 const link = (name: Name, dependency: string, folder: string): void => {
   const path = join(folder, "node_modules", dependency);
   mkdirSync(dirname(path), { recursive: true });
   symlinkSync(realpathSync(join(WORKSPACE, name, "node_modules", dependency)), path);
 };
 
-/**
- * A Node outside of the workspace: the one that `npm test` was typed with. Null if there is none.
- */
+/** A Node outside the workspace: the one that ran `npm test`. Null if there is none. */
 export const nodeOfMachine = (): string | null => {
   const folders = (process.env.PATH ?? "").split(":");
   const outside = folders.filter((folder) => folder !== "" && !folder.includes("node_modules"));

@@ -1,6 +1,6 @@
 /**
- * What is published works where nothing of the workspace is: each package is packed, unpacked into
- * an empty folder, and used from there as its README says.
+ * The published packages work without the workspace: each is packed, unpacked into an empty folder,
+ * and used from there as its README describes.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -31,7 +31,7 @@ import { type Name, nodeOfMachine, PACKAGES, Packages, run, WORKSPACE } from "./
 
 /** Six builds and two installations, many times what they need alone. */
 const PACK_MS = 900_000;
-/** What a person wrote who uses the packages. */
+/** Files of a user of the packages. */
 const PROGRAMS = join(import.meta.dirname, "consumer");
 const PASSWORD = "a long password of one's own";
 
@@ -82,7 +82,7 @@ afterAll(async () => {
   rmSync(packages.folder, { recursive: true, force: true });
 });
 
-/** Every path that a part of package.json names. */
+/** Every path in a part of package.json. */
 const pathsIn = (value: unknown): string[] =>
   typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(pathsIn);
 
@@ -93,7 +93,7 @@ const NOT_IMPORTED =
 /** Modules that run as their own processes. */
 const PROCESSES = /^dist\/(live\/fleet-process|guard\/watchdog-thread)\.js$/;
 
-/** A module whose code is all types: `export {}` between comments. */
+/** A module that contains only types: `export {}` between comments. */
 const TYPES_ONLY = /^(\s|\/\*[\s\S]*?\*\/|\/\/.*\n)*export \{\};\n\/\/# sourceMappingURL=.*$/;
 
 /** Everything that modules load by a path, with themselves. */
@@ -114,19 +114,21 @@ const loadedFrom = (files: string[]): Set<string> => {
 const readTarball = async (name: Name): Promise<Uint8Array<ArrayBuffer>> =>
   new Uint8Array(await readFile(packages.tarball(name)));
 
-/** The packages are ES modules only, with `exports`: these ways of resolving are not for them. */
+/**
+ * The packages are ES modules only, with `exports`: these kinds of resolution do not apply to them.
+ */
 const isOfCommonJs = (problem: Problem): boolean =>
   "resolutionKind" in problem && /^node(10|16-cjs)$/.test(problem.resolutionKind);
 
 describe.each(PACKAGES)("the tarball of %s", (name) => {
-  it("holds what its package.json promises", () => {
+  it("contains what its package.json promises", () => {
     const { bin, exports } = packages.manifest(name);
     const paths = [...pathsIn(bin), ...pathsIn(exports)];
     const missing = paths.filter((path) => !existsSync(packages.path(name, path.replace("*", ""))));
     expect([paths.length > 0, missing]).toEqual([true, []]);
   });
 
-  it("has a README, the changes and a licence, and no tests", async () => {
+  it("has a README, a changelog and a licence, and no tests", async () => {
     const files = await packages.files(name);
     for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
     const wanted =
@@ -148,7 +150,7 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     expect(idle.filter((path) => !NOT_IMPORTED.test(path) && !isOfTypes(path))).toEqual([]);
   });
 
-  it("leads debuggers and editors from its modules to its sources", async () => {
+  it("has source maps from its modules to its sources", async () => {
     const maps = (await packages.files(name)).filter((path) => /^dist\/.*\.map$/.test(path));
     const sources = maps.flatMap((path): string[] => {
       const map = JSON.parse(readFileSync(packages.path(name, path), "utf8"));
@@ -157,13 +159,13 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     expect([sources.length > 0, sources.filter((path) => !existsSync(path))]).toEqual([true, []]);
   });
 
-  it("is what publint asks for", async () => {
+  it("satisfies publint", async () => {
     const tarball = await readTarball(name);
     const { messages } = await publint({ pack: { tarball: tarball.buffer }, strict: true });
     expect(messages).toEqual([]);
   });
 
-  it("has types that resolve as its modules do, says attw", async () => {
+  it("has types that resolve like its modules, according to attw", async () => {
     const { exports } = packages.manifest(name);
     if (!("." in (exports as object))) return; // a program only
     const checked = await checkPackage(createPackageFromTarballData(await readTarball(name)));
@@ -172,7 +174,7 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     expect(problems.filter((problem) => !isOfCommonJs(problem))).toEqual([]);
   });
 
-  it("says where it comes from and whom to tell", () => {
+  it("names its repository and where to report bugs", () => {
     const manifest = packages.manifest(name);
     const url = "https://github.com/blindrelay/blindrelay";
     expect(manifest).toMatchObject({
@@ -194,7 +196,7 @@ it.each([
   expect([code, stdout]).toEqual([0, expect.stringContaining(`Usage: ${command} `)]);
 });
 
-/** The machine's own Node, which may be as old as 20; the workspace's where there is none. */
+/** The machine's own Node, which may be as old as 20; the workspace's if there is none. */
 const node = nodeOfMachine() ?? process.execPath;
 const version = `${spawnSync(node, ["--version"]).stdout}`.trim();
 
@@ -273,14 +275,14 @@ it("flash --dry-run takes the SDK and the check of programs from the package", a
   }
 });
 
-it("fleetTest and fake devices run a device program of one's own in tests of one's own", async () => {
+it("fleetTest and fake devices run a user's device program in the user's tests", async () => {
   const vitest = resolve(packages.consumer, "node_modules/vitest/vitest.mjs");
   const tests = ["fleet.test.js", "app.test.js"];
   const output = await run(process.execPath, [vitest, "run", ...tests], packages.consumer);
   expect(output).toMatch(/Tests .*2 passed/);
 });
 
-it("a scenario in TypeScript runs with a device program of one's own", async () => {
+it("a scenario in TypeScript runs with a user's device program", async () => {
   const { code, stdout } = await start("simulator", ["run", at("scenario.ts"), "--json"]).ended;
   const report = JSON.parse(stdout);
   expect([code, report]).toMatchObject([
@@ -289,7 +291,7 @@ it("a scenario in TypeScript runs with a device program of one's own", async () 
   ]);
 });
 
-it("a live fleet has a device in XS once its package is built, and says so before", async () => {
+it("a live fleet can have a device in XS once its package is built, and reports that it has to be", async () => {
   const run = (): Promise<Ended> => start("simulator", ["run", at("mixed.yaml"), "--json"]).ended;
   const { code, stderr } = await run();
   expect([code, stderr]).toEqual([2, expect.stringContaining("npm rebuild @agoric/xsnap")]);

@@ -1,11 +1,13 @@
-/** The one task of docs/recipes.md that is done in a browser. */
+/** The one task of docs/recipes.md that uses a browser. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BROWSER_TIMEOUT_MS, CHROMIUM, CHROMIUM_FLAGS } from "@blindrelay/relay-server/testing";
 import { chromium } from "playwright-core";
 import { expect } from "vitest";
 
-/** Fills the page in and reads its answer. `work`: where the page says that the secret is. */
+/**
+ * Fills in the page and reads its answer. `work`: the folder with the secret that the page names.
+ */
 export const visitPage = async (port: string, work: string): Promise<void> => {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
   try {

@@ -1,4 +1,4 @@
-/** The devices of docs/recipes.md at the other end of a cable: they behave as the page says. */
+/** The devices of docs/recipes.md at the other end of a cable: they behave as the document says. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +6,13 @@ import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import { Cable as BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 
-/** Of the page's Wi-Fi. */
+/** Of the document's Wi-Fi. */
 export const WIFI_PASSWORD = "a long password";
 
 /** From one press of the button to the next. */
 const PRESS_MS = 200;
 
-/** A device that is plugged in: the terminal that it appears as, and what pulls it out. */
+/** A connected device: its terminal, and a function that unplugs it. */
 export interface Plugged {
   readonly path: string;
   pull(): Promise<void>;
@@ -32,7 +32,7 @@ const plugArduino = async (): Promise<Plugged> => {
       socket.write(verb === "LAMP" ? "ok\r\n" : verb === "READ" ? "A=512\r\n" : "error what\r\n");
     }
   };
-  // It is pressed again and again, so that a late listener gets the next one.
+  // It is pressed repeatedly, so that a late listener gets the next press.
   const finger = setInterval(() => socket.write("BUTTON 1\r\n"), PRESS_MS);
   const pull = async (): Promise<void> => {
     clearInterval(finger);
@@ -60,7 +60,7 @@ const plugSwitch = async (): Promise<Plugged> => {
   return { path: cable.path, pull: () => cable.end() };
 };
 
-/** An Espruino in reach of the page's Wi-Fi. */
+/** An Espruino within range of the document's Wi-Fi. */
 const plugBoard = async (): Promise<Plugged> => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-board-"));
   const board = new EspruinoDouble({ air: { ssid: "hall 7", password: WIFI_PASSWORD } });

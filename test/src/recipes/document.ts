@@ -1,7 +1,7 @@
-/** docs/recipes.md as sections of things to do, in order. */
+/** docs/recipes.md as sections of steps, in order. */
 import { readFileSync } from "node:fs";
 
-/** A fenced block of one of these kinds; others (cpp, json) are only to be read. */
+/** A fenced block of one of these kinds; others (cpp, json) are only for reading. */
 export interface Block {
   readonly kind: "sh" | "yours" | "install" | "text" | "dialogue";
   readonly text: string;
@@ -47,14 +47,14 @@ export const readSections = (page = readFileSync(PAGE, "utf8")): Section[] => {
   return sections;
 };
 
-/** A line of a text block as the source of a pattern: … matches anything in that line. */
+/** A line of a text block as a regular expression: … matches anything within a line. */
 export const lineSource = (line: string): string =>
   line
     .split("…")
     .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"))
     .join("[^\\n]*");
 
-/** One line of a dialogue: what is shown first, and what is then typed (null if nothing is). */
+/** One line of a dialogue: the output first, and then the input (null if there is none). */
 export interface Turn {
   readonly shown: string;
   readonly typed: string | null;

@@ -1,6 +1,6 @@
 /**
- * docs/recipes.md, done as it is written, by one reader in one shell, recipe after recipe. Only the
- * blocks that the page calls the reader's own get other values: free ports of this machine, and the
+ * Follows docs/recipes.md exactly, as one reader in one shell, recipe after recipe. Only the blocks
+ * that the document marks as the reader's own get other values: free ports of this machine, and the
  * terminal where the test plays the device.
  */
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -49,7 +49,7 @@ export const followPage = (title: string, install: () => Installation): void => 
 
     afterAll(() => reader?.close());
 
-    // One shell: what was typed in part cannot be typed again.
+    // One shell: input that was typed in part cannot be typed again.
     it.for(recipes)(
       "$title",
       { timeout: RECIPE_MS, retry: 0 },

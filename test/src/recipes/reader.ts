@@ -1,5 +1,6 @@
 /**
- * Somebody who does what the page says: one shell in an empty folder, and a terminal for dialogues.
+ * A reader who does what the document says: one shell in an empty folder, and a terminal for
+ * dialogues.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,13 +15,13 @@ const WORKSPACE = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** What the reader has before the first line. */
 export interface Installation {
-  /** Makes the commands in a folder, which is then on the PATH. */
+  /** Creates the commands in a folder, which is then on the PATH. */
   readonly link: (bin: string) => void;
   /** Where `npm install` would put a package from. */
   readonly packageAt: (name: string) => string;
 }
 
-/** `npm run link`: the commands as a reader of the checkout has them. */
+/** `npm run link`: the commands as a reader with a checkout has them. */
 export const linkCheckout = (): Installation => ({
   link: (bin) => {
     execFileSync(process.execPath, [join(WORKSPACE, "scripts/link.mjs"), bin]);
@@ -31,12 +32,12 @@ export const linkCheckout = (): Installation => ({
 /** A step runs a fleet of a thousand devices, beside all other tests. */
 const STEP_MS = 300_000;
 
-/** What the page installs. */
+/** What the document installs. */
 const INSTALLED = ["protocol", "client-sdk"];
 
 /**
- * The first of these lines that is missing; null if each is there, in any order: some come from
- * processes in the background.
+ * The first of these lines that is missing; null if each is present, in any order: some come from
+ * background processes.
  */
 const missingLine = (said: string, expected: readonly string[]): string | null => {
   const lines = said.split(/\r?\n/);
@@ -52,7 +53,7 @@ const missingLine = (said: string, expected: readonly string[]): string | null =
 export class Reader {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-recipe-"));
   readonly work = join(this.folder, "work");
-  /** This reader's values for the blocks that are the reader's to change. */
+  /** This reader's values for the blocks that the reader may change. */
   yours: Readonly<Record<string, string>> = {};
   private readonly installation: Installation;
   private readonly env: Record<string, string>;
@@ -74,7 +75,7 @@ export class Reader {
       BLINDRELAY_CONFIG_DIR: join(this.folder, "config"),
       BLINDRELAY_METRICS_PORT: "0",
     };
-    // A group of its own, so that whatever the page leaves in the background ends with it.
+    // A group of its own, so that background processes end with it.
     this.shell = spawn("bash", ["--norc", "--noprofile"], {
       cwd: this.work,
       env: this.env,
@@ -83,7 +84,7 @@ export class Reader {
     });
     this.shell.stdin?.on("error", () => undefined); // a block that failed ended it
     this.said = new Said(this.shell, STEP_MS);
-    // One pipe, so that what is said comes in the order in which it was said.
+    // One pipe, so that standard output and standard error arrive in order.
     this.shell.stdin?.write("exec 2>&1\n");
   }
 
@@ -101,14 +102,14 @@ export class Reader {
       try {
         process.kill(-pid, "SIGKILL");
       } catch {
-        // Nothing of it is left.
+        // All processes have ended.
       }
       if (!this.said.ended) await once(this.shell, "close");
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** What npm would put there, without asking a registry. */
+  /** What npm would put there, without the registry. */
   private install(): void {
     const modules = join(this.work, "node_modules");
     for (const name of INSTALLED) {
@@ -148,7 +149,7 @@ export class Reader {
     );
   }
 
-  /** The first line is the command; it runs on its own terminal. */
+  /** The first line is the command; it runs on a terminal of its own. */
   private async talk(text: string, where: string): Promise<void> {
     const [first = "", ...lines] = text.split("\n");
     const terminal = new Terminal([readTurn(first).typed ?? ""], this.env, this.work);

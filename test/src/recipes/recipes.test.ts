@@ -9,14 +9,14 @@ followPage("docs/recipes.md with npm run link", linkCheckout);
 
 const [, ...recipes] = readSections();
 
-it("the page holds nine recipes, and each says what comes of it", () => {
+it("the document has nine recipes, each with its expected output", () => {
   expect(recipes).toHaveLength(9);
   for (const { blocks } of recipes) {
     expect(blocks.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["sh", "text"]));
   }
 });
 
-it("the workflow runs the very command that the recipe types", () => {
+it("the workflow runs exactly the recipe's command", () => {
   const page = readFileSync(new URL("../../../docs/recipes.md", import.meta.url), "utf8");
   const steps = [...page.matchAll(/^ {6}- run: (.*)$/gm)].map(([, run = ""]) => run);
   expect(steps[0]).toBe('npm --prefix blindrelay run link -- "$PWD/bin"');
@@ -24,7 +24,7 @@ it("the workflow runs the very command that the recipe types", () => {
   expect(page).toContain(`\n${steps[1]?.replace("bin/", "")}\n`);
 });
 
-it("… is anything, nothing else is a pattern, and ⟨ ⟩ is typed", () => {
+it("… matches anything, nothing else is a pattern, and ⟨ ⟩ is typed", () => {
   expect('{"a":1}').toMatch(new RegExp(`^${lineSource('{"a":…}')}$`));
   expect("a-b").not.toMatch(new RegExp(lineSource("a.b")));
   expect(readTurn("User name: ⟨ada⟩")).toEqual({ shown: "User name: ", typed: "ada" });

@@ -1,6 +1,6 @@
 /**
- * A rollout to boards: they take no release by themselves, somebody flashes them; but they say
- * which version has booted, and only that confirms it.
+ * A rollout to boards: they do not install releases by themselves, somebody flashes them; but they
+ * report which version has booted, and only that confirms it.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * An update's whole way: signed and published by the command, offered by a real relay, fetched and
- * checked by an agent, and counted only once the new version has booted.
+ * The whole path of an update: signed and published by the command, offered by a real relay,
+ * downloaded and verified by an agent, and confirmed only after the new version has booted.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -108,7 +108,7 @@ it("is published, offered, fetched, booted, and only then confirmed", async () =
   expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0" });
   expect(await after.checkRelease(pinned)).toBeNull();
   await after.stop();
-  // The relay writes what it saw within a second.
+  // The relay writes what it received within a second.
   await expect.poll(counts).toMatchObject({ offered: 1, confirmed: 1 });
 
   const again = await start("1.1.0");
@@ -121,7 +121,7 @@ it("is published, offered, fetched, booted, and only then confirmed", async () =
   await again.stop();
 });
 
-it("is verified by the command without asking anybody", async () => {
+it("is verified by the command without a connection", async () => {
   const release = await publish("verify", "1.1.0");
   const saved = house.write("release.json", JSON.stringify(release));
   const verify = (file: string, key: string) =>
@@ -153,13 +153,13 @@ it("is checked for by the command, paused, resumed and yanked", async () => {
   expect((await house.cli(check)).stdout).toBe("nothing newer\n");
 });
 
-it("left half published is taken up again", async () => {
+it("is completed after an interrupted publication", async () => {
   await publish("half", "1.2.0", "--draft");
   expect((await publish("half", "1.2.0")).status).toBe("published");
   expect((await house.cli(publishArgs("half", "1.2.0"))).code).toBe(5);
 });
 
-it("that fails half way leaves no draft", async () => {
+it("leaves no draft if publication fails half way", async () => {
   const other = house.path("other.pem");
   await house.cli(["release", "keygen", other]);
   const { code, stderr } = await house.cli([...publishArgs("refused", "1.0.0"), "--key", other]);
@@ -174,7 +174,7 @@ describe("a relay that lies", () => {
   let url: string;
   let truth: NonNullable<CheckAnswer["latest"]>;
   let lie: object;
-  /** What the artifact's address sends, by how often it was asked. */
+  /** What the artifact's address sends, by how often it was requested. */
   let serve: (asked: number, from: number) => { bytes: Buffer; breakOff?: boolean };
   let asked: number;
 
@@ -230,7 +230,7 @@ describe("a relay that lies", () => {
     expect(await told({ size: "9" })).toBe("refused");
   });
 
-  it("cannot bring an old release back, however well signed", async () => {
+  it("cannot bring an old release back, even correctly signed", async () => {
     expect(await told({}, { version: truth.version })).toBe("downgrade");
     expect(await told({}, { version: "2.0.0" })).toBe("downgrade");
     expect(await told({}, { version: `${truth.version}+local` })).toBe("downgrade");
@@ -246,7 +246,7 @@ describe("a relay that lies", () => {
     );
   };
 
-  it("cannot give other bytes, more or fewer, and leaves nothing behind", async () => {
+  it("cannot deliver different, more or fewer bytes, and leaves nothing behind", async () => {
     const other = Buffer.from(IMAGE);
     other[5] = (other[5] as number) ^ 1;
     serve = () => ({ bytes: other });
@@ -259,7 +259,7 @@ describe("a relay that lies", () => {
     expect(existsSync(house.path("fetched.part"))).toBe(false);
   });
 
-  it("may break, and the download resumes", async () => {
+  it("may lose the connection, and the download resumes", async () => {
     serve = (count, from) => ({
       bytes: IMAGE.subarray(from, count < 2 ? from + 100_000 : undefined),
       breakOff: count < 2,
@@ -268,7 +268,7 @@ describe("a relay that lies", () => {
     expect(asked).toBe(3);
   });
 
-  it("gets no token from a download, and cannot send the device on to another address", async () => {
+  it("gets no token from a download, and cannot redirect the device to another address", async () => {
     const asks: string[] = [];
     const inside = createServer((request, response) => {
       asks.push(`${request.url?.split("?")[0]} ${request.headers.authorization?.split(" ")[0]}`);

@@ -12,11 +12,11 @@ import type { DeviceSurroundings, DeviceUnderTest } from "./device.ts";
 
 export type MakeDevice = (surroundings: DeviceSurroundings) => DeviceUnderTest;
 
-/** Of the program among those that were loaded. */
+/** The name of the program among those that were loaded. */
 export const SIEGE_PROGRAM = "siege";
 const EXECUTED = "executed";
 
-/** The program's log line says the marker of the call. */
+/** The program's log line contains the marker of the call. */
 const markerOf = (message: string, fields: object | undefined): unknown =>
   (fields ?? JSON.parse(message.slice(EXECUTED.length))).marker;
 
@@ -69,7 +69,7 @@ class BesiegedHardware implements Hardware {
     try {
       this.start(identity);
     } catch {
-      // As often as not the power went inside.
+      // Often the power is cut during the start itself.
     }
     this.powerOff();
     this.storage.cutAfter(null);

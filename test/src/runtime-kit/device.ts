@@ -1,6 +1,6 @@
 /**
- * What a runtime is to the conformance kit: an engine that runs the agent, as a device in this
- * process. Its clock, network, storage and randomness are handed in, so the same device stands on a
+ * A runtime as the conformance kit sees it: an engine that runs the agent, as a device in this
+ * process. Its clock, network, storage and randomness are injected, so the same device can be on a
  * real relay and, under a virtual clock, behind a malicious one.
  */
 import type {
@@ -17,14 +17,14 @@ export interface DeviceSurroundings {
   readonly timer: TimerPort;
   readonly link: LinkPort;
   readonly random: Random;
-  /** Outlives the device. A write may throw: the power went. */
+  /** Outlives the device. A write may throw, which simulates a power cut. */
   readonly storage: StoragePort;
-  /** What the agent logs: the message, and its fields after it as JSON or as the third argument. */
+  /** The agent's log: the message, with its fields appended as JSON or as the third argument. */
   readonly log: Log;
   readonly onState: (status: AgentStatus) => void;
 }
 
-/** What an agent is configured with. */
+/** An agent's configuration. */
 export interface DeviceConfig {
   /** Of the relay's WebSocket. */
   readonly url: string;
@@ -36,9 +36,9 @@ export interface DeviceConfig {
 }
 
 export interface DeviceUnderTest {
-  /** Writes the first boot count of a new agent_token. Throws the advice where it must not. */
+  /** Writes the first boot count of a new agent_token. Throws the advice if it must not. */
   provision(agentToken: string): void;
-  /** Starts the program of this name. Throws the advice where the agent must not start. */
+  /** Starts the program of this name. Throws the advice if the agent must not start. */
   start(config: DeviceConfig, program: string): void;
   /** An event to every session held, as the device program would send it. */
   emit(event: string, data: object): void;
@@ -53,11 +53,11 @@ export interface DeviceUnderTest {
 
 export interface RuntimeUnderTest {
   readonly title: string;
-  /** What system.info says it is. */
+  /** Its name in system.info. */
   readonly runtime: RegExp;
-  /** What system.info says is the most that one plaintext may hold. */
+  /** The largest plaintext, according to system.info. */
   readonly maxPlaintext: number;
-  /** Loads the engine with the agent and these programs: name to the file that exports one. */
+  /** Loads the engine with the agent and these programs: name to the file that exports it. */
   load(programs: {
     readonly [name: string]: string;
   }): Promise<(surroundings: DeviceSurroundings) => DeviceUnderTest>;

@@ -1,4 +1,4 @@
-/** A device of the kit as a runtime of the sameness table, on a real relay. */
+/** A device of the kit as a runtime of the parity table, on a real relay. */
 import { randomBytes } from "node:crypto";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";

@@ -1,10 +1,10 @@
 /**
- * The conformance kit: all that a runtime must do, tried on a device that runs in it. A new runtime
- * writes a RuntimeUnderTest (device.ts) and calls this (docs/bring-your-runtime.md).
+ * The conformance kit: everything that a runtime must do, tested on a device that runs in it. A new
+ * runtime implements RuntimeUnderTest (device.ts) and calls this (docs/bring-your-runtime.md).
  *
  * - every vector of protocol/vectors, computed inside the engine;
- * - the malicious relay: each attack, every message that is none, histories drawn from the seeds;
- * - the sameness table: a real client on a real relay gets what it gets from every other runtime.
+ * - the malicious relay: each attack, every invalid message, histories drawn from the seeds;
+ * - the parity table: a real client on a real relay gets the same as from every other runtime.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -58,7 +58,7 @@ export const runtimeTests = (runtime: RuntimeUnderTest): void => {
         expect(device.checkVectors(field, vectorFile(field))).toEqual([]);
       });
 
-      it("are compared: a wrong one is found", () => {
+      it("are compared: a wrong one is detected", () => {
         const bent = vectorFile("hmac").replace(/"mac": "./, '"mac": "_');
         expect(device.checkVectors("hmac", bent)).not.toEqual([]);
       });

@@ -3,7 +3,7 @@ import type { Version } from "@blindrelay/protocol/crypto";
 import type { Credentials } from "../xs/relay-fixture.ts";
 import type { ProgramName } from "./programs.ts";
 
-/** What is put on a board. */
+/** The contents for a board. */
 export interface Installation {
   readonly credentials: Credentials;
   readonly version: Version;
@@ -11,31 +11,31 @@ export interface Installation {
 }
 
 export interface Board {
-  /** Puts it on a board that was never used. */
+  /** Installs it on a board that was never used. */
   install(installation: Installation): Promise<void>;
-  /** Writes the first boot count; rejects with the advice where it was written before. */
+  /** Writes the first boot count; rejects with the advice if it was written before. */
   provision(): Promise<void>;
-  /** Resolves when it is online; rejects with the advice where the agent does not begin. */
+  /** Resolves when it is online; rejects with the advice if the agent does not start. */
   powerOn(): Promise<void>;
-  /** As a power cut. */
+  /** Simulates a power cut. */
   powerOff(): Promise<void>;
   /** Makes the boot count unreadable. */
   spoil(): Promise<void>;
-  /** Powers off and forgets everything. */
+  /** Powers off and erases everything. */
   end(): Promise<void>;
 }
 
 export interface Runtime {
-  /** Says too why it is skipped, where it is not there. */
+  /** Includes the reason if it is skipped. */
   readonly title: string;
   readonly isThere: boolean;
-  /** What system.info says. */
+  /** The expected system.info. */
   readonly runtime: RegExp;
   readonly maxPlaintext: number;
-  /** Bytes of one message, where that is less than the relay's own limit. */
+  /** Bytes of one message, if that is less than the relay's own limit. */
   readonly maxMessage: number | null;
   readonly versions: readonly Version[];
-  /** Espruino itself. */
+  /** True for Espruino itself. */
   readonly isEngine: boolean;
   /** It has few variables, and may run out of them. */
   readonly tight: boolean;

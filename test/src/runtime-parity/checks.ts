@@ -1,18 +1,17 @@
 /**
  * What a client sees of edge-cases.ts, as one table: the same question, and the same answer from
- * every runtime. `expected` knows nothing of runtimes but how much one plaintext of theirs may
- * hold.
+ * every runtime. `expected` depends on the runtime only by how much one plaintext may hold.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 
-/** How a call ended: what it gave, or what was said of its failure. */
+/** How a call ended: its result, or the error's description. */
 type Seen = { readonly result: unknown } | { readonly error: unknown };
 
 export interface Check {
   readonly what: string;
   see(agent: Agent, max: number): Promise<unknown>;
   expected(max: number): unknown;
-  /** What Espruino itself cannot say: its texts are UTF-8 (docs/runtimes.md). */
+  /** What Espruino itself cannot express: its strings are UTF-8 (docs/runtimes.md). */
   readonly onEspruino?: unknown;
 }
 
@@ -40,9 +39,9 @@ const same = (what: string, params: unknown): Check =>
 const failed = (message: string, code = -32000) => ({ error: { code, message } });
 
 /**
- * An answer that just fits, and one a byte longer. What stands around the text is learnt from a
- * refusal and the same for the next calls, unless their ids have a digit more: then it is done once
- * more.
+ * An answer that just fits, and one a byte longer. The size of the surrounding JSON is learned from
+ * a refusal and stays the same for the next calls, unless their ids get another digit: then it is
+ * learned again.
  */
 const fill = async (agent: Agent, max: number): Promise<unknown> => {
   const refusal = await tell(agent, "fill", { length: max * 2 });
@@ -61,18 +60,18 @@ export const CHECKS: readonly Check[] = [
   ask("params []", { result: { params: "array", notification: false } }, "kind", []),
   same("an object without members", {}),
   same("an array without items", []),
-  same("what JSON knows", { t: true, f: false, n: null, a: [[], {}, [[1]]], s: "" }),
-  same("members called as built-ins", JSON.parse('{"constructor":1,"toString":2,"length":3}')),
+  same("every type of JSON value", { t: true, f: false, n: null, a: [[], {}, [[1]]], s: "" }),
+  same("members named like built-ins", JSON.parse('{"constructor":1,"toString":2,"length":3}')),
   same("letters, Chinese, an astral character", { text: "grüße 中文 🚰", "schlüssel🚰": 1 }),
   same("escapes", { text: '"\\/\b\f\n\r\t\u0000\u001f\u007f\u0080\u2028\ufeff' }),
   {
-    ...same("halves of surrogates", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"]),
+    ...same("lone surrogates", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"]),
     see: (agent) =>
       tell(agent, "same", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"], { timeoutMs: 2000 }),
     onEspruino: { error: "TIMED_OUT" },
   },
   same("whole numbers", [0, 1, -1, 2 ** 31, 2 ** 32, -(2 ** 53) + 1, 2 ** 53 - 1]),
-  same("larger whole numbers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22]),
+  same("larger integers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22]),
   same("fractions", [0.5, 0.1, 21.37, 0.1 + 0.2, 1 / 3, -273.15, 2.9999999999999996, 3.00000001]),
   same("numbers far from 1", [1e-7, 1.5e-10, 1e23, 1.5e300, 5e-324, 1.7976931348623157e308]),
 
@@ -82,11 +81,11 @@ export const CHECKS: readonly Check[] = [
   ask("0", { result: 0 }, "zero"),
   ask("an empty text", { result: "" }, "empty"),
   ask("a function as result", failed("the result is not a JSON value"), "function"),
-  ask("what JSON leaves out", { result: { c: [null, null], d: null } }, "unsayable"),
-  ask("a circle as result", failed("the result is not a JSON value"), "circle"),
+  ask("what JSON omits", { result: { c: [null, null], d: null } }, "unsayable"),
+  ask("a cycle as result", failed("the result is not a JSON value"), "circle"),
   ask("a date", { result: { at: "1970-01-02T00:00:00.000Z", half: 0.5 } }, "date"),
   ask(
-    "numbers that it worked out",
+    "computed numbers",
     { result: [1 / 7, 1 / 3, 2.9999999999999996, 1e21, 3 * 2 ** 40, 0] },
     "numbers",
     { three: 3 },
@@ -94,13 +93,13 @@ export const CHECKS: readonly Check[] = [
   ask("numbers in its source", { result: [0.3, -1.1, 2.718281828459045e5, 1e-7] }, "literals"),
 
   ask("an unknown method", failed('unknown method "nothing"', -32601), "nothing"),
-  ask("an unknown method's strange name", failed('unknown method "ü\\"🚰"', -32601), 'ü\\"🚰'),
+  ask("an unknown method with a strange name", failed('unknown method "ü\\"🚰"', -32601), 'ü\\"🚰'),
   ask("an exception", failed("the pump is dry"), "throw"),
   ask("an exception without message", failed("the handler failed"), "throw.nothing"),
   ask("a text that was thrown", failed("a text"), "throw.text"),
   ask("null that was thrown", failed("the handler failed"), "throw.null"),
   ask(
-    "a device behind that is away",
+    "a device behind it that is away",
     {
       error: { code: -32002, message: "the line is down", data: { retryable: true, sent: true } },
     },
@@ -124,10 +123,14 @@ export const CHECKS: readonly Check[] = [
   },
 
   ask("a promise", { result: { late: true } }, "promise"),
-  ask("a promise of nothing", { result: null }, "promise.undefined"),
-  ask("a promise that was rejected", failed("not today"), "promise.rejected"),
-  ask("a promise rejected with nothing", failed("the handler failed"), "promise.rejected.nothing"),
-  ask("a promise kept by a timer", { result: 5 }, "promise.timer"),
+  ask("a promise of undefined", { result: null }, "promise.undefined"),
+  ask("a rejected promise", failed("not today"), "promise.rejected"),
+  ask(
+    "a promise rejected with undefined",
+    failed("the handler failed"),
+    "promise.rejected.nothing",
+  ),
+  ask("a promise resolved by a timer", { result: 5 }, "promise.timer"),
   {
     what: "a deadline",
     see: (agent) => tell(agent, "never", {}, { timeoutMs: 100 }),
@@ -140,7 +143,7 @@ export const CHECKS: readonly Check[] = [
   },
 
   {
-    what: "events in their order, and after them the answer",
+    what: "events in order, then the answer",
     async see(agent) {
       const heard: unknown[] = [];
       const off = agent.on("event", (event, data) => heard.push([event, data]));
@@ -163,12 +166,12 @@ export const CHECKS: readonly Check[] = [
       ),
   },
   {
-    what: "five calls at once, answered each with its own",
+    what: "five calls at once, each with its own answer",
     see: (agent) => Promise.all([0, 1, 2, 3, 4].map((i) => tell(agent, "same", { i }))),
     expected: () => [0, 1, 2, 3, 4].map((i) => ({ result: { i } })),
   },
   {
-    what: "an answer that just fits, and one of a byte more",
+    what: "an answer that just fits, and one a byte longer",
     see: fill,
     expected: (max) => ({
       fits: true,
@@ -183,7 +186,7 @@ export const CHECKS: readonly Check[] = [
   ask("system.ping", { result: {} }, "system.ping"),
 ];
 
-/** What only a board itself can say, and that it says no more. */
+/** What only a board itself can report, and nothing else. */
 export const INFO_FIELDS = [
   ...["name", "sdk_version", "runtime", "free_memory", "uptime_s", "methods", "max_plaintext"],
 ];

@@ -1,4 +1,4 @@
-/** A device program that does all that a handler may do, well and badly. */
+/** A device program that does everything that a handler may do, valid or not. */
 import type { Agent } from "@blindrelay/agent-sdk";
 
 export default (agent: Agent): void => {
@@ -26,7 +26,7 @@ export default (agent: Agent): void => {
     return circle;
   });
   agent.handle("date", () => ({ at: new Date(86400000), half: 1 / 2 }));
-  // Of a param, or the build works them out and writes literals.
+  // From a param; otherwise the build computes them and writes literals.
   agent.handle("numbers", (params) => {
     const three = params.three;
     return [
@@ -68,7 +68,7 @@ export default (agent: Agent): void => {
   agent.handle("promise.rejected", () => Promise.reject(new Error("not today")));
   agent.handle("promise.rejected.nothing", () => Promise.reject());
   agent.handle("promise.timer", () => new Promise((resolve) => agent.after(5, () => resolve(5))));
-  // Espruino gives no promise where the executor takes nothing.
+  // Espruino creates no promise if the executor has no parameters.
   agent.handle("never", () => new Promise((resolve) => agent.after(3600000, () => resolve(0))));
 
   agent.handle("fill", (params) => "x".repeat(params.length));

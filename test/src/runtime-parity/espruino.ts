@@ -10,14 +10,14 @@ import type { Board, Installation, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
 const builds = new Map<string, string>();
-/** Made once, as it takes a second. */
+/** Built once, as it takes a second. */
 const built = (version: Version): string => {
   const known = builds.get(version) ?? buildEspruino(version).stored;
   builds.set(version, known);
   return known;
 };
 
-/** Storage as the file wants it. */
+/** Storage in the form that the file needs. */
 const filesOf = ({ credentials, version, program }: Installation): [string, string][] => {
   const { url, agentId, relayToken, agentToken } = credentials;
   const config = {

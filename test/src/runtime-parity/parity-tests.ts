@@ -1,6 +1,6 @@
 /**
  * One device program file runs unchanged on every runtime, behind a real relay, and a real client
- * cannot tell which it talks to but by system.info.
+ * cannot tell them apart except by system.info.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
 import { KINDS } from "@blindrelay/simulator/devices/kinds";
@@ -10,11 +10,11 @@ import type { Runtime } from "./board.ts";
 import { CHECKS, INFO_FIELDS } from "./checks.ts";
 import type { ProgramName } from "./programs.ts";
 
-/** The building of a script for XS is in it, and the filling of a flash. */
+/** Includes building a script for XS, and filling a flash. */
 const HOOK_MS = 300_000;
 const LATEST = "2";
 
-/** A new board that runs the program, and its agent as the client has it. */
+/** A new board that runs the program, and the client's handle for its agent. */
 const begin = async (
   fixture: RelayFixture,
   runtime: Runtime,
@@ -40,7 +40,7 @@ export const parityTests = (runtime: Runtime): void => {
   });
   afterAll(() => fixture.end());
 
-  // The table's program has more methods than the smallest board has room for.
+  // The table's program has more methods than the smallest board has memory for.
   describe.skipIf(!there || runtime.tight).each(runtime.versions)(
     "with suite %s, to a client",
     (version) => {
@@ -72,9 +72,9 @@ export const parityTests = (runtime: Runtime): void => {
   );
 
   describe.skipIf(!there)("with the simulator's programs", () => {
-    // What echo is asked holds more than ASCII, and a board reads that with a parser of ours.
+    // Echo's params contain more than ASCII, which a board reads with our own parser.
     const kinds = KINDS.filter(({ name }) => name !== "echo" || !runtime.tight);
-    it.each(kinds)("answers rightly as a $name", async ({ name, interview }) => {
+    it.each(kinds)("answers correctly as a $name", async ({ name, interview }) => {
       const { board, agent } = await begin(fixture, runtime, LATEST, name as ProgramName);
       const questions = interview("board");
       for (let i = 0; i < 12; i++) {
@@ -88,7 +88,7 @@ export const parityTests = (runtime: Runtime): void => {
       await board.end();
     });
 
-    it("refuses what its program refuses", async () => {
+    it("refuses calls that its program refuses", async () => {
       const { board, agent } = await begin(fixture, runtime, LATEST, "valve");
       for (const params of [{ percent: 101 }, { percent: "40" }, {}, [], undefined]) {
         await expect(agent.call("valve.open", params)).rejects.toMatchObject({
@@ -101,7 +101,7 @@ export const parityTests = (runtime: Runtime): void => {
   });
 
   describe.skipIf(!there)("in its life", () => {
-    it("answers one call after the other: results, promises, errors, and what it is", async () => {
+    it("answers one call after another: results, promises, errors, and system.info", async () => {
       const { board, agent } = await begin(fixture, runtime, LATEST, "counter");
       const params = { text: "x".repeat(200), n: [1, -2, true, null] };
       for (let times = 1; times <= 10; times++) {
@@ -120,7 +120,7 @@ export const parityTests = (runtime: Runtime): void => {
       await board.end();
     });
 
-    it("serves two people at once, and tells both of events", async () => {
+    it("serves two people at once, and sends events to both", async () => {
       const { board, agent, credentials } = await begin(fixture, runtime, LATEST, "counter");
       const second = await fixture.connect();
       const heard: unknown[] = [];

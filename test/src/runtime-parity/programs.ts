@@ -1,4 +1,4 @@
-/** The device program files that every board runs as they are. */
+/** The device program files that every board runs unchanged. */
 import { fileURLToPath } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
 import echo from "@blindrelay/simulator/devices/echo";
@@ -9,7 +9,7 @@ import oddities from "./edge-cases.ts";
 
 interface DeviceProgram {
   readonly path: string;
-  /** What its file exports. */
+  /** The exported program of a file. */
   readonly program: Program;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The encrypted packets, made here with node:crypto from the text alone, against the product's two
- * ends as its users start them: `blindrelay agent run` and `blindrelay call`.
+ * Encrypted packets, made here with node:crypto from the specification alone, against the product's
+ * two ends as users start them: `blindrelay agent run` and `blindrelay call`.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ afterAll(async () => {
   await relay.close();
 });
 
-/** `blindrelay ...` in its own process, with nothing of this one's settings. */
+/** `blindrelay ...` in its own process, without the settings of this one. */
 const command = (args: string[], settings: Record<string, string>): ChildProcess => {
   const surrounding = Object.entries(process.env).filter(
     ([name]) => !name.startsWith("BLINDRELAY_") || name.startsWith("BLINDRELAY_TEST_"),
@@ -82,13 +82,13 @@ const session = async (v: Shared["v"] = "1") => {
   return { link, talk: await new ClientSession(link, agentOf(v)).start() };
 };
 
-/** Fails if the agent says anything before it answers the next call. */
+/** Fails if the agent sends anything before it answers the next call. */
 const nothingBefore = async (link: RawWebSocket, talk: ClientSession): Promise<void> => {
   expect(await talk.call("echo", { next: true })).toMatchObject({ result: { next: true } });
   expect(await link.soFar()).toEqual([]);
 };
 
-/** `blindrelay call` to an agent that is played here. */
+/** `blindrelay call` to an agent that the test plays. */
 const callRawAgent = async (params: object) => {
   const device: Device = await relay.device(account);
   const shared: Shared = { agentId: device.agentId, agentToken: drawAgentToken(), v: "1" };
@@ -125,7 +125,7 @@ const stored = (): Buffer => {
 test("service.blind", async () => {
   const device = await relay.device(account);
   const [client, agent] = [await relay.client(account), await relay.agent(device)];
-  // Sealed with a secret that nobody else has: the relay cannot tell, and passes it on.
+  // Sealed with a secret that nobody else has: the relay cannot tell, and forwards it.
   const foreign: Shared = { agentId: device.agentId, agentToken: drawAgentToken(), v: "1" };
   const payload = seal(foreign, "c2a", "A".repeat(22), 0, "");
   client.send({ type: "relay", agent_id: device.agentId, payload });
@@ -139,7 +139,7 @@ test("secret.e2e", async () => {
   const shared = agentOf("1");
   const { talk } = await session();
   expect(await talk.call("echo", { n: 1 })).toMatchObject({ result: { n: 1 } });
-  // Another secret makes other keys: the agent answers nothing.
+  // Another secret gives different keys: the agent does not answer.
   const link = await relay.client(account);
   new ClientSession(link, { ...shared, agentToken: drawAgentToken() }).sendOpening();
   const right = await new ClientSession(link, shared).start();
@@ -160,7 +160,7 @@ test("packet.v", async () => {
 });
 
 test("packet.sid", async () => {
-  // Two sessions over one link: the sid alone says whose a bare packet is.
+  // Two sessions over one link: only the sid tells whose a bare packet is.
   const link = await relay.client(account);
   const one = await new ClientSession(link, agentOf("1")).start();
   const other = await new ClientSession(link, agentOf("2")).start();
@@ -177,7 +177,7 @@ test("packet.seq", async () => {
   expect(Number.isInteger(JSON.parse(packet).seq)).toBe(true);
   link.send(packet);
   expect(JSON.parse(await talk.receive())).toMatchObject({ id: 7, result: [7] });
-  // A number that was accepted is not accepted again, nor one that is no integer literal.
+  // A number that was accepted is not accepted again, nor is one that is not an integer literal.
   link.send(packet);
   link.send(
     talk.sealNext({ jsonrpc: "2.0", id: 8, method: "echo" }).replace(/("seq":\d+)/, "$1.0"),
@@ -188,7 +188,7 @@ test("packet.seq", async () => {
 test("packet.p", async () => {
   const { link, talk } = await session();
   const { p } = JSON.parse(talk.opening);
-  expect(p).toMatch(/^[A-Za-z0-9_-]{22}$/); // nothing but a tag of 16 bytes
+  expect(p).toMatch(/^[A-Za-z0-9_-]{22}$/); // only a tag of 16 bytes
   const spoilt = (change: (p: string) => string): string => {
     const packet = JSON.parse(talk.sealNext({ jsonrpc: "2.0", id: 9, method: "echo" }));
     return JSON.stringify({ ...packet, p: change(packet.p) });
@@ -219,7 +219,7 @@ test("relay.cannot_read", async () => {
   const all = stored();
   expect(all.includes(shared.agentToken)).toBe(false);
   expect(all.includes(MARKER)).toBe(false);
-  // Nothing takes the secret, and nothing answers it.
+  // No parameter accepts the secret, and no answer contains it.
   const described = (await relay.root("GET", "/api/openapi.json")).json;
   const fields = JSON.stringify(Object.values(described.paths));
   expect(fields).not.toContain('"agent_token"');

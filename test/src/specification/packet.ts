@@ -1,12 +1,12 @@
 /**
- * Encrypted packets with node:crypto alone, as section 2 of protocol/README.md writes them, and the
- * two ends of a session in as few lines as they take.
+ * Encrypted packets with node:crypto alone, following section 2 of protocol/README.md, and the two
+ * ends of a session in as few lines as possible.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Message, RawWebSocket } from "./raw-websocket.ts";
 
-/** What client and agent share, and the relay has not got. */
+/** What client and agent share, and the relay does not have. */
 export interface Shared {
   readonly agentId: string;
   readonly agentToken: string;
@@ -95,7 +95,7 @@ export const open = (shared: Shared, direction: Direction, packet: Packet): stri
 export const packetIn = (message: Message): Packet =>
   message.type === "relay" ? JSON.parse(message.payload) : message;
 
-/** A client's side: opens, pings, and calls, each step with the packet that went out. */
+/** A client's side: opens, pings, and calls, each step with the packet that was sent. */
 export class ClientSession {
   readonly first = randomBytes(16).toString("base64url");
   sid = "";
@@ -129,7 +129,7 @@ export class ClientSession {
     return this;
   }
 
-  /** The next packet, sealed and not sent. */
+  /** The next packet, sealed but not sent. */
   sealNext(message: object): string {
     this.#seq += 1;
     return seal(this.#shared, "c2a", this.sid, this.#seq, JSON.stringify(message));
@@ -149,14 +149,14 @@ export class ClientSession {
 
 /** An agent's side, for one client: answers the opening, pings, and one method of its own. */
 export class AgentSession {
-  /** What was opened, in its order. */
+  /** What was opened, in order. */
   readonly plaintexts: string[] = [];
   /** Received messages, unchanged. */
   readonly received: string[] = [];
   readonly #epochSecret = randomBytes(32);
   #seq = 0;
 
-  /** Answers until the link ends. `handle` is called for what is no `system.` method. */
+  /** Answers until the link ends. `handle` is called for everything but `system.` methods. */
   async serve(
     link: RawWebSocket,
     shared: Shared,

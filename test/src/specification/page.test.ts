@@ -1,5 +1,6 @@
 /**
- * The page, the tests and the specification agree; and the check that says so finds what it is for.
+ * The page, the tests and the specification agree; and the check that compares them detects
+ * differences.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -16,7 +17,7 @@ import {
 const ROOT = resolve(import.meta.dirname, "../../..");
 const PAGE = readPage(readFileSync(join(ROOT, "docs/specification.md"), "utf8"));
 
-/** The given text stands beside the checkout of those who have it, and is not part of it. */
+/** The specification's text is beside the checkout on the author's machines, and not part of it. */
 const GIVEN = resolve(ROOT, "../shared/specification.txt");
 
 const TESTS = new Map(

@@ -3,7 +3,7 @@
  * statement, a test for each row, a decision for whatever is not shown.
  */
 
-/** Lines that only introduce what follows; they are no statements. */
+/** Lines that only introduce what follows; they are not statements. */
 const INTRODUCTIONS = [
   "This document covers the whole service: the REST API, the relay WebSocket endpoint and the encrypted packet format carried inside relay sessions.",
   "The service is a control plane with three surfaces:",
@@ -38,7 +38,7 @@ export const readPage = (markdown: string): Page => {
   return { rows, decisions };
 };
 
-/** The statements of specification.txt in their order: table rows, list items and sentences. */
+/** The statements of specification.txt in order: table rows, list items and sentences. */
 export const readStatements = (specification: string): string[] => {
   const statements: string[] = [];
   let above = "";
@@ -63,8 +63,7 @@ export const readTests = (source: string): string[] =>
   );
 
 /**
- * What is wrong with the page, one sentence each. `tests`: names by test file, as in the last
- * column.
+ * The errors of the page, one sentence each. `tests`: names by test file, as in the last column.
  */
 export const checkPage = (
   { rows, decisions }: Page,
@@ -95,7 +94,7 @@ export const checkPage = (
   return problems;
 };
 
-/** Where the page's statements leave the specification's; both in order. */
+/** Where the page's statements differ from the specification's; both in order. */
 export const compareStatements = (
   rows: readonly Row[],
   statements: readonly string[],

@@ -1,6 +1,4 @@
-/**
- * Plain HTTP: node:http, a method, a path, headers, a body, and what came back.
- */
+/** Plain HTTP with node:http: a method, a path, headers, a body, and the answer. */
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
 
@@ -18,7 +16,7 @@ export interface RawRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** One connection for many requests, as a client would; `close` ends it. */
+/** One connection for many requests, like a client's; `close` ends it. */
 export class RawHttp {
   readonly #base: URL;
   readonly #agent = new Agent({ keepAlive: true });

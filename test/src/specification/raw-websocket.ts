@@ -1,6 +1,6 @@
 /**
- * WebSocket as RFC 6455 writes it, over net.Socket and nothing else: the opening handshake
- * (section 4.1), masked frames out and plain ones in (5.2), control frames (5.5), the close (7).
+ * WebSocket according to RFC 6455, over net.Socket alone: the opening handshake (section 4.1),
+ * masked frames out and plain ones in (5.2), control frames (5.5), the close (7).
  */
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
-/** Section 1.3: what an accepting server hashes behind the key. */
+/** Section 1.3: the constant that an accepting server hashes with the key. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 export const TEXT = 0x1;
@@ -17,7 +17,7 @@ export const CLOSE = 0x8;
 export const PING = 0x9;
 export const PONG = 0xa;
 
-/** No close frame came before the end of the stream (section 7.1.5). */
+/** The stream ended without a close frame (section 7.1.5). */
 const ABNORMAL = 1006;
 
 // biome-ignore lint/suspicious/noExplicitAny: tests compare messages of any shape
@@ -29,15 +29,13 @@ export interface Closed {
 
 export interface OpenOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether control pings are answered, as every library does by itself. */
+  /** Whether control pings are answered, as every library does automatically. */
   readonly answersControlPings?: boolean;
-  /** PEM file that a wss:// server's certificate must be. */
+  /** PEM file with the certificate that a wss:// server must have. */
   readonly certificate?: string;
 }
 
-/**
- * Resolves once the handshake is done; rejects with the status line where the server refuses it.
- */
+/** Resolves once the handshake is done; rejects with the status line if the server refuses it. */
 export const openWebSocket = async (
   url: string,
   { headers = {}, answersControlPings = true, certificate }: OpenOptions = {},
@@ -89,7 +87,7 @@ const readHead = (socket: Socket): Promise<{ head: string; rest: Buffer }> =>
 
 export class RawWebSocket {
   readonly socket: Socket;
-  /** Opcodes of the control frames that came, and the texts of the messages, in their order. */
+  /** Opcodes of the received control frames, and the texts of the messages, in order. */
   readonly controls: number[] = [];
   readonly texts: string[] = [];
   readonly #answersControlPings: boolean;
@@ -132,8 +130,8 @@ export class RawWebSocket {
   }
 
   /**
-   * The next message of a type, null for bare packets; others before it are passed over. A close
-   * ends the search.
+   * The next message of a type, null for bare packets; others before it are skipped. A close ends
+   * the search.
    */
   async nextOf(type: string | null): Promise<Message> {
     for (;;) {
@@ -142,7 +140,7 @@ export class RawWebSocket {
     }
   }
 
-  /** Everything that was sent before this connection's own question was answered. */
+  /** Everything that was sent before this connection's own request was answered. */
   async soFar(): Promise<Message[]> {
     const mark = `mark-${randomBytes(6).toString("hex")}`;
     this.send({ type: mark });
@@ -155,13 +153,13 @@ export class RawWebSocket {
     return "closed" in messages.at(-1) ? messages : messages.slice(0, -1);
   }
 
-  /** Leaves with a close frame, and waits for the server's. */
+  /** Disconnects with a close frame, and waits for the server's. */
   async close(): Promise<void> {
     this.sendFrame(CLOSE, Buffer.from([0x03, 0xe8])); // 1000
     while (!("closed" in (await this.next())));
   }
 
-  /** Vanishes without a word. */
+  /** Disconnects without a close frame. */
   destroy(): void {
     this.socket.destroy();
   }

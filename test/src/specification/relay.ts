@@ -1,8 +1,8 @@
 /**
- * A relay on real sockets whose clock a test moves: `startServer` takes one from outside, so 24
- * hours pass at once and everything else is as in production. Spoken to by raw HTTP and raw
- * WebSocket only; nothing of this product's own client, agent or protocol code is loaded here
- * (scripts/boundaries holds that).
+ * A relay on real sockets whose clock a test advances: `startServer` takes one as a parameter, so
+ * 24 hours pass at once and everything else is as in production. Accessed by raw HTTP and raw
+ * WebSocket only; no client, agent or protocol code of this product is loaded here
+ * (scripts/boundaries enforces that).
  */
 import { createHmac } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -35,7 +35,7 @@ export interface Device {
   readonly relayToken: string;
 }
 
-/** The `auth` of a client with the account token; `more` is added, or stands instead. */
+/** The `auth` of a client with the account token; `more` adds or replaces fields. */
 export const clientAuth = ({ accountToken }: Account, more: object = {}) => ({
   client_type: "client",
   api_token: accountToken,
@@ -55,7 +55,7 @@ export class Relay {
   url = "";
   metricsUrl = "";
   totpSecret: string | null = null;
-  /** Ends the relay as a supervisor would, links and all. */
+  /** Stops the relay as a supervisor would, including its links. */
   stop: () => Promise<void> = async () => undefined;
   readonly #links: RawWebSocket[] = [];
   #nowMs = START_MS;
@@ -74,7 +74,7 @@ export class Relay {
         port: 0,
         metricsPort: 0,
         logLevel: "silent",
-        // Each test has its own addresses, as peers behind a proxy have.
+        // Each test has its own addresses, like peers behind a proxy.
         trustedProxies: ["127.0.0.1"],
         ...settings,
       },
@@ -98,12 +98,12 @@ export class Relay {
     return this.#nowMs;
   }
 
-  /** Lets time pass on the relay. */
+  /** Advances the relay's clock. */
   advance(seconds: number): void {
     this.#nowMs += seconds * 1000;
   }
 
-  /** An address that nobody has failed from yet. */
+  /** An address without failures so far. */
   freshAddress(): string {
     this.#addresses += 1;
     return `10.0.${this.#addresses >> 8}.${this.#addresses & 255}`;
@@ -120,7 +120,7 @@ export class Relay {
     return this.root(method, `/api/v1${path}`, request);
   }
 
-  /** The one-time code of this moment: RFC 6238 with SHA-1, 30 seconds and six digits. */
+  /** The current one-time code: RFC 6238 with SHA-1, 30 seconds and six digits. */
   totpCode(secret = this.totpSecret as string): string {
     const counter = Buffer.alloc(8);
     counter.writeBigUInt64BE(BigInt(Math.floor(this.#nowMs / 30_000)));
@@ -135,7 +135,7 @@ export class Relay {
     return this.#admin;
   }
 
-  /** Makes its own user, and logs it in. */
+  /** Creates a user of the test's own, and logs it in. */
   async user(): Promise<Account> {
     this.#names += 1;
     const username = `user-${this.#names}`;
@@ -166,7 +166,7 @@ export class Relay {
     return (await this.api("POST", "/auth/session", { token })).json.session_token;
   }
 
-  /** A link that has not authenticated. */
+  /** An unauthenticated link. */
   async open(address = this.freshAddress(), options: OpenOptions = {}): Promise<RawWebSocket> {
     const headers = { "X-Forwarded-For": address, ...options.headers };
     const link = await openWebSocket(`${this.url}/wss`, { ...options, headers });
@@ -174,7 +174,7 @@ export class Relay {
     return link;
   }
 
-  /** Sends an `auth` on a new link; its answer comes beside it. */
+  /** Sends an `auth` on a new link; returns its answer too. */
   async auth(fields: object, address?: string, options?: OpenOptions) {
     const link = await this.open(address, options);
     link.send({ type: "auth", ...fields });

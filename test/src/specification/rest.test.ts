@@ -1,4 +1,4 @@
-/** The REST endpoints, what they take and answer, and who may call them. */
+/** The REST endpoints, what they accept and answer, and who may call them. */
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebSocket } from "./raw-websocket.ts";
@@ -32,7 +32,7 @@ const isSessionGood = async (session_token: string): Promise<boolean> => {
   return answer.status === "authenticated";
 };
 
-/** Makes, uploads and publishes a release as an admin does. */
+/** Creates, uploads and publishes a release as an admin does. */
 const publish = async (channel: string, version: string): Promise<void> => {
   const token = account.accountToken;
   const bytes = `firmware ${version}`;
@@ -354,7 +354,7 @@ test("error.upgrade", async () => {
   const { status, json } = await relay.root("GET", "/wss");
   expect(status).toBe(426);
   expect(json).toMatchObject({ status: 426, code: "UPGRADE_REQUIRED" });
-  // What is no upgrade to WebSocket is none.
+  // A request that is not an upgrade to WebSocket is not accepted.
   const headers = { connection: "upgrade", upgrade: "h2c" };
   expect((await relay.root("GET", "/wss", { headers })).status).toBe(426);
   (await openWebSocket(`${relay.url}/wss`)).destroy();
@@ -383,13 +383,13 @@ test("error.rest", async () => {
 });
 
 test("limit.rest_rate", async () => {
-  // Anyone who has good credentials works on at an ordinary pace.
+  // Anyone with valid credentials continues at an ordinary pace.
   const { accountToken: token } = account;
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => relay.api("GET", "/account", { token })),
   );
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-  // Anyone who guesses is told to wait, with good credentials too.
+  // Anyone who guesses must wait, even with valid credentials.
   const headers = { "x-forwarded-for": relay.freshAddress() };
   const guess = () => relay.api("GET", "/account", { token: "guess", headers });
   for (let i = 0; i < 4; i++) expect((await guess()).status).toBe(401);

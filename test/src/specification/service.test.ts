@@ -94,7 +94,7 @@ test("secret.apart", async () => {
   const all = [account.accountToken, device.relayToken, sessionToken, account.accessToken];
   const prefixes = all.map((token) => token.slice(0, token.indexOf("_") + 1));
   expect(new Set(prefixes).size).toBe(4);
-  // Each is good in its own place only.
+  // Each is valid only in its own place.
   expect((await relay.api("GET", "/account", { token: device.relayToken })).status).toBe(401);
   const asAgent = { client_type: "agent", agent_id: device.agentId };
   const wrong = await relay.auth({ ...asAgent, api_token: account.accountToken });
@@ -345,7 +345,7 @@ test("version.path", async () => {
 test("version.packet", async () => {
   const client = await relay.client(account);
   const agent = await relay.agent(device);
-  // The relay takes no part in it: a version that comes later passes too.
+  // The relay does not interpret it: a later version is forwarded too.
   for (const v of ["1", "2", "2027-x"]) {
     const payload = JSON.stringify({ v, sid: `version-${v}`, seq: 0, p: "AAAA" });
     client.send({ type: "relay", agent_id: device.agentId, payload });

@@ -1,6 +1,6 @@
 /**
- * What takes time: waits, pings, lockout, the life of a session. The relay's clock stands still
- * until a test moves it; everything else, sockets and the relay's tick included, is as always.
+ * Behaviour over time: waits, pings, lockout, the life of a session. The relay's clock stands still
+ * until a test advances it; everything else, including sockets and the relay's tick, is as usual.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, RawWebSocket } from "./raw-websocket.ts";
@@ -23,26 +23,25 @@ afterAll(() => relay.close());
 const asClient = (more?: object) => clientAuth(account, more);
 
 /**
- * A link that says nothing: its end, 30 s after it began, tells that the relay has done what was
- * due by then.
+ * A silent link: its end, 30 s after it began, shows that the relay has done what was due by then.
  */
 const openSilent = async (): Promise<{ ended: () => Promise<void> }> => {
   const link = await relay.open();
   return { ended: async () => expect(await link.nextOf(null)).toEqual({ closed: 1008 }) };
 };
 
-/** Lets 30 s pass, and ends when the relay has done what was due. */
+/** Advances the clock by 30 s, and returns when the relay has done what was due. */
 const thirtySeconds = async (): Promise<void> => {
   const silent = await openSilent();
   relay.advance(30);
   await silent.ended();
 };
 
-/** The pings that came, and whatever else but presence. */
+/** The received pings, and anything else except presence. */
 const heard = async (link: RawWebSocket): Promise<Message[]> =>
   (await link.soFar()).filter(({ type }) => type !== "agent_status");
 
-/** Fails once from an address; `retry_after` is answered. */
+/** Fails once from an address; returns `retry_after`. */
 const guess = async (address: string): Promise<number> => {
   const { link, answer } = await relay.auth(asClient({ api_token: "guess" }), address);
   link.destroy();
@@ -61,7 +60,8 @@ const lockOut = async (address: string): Promise<void> => {
 };
 
 /**
- * Uses up a session token to the last request, and says what came of one more. Once for all tests.
+ * Uses up a session token to the last request, and returns the answer to one more. Once for all
+ * tests.
  */
 const exhaust = async () => {
   const token = await relay.sessionToken(account.accountToken);
@@ -96,7 +96,7 @@ test("state.upgraded", async () => {
   await silent.ended();
   link.send({ type: "auth", ...asClient() });
   expect(await link.next()).toMatchObject({ status: "authenticated" });
-  // The timer was the wait's: who has authenticated stays.
+  // The timer was for authentication: an authenticated link stays.
   await thirtySeconds();
   expect(await heard(link)).toEqual([{ type: "ping" }]);
 });
@@ -136,7 +136,7 @@ test("state.after_refusal", async () => {
   for (let i = 0; i < 3; i++) stubborn.send({ type: "auth", ...asClient({ api_token: "guess" }) });
   for (let i = 0; i < 3; i++) expect(await stubborn.next()).toMatchObject({ status: "failed" });
   expect(await stubborn.next()).toEqual({ closed: 1008 });
-  // The time goes on running.
+  // The remaining time continues to decrease.
   const slow = await relay.open();
   relay.advance(20);
   slow.send({ type: "auth", ...asClient({ api_token: "guess" }) });
@@ -200,7 +200,7 @@ test("wss.ping", async () => {
 });
 
 test("wss.pong", async () => {
-  // Whatever else a peer says, and whatever its library answers for it: only `pong` counts.
+  // Whatever else a peer sends, and whatever its library answers automatically: only `pong` counts.
   const busy = await relay.client(account, { answersControlPings: true });
   const faithful = await relay.client(account);
   for (let i = 0; i < 2; i++) {
@@ -257,7 +257,7 @@ test("event.agent_status", async () => {
   await (await relay.agent(own)).close();
   expect(await client.next()).toMatchObject({ type: "agent_status", online: true });
   expect(await client.next()).toMatchObject({ type: "agent_status", online: false });
-  // Not to agents, and not to anybody else's clients.
+  // Not to agents, and not to other users' clients.
   const about = (await stranger.soFar()).filter(({ agent_id }) => agent_id === own.agentId);
   expect(about).toEqual([]);
 });
@@ -269,7 +269,7 @@ test("event.limit_exceeded", async () => {
 });
 
 test("error.auth_timeout", async () => {
-  // Also for who talks and does not authenticate.
+  // Also for peers that send messages but do not authenticate.
   const link = await relay.open();
   link.send({ type: "pong" });
   expect(await link.next()).toMatchObject({ code: "AUTH_REQUIRED" });
@@ -292,7 +292,7 @@ test("error.lockout", async () => {
 test("error.limit_exceeded", async () => {
   const { last, again } = await usedUp();
   expect(last).toMatchObject({ type: "error", error: expect.stringMatching(/session.*request/i) });
-  // The token is used up for good; a new session goes on.
+  // The token is used up for good; a new session continues.
   expect(again).toMatchObject({ status: "failed", error: "Session token used up" });
   expect((await relay.auth(asClient())).answer.status).toBe("authenticated");
 });

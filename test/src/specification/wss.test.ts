@@ -11,7 +11,7 @@ beforeAll(async () => {
   relay = await new Relay().start();
   account = await relay.admin();
 });
-// Of its own for each test: the relay refuses an agent whose place is taken over too often.
+// A separate one for each test: the relay refuses an agent whose place is taken over too often.
 beforeEach(async () => {
   device = await relay.device(account);
 });
@@ -21,11 +21,11 @@ const asAgent = (more?: object) => agentAuth(device, more);
 
 const asClient = (more?: object) => clientAuth(account, more);
 
-/** A packet as the relay sees one: it looks at no field but the sid. */
+/** A packet as the relay sees it: the relay reads no field but the sid. */
 const packet = (sid: string, more: object = {}) => ({ v: "1", sid, seq: 0, p: "AAAA", ...more });
 const freshSid = () => randomBytes(16).toString("base64url");
 
-/** A client and an agent, and the client's envelope on its way to it. */
+/** A client and an agent, and the client's envelope in transit to it. */
 const pair = async (): Promise<{ client: RawWebSocket; agent: RawWebSocket }> => ({
   client: await relay.client(account),
   agent: await relay.agent(device),
@@ -241,7 +241,7 @@ test("relay.forwards_unchanged", async () => {
   const foreign = { type: "relay", agent_id: device.agentId, payload: "x" };
   stranger.send(foreign);
   expect(await stranger.next()).toMatchObject({ type: "error", code: "AGENT_NOT_FOUND" });
-  // Any text, white space and escapes as they came.
+  // Any text, with its white space and escapes unchanged.
   for (const payload of [
     '{ "v":"1" }',
     "\u0000\u0001 \\u00e9 \u00e9 \u{1f512}",
@@ -257,7 +257,7 @@ test("relay.bare_is_encrypted", async () => {
   const sid = freshSid();
   client.send({ type: "relay", agent_id: device.agentId, payload: JSON.stringify(packet(sid)) });
   await agent.next();
-  // Without ciphertext there is no bare packet, so nothing goes to the agent.
+  // Without ciphertext it is not a bare packet, so nothing is sent to the agent.
   const plain = { jsonrpc: "2.0", id: 1, method: "valve.open" };
   for (const message of [plain, { ...plain, sid }, { v: "1", sid, seq: 1 }]) {
     client.send(message);

@@ -1,4 +1,4 @@
-/** That a unit test which is none says so (../instruments/unit-setup.ts). */
+/** A unit test that is none is reported (../instruments/unit-setup.ts). */
 import { execFileSync, spawn } from "node:child_process";
 import { request } from "node:http";
 import { createConnection, createServer } from "node:net";

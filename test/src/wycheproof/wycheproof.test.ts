@@ -1,5 +1,5 @@
 /**
- * Wycheproof's known answers, which are made of the mistakes of others, over every suite: see
+ * Wycheproof's known answers, collected from other implementations' mistakes, with every suite: see
  * protocol/vectors/wycheproof/README.md.
  */
 import { readFileSync } from "node:fs";

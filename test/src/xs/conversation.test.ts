@@ -1,5 +1,5 @@
 /**
- * The Moddable build in the real XS engine, where its flash is empty; all else is in
+ * The Moddable build in the real XS engine, with empty flash; all other tests are in
  * test/src/runtime-parity.
  */
 

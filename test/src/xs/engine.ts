@@ -1,10 +1,10 @@
-/** The engine and the scripts for it, made once for a test file. */
+/** The engine and the scripts for it, built once per test file. */
 import { fileURLToPath } from "node:url";
 import { deviceScript } from "@blindrelay/agent-sdk/testing/build/engine-scripts";
 import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
 
-/** The very files that the simulator runs on Node. */
+/** The same files that the simulator runs on Node. */
 const programs = ["echo", "sensor", "valve"].map((name) => [
   name,
   fileURLToPath(new URL(`../../../simulator/src/devices/${name}.ts`, import.meta.url)),

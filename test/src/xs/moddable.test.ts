@@ -1,5 +1,5 @@
 /**
- * The example project as the real Moddable SDK builds and runs it, on a real relay. Wants
+ * The example project as the real Moddable SDK builds and runs it, on a real relay. Needs
  * `MODDABLE` (the SDK, with its tools on PATH), and `MODDABLE_HOST`: a program that runs a built
  * mc.so, as mcsim does.
  */
@@ -55,7 +55,7 @@ describe.skipIf(skipped)(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    /** Builds the project, and returns the path of what it was built to. */
+    /** Builds the project, and returns the path of the result. */
     const build = (
       name: string,
       who: Credentials & { readonly authority?: string },
@@ -150,7 +150,7 @@ describe.skipIf(skipped)(
     );
 
     it(
-      "takes no relay whose certificate its authority did not issue, and the right one afterwards",
+      "refuses a relay whose certificate its authority did not issue, and accepts the right one afterwards",
       async () => {
         const keys = (name: string) => {
           const at = join(folder, name);

@@ -1,4 +1,4 @@
-/** Many agents in one process: how often each call was run, and how long each had no link. */
+/** Many agents in one process: how often each call was executed, and how long each had no link. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startAgent, webSocketLinks } from "@blindrelay/agent-sdk/node";

@@ -1,4 +1,4 @@
-/** Clients that call agents again and again, each its own ones, and how each call ended. */
+/** Clients that call agents repeatedly, each its own ones, and how each call ended. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { CallError, type Client, connect } from "@blindrelay/client-sdk/node";
 import {
@@ -10,7 +10,7 @@ import {
 } from "./messages.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Calls of one client at a time. */
+/** Concurrent calls of one client. */
 const AT_ONCE = 4;
 const MAX_EXAMPLES = 20;
 

@@ -1,8 +1,8 @@
 /**
- * `npm run rolling`: relay processes of one cluster behind a balancer, over a NATS of their own,
- * with agents and clients in two more processes, while nodes are restarted, killed and frozen, and
- * NATS too. Prints one JSON line per kind; exit 1 where a call was lost or run twice, or ended in
- * another way than is documented.
+ * `npm run rolling`: relay processes of one cluster behind a balancer, over a NATS server of their
+ * own, with agents and clients in two more processes, while nodes and NATS are restarted, killed
+ * and frozen. Prints one JSON line per kind; exit code 1 if a call was lost, executed twice, or
+ * ended in an undocumented way.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -27,7 +27,7 @@ import {
 import { rotate, spend } from "./tokens.ts";
 
 const KINDS = ["restarted", "killed", "frozen", "nats", "postgres"] as const;
-/** Without calls beside them. */
+/** Those without concurrent calls. */
 const TOKEN_KINDS = ["rotated", "session"] as const;
 const ALL_KINDS = [...KINDS, ...TOKEN_KINDS];
 type Kind = (typeof KINDS)[number];
@@ -81,13 +81,13 @@ const callCount = numberOf("calls");
 const frozenMs = numberOf("frozen") * 1000;
 const places = Array.from({ length: numberOf("nodes") }, (_, place) => place);
 
-/** How a plain call may end: in an answer, with nothing run, or in the word that nobody knows. */
+/** The permitted outcomes of a plain call: an answer, not executed, or unknown. */
 const PLAIN = /^(OK|OUTCOME_UNKNOWN|TIMED_OUT|(AGENT_OFFLINE|UNREACHABLE|TIMED_OUT|BUSY)\*?)$/;
-/** One that is marked idempotent: in an answer, or an error after which it may be made again. */
+/** Those of an idempotent one: an answer, or an error after which it may be repeated. */
 const IDEMPOTENT = /^(OK|[A-Z_]+\*)$/;
-/** By then the links of a token that was rotated have ended. */
+/** By then, the links of a rotated token have ended. */
 const ENDED_MS = 1500;
-/** Between two nodes: the links that were cut have come back. */
+/** Between two nodes: by then, the lost links have been replaced. */
 const HEAL_MS = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-rolling-"));
@@ -154,7 +154,7 @@ const order: Order = {
 const agentsChild = await startChild("agents", order);
 const clientsChild = await startChild("clients", order);
 
-/** As the nodes say it: every agent has one link, over all of them. */
+/** According to the nodes, every agent has one link in total. */
 const linkCounts = (): Promise<number[]> =>
   Promise.all(
     relays.nodes.map(async (node) => {
@@ -175,7 +175,7 @@ const healed = async (): Promise<boolean> => {
 };
 
 const endedNodes: string[] = [];
-/** A relay that ended without having been told to. */
+/** A relay that ended without being told to. */
 const watchNodes = () => {
   for (const [place, node] of relays.nodes.entries()) {
     if (node !== null && node.child.exitCode !== null) endedNodes.push(`node ${place}`);
@@ -280,7 +280,7 @@ for (const kind of KINDS.filter((each) => kinds.includes(each))) {
     calls: done(),
     plain,
     idempotent,
-    /** Acknowledged, and not run. */
+    /** Acknowledged, but not executed. */
     lost: answered.filter((call) => !runs.has(call)).length,
     twice: [...runs].filter(([call, times]) => times > 1 && !isIdempotent(call)).length,
     late: sum("late"),
@@ -301,7 +301,7 @@ for (const kind of KINDS.filter((each) => kinds.includes(each))) {
     kind !== "restarted" ||
     (codes.every((code) => code === "OK") &&
       figures.flaps === 0 &&
-      // An agent that logs in elsewhere can send nothing meanwhile: as good as no link.
+      // An agent that logs in on another node can send nothing meanwhile, as if it had no link.
       spread([...said.withoutLink, ...said.moving]).p99 < 1000 &&
       figures.boards_without_link_ms.p99 < 7000);
   const good =

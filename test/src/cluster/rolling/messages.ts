@@ -1,4 +1,4 @@
-/** What the processes of `npm run rolling` say to each other, over Node's IPC channel. */
+/** Messages between the processes of `npm run rolling`, over Node's IPC channel. */
 export interface AgentKeys {
   readonly id: string;
   readonly relayToken: string;
@@ -11,28 +11,31 @@ export interface Order {
   readonly folder: string;
   readonly accountToken: string;
   readonly agents: readonly AgentKeys[];
-  /** How many of the agents hold one link only, as boards do. */
+  /** How many of the agents hold only one link, as boards do. */
   readonly boards: number;
   readonly clients: number;
   readonly callsPerSecond: number;
 }
 
-/** The parent's later messages; each is answered by a report, which starts all figures anew. */
+/** The parent's later messages; each is answered by a report, which resets all figures. */
 export type Ask = "report" | "stop";
 
 export interface AgentsReport {
   readonly online: number;
-  /** How often each call was run. */
+  /** How often each call was executed. */
   readonly runs: readonly (readonly [call: number, times: number])[];
-  /** Milliseconds without a link, each time an agent had none. */
+  /** Milliseconds without a link, for each interruption of an agent. */
   readonly withoutLink: readonly number[];
-  /** The same of those that can hold one link only. */
+  /** The same for those that can hold only one link. */
   readonly boardsWithoutLink: readonly number[];
-  /** Milliseconds in which an agent that had a link could not send, as it logged in elsewhere. */
+  /**
+   * Milliseconds in which an agent with a link could not send, because it logged in on another
+   * node.
+   */
   readonly moving: readonly number[];
 }
 
-/** How calls ended, by code; one that may be made again is marked by `*`. */
+/** How calls ended, by code; those that may be repeated are marked by `*`. */
 export type Outcomes = Record<string, number>;
 
 /** Whether calls of this number are marked idempotent: every second one is. */
@@ -42,18 +45,18 @@ export interface ClientsReport {
   readonly sent: number;
   readonly plain: Outcomes;
   readonly idempotent: Outcomes;
-  /** Calls that were answered. */
+  /** Answered calls. */
   readonly answered: readonly number[];
-  /** Past the deadline by more than a second. */
+  /** More than a second past the deadline. */
   readonly late: number;
   readonly latencies: readonly number[];
-  /** `agent_status` of an agent that is offline. */
+  /** `agent_status` messages that report an agent offline. */
   readonly flaps: number;
-  /** Examples of what was not answered. */
+  /** Examples of unanswered calls. */
   readonly examples: readonly string[];
 }
 
-/** Answers the parent; `report` is called for each of its questions. */
+/** Answers the parent; `report` is called for each of its requests. */
 export const serve = (start: (order: Order) => Promise<() => object>): void => {
   let report: (() => object) | null = null;
   process.on("message", async (message: Order | Ask) => {

@@ -1,8 +1,8 @@
-/** What tokens promise over all nodes: when links end, and how many requests pass. */
+/** What tokens guarantee over all nodes: when links end, and how many requests are accepted. */
 import type { RelayNode } from "../relays.ts";
 
 const SESSION_REQUESTS = 10_000;
-/** How long what may still come is awaited. */
+/** How long to wait for late messages. */
 const QUIET_MS = 6000;
 
 const post = async (node: RelayNode, path: string, token: string, body: object = {}) => {
@@ -15,7 +15,7 @@ const post = async (node: RelayNode, path: string, token: string, body: object =
   return (await answer.json()) as any;
 };
 
-/** A link that has logged in. */
+/** An authenticated link. */
 const connect = async (node: RelayNode, auth: object): Promise<WebSocket> => {
   const socket = new WebSocket(`${node.url.replace("http", "ws")}/wss`);
   await new Promise((resolve) => socket.addEventListener("open", resolve));
@@ -27,7 +27,7 @@ const connect = async (node: RelayNode, auth: object): Promise<WebSocket> => {
   return socket;
 };
 
-/** Rotates a token on each node for a link on each: milliseconds until each link has ended. */
+/** Rotates a token on each node, with a link to each: milliseconds until each link has ended. */
 export const rotate = async (nodes: readonly RelayNode[], account: string): Promise<number[]> => {
   const took: number[] = [];
   for (const on of nodes) {
@@ -44,7 +44,7 @@ export const rotate = async (nodes: readonly RelayNode[], account: string): Prom
   return took;
 };
 
-/** Uses one session token on all nodes at once: how many requests pass. */
+/** Uses one session token on all nodes at once: returns how many requests are accepted. */
 export const spend = async (nodes: readonly RelayNode[], account: string): Promise<number> => {
   const [first] = nodes as [RelayNode];
   const { agent_id, api_token } = await post(first, "/agents", account, { name: "counted" });
@@ -65,7 +65,7 @@ export const spend = async (nodes: readonly RelayNode[], account: string): Promi
     for (let i = 0; i < SESSION_REQUESTS && link.readyState === WebSocket.OPEN; i += 1) {
       const request_id = `${at}-${i}`;
       link.send(JSON.stringify({ type: "relay", agent_id, payload: "x", request_id }));
-      // Below the rate of one connection.
+      // Below the rate limit of one connection.
       if (i % 50 === 49) await new Promise((resolve) => setTimeout(resolve, 100));
     }
     await ended;

@@ -1,4 +1,4 @@
-/** Stands in for `@blindrelay/protocol/suites/noble` wherever tests run: see ../stand-ins.ts. */
+/** Replaces `@blindrelay/protocol/suites/noble` in all tests: see ../stand-ins.ts. */
 import { nobleSuite as plain } from "../../../../protocol/src/suites/noble.ts";
 import { processRecorder, recorded } from "./recorder.ts";
 

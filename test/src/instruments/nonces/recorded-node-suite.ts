@@ -1,4 +1,4 @@
-/** Stands in for `@blindrelay/protocol/suites/node` wherever tests run: see ../stand-ins.ts. */
+/** Replaces `@blindrelay/protocol/suites/node` in all tests: see ../stand-ins.ts. */
 import { nodeSuite as plain } from "../../../../protocol/src/suites/node.ts";
 import { processRecorder, recorded } from "./recorder.ts";
 

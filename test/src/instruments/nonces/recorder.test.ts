@@ -28,26 +28,26 @@ describe.each([
 ])("the nonce recorder over the suite %s", (_name, makeSuite) => {
   const suite = makeSuite();
 
-  test.each(["1", "2"] as const)("objects to another plaintext, version %s", (v) => {
+  test.each(["1", "2"] as const)("reports a different plaintext, version %s", (v) => {
     suite.seal(suite.aeadKey(v, KEY), NONCE, AAD, bytes(4, 1));
     expect(() => suite.seal(suite.aeadKey(v, KEY), NONCE, AAD, bytes(4, 2))).toThrow(NonceReuse);
     expect(violations()).toHaveLength(1);
   });
 
-  test("objects to another AAD, even to one that only moves the border", () => {
+  test("reports a different AAD, even one that only moves its border", () => {
     suite.seal(suite.aeadKey("1", KEY), NONCE, bytes(3, 2), bytes(4, 2));
     expect(() => suite.seal(suite.aeadKey("1", KEY), NONCE, bytes(4, 2), bytes(3, 2))).toThrow();
     expect(violations()).toHaveLength(1);
   });
 
-  test("objects across two suite objects, as an agent before and after a restart has them", () => {
+  test("reports reuse across two suite objects, as with an agent before and after a restart", () => {
     const other = makeSuite();
     suite.seal(suite.aeadKey("1", KEY), NONCE, AAD, bytes(4, 1));
     expect(() => other.seal(other.aeadKey("1", KEY), NONCE, AAD, bytes(4, 2))).toThrow();
     expect(violations()).toHaveLength(1);
   });
 
-  test("lets the same bytes, another nonce and another key pass", () => {
+  test("accepts the same bytes, a different nonce and a different key", () => {
     suite.seal(suite.aeadKey("1", KEY), NONCE, AAD, bytes(4, 1));
     suite.seal(suite.aeadKey("1", KEY), NONCE, AAD, bytes(4, 1));
     suite.seal(suite.aeadKey("1", KEY), bytes(12, 2), AAD, bytes(4, 2));
@@ -63,7 +63,7 @@ describe.each([
   });
 });
 
-/** Two agents that start with the same boot count, which is what the contract forbids. */
+/** Two agents that start with the same boot count, which the contract forbids. */
 const agentWithBootCount = (bootCount: number): AgentSessions =>
   new AgentSessions({
     suite: nodeSuite(),
@@ -98,7 +98,7 @@ const replayAfterRestart = (secondBootCount: number): void => {
   second.seal(client.sid() ?? "", bytes(10, 2));
 };
 
-test("a boot count that was not raised is seen by the recorder, a raised one is not", () => {
+test("the recorder reports a boot count that was not raised, but not a raised one", () => {
   expect(() => replayAfterRestart(1)).toThrow(NonceReuse);
   expect(violations()).toHaveLength(1);
   processRecorder().startScope();
@@ -106,7 +106,7 @@ test("a boot count that was not raised is seen by the recorder, a raised one is 
   expect(violations()).toEqual([]);
 });
 
-test("processes that a test spawns are recorded, and judged together", () => {
+test("processes that a test spawns are recorded, and checked together", () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-nonces-"));
   const seal = (fill: number): string => `
     import { nodeSuite } from "@blindrelay/protocol/suites/node";

@@ -1,9 +1,9 @@
 /**
  * The nonce recorder: a wrapper for any suite that remembers, for every seal, which plaintext and
- * AAD went under which raw key and nonce, and objects as soon as the same pair meets another one
- * (protocol/README.md section 2: a taken seq is never sealed again).
+ * AAD were sealed with which raw key and nonce, and throws as soon as the same pair seals different
+ * content (protocol/README.md section 2: a used seq is never sealed again).
  *
- * It is installed over every test of the repository: see vitest-plugin.ts and setup.ts for this
+ * It is installed in every test of the repository: see vitest-plugin.ts and setup.ts for this
  * process, register.mjs for processes that a test spawns.
  */
 import { createHash } from "node:crypto";
@@ -15,7 +15,7 @@ export interface SealRecord {
   readonly content: string;
 }
 
-/** A key and nonce met a second plaintext or AAD. Thrown inside the seal that did it. */
+/** A key and nonce sealed a second plaintext or AAD. Thrown inside the seal that did it. */
 export class NonceReuse extends Error {
   override name = "NonceReuse";
 }
@@ -27,7 +27,7 @@ const fingerprint = (...parts: (Uint8Array | string)[]): string => {
 };
 
 export class NonceRecorder {
-  /** Every reuse since the last `takeViolations`, also those whose exception somebody swallowed. */
+  /** Every reuse since the last `takeViolations`, including those whose exception was caught. */
   private violations: string[] = [];
   private readonly seen = new Map<string, string>();
   private readonly listener: ((record: SealRecord) => void) | null;
@@ -38,7 +38,9 @@ export class NonceRecorder {
     this.listener = listener;
   }
 
-  /** Forgets what was sealed. For a test, or a run of a property, that starts its own world. */
+  /**
+   * Forgets what was sealed. For a test, or a run of a property, that starts a world of its own.
+   */
   startScope(): void {
     this.seen.clear();
   }
@@ -48,7 +50,10 @@ export class NonceRecorder {
     this.add({ place: fingerprint(v, key, nonce), content: fingerprint(aad, plaintext) });
   }
 
-  /** Throws NonceReuse if the place is taken by other content; the same bytes again are fine. */
+  /**
+   * Throws NonceReuse if key and nonce have sealed other content; the same bytes again are
+   * permitted.
+   */
   add(record: SealRecord): void {
     this.listener?.(record);
     const before = this.seen.get(record.place);
@@ -66,17 +71,14 @@ export class NonceRecorder {
   }
 }
 
-/**
- * The same suite, with every seal recorded. Keys made by another suite object are not known here.
- */
+/** The same suite, with every seal recorded. Keys from other suite objects are unknown here. */
 export const recorded = (suite: Suite, recorder: NonceRecorder): Suite => {
   const raw = new WeakMap<AeadKey, { v: Version; key: Uint8Array }>();
   return {
     ...suite,
     aeadKey: (v, key) => {
       const handle = suite.aeadKey(v, key);
-      // Suite "2" uses the first half only, so that half alone decides what the nonce is reused
-      // with.
+      // Suite "2" uses only the first half of the key, so only that half counts for a reuse.
       raw.set(handle, { v, key: Uint8Array.from(v === "2" ? key.subarray(0, 16) : key) });
       return handle;
     },
@@ -90,7 +92,7 @@ export const recorded = (suite: Suite, recorder: NonceRecorder): Suite => {
 };
 
 const RECORDER = Symbol.for("blindrelay.nonceRecorder");
-/** Left by register.mjs in a spawned process. */
+/** Set by register.mjs in a spawned process. */
 const LISTENER = Symbol.for("blindrelay.nonceRecorder.onRecord");
 const home = globalThis as {
   [RECORDER]?: NonceRecorder;

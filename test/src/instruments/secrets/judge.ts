@@ -1,12 +1,10 @@
-/**
- * Holds everything that was said against every secret that was made, here and in spawned processes.
- */
+/** Searches all output for every secret that was created, here and in spawned processes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { leaksIn } from "./leaks.ts";
 import { processWitness } from "./witness.ts";
 
-/** The leaks since the last look; each is reported once. */
+/** The leaks since the last call; each is reported once. */
 export const takeLeaks = (folder: string): string[] => {
   const witness = processWitness();
   const texts = [witness.said.join("")];

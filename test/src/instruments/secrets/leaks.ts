@@ -1,7 +1,7 @@
 /**
  * Finds secrets in standard error and logs. Tokens are recognised by their format and checksum, so
- * a test need not report those that it makes. Passwords, one-time secrets and keys have no format;
- * the stand-ins of this folder report each one when it is made.
+ * a test need not register those that it creates. Passwords, one-time secrets and keys have no
+ * format; the stand-ins in this folder register each one when it is created.
  */
 import { readToken } from "@blindrelay/protocol";
 
@@ -10,7 +10,7 @@ const TOKEN_LIKE = /(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}/g;
 const MIN_LENGTH = 8;
 const CONTEXT = 60;
 
-/** Each secret found in a text, with its surroundings and itself shortened. */
+/** Each secret found in a text, shortened, with its context. */
 export const leaksIn = (text: string, secrets: ReadonlySet<string>): string[] => {
   const found = new Set<string>();
   for (const [token] of text.matchAll(TOKEN_LIKE)) {

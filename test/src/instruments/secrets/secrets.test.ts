@@ -1,7 +1,4 @@
-/**
- * That the search over every test's output finds what it is to find: in this process and in spawned
- * ones.
- */
+/** The search over every test's output finds leaks: in this process and in spawned ones. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, rmSync, writeSync } from "node:fs";
@@ -25,7 +22,7 @@ const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
 const token = () => makeToken("agent", crypto.getRandomValues(new Uint8Array(32)));
 
 describe("leaksIn", () => {
-  test.each(KINDS)("knows the secret of an %s by its form and checksum", (kind) => {
+  test.each(KINDS)("recognises the secret of an %s by its format and checksum", (kind) => {
     const secret = makeToken(kind, new Uint8Array(32).fill(7));
     const [leak] = leaksIn(`{"authorization":"Bearer ${secret}"}`, new Set());
     expect(leak).toContain('{"authorization":"Bearer <the secret>"}');
@@ -34,7 +31,7 @@ describe("leaksIn", () => {
     expect(leaksIn(mistyped, new Set())).toEqual([]);
   });
 
-  test("knows secrets without a form from their registration", () => {
+  test("recognises secrets without a format by their registration", () => {
     const secrets = new Set(["correct horse", "short"]);
     expect(leaksIn("user=ada password=correct horse", secrets)).toHaveLength(1);
     expect(leaksIn("a short text", secrets)).toEqual([]);
@@ -42,7 +39,7 @@ describe("leaksIn", () => {
 });
 
 describe("over a whole test file", () => {
-  test("a silent relay's log is listened to down to trace", () => {
+  test("a silent relay's log is recorded down to trace", () => {
     const secret = token();
     createLog("silent").trace({ header: secret }, "somebody came");
     expect(takeLeaks(folder)).toEqual([expect.stringContaining("<the secret>")]);
@@ -56,7 +53,7 @@ describe("over a whole test file", () => {
     expect(takeLeaks(folder)).toHaveLength(3);
   });
 
-  test("but not to what is shown to a person on purpose, in the one place that does", () => {
+  test("but not what is shown to a person on purpose, in the one place that does", () => {
     const secret = token();
     showSecret(secret);
     expect(takeLeaks(folder)).toEqual([]);
@@ -76,7 +73,7 @@ describe("over a whole test file", () => {
     expect(takeLeaks(folder)).toHaveLength(said.length);
   });
 
-  test("what the log hides by name is not said", () => {
+  test("what the log hides by name is not recorded", () => {
     const request = { headers: { authorization: token() } };
     createLog("silent").info({ password: "correct horse", body: { api_token: token() }, request });
     expect(takeLeaks(folder)).toEqual([]);
@@ -101,12 +98,12 @@ describe("over a whole test file", () => {
     const leaks = takeLeaks(folder);
     expect(leaks).toHaveLength(2);
     expect(leaks.join()).toContain("in its log: <the secret>");
-    // they were meant to be found
+    // they were planted
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
   });
 });
 
-test("outside of tests a password is hashed at the cost that OWASP asks of servers", async () => {
+test("outside tests, a password is hashed at the cost that OWASP recommends", async () => {
   const cost = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
   expect(await hashAtFullCost("any password")).toMatch(cost);
   expect(FULL_COST_DUMMY_HASH).toMatch(cost);

@@ -1,6 +1,6 @@
 /**
  * Replaces the one place where the `blindrelay` command shows secrets to a person
- * (../stand-ins.ts): the witness does not hear what is shown there. Said anywhere else the same
+ * (../stand-ins.ts): the witness does not record what is shown there. Anywhere else, the same
  * secret is a leak.
  */
 import { showSecret as show } from "../../../../tools/src/show-secret.ts";

@@ -1,7 +1,7 @@
 /**
- * What this process said and which secrets it made. A process that a test spawned writes both to
- * files of a folder (../child-environment.ts), at once, because it may be killed at any moment; the
- * test's own process keeps them here.
+ * Records the output of this process and the secrets that it created. A process that a test spawned
+ * writes both to files in a folder (../child-environment.ts), immediately, because it may be killed
+ * at any moment; the test's own process keeps them here.
  */
 import fs, { appendFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -10,10 +10,10 @@ import { join } from "node:path";
 export interface Witness {
   said: string[];
   readonly secrets: Set<string>;
-  /** Where a spawned process writes to; null in the test's own. */
+  /** The folder of a spawned process; null in the test's own. */
   readonly folder: string | null;
   listening: boolean;
-  /** While a secret is shown on purpose (shown-secret.ts). */
+  /** Set while a secret is shown on purpose (shown-secret.ts). */
   deaf: boolean;
 }
 
@@ -38,7 +38,7 @@ export const witnessInto = (folder: string): void => {
   home[WITNESS] = fresh(folder);
 };
 
-/** Notes something that was said. */
+/** Records output. */
 export const noteSaid = (text: string): void => {
   const { said, folder, deaf } = processWitness();
   if (deaf) return;
@@ -46,7 +46,7 @@ export const noteSaid = (text: string): void => {
   else append(folder, "said", text);
 };
 
-/** Does something whose words are not noted. */
+/** Runs something whose output is not recorded. */
 export const unheard = (act: () => void): void => {
   const witness = processWitness();
   witness.deaf = true;
@@ -57,7 +57,7 @@ export const unheard = (act: () => void): void => {
   }
 };
 
-/** Notes a secret that was made. */
+/** Registers a secret that was created. */
 export const noteSecret = (secret: string): void => {
   const { secrets, folder } = processWitness();
   if (secrets.has(secret)) return;
@@ -65,7 +65,7 @@ export const noteSecret = (secret: string): void => {
   if (folder !== null) append(folder, "made", `${JSON.stringify(secret)}\n`);
 };
 
-/** The test may have cleared its folder while a process of it was still ending. */
+/** The test may have cleared its folder while one of its processes was still ending. */
 const append = (folder: string, what: string, text: string): void => {
   try {
     appendFileSync(join(folder, `${process.pid}.${what}`), text, { mode: 0o600 });
@@ -78,8 +78,8 @@ const textOf = (chunk: unknown): string =>
   typeof chunk === "string" ? chunk : Buffer.from(chunk as Uint8Array).toString("utf8");
 
 /**
- * Listens to standard error, by whichever way, and the console of this process. Standard output is
- * for answers.
+ * Records standard error, however it is written, and the console of this process. Standard output
+ * is for answers.
  */
 export const listen = (): void => {
   if (processWitness().listening) return;

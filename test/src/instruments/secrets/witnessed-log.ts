@@ -1,6 +1,6 @@
 /**
- * Stands in for the relay's log wherever tests run (../stand-ins.ts): it logs as it was asked to,
- * and tells the witness everything down to `trace`, so that a silent relay is listened to as well.
+ * Replaces the relay's log in all tests (../stand-ins.ts): it logs as configured, and passes
+ * everything down to `trace` to the witness, so that a silent relay is recorded as well.
  */
 import { createLog as plain, standardError } from "../../../../relay-server/src/log.ts";
 import { noteSaid } from "./witness.ts";

@@ -1,6 +1,6 @@
 /**
  * Replaces the relay's master key module in all tests: the witness registers the key in every
- * writing.
+ * encoding.
  */
 import {
   makeMasterKey as make,

@@ -1,6 +1,6 @@
 /**
- * Replaces the relay's passwords module in all tests: the witness registers each that is set,
- * and a hash costs next to nothing, because tests make thousands and none of them is worth a guess.
+ * Replaces the relay's passwords module in all tests: the witness registers each that is set, and a
+ * hash costs next to nothing, because tests make thousands and none of them is worth guessing.
  */
 import {
   dummyHash,
@@ -10,10 +10,10 @@ import {
 import { noteSecret } from "./witness.ts";
 
 export * from "../../../../relay-server/src/control/passwords.ts";
-/** As people's passwords are hashed. */
+/** The cost for real passwords. */
 export { FULL_COST_DUMMY_HASH, hash as hashAtFullCost };
 
-/** The least that argon2 takes. */
+/** The minimum that argon2 accepts. */
 const TEST_COST = { memoryKib: 8, passes: 1 };
 
 export const DUMMY_HASH = dummyHash(TEST_COST);

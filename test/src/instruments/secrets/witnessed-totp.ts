@@ -1,6 +1,4 @@
-/**
- * Replaces the relay's one-time codes module in all tests: the witness registers what it draws.
- */
+/** Replaces the relay's one-time codes module in all tests: the witness registers what it draws. */
 import {
   drawRecoveryCodes as drawCodes,
   drawTotpSecret as drawSecret,

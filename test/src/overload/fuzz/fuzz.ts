@@ -1,8 +1,8 @@
 /**
- * Throws frames and requests, random but from a seed, at a relay in its own process, for a while.
- * Meanwhile another user's messages must go through. It fails where the process ends, faults (an
- * answer 500, an error in its log), loses or changes one of those messages, or needs more memory
- * than the limit.
+ * Sends frames and requests, random but from a seed, to a relay in its own process, for a while.
+ * Meanwhile another user's messages must be delivered. It fails if the process ends, reports an
+ * internal error (an answer 500, an error in its log), loses or changes one of those messages, or
+ * needs more memory than the limit.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -14,14 +14,14 @@ import { frames } from "./messages.ts";
 import { Random } from "./random.ts";
 import { request } from "./requests.ts";
 
-/** Connections that throw frames, and that throw requests, at a time. */
+/** Concurrent connections that send frames, and that send requests. */
 const LINKS = 6;
 const REQUESTERS = 3;
 const NEIGHBOUR_PAUSE_MS = 20;
 /** Requests sent on one connection before the next. */
 const REQUESTS_EACH = 20;
 const ANSWER_MS = 500;
-/** What was last sent on each connection, to look at when something broke. */
+/** The last inputs of each connection to keep, for an investigation. */
 const KEPT = 20;
 
 export interface FuzzReport {
@@ -33,13 +33,12 @@ export interface FuzzReport {
   readonly p99Ms: number;
   readonly peakRssMb: number;
   readonly faults: readonly string[];
-  /** Of each connection, the last it sent, as base64. */
+  /** The last inputs of each connection, as base64. */
   readonly last: readonly (readonly string[])[];
 }
 
 /**
- * The person whose account the fuzzer uses; its tokens are real ones, so that it gets past the
- * door.
+ * The person whose account the fuzzer uses; its tokens are valid, so that it passes authentication.
  */
 interface Victim {
   readonly tokens: readonly string[];
@@ -148,7 +147,7 @@ const makeVictim = async (relay: RelayProcess): Promise<Victim> => {
   return { tokens, auths, agentIds };
 };
 
-/** One link's life: mostly it authenticates, then it says whatever comes. Answers how much. */
+/** One link's life: usually it authenticates, then sends random messages. Returns how many. */
 const throwFrames = async (
   relay: RelayProcess,
   random: Random,
@@ -203,7 +202,7 @@ const throwRequests = async (
     note(bytes);
     if (!(await writeAll(socket, bytes))) break;
     count += 1;
-    // What is malformed may leave the relay waiting for more: the connection is given up.
+    // A malformed request may leave the relay waiting for more: the connection is abandoned.
     const given = new AbortController();
     const { signal } = given;
     const answered = await Promise.race([

@@ -1,7 +1,7 @@
 /**
- * `npm run fuzz -- [--minutes N] [--seed N]`: one minute in CI and five seconds elsewhere, unless
- * it is told. The seed makes the same frames and requests again; their order between connections is
- * the machine's. Exit codes: 0 nothing found, 1 found something, 2 usage.
+ * `npm run fuzz -- [--minutes N] [--seed N]`: by default one minute in CI and five seconds
+ * elsewhere. The seed reproduces the frames and requests, but not their order between connections.
+ * Exit codes: 0 nothing found, 1 found something, 2 usage.
  */
 import { writeFileSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";

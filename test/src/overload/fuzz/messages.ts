@@ -1,4 +1,4 @@
-/** What a peer of `/wss` may say, mostly nearly right: the deeper it gets, the more it finds. */
+/** What a peer of `/wss` may send, mostly nearly valid: the deeper it gets, the more it finds. */
 import { frame } from "../raw-socket.ts";
 import type { Random } from "./random.ts";
 
@@ -49,7 +49,7 @@ export const message = (random: Random, agentIds: readonly string[]): string => 
   return random.chance(20) ? random.mutate(Buffer.from(json)).toString("latin1") : json;
 };
 
-/** One or more frames, right or wrong, as the bytes of a stream. */
+/** One or more frames, valid or not, as the bytes of a stream. */
 export const frames = (random: Random, agentIds: readonly string[]): Buffer => {
   const payload = Buffer.from(message(random, agentIds));
   const kind = random.below(10);

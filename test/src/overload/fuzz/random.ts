@@ -1,4 +1,4 @@
-/** Random numbers from a seed (splitmix32), so that a run can be made again. */
+/** Random numbers from a seed (splitmix32), so that a run can be reproduced. */
 export class Random {
   #state: number;
 
@@ -30,14 +30,14 @@ export class Random {
     return bytes;
   }
 
-  /** Mostly small, sometimes around a border of the formats. */
+  /** Mostly small, sometimes near a limit of the formats. */
   length(): number {
     return this.chance(80)
       ? this.below(200)
       : this.pick([0, 1, 125, 126, 127, 65_535, 65_536, 65_537, 70_000, 200_000]);
   }
 
-  /** Some bytes flipped, cut, doubled or put in. */
+  /** Flips, cuts, doubles or inserts some bytes. */
   mutate(bytes: Buffer): Buffer {
     let out = Buffer.from(bytes);
     for (let times = 1 + this.below(4); times > 0; times--) {

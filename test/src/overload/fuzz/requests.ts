@@ -1,4 +1,4 @@
-/** Requests to REST as bytes, mostly nearly right. */
+/** Requests to REST as bytes, mostly nearly valid. */
 import type { Random } from "./random.ts";
 
 const PATHS = [

@@ -1,10 +1,10 @@
 /**
- * One user who does the worst that the limits allow, and strangers who guess passwords, in a
- * process of their own. Each of them waits for its answers and goes on at once, so they go as fast
- * as the relay lets them; what they reached is in the report.
+ * One user who does the worst that the limits permit, and strangers who guess passwords, in a
+ * process of their own. Each waits for its answer and continues at once, so they go as fast as the
+ * relay lets them; the report has the counts.
  *
- * The process runs when nothing else of the machine does (SCHED_IDLE): measured is what the
- * attackers cost the relay, and not that they share its machine, which real ones do not.
+ * The process runs only when the machine is otherwise idle (SCHED_IDLE): what counts is the
+ * attackers' cost to the relay, not that they share its machine, which real ones do not.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -14,24 +14,26 @@ import { RawLink } from "../raw-link.ts";
 import { frame, upgraded } from "../raw-socket.ts";
 import { logInFrom } from "./log-in-from.ts";
 
-/** Each reads the dearest lists one after another, a 429 again at once. */
+/** Each reads the most expensive lists one after another, and repeats a 429 at once. */
 const READERS = 12;
-/** Each changes an agent's metadata, which all of the user's are counted for. */
+/** Each changes an agent's metadata, for which all of the user's agents are counted. */
 const WRITERS = 4;
-/** Each has a link, and sends on it twice what it may, to agents that do not exist. */
+/** Each has a link, and sends twice its limit on it, to agents that do not exist. */
 const FLOODERS = 4;
 const FLOOD_MESSAGES = 200;
 const FLOOD_PAUSE_MS = 100;
-/** Each has a link to an agent, and sends to it the largest messages that the relay takes. */
+/** Each has a link to an agent, and sends it the largest messages that the relay accepts. */
 const SENDERS = 4;
 const BIG_MESSAGE = 65_000;
-/** Who sends more than the relay reads waits, as anybody's socket would make it. */
+/** If the relay reads too slowly, the sender waits, as any socket would. */
 const QUEUE_BYTES = 1_048_576;
 /** Each has a link to an agent, and sends it sessions and request ids that are all new. */
 const NAMERS = 4;
-/** Each connects, logs in and goes. */
+/** Each connects, logs in and disconnects. */
 const COMERS = 8;
-/** Clients that are told of each agent that comes or goes; some agents do nothing else. */
+/**
+ * Clients that are notified of each agent that goes online or offline; some agents do only that.
+ */
 const WATCHERS = 300;
 const FLAPPERS = 4;
 /** Each guesses five times from one address, then moves to the next. */
@@ -52,7 +54,7 @@ export interface Attack {
   readonly kinds: readonly Kind[];
 }
 
-/** How often each thing was done, such as `lists 200` or `guesses 401`. */
+/** How often each operation was done, such as `lists 200` or `guesses 401`. */
 export type AttackReport = Readonly<Record<string, number>>;
 
 /** Attacks from a separate process, until it is stopped. */
@@ -73,7 +75,7 @@ export const attackFromAside = async (attack: Attack): Promise<AttackReport> => 
   return report as AttackReport;
 };
 
-/** What each kind of attacker needs, `index` of them. */
+/** What each kind of attacker needs; `index`: its number. */
 interface Front extends Attack {
   readonly index: number;
   readonly port: number;
@@ -118,7 +120,7 @@ const authOf = ({ account }: Front, agent?: OwnAgent): object =>
 const open = (front: Front, agent?: OwnAgent): Promise<RawLink | null> =>
   RawLink.open({ port: front.port, auth: authOf(front, agent) }).catch(() => null);
 
-/** A link that reads, and cares for nothing of it. Throws where the relay does not take it. */
+/** A link that reads and ignores everything. Throws if the relay does not admit it. */
 const openSilent = async (front: Front, agent?: OwnAgent): Promise<Socket> => {
   const socket = await upgraded(front.port);
   socket.write(frame(1, JSON.stringify({ type: "auth", ...authOf(front, agent) })));
@@ -224,7 +226,7 @@ const ATTACKERS = {
 
 export type Kind = keyof typeof ATTACKERS;
 export const KINDS = Object.keys(ATTACKERS) as Kind[];
-/** So many agents of the user's own do they need. */
+/** The number of the user's own agents that the attackers need. */
 export const AGENTS_NEEDED = SENDERS + NAMERS + FLAPPERS;
 
 const run = async (attack: Attack): Promise<AttackReport> => {

@@ -1,6 +1,6 @@
 /**
- * Round trips through a process that only passes bytes on, beside the relay and under the same
- * attack: what the machine's being busy costs by itself.
+ * Round trips through a process that only forwards bytes, beside the relay and under the same
+ * attack: the effect of the machine's load alone.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ export class Control {
     return new Control(child, ...(sockets as [Socket, Socket]));
   }
 
-  /** One round trip; its time is kept. */
+  /** Makes one round trip and stores its time. */
   async once(): Promise<void> {
     const started = performance.now();
     this.#client.write(MESSAGE);

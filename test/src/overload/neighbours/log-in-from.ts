@@ -1,7 +1,7 @@
-/** A login from an address of this machine's own, which `fetch` cannot choose. */
+/** A login from a given local address, which `fetch` cannot choose. */
 import { request } from "node:http";
 
-/** Its status; 0: it was cut. */
+/** The status; 0: the connection was lost. */
 export const logInFrom = (url: string, localAddress: string, body: object): Promise<number> =>
   new Promise((resolve) => {
     const asked = request(

@@ -1,7 +1,7 @@
 /**
- * `npm run neighbours -- [--rounds N]`: prints what a user feels of others, and fails where a
- * round trip takes more than 5 times the idle p99, or a right login more than 2 s. By hand, on a
- * machine that does nothing else.
+ * `npm run neighbours -- [--rounds N]`: prints how other users affect a user, and fails if a round
+ * trip takes more than 5 times the idle p99, or a correct login more than 2 s. Run by hand, on an
+ * otherwise idle machine.
  */
 import { endWithUsage, readFlags } from "../../flags.ts";
 import { endWithRelays } from "../relay-process.ts";
@@ -12,8 +12,8 @@ endWithRelays();
 const LINE = {
   help: `usage: npm run neighbours -- [--rounds N] [--kinds KIND,...]
 
-What a user of a relay feels of another who does the worst that the limits allow, and of strangers
-who guess passwords. On a machine that does nothing else, with two cores at least.
+How a user of a relay is affected by another who does the worst that the limits permit, and by strangers
+who guess passwords. Needs an otherwise idle machine with at least two cores.
 
   --rounds N        of 5 s without attackers and 13 s with them (4)
   --kinds KIND,...  only attackers of these kinds: ${KINDS.join(", ")}

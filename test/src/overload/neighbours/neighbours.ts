@@ -1,15 +1,15 @@
 /**
- * What a user feels while another does the worst that the limits allow and strangers guess
- * passwords as fast as they can: round trips, and right logins from an address that the name has
- * used and from new ones. Round trips while the relay is idle and under attack are taken in turn,
- * for a few seconds each, so that whatever else slows the machine slows both.
+ * How a user is affected while another does the worst that the limits permit and strangers guess
+ * passwords as fast as they can: round trips, and correct logins from an address that the name has
+ * used and from new ones. Round trips while the relay is idle and under attack alternate every few
+ * seconds, so that other load on the machine affects both.
  *
- * Attackers, relay and the user are on one machine, and in truth on three. So the thread that
- * forwards messages has a core to itself. The relay's other threads (hashes, flushes, collections)
- * may use both cores, as on a machine of its own; the user has the second, and the attackers get
- * what is left of it (attack.ts). What is measured is worth nothing if password guesses do not keep
- * the relay busy, and a failure is worth nothing if round trips through a process that only passes
- * them on (control.ts), on the user's core, get slower too.
+ * Attackers, relay and the user share one machine, but in production are on three. So the thread
+ * that forwards messages has a core to itself. The relay's other threads (hashes, flushes,
+ * collections) may use both cores, as on a machine of its own; the user has the second, and the
+ * attackers get what is left of it (attack.ts). The measurement is void if password guesses do not
+ * keep the relay busy, and a failure is void if round trips through a process that only forwards
+ * them (control.ts), on the user's core, become slower too.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -35,7 +35,7 @@ const METADATA = JSON.stringify({ x: "x".repeat(3200) });
 const TRIP_PAUSE_MS = 3;
 const IDLE_MS = 5000;
 const ATTACK_MS = 10_000;
-/** The attackers' links and queues are there by then, or gone again. */
+/** By then, the attackers' links and queues exist, or are gone again. */
 const RAMP_MS = 3000;
 const LOGIN_PAUSE_MS = 1000;
 const MAX_RATIO = 5;
@@ -43,7 +43,7 @@ const MAX_CONTROL_RATIO = 2;
 const MIN_CPU = 0.8;
 const MAX_LOGIN_MS = 2000;
 
-/** Right logins, one after another. */
+/** Correct logins, one after another. */
 interface Logins {
   readonly count: number;
   readonly slowestMs: number;
@@ -67,7 +67,7 @@ export interface NeighbourReport {
   readonly logins: Logins;
   /** From addresses that the name has not used. */
   readonly newLogins: Logins;
-  /** Under attack: 1 is all of a core. */
+  /** Under attack: 1 is a whole core. */
   readonly relayCpu: number;
   readonly relayPeakMB: number;
   /** What the host took of the machine's cores: 1 is all of them. */
@@ -208,7 +208,7 @@ const round = (value: number): number => Math.round(value * 100) / 100;
 const stolenTicks = (): number =>
   Number(/^cpu +(?:\d+ +){7}(\d+)/.exec(readFileSync("/proc/stat", "utf8"))?.[1]);
 
-/** Keeps a process's main thread (`-cp`), or all of its threads (`-acp`), on some cores. */
+/** Pins a process's main thread (`-cp`), or all of its threads (`-acp`), to some cores. */
 const pin = (which: "-cp" | "-acp", pid: number, cores: string): void => {
   execFileSync("taskset", [which, cores, String(pid)], { stdio: "ignore" });
 };
@@ -224,7 +224,7 @@ const makeUser = async (
   return { id: user.id, account: user.api_token };
 };
 
-/** Not by requests, of which a user has too few for it. */
+/** Not by requests, because a user's limit is too low for that. */
 const fill = (relay: RelayProcess, userId: string): void => {
   const db = new DatabaseSync(join(relay.data, "store/relay.sqlite"));
   const add = db.prepare(
@@ -241,7 +241,7 @@ class RightLogins implements Logins {
   slowestMs = 0;
   refused = 0;
 
-  /** While an attack lasts, one after another. */
+  /** Runs one after another during an attack. */
   async make(logIn: (i: number) => Promise<number>): Promise<void> {
     for (const end = performance.now() + ATTACK_MS; performance.now() < end; ) {
       const startedMs = performance.now();

@@ -1,6 +1,6 @@
 /**
- * `npm run soak -- [--agents N] [--minutes N] [--seed N]`: 1,000 agents for ten minutes unless
- * told. Exit codes: 0 memory is level, 1 it rises or something was lost, 2 usage.
+ * `npm run soak -- [--agents N] [--minutes N] [--seed N]`: by default 1,000 agents for ten minutes.
+ * Exit codes: 0 memory is level, 1 it rises or something was lost, 2 usage.
  */
 import { endWithUsage, readFlags } from "../../flags.ts";
 import { endWithRelays } from "../relay-process.ts";

@@ -1,9 +1,9 @@
 /**
- * A fleet that comes, goes and talks for as long as one likes, against a relay in its own process.
- * It fails where the relay's memory rises: not by how much it has, which is the fleet's, but by the
- * slope of its floor once everybody is there. What is judged is what a collection of all garbage
- * leaves: the size of the process alone says little, because V8 enlarges its heap by tens of
- * megabytes in the first half hour under load, and shrinks it in a quiet minute.
+ * A fleet that connects, disconnects and calls for a given time, against a relay in its own
+ * process. It fails if the relay's memory rises: not by its size, which the fleet determines, but
+ * by the slope of its floor once all agents are connected. What counts is the memory left after a
+ * full garbage collection: the size of the process alone says little, because V8 enlarges its heap
+ * by tens of megabytes in the first half hour under load, and shrinks it in a quiet minute.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { Random } from "../fuzz/random.ts";
@@ -13,20 +13,23 @@ import { RoundTrips } from "../round-trips.ts";
 
 const MAKERS = 16;
 const CONNECTING = 32;
-/** Messages to agents a second, over all. */
+/** Messages to agents per second, in all. */
 const CALLS_PER_SECOND = 100;
 /** Agents that reconnect, and clients that connect and disconnect, per second. */
 const RECONNECTS_PER_SECOND = 10;
 /** Each collects all garbage of the relay, which takes a tenth of a second with 10,000 agents. */
 const SAMPLE_MS = 15_000;
-/** Of the time, spent before the slope is looked at: code is compiled, agents return at random. */
+/** Share of the time before the slope counts: code is compiled, agents reconnect at random. */
 const WARM_UP = 0.25;
-/** Floors of memory are taken over so many parts of the rest, because calls are under way. */
+/**
+ * The rest is divided into so many parts, each with a floor of memory, because calls are in
+ * progress.
+ */
 const PARTS = 10;
 /**
- * What may rise from the first part to the last, by the line through the floors. Objects: in an
- * hour, 8 bytes for each call or 80 for each return. Outside of V8's heap the allocator decides
- * what it gives back.
+ * The permitted rise from the first part to the last, by the line through the floors. Objects: in
+ * an hour, 8 bytes for each call or 80 for each reconnect. Outside V8's heap, the allocator decides
+ * what it returns.
  */
 const MOST_BYTES = { live: 2 * 2 ** 20, outside: 16 * 2 ** 20 };
 
@@ -43,7 +46,7 @@ export interface SoakReport {
   readonly lost: number;
   /** Objects in V8's heap, and their buffers. */
   readonly live: Growth;
-  /** Of the process, outside of V8's heap. */
+  /** Memory of the process outside V8's heap. */
   readonly outside: Growth;
   /** Null if the relay ended before it could be read. */
   readonly peakRssMb: number | null;
@@ -71,7 +74,7 @@ export const soak = async (
     const trips = await RoundTrips.open(relay, relay.account);
     const end = performance.now() + minutes * 60_000;
     const goesOn = (): boolean => performance.now() < end && faults.length === 0 && relay.isAlive();
-    /** A relay that ends under way is a fault to report, with what was measured until then. */
+    /** A relay that ends during the run is reported, with the measurements until then. */
     const repeat = async (work: () => Promise<void>): Promise<void> => {
       try {
         while (goesOn()) await work();
@@ -121,7 +124,7 @@ export const soak = async (
 
 const inMb = (bytes: number): number => Math.round((bytes / 2 ** 20) * 10) / 10;
 
-/** Whether memory rose after the warm-up; samples at equal distances over `seconds`. */
+/** Whether memory rose after the warm-up; samples at equal intervals over `seconds`. */
 export const judge = (
   samples: readonly LeftBytes[],
   seconds: number,
@@ -199,7 +202,7 @@ const connectAll = async (relay: RelayProcess, made: readonly Made[]) => {
 };
 
 /**
- * One agent leaves and returns; now and then a client looks at the list and has a link for a
+ * One agent disconnects and reconnects; occasionally a client reads the list and connects for a
  * moment.
  */
 const comeAndGo = async (

@@ -1,4 +1,4 @@
-/** Compiled against the packages' types, strictly and with nothing of the workspace. */
+/** Compiled against the packages' types, strictly and without the workspace. */
 import type { Program } from "@blindrelay/agent-sdk";
 import { startAgent } from "@blindrelay/agent-sdk/node";
 import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
@@ -15,7 +15,7 @@ export const ask = async (): Promise<unknown> => {
   return client.agent("pump-7", "e2e_").call("echo", { percent: 40 });
 };
 
-// @ts-expect-error: had the types not resolved, all would be `any` and this no error.
+// @ts-expect-error: if types did not resolve, all would be `any` and this no error.
 export const wrong = connect({ url: 1, accountToken: "acct_" });
 
 export { CallError, makeToken, nodeSuite, Streams, serialLinks, startAgent };
