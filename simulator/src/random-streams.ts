@@ -1,7 +1,7 @@
 /**
  * Randomness from a seed, with one stream for each purpose: what one device draws never depends on
  * another, so removing a device does not change the others. Integers only; the same on every
- * machine.
+ * machine. Not for secrets.
  */
 
 /** Bob Jenkins' small generator (public domain), seeded with a text such as "7/pump-00001/net". */

@@ -4,7 +4,7 @@
  * reports.
  */
 import type { Program } from "@blindrelay/agent-sdk";
-import { type Draw, seeded } from "../seeded.ts";
+import { Stream } from "../random-streams.ts";
 import echo from "./echo.ts";
 import sensor, { celsiusAt } from "./sensor.ts";
 import valve from "./valve.ts";
@@ -96,7 +96,7 @@ function interviewSensor(name: string): Interview {
  * previous one.
  */
 function interviewValve(name: string): Interview {
-  const draw = seeded(name);
+  const draws = new Stream(name);
   let asked = 0;
   let possible = [0];
   return {
@@ -109,7 +109,7 @@ function interviewValve(name: string): Interview {
           right: (result) => possible.includes(fields(result).percent as number),
         };
       }
-      const percent = draw(101);
+      const percent = draws.below(101);
       possible.push(percent);
       return {
         method: "valve.open",
@@ -125,10 +125,10 @@ function interviewValve(name: string): Interview {
 
 /** The answer equals the params. */
 function interviewEcho(name: string): Interview {
-  const draw = seeded(name);
+  const draws = new Stream(name);
   return {
     ask() {
-      const params = drawParams(draw);
+      const params = drawParams(draws);
       const sent = JSON.stringify(params);
       return { method: "echo", params, right: (result) => JSON.stringify(result) === sent };
     },
@@ -138,11 +138,11 @@ function interviewEcho(name: string): Interview {
 const TEXTS = ["", "grüße", "中文", "🚰", '"\\\u0000\n', "__proto__", "a".repeat(200)];
 const NUMBERS = [0, -1, 0.1, 1e21, 2 ** 53 - 1, 5e-324];
 
-function drawParams(draw: Draw): object {
+function drawParams(draws: Stream): object {
   return {
-    text: TEXTS[draw(TEXTS.length)],
-    numbers: [NUMBERS[draw(NUMBERS.length)], draw(2 ** 32)],
-    nested: { nothing: null, yes: draw(2) === 1, list: [[], {}] },
+    text: TEXTS[draws.below(TEXTS.length)],
+    numbers: [NUMBERS[draws.below(NUMBERS.length)], draws.below(2 ** 32)],
+    nested: { nothing: null, yes: draws.below(2) === 1, list: [[], {}] },
   };
 }
 

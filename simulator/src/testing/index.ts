@@ -2,7 +2,7 @@
 
 export type { CallOutcome, CallRecord, CallRules } from "../oracle/calls.ts";
 export { CallOracle } from "../oracle/calls.ts";
+export { Stream } from "../random-streams.ts";
 export { machine } from "../report/machine.ts";
 export { STYLE } from "../report/style.ts";
 export { escapeText, linear } from "../report/svg.ts";
-export { type Draw, seeded } from "../seeded.ts";

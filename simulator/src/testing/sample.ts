@@ -1,13 +1,13 @@
 /** A sample report from a seed, for tests of code that reads reports. */
 
+import { Stream } from "../random-streams.ts";
 import { HeatMap } from "../report/heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "../report/latency.ts";
 import type { Report } from "../report/report.ts";
-import { seeded } from "../seeded.ts";
 
 /** `failed`: as if the relay had been killed during the run. */
 export function sampleReport(failed: boolean): Report {
-  const draw = seeded("sample");
+  const draws = new Stream("sample");
   const latency = new LatencyRecorder();
   const first = new LatencyRecorder();
   const buckets = new LatencyBuckets();
@@ -15,14 +15,17 @@ export function sampleReport(failed: boolean): Report {
   const ok = failed ? 2210 : 5000;
   for (let i = 0; i < ok; i++) {
     const isFirst = i < 1000;
-    const us = Math.exp((draw(1000) + draw(1000) + draw(1000)) / 900 + (isFirst ? 7.6 : 6.8)) * 1.5;
+    const us =
+      Math.exp(
+        (draws.below(1000) + draws.below(1000) + draws.below(1000)) / 900 + (isFirst ? 7.6 : 6.8),
+      ) * 1.5;
     latency.record(us);
     if (isFirst) first.record(us);
     buckets.record(us, isFirst);
     heat.record(2 + (i / ok) * (failed ? 1 : 2.4), us);
   }
   const series = Array.from({ length: failed ? 32 : 45 }, (_, i) => {
-    const done = Math.max(0, Math.min(ok, (i - 20) * 215 + draw(80)));
+    const done = Math.max(0, Math.min(ok, (i - 20) * 215 + draws.below(80)));
     const connected = Math.min(1000, Math.max(0, (i - 8) * 110));
     const dead = failed && i > 29;
     return { at_s: i / 10, connected: dead ? 0 : connected, ok: done, failed: dead ? 64 : 0 };

@@ -1,5 +1,5 @@
 /** The histories of a siege, as lists of moves. */
-import { seeded } from "@blindrelay/simulator/testing";
+import { Stream } from "@blindrelay/simulator/testing";
 import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
 const names = Object.keys(MOVES) as MoveName[];
@@ -19,37 +19,48 @@ export const randomHistory = (
   length: number,
   rather: readonly MoveName[] = [],
 ): Played[] => {
-  const draw = seeded(`siege ${seed}`);
+  const draws = new Stream(`siege ${seed}`);
   const urn = names.flatMap((name) => {
     const weight = MOVES[name].weight * (rather.includes(name) ? RATHER : 1);
     return new Array<MoveName>(weight).fill(name);
   });
   return Array.from(
     { length },
-    (): Played => [urn[draw(urn.length)] as MoveName, draw(1000), draw(1000), draw(1000)],
+    (): Played => [
+      urn[draws.below(urn.length)] as MoveName,
+      draws.below(1000),
+      draws.below(1000),
+      draws.below(1000),
+    ],
   );
 };
 
 /** People call and listen, then an attack is tried several times, repeatedly. */
 export const attackHistory = (name: MoveName): Played[] => {
-  const draw = seeded(name);
+  const draws = new Stream(name);
   const history: Played[] = [];
   for (let round = 0; round < 4; round++) {
-    for (let i = 0; i < 4; i++) history.push(["call", draw(1000), draw(1000), draw(1000)]);
-    history.push(["listen", draw(1000), draw(1000), 1], ["flow", 0, 0, 0], ["emit", round, 0, 0]);
-    for (let i = 0; i < 4; i++) history.push([name, draw(1000), draw(1000), draw(1000)]);
-    history.push(["behave", draw(1000), 0, 0]);
+    for (let i = 0; i < 4; i++)
+      history.push(["call", draws.below(1000), draws.below(1000), draws.below(1000)]);
+    history.push(
+      ["listen", draws.below(1000), draws.below(1000), 1],
+      ["flow", 0, 0, 0],
+      ["emit", round, 0, 0],
+    );
+    for (let i = 0; i < 4; i++)
+      history.push([name, draws.below(1000), draws.below(1000), draws.below(1000)]);
+    history.push(["behave", draws.below(1000), 0, 0]);
   }
   return history;
 };
 
 /** Every invalid message, to an agent that somebody is calling. */
 export const muddledHistory = (): Played[] => {
-  const draw = seeded("muddled");
+  const draws = new Stream("muddled");
   return MUDDLED.flatMap((_text, i): Played[] => [
     ["call", i, i, 0],
     ["flow", 0, 0, 0],
-    ["muddle", draw(1000), i, 0],
-    ["behave", draw(1000), 0, 0],
+    ["muddle", draws.below(1000), i, 0],
+    ["behave", draws.below(1000), 0, 0],
   ]);
 };
