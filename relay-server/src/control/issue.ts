@@ -3,7 +3,7 @@
  * short-lived tokens are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
-import { whenKnown } from "../answer.ts";
+import { whenKnown } from "../maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";

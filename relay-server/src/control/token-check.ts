@@ -4,8 +4,8 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
-import { type Answer, whenKnown } from "../answer.ts";
 import type { AuthFailure, AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
+import { type Answer, whenKnown } from "../maybe-promise.ts";
 import { ownerOf } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
 import {

@@ -6,7 +6,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Kysely, sql } from "kysely";
-import type { Answer } from "../answer.ts";
+import type { Answer } from "../maybe-promise.ts";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 

@@ -3,7 +3,7 @@
  * SQLite's own work when a fleet reconnected. These are compiled once for each open store.
  */
 import type { Compilable, CompiledQuery } from "kysely";
-import type { Answer } from "../answer.ts";
+import type { Answer } from "../maybe-promise.ts";
 import { SqliteAtHand } from "./sqlite.ts";
 import type { Db } from "./tables.ts";
 

@@ -3,7 +3,7 @@
  */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
-import { type Answer, whenKnown } from "../answer.ts";
+import { type Answer, whenKnown } from "../maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
 import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";

@@ -11,7 +11,7 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from "kysely";
-import type { Answer } from "../answer.ts";
+import type { Answer } from "../maybe-promise.ts";
 import { StoreUnavailable } from "./unavailable.ts";
 import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 

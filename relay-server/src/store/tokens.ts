@@ -1,6 +1,6 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
 import { sql } from "kysely";
-import { type Answer, whenKnown } from "../answer.ts";
+import { type Answer, whenKnown } from "../maybe-promise.ts";
 import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";

@@ -3,7 +3,6 @@
  * answer to each within bounded time. Decides nothing.
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
-import { type Answer, whenKnown } from "../answer.ts";
 import type { Clocks } from "../clock.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
@@ -11,6 +10,7 @@ import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
+import { type Answer, whenKnown } from "../maybe-promise.ts";
 import { newTimings, type Timings } from "../ops/duration-histogram.ts";
 import type { ErrorLog } from "../outage-log.ts";
 
