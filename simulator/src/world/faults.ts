@@ -4,10 +4,10 @@
 
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
-import { overlay } from "../overlay.ts";
 import type { PlannedFault } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
+import { overlay } from "../temporary-changes.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";

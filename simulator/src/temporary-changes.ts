@@ -1,11 +1,11 @@
-/** Values that faults change for a limited time, in both worlds. */
+/** Changes that faults make to values for a limited time, in both worlds. */
 
-/** What faults that are on have changed of an object, latest last; first what was there before. */
+/** The active changes of an object, latest last; first the original values. */
 const overlays = new WeakMap<object, object[]>();
 
 /**
- * Changes values for a while; the result ends that. Where such changes overlap, the latest that is
- * still on counts.
+ * Changes values until the returned function is called. If such changes overlap, the latest active
+ * one counts.
  */
 export const overlay = <T extends object>(target: T | null, change: Partial<T>): (() => void) => {
   if (target === null) return () => undefined;
