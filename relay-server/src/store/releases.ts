@@ -1,5 +1,4 @@
 /** Releases, and which agents were offered and confirmed them. */
-
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";

@@ -1,5 +1,4 @@
 /** Users: their passwords' hashes, second factor and roles, and the list that admins read. */
-
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import type { UserRow } from "./tables.ts";
