@@ -50,9 +50,7 @@ export interface BundleOptions {
   readonly global: boolean;
   /** Names of methods and properties that a device program may use. */
   readonly keep: readonly string[];
-  /**
-   * Names of properties that stay within the file: in no message, no stored file and no built-in.
-   */
+  /** Names of properties that stay within the file: in no message, stored file or built-in. */
   readonly ours: readonly string[];
 }
 
@@ -120,9 +118,7 @@ const checkNames = (modules: readonly Module[], natives: readonly string[]): voi
   }
 };
 
-/**
- * Builds the file from `entry`, the path of a portable module; its exports are those of the file.
- */
+/** Builds the file from `entry`, the path of a portable module; the file has its exports. */
 export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle => {
   const modules = modulesInOrder(entry, options.natives);
   checkNames(modules, options.natives);

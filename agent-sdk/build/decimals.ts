@@ -47,9 +47,7 @@ export const exactly = (value: number): string => {
 const isPlain = (value: number, raw: string): boolean =>
   Number.isSafeInteger(value) && /^(\d+|0[xob][\da-f]+)$/i.test(raw);
 
-/**
- * The code with every literal that is not a plain integer rewritten. Line numbers stay the same.
- */
+/** Rewrites every literal that is not a plain integer. Line numbers stay the same. */
 export const exactDecimals = (code: string): string => {
   const changes: Change[] = [];
   simple(parsePiece(code), {

@@ -48,9 +48,7 @@ const KEEP = [
   ...["sleepMs", "idleMs", "awakeMs"],
 ];
 
-/**
- * Properties that occur in no message, no stored file and no built-in, and that no program reads.
- */
+/** Properties that occur in no message, stored file or built-in, and that no program reads. */
 const OURS = [
   ...["options", "ports", "timer", "suite", "link", "network", "links", "events", "storage"],
   ...["sessions", "answered", "limits", "received", "farewell", "unstored", "lapsed", "plaintext"],
@@ -61,9 +59,7 @@ const OURS = [
   ...["place", "took", "into", "blanks", "digits", "put", "written", "hash", "hmac", "told"],
 ];
 
-/**
- * Built-ins that accept invalid input there; natives.ts, the only module that uses them, checks it.
- */
+/** Built-ins that accept invalid input there; natives.ts, their only user, checks it. */
 export const GUARDED = ["atob"];
 
 const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));

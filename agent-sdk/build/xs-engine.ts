@@ -55,9 +55,7 @@ const build = (source: string, folder: string, binary: string): XsEngine => {
   return { kind: "found", path: join(folder, binary) };
 };
 
-/**
- * Finds the engine, or builds it, which takes a minute once. Waits while another process builds it.
- */
+/** Finds the engine, or builds it, which takes a minute. Waits if another process builds it. */
 export const findXsEngine = async (): Promise<XsEngine> => {
   const platform = PLATFORMS[process.platform];
   if (platform === undefined) {

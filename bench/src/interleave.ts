@@ -28,9 +28,7 @@ export interface Standing {
   readonly ratio: number;
   readonly lower: number;
   readonly upper: number;
-  /**
-   * The median cost of one unit, in microseconds. It varies with the machine; the ratio does not.
-   */
+  /** The median cost of one unit in microseconds, which varies with the machine. */
   readonly us: number;
   /** Medians of the shares. */
   readonly generator: number;
@@ -55,9 +53,7 @@ const TWIN_LEAST = 0.93;
 const TWIN_MOST = 1.07;
 /** Above this, the generator is measured instead of the contender. */
 const GENERATOR_MOST = 0.9;
-/**
- * A contender is warm when the medians of two successive groups of slices differ by less than this.
- */
+/** A contender is warm when the medians of two successive groups differ by less than this. */
 const STILL_SLICES = 4;
 const STILL = 0.05;
 

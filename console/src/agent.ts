@@ -1,6 +1,4 @@
-/**
- * One agent: what the relay knows of it and, once its secret is entered, its methods and events.
- */
+/** One agent: what the relay knows of it and, with its secret, its methods and events. */
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";

@@ -8,9 +8,7 @@ import { posix } from "node:path";
 import { type Node, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 
-/**
- * Path relative to the root, with forward slashes, to text. Sources and the packages' package.json.
- */
+/** Path from the root, with forward slashes, to text: sources and the packages' package.json. */
 export type Files = ReadonlyMap<string, string>;
 
 export type Target =

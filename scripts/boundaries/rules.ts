@@ -50,9 +50,7 @@ export interface ImportersRule {
   reason: string;
 }
 
-/**
- * Files that load nothing but Node, each other and what `mayLoad` names; tests and types included.
- */
+/** Files that load only Node, each other and what `mayLoad` names; tests and types included. */
 export interface ConfinedRule {
   kind: "confined";
   name: string;

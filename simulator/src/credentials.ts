@@ -36,9 +36,7 @@ export const sideOf = ({ clientType }: AuthRequest): "client" | "agent" =>
 export const tokenOf = ({ apiToken, sessionToken }: AuthRequest): string =>
   apiToken ?? sessionToken ?? "";
 
-/**
- * Why the store refuses the credential that it found for the request's token; null if it is valid.
- */
+/** Why the store refuses the credential that it found for a token; null if it is valid. */
 export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Refusal | null => {
   const side = sideOf(request);
   const expected: Holder =
@@ -67,9 +65,7 @@ export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Re
   return null;
 };
 
-/**
- * The kind of a valid token in the wrong place; null if it is in the right place, or is no token.
- */
+/** The kind of a valid token in the wrong place; null if it is in the right one, or no token. */
 const misplaced = (
   token: string,
   credential: Credential | null,

@@ -3,9 +3,7 @@ import { type Checksum, decodeFrame, frameBytes } from "./frames.ts";
 
 export interface FrameCounters {
   frames: number;
-  /**
-   * Called for bytes between two zeros that are no frame: noise, a damaged frame, console output.
-   */
+  /** Pieces between two zeros that are no frame: noise, a damaged frame, console output. */
   garbage: number;
 }
 
@@ -17,9 +15,7 @@ export class FrameReader {
   private length = 0;
   private skipping = false;
 
-  /**
-   * `maxBody`: bytes; longer frames are ignored. `found`: the body is valid only during the call.
-   */
+  /** `maxBody`: bytes; longer frames are ignored. `found`: the body is valid only meanwhile. */
   constructor(
     maxBody: number,
     checksum: Checksum,

@@ -32,9 +32,7 @@ export class EspruinoFlash implements EspruinoStorage {
     return this.files.get(name);
   }
 
-  /**
-   * As on a board: a part may be written where nothing was, and the first part creates the file.
-   */
+  /** As on a board: parts may be written where nothing was; the first one creates the file. */
   write(name: string, data: string | Uint8Array, offset = 0, size = 0): boolean {
     const text = typeof data === "string" ? data : Buffer.from(data).toString("latin1");
     const length = size === 0 ? text.length : size;

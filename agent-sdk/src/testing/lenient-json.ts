@@ -9,9 +9,7 @@
 const parse = JSON.parse;
 const stringify = JSON.stringify;
 
-/**
- * Espruino's number parser: rounds at every digit after the point, and every ten of the exponent.
- */
+/** Espruino's number parser: rounds at every digit after the point and ten of the exponent. */
 const readNumber = (text: string): number => {
   if (text.startsWith("0x")) return Number(text);
   const [, sign, whole, fraction, exponent] = /^(-?)(\d+)\.?(\d*)(?:[eE](.*))?$/.exec(

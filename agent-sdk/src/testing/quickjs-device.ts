@@ -30,9 +30,7 @@ export interface QuickjsDeviceOptions {
 /** Parameters of a start; the rest is in the script. */
 export type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory">;
 
-/**
- * The engine terminates a device that exceeds these: its heap, and iterations of loops in one call.
- */
+/** Limits above which the engine terminates a device: its heap, and loop iterations per call. */
 const MEMORY_BYTES = 2 ** 20;
 const STACK_BYTES = 256 * 1024;
 const MAX_INTERRUPTS = 20_000;

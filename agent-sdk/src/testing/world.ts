@@ -154,9 +154,7 @@ export class World {
     return this;
   }
 
-  /**
-   * Advances time until the next connect reaches the relay; returns the milliseconds that it took.
-   */
+  /** Advances time until the next connect reaches the relay; returns the milliseconds taken. */
   untilConnected(limitMs = 7200000): number {
     const from = this.timer.now();
     const links = this.links.length;

@@ -1,6 +1,4 @@
-/**
- * The load generator: a separate process that receives over IPC what to connect and when to send.
- */
+/** The load generator: a process that receives over IPC what to connect and when to send. */
 import type { Answer, Command, Load, PairPlan, SliceResult } from "./messages.ts";
 import { Peer } from "./peer.ts";
 
@@ -13,9 +11,7 @@ const ROUND_MS = 2;
 /** The most messages written together. */
 const MAX_WINDOW = 16;
 
-/**
- * The part of a client's message limit at which it is replaced: a slice uses less than the rest.
- */
+/** The part of a client's message limit after which it is replaced; a slice uses less. */
 const RENEWED_AT = 0.5;
 
 interface Pair {

@@ -63,9 +63,7 @@ export class Peer implements Taker {
     await seen;
   }
 
-  /**
-   * From now on `sends` is sent, up to `window` at a time, and messages like `hears` are expected.
-   */
+  /** From now on `sends` is sent, up to `window` at a time, and `hears` is expected. */
   ready(sends: Message, hears: Message, window: number): void {
     const aside = this.plan.aside === null ? null : Buffer.from(this.plan.aside.hear, "latin1");
     this.arrivals = new Arrivals(Buffer.from(hears.arrives, "latin1"), aside);

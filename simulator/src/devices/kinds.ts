@@ -51,9 +51,7 @@ export function ownRole(
   };
 }
 
-/**
- * Every kind, in the order in which a fleet uses them: agent i is of kind i modulo their number.
- */
+/** In the order in which a fleet uses them: agent i is of kind i modulo their number. */
 export const KINDS: readonly Kind[] = [
   { name: "sensor", program: sensor, interview: interviewSensor },
   { name: "valve", program: valve, interview: interviewValve },

@@ -1,6 +1,4 @@
-/**
- * The questions of a load for one device: the call that it names, or those of the device's kind.
- */
+/** The questions of a load for one device: the call that it names, or those of its kind. */
 import { type Interview, kindNamed, type Question } from "./kinds.ts";
 
 /** As specified by a scenario's load. */

@@ -45,9 +45,7 @@ export class FakeDevice {
     if (!made.ok) throw new Error(made.advice);
   }
 
-  /**
-   * The agent that its program gets: `device.agent.emit("pump.empty", {})`. Throws while it is off.
-   */
+  /** The agent that its program gets: `device.agent.emit("empty", {})`. Throws while it is off. */
   get agent(): Agent {
     if (this.core === null) throw new Error(`${this.id} is off`);
     return this.core.agent;

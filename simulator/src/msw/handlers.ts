@@ -17,9 +17,7 @@ import { OPERATIONS } from "./operations.ts";
 export interface RelayHandlersOptions {
   /** The relay's http base, such as `https://relay.example`; by default, any origin. */
   readonly url?: string;
-  /**
-   * The password that `POST /auth/login` accepts for the user `ada`; defaults to "a long password".
-   */
+  /** The password that `POST /auth/login` accepts for user `ada`; default: "a long password". */
   readonly password?: string;
 }
 

@@ -42,9 +42,7 @@ export class ClusterOracle {
     this.violate = violate;
   }
 
-  /**
-   * `held`: for each agent with a link, the nodes that hold it; `isWell`: no fault is the cause.
-   */
+  /** `held`: the nodes that hold each agent with a link; `isWell`: no fault is the cause. */
   links(
     held: Iterable<readonly [string, readonly string[]]>,
     isWell: boolean,

@@ -22,9 +22,7 @@ import {
 } from "./svg.ts";
 import { count, milliseconds, seconds } from "./words.ts";
 
-/**
- * How many calls took how long: bars on a logarithmic scale of milliseconds, percentiles as marks.
- */
+/** Calls by latency: bars on a logarithmic scale of milliseconds, percentiles as marks. */
 export function latencyChart(histogram: Histogram, latency: Latency | null): string {
   const edges = histogram.edges_ms;
   if (edges.length < 2 || latency === null) return `<p class="none">No call was answered.</p>`;

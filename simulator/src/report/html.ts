@@ -9,9 +9,7 @@ import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
 import { bytes, count, milliseconds, orUnknown, seconds, timestamp } from "./words.ts";
 
-/**
- * The whole page. `command`: repeats the run, for the footer; `earlier`: a report to compare with.
- */
+/** The whole page. `command`: repeats the run; `earlier`: a report to compare with. */
 export function renderHtml(report: Report, command: string, earlier?: Report): string {
   const { agents, calls } = report;
   const connectedWell = agents.connected === agents.requested;

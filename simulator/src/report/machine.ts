@@ -30,9 +30,7 @@ export function openFileLimit(): number | null {
   }
 }
 
-/**
- * A warning with the fix if `limit` is too low for one process with `agents` sockets; else null.
- */
+/** A warning with the fix if `limit` is too low for `agents` sockets in a process; else null. */
 export function openFileWarning(agents: number, limit: number | null): string | null {
   const needed = agents + 256;
   if (limit === null || limit >= needed) return null;

@@ -1,8 +1,6 @@
 import type { Scenario } from "../scenario/schema.ts";
 
-/**
- * The shape of report.json. Fields may be added but never renamed, because scripts depend on them.
- */
+/** The shape of report.json. Scripts depend on it: fields may be added but never renamed. */
 
 export interface Report {
   ok: boolean;

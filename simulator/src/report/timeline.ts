@@ -2,9 +2,7 @@
 import type { Report, Sample } from "./report.ts";
 
 const SAMPLE_MS = 100;
-/**
- * A long run keeps every second sample, then every fourth: charts have no more points than this.
- */
+/** A long run keeps every second sample, then every fourth, to limit the points of charts. */
 const MAX_SAMPLES = 1_000;
 
 export class Timeline {

@@ -1,6 +1,4 @@
-/**
- * Formats numbers for people: one format for each unit, in the terminal's table and on the page.
- */
+/** Formats numbers for people: one format for each unit, in the table and on the page. */
 
 /** "12,345". */
 export function count(value: number): string {

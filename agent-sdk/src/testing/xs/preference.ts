@@ -1,6 +1,4 @@
-/**
- * Runs in XS, in place of the SDK's `preference`: the medium is outside and outlives the engine.
- */
+/** Runs in XS, in place of the SDK's `preference`: the medium outlives the engine. */
 import { ask, fromBase64, toBase64 } from "./bridge.ts";
 
 const get = (domain: string, key: string): ArrayBuffer | undefined => {
