@@ -4,10 +4,10 @@
  */
 import { heatChart, latencyChart, timeChart } from "./charts.ts";
 import { comparison } from "./comparison.ts";
-import type { Latency, Report } from "./report.ts";
+import type { Report } from "./report.ts";
 import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
-import { bytes, count, milliseconds, orUnknown, seconds, timestamp } from "./words.ts";
+import { bytes, count, milliseconds, orUnknown, percentiles, seconds, timestamp } from "./words.ts";
 
 /** The whole page. `command`: repeats the run; `earlier`: a report to compare with. */
 export function renderHtml(report: Report, command: string, earlier?: Report): string {
@@ -62,7 +62,7 @@ ${failures(report)}
 <h2>By kind of device</h2>
 <div class="wide"><table>
 <tr><th>kind</th><th>agents</th><th>connected</th><th>calls</th><th>right</th><th>p50</th><th>p95</th><th>p99</th><th>max</th></tr>
-${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), count(kind.connected), count(kind.calls), count(kind.ok), ...latencyCells(kind.latency_ms)])).join("\n")}
+${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), count(kind.connected), count(kind.calls), count(kind.ok), ...percentiles(kind.latency_ms)])).join("\n")}
 </table></div>
 </section>
 ${outliers(report)}
@@ -212,11 +212,6 @@ function violation({ shrunk }: Report): string {
 
 function tile(value: string, label: string, well: boolean): string {
   return `<div class="tile${well ? "" : " bad"}"><b>${value}</b><span>${label}</span></div>`;
-}
-
-function latencyCells(latency: Latency | null): string[] {
-  if (latency === null) return ["", "", "", ""];
-  return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
 }
 
 function verdict(ok: boolean): string {

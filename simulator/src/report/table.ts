@@ -1,6 +1,6 @@
 /** The table at the end of a run, for a terminal. */
 import type { Latency, Report } from "./report.ts";
-import { bytes, count, milliseconds, orUnknown, seconds } from "./words.ts";
+import { bytes, count, milliseconds, orUnknown, percentiles, seconds } from "./words.ts";
 
 /** Lines for a terminal of 80 columns; `where`: the page with more details. */
 export function renderTable(report: Report, where: string): string {
@@ -41,7 +41,7 @@ export function renderTable(report: Report, where: string): string {
       count(kind.agents),
       count(kind.calls),
       count(kind.ok),
-      ...bareLatency(kind.latency_ms),
+      ...percentiles(kind.latency_ms),
     ]),
   ];
   const failures = report.failures.map(({ code, count: times, example }) => [
@@ -103,11 +103,6 @@ function latencyCells(latency: Latency | null): string[] {
   const cell = (...names: (keyof Latency)[]): string =>
     names.map((name) => `${name} ${milliseconds(latency[name])}`).join("  ");
   return [cell("p50", "p95"), cell("p99", "max")];
-}
-
-function bareLatency(latency: Latency | null): string[] {
-  if (latency === null) return ["", "", "", ""];
-  return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
 }
 
 /**

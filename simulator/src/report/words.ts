@@ -1,4 +1,5 @@
 /** Formats numbers for people: one format for each unit, in the table and on the page. */
+import type { Latency } from "./report.ts";
 
 /** "12,345". */
 export function count(value: number): string {
@@ -9,6 +10,12 @@ export function count(value: number): string {
 export function milliseconds(ms: number): string {
   if (ms >= 1000) return seconds(ms / 1000);
   return `${ms >= 100 ? Math.round(ms) : ms.toFixed(ms >= 10 ? 1 : 2)} ms`;
+}
+
+/** p50, p95, p99 and the maximum; empty texts if there was no answer. */
+export function percentiles(latency: Latency | null): string[] {
+  if (latency === null) return ["", "", "", ""];
+  return [latency.p50, latency.p95, latency.p99, latency.max].map(milliseconds);
 }
 
 /** "0.42 s", "12.3 s", "95 s". */
