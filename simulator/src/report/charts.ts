@@ -2,6 +2,8 @@
  * The charts of the report as SVG text. Colours come from the page's style, so they follow light
  * and dark mode.
  */
+
+import { count, milliseconds, seconds } from "./format.ts";
 import type { Histogram, Latency, Report } from "./report.ts";
 import {
   at,
@@ -20,7 +22,6 @@ import {
   yAxis,
   yLabel,
 } from "./svg.ts";
-import { count, milliseconds, seconds } from "./words.ts";
 
 /** Calls by latency: bars on a logarithmic scale of milliseconds, percentiles as marks. */
 export function latencyChart(histogram: Histogram, latency: Latency | null): string {

@@ -1,7 +1,8 @@
 /** A run compared with an earlier one, as a table of the page. */
+
+import { bytes, count, milliseconds, timestamp } from "./format.ts";
 import type { Report } from "./report.ts";
 import { escapeText } from "./svg.ts";
-import { bytes, count, milliseconds, timestamp } from "./words.ts";
 
 interface Figure {
   name: string;

@@ -4,10 +4,18 @@
  */
 import { heatChart, latencyChart, timeChart } from "./charts.ts";
 import { comparison } from "./comparison.ts";
+import {
+  bytes,
+  count,
+  milliseconds,
+  orUnknown,
+  percentiles,
+  seconds,
+  timestamp,
+} from "./format.ts";
 import type { Report } from "./report.ts";
 import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
-import { bytes, count, milliseconds, orUnknown, percentiles, seconds, timestamp } from "./words.ts";
 
 /** The whole page. `command`: repeats the run; `earlier`: a report to compare with. */
 export function renderHtml(report: Report, command: string, earlier?: Report): string {

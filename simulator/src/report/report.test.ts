@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { sampleReport } from "../testing/sample.ts";
+import { bytes, milliseconds, seconds } from "./format.ts";
 import { renderHtml } from "./html.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import type { Report } from "./report.ts";
 import { linear, logarithmic, logTicks, ticks } from "./svg.ts";
 import { renderTable } from "./table.ts";
-import { bytes, milliseconds, seconds } from "./words.ts";
 
 const COMMAND = "npm start -- --seed 1";
 

@@ -2,7 +2,7 @@
  * Small helpers for charts drawn as SVG text: scales, ticks, axes, escaping. Units are the
  * viewBox's.
  */
-import { count } from "./words.ts";
+import { count } from "./format.ts";
 
 export const WIDTH = 960;
 export const LEFT = 56;

@@ -1,6 +1,7 @@
 /** The table at the end of a run, for a terminal. */
+
+import { bytes, count, milliseconds, orUnknown, percentiles, seconds } from "./format.ts";
 import type { Latency, Report } from "./report.ts";
-import { bytes, count, milliseconds, orUnknown, percentiles, seconds } from "./words.ts";
 
 /** Lines for a terminal of 80 columns; `where`: the page with more details. */
 export function renderTable(report: Report, where: string): string {

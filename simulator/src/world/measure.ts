@@ -3,9 +3,9 @@
  * the report.
  */
 
+import { count } from "../report/format.ts";
 import type { Failure, Sample } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
-import { count } from "../report/words.ts";
 import type { Measured, Metric } from "../scenario/thresholds.ts";
 
 interface Gauge {
