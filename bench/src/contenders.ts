@@ -24,7 +24,7 @@ import {
   natsPeer,
   relayAgent,
   relayPair,
-} from "./wires.ts";
+} from "./protocols.ts";
 
 const FORWARDER = fileURLToPath(new URL("./forwarder.ts", import.meta.url));
 const LIVE_HEAP = new URL("./live-heap.ts", import.meta.url).href;

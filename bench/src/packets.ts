@@ -15,7 +15,7 @@ import {
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type Comparison, interleave, type Pace, type Slice } from "./interleave.ts";
-import { drawSid } from "./wires.ts";
+import { drawSid } from "./protocols.ts";
 
 export const SIZES = [64, 256, 4_096, 16_384];
 export const VERSIONS: readonly Version[] = ["1", "2"];
