@@ -14,9 +14,9 @@ import { renderTable } from "./report/table.ts";
 import { renderJunit } from "./run/junit.ts";
 import { loadPrograms, relativeTo, restorePrograms } from "./run/programs.ts";
 import { runScenario } from "./run/run.ts";
+import { override, parseCall, scenarioOf } from "./scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, listLibrary, loadScenario } from "./scenario/load.ts";
 import { ScenarioError } from "./scenario/problems.ts";
-import { override, parseCall, quickScenario } from "./scenario/quick.ts";
 import { jsonSchema, MAX_DEVICES, MAX_SEED } from "./scenario/schema.ts";
 import { Progress } from "./start/progress.ts";
 
@@ -187,7 +187,7 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     const calls = call.map(usableCall);
     const isLive = flags.world === "live" || flags.live !== undefined;
     const world = isLive ? "live" : "virtual";
-    const made = quickScenario(namedProgram(folder, program), agents, calls, world);
+    const made = scenarioOf(namedProgram(folder, program), agents, calls, world);
     if (isLive && calls.length === 0) {
       throw new Failure(EXIT.usage, "the live world needs a call to make: --call METHOD[:JSON]");
     }

@@ -6,7 +6,7 @@ import { machine } from "../report/machine.ts";
 import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
 import type { Tally } from "../report/tally.ts";
 import type { Timeline } from "../report/timeline.ts";
-import type { AskedCall } from "../scenario/quick.ts";
+import type { AskedCall } from "../scenario/from-flags.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { KIND_NAMES } from "../scenario/schema.ts";
 

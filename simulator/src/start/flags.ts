@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { parseCall } from "../scenario/quick.ts";
+import { parseCall } from "../scenario/from-flags.ts";
 import type { RunSettings } from "./build-report.ts";
 
 /**

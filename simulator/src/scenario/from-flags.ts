@@ -1,4 +1,7 @@
-/** A run without a scenario file: a device program, a number of devices, and the calls to make. */
+/**
+ * Scenarios from the command line: one from a device program, a number of devices and the calls to
+ * make, and changes to one from a file.
+ */
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { ClientGroupSpec, Scenario } from "./schema.ts";
 
@@ -34,7 +37,7 @@ export function parseCall(text: string): AskedCall {
   }
 }
 
-export function quickScenario(
+export function scenarioOf(
   program: string,
   agents: number,
   calls: readonly AskedCall[],
