@@ -87,15 +87,6 @@ export class QuickjsDevice {
     return JSON.parse(this.call("vectors", field, text));
   }
 
-  /** Bytes of the heap in use. */
-  heapBytes(): number {
-    return this.runtime
-      .computeMemoryUsage()
-      .consume((usage) =>
-        this.context.getProp(usage, "memory_used_size").consume((n) => this.context.getNumber(n)),
-      );
-  }
-
   /** Cuts the power: RAM is lost, storage stays. */
   end(): void {
     if (this.over) return;
