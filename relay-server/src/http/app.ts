@@ -94,7 +94,7 @@ export const buildApp = (
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
   const limits = new RequestLimits(app, context);
-  limitPipelining(app.server);
+  limitPipelining(app.server); // asked before the pace
   app.decorate("requestLimits", limits);
   app.addHook("onRequest", async ({ raw }) => {
     if (hasTwoHosts(raw)) throw twoHosts();
@@ -117,7 +117,7 @@ export const buildApp = (
         route: request.routeOptions.url ?? null,
         status: reply.statusCode,
         address: context.addressOf(request.raw),
-        ms: Math.round(reply.elapsedTime),
+        ms: Math.round(limits.waitedMs(request) + reply.elapsedTime),
       },
       "request",
     );

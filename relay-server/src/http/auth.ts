@@ -72,7 +72,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
         .catch(async (error: unknown) => {
           if (error instanceof Overloaded) {
             await context.hashing.refusal();
-            await app.requestLimits.pause(key); // many are due at once
+            await app.requestLimits.pause("refusals"); // many are due at once
           }
           throw error;
         });

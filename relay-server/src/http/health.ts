@@ -12,7 +12,8 @@ const UNLIMITED = { unlimited: true };
 const MAY_BE_AWAY = { ...UNLIMITED, problems: ["UNAVAILABLE"] as ErrorCode[] };
 
 /** Known before the request has a route. */
-export const isHealth = ({ url }: IncomingMessage): boolean => url?.startsWith("/health") === true;
+export const isHealth = ({ url = "" }: IncomingMessage): boolean =>
+  /^\/health(\/live|\/ready)?(\?|$)/.test(url);
 
 export const healthRoutes = (app: App, context: HttpContext): void => {
   app.get(

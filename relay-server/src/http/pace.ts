@@ -5,7 +5,7 @@
  * have arrived. A long request pauses in the same way.
  *
  * Arriving and continuing requests are served alternately; the former by address in turn, the
- * latter by user.
+ * latter by user, with refused logins as one more.
  */
 import type { IncomingMessage, Server } from "node:http";
 import { FairQueue } from "./fair-queue.ts";
@@ -15,7 +15,7 @@ import { HttpProblem } from "./problem.ts";
 /** After this long in one turn no further request begins in it. */
 const TURN_MS = 0.25;
 const MOST_IN_ONE_TURN = 16;
-/** Requests that may wait to begin, at about 15 KB each: a second of work. */
+/** Requests that may wait to begin, at most 15 KB each: a second of work. */
 const MAX_ARRIVED = 4096;
 
 interface Waiting {
@@ -25,7 +25,7 @@ interface Waiting {
 
 export class Pace {
   readonly #arrived: FairQueue<Waiting>;
-  /** Not bounded here: concurrency-limit.ts limits them per user. */
+  /** Not bounded here: concurrency-limit.ts limits them per user, hash-queue.ts refusals. */
   readonly #begun = new FairQueue<Waiting>(Number.POSITIVE_INFINITY);
   #lastBegan = false;
   /** Pending immediates, each for one request. */
@@ -44,9 +44,9 @@ export class Pace {
     return this.#wait(this.#arrived, address);
   }
 
-  /** Resolves when a request of this user that has begun may continue. */
-  goOn(userId: string): Promise<void> {
-    return this.#wait(this.#begun, userId);
+  /** Resolves when a request that has begun may continue. `key`: its user, or what it is. */
+  goOn(key: string): Promise<void> {
+    return this.#wait(this.#begun, key);
   }
 
   #wait(queue: FairQueue<Waiting>, key: string): Promise<void> {
@@ -93,24 +93,36 @@ export class Pace {
   };
 }
 
+/** What became of a request that was paced. */
+interface Paced {
+  readonly waitedMs: number;
+  /** Its error; null: it may begin. */
+  readonly refusal: unknown;
+}
+
 /**
  * Paces a server's requests by `keyOf`; null: at once. A refused one goes on as well, and is
- * answered like any other; the returned function knows its error.
+ * answered like any other; the returned function knows what became of it.
  */
 export const paceRequests = (
   server: Server,
   pace: Pace,
   keyOf: (request: IncomingMessage) => string | null,
-): ((request: IncomingMessage) => unknown) => {
-  const refusals = new WeakMap<IncomingMessage, unknown>();
+): ((request: IncomingMessage) => Paced | undefined) => {
+  const paced = new WeakMap<IncomingMessage, Paced>();
   guardRequests(server, async (request, _response, pass) => {
     const key = keyOf(request);
     if (key !== null) {
-      await pace.begin(key).catch((error: unknown) => refusals.set(request, error));
+      const arrivedMs = performance.now();
+      const refusal = await pace.begin(key).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      paced.set(request, { waitedMs: performance.now() - arrivedMs, refusal });
     }
     if (!request.socket.destroyed) pass(); // else nobody is left to answer
   });
-  return (request) => refusals.get(request);
+  return (request) => paced.get(request);
 };
 
 const tooMany = (): HttpProblem =>

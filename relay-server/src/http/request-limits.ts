@@ -36,6 +36,7 @@ type Check = (request: FastifyRequest) => Promise<void>;
 export class RequestLimits {
   readonly #concurrency: ConcurrencyLimit;
   readonly #pace: Pace;
+  readonly #paced: ReturnType<typeof paceRequests>;
   readonly #holders = new WeakMap<FastifyRequest, string>();
   readonly #ends = new WeakMap<FastifyRequest, () => void>();
   #holder: Check = async () => undefined;
@@ -50,12 +51,12 @@ export class RequestLimits {
       quotas.requestsPerMinute,
       this.#pace,
     );
-    const refusalOf = paceRequests(app.server, this.#pace, (request) =>
+    this.#paced = paceRequests(app.server, this.#pace, (request) =>
       isHealth(request) ? null : addressKey(addressOf(request)),
     );
     app.addHook("onRequest", async ({ raw }: FastifyRequest) => {
-      const refusal = refusalOf(raw);
-      if (refusal !== undefined) throw refusal;
+      const refusal = this.#paced(raw)?.refusal ?? null;
+      if (refusal !== null) throw refusal;
     });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
@@ -87,7 +88,12 @@ export class RequestLimits {
     app.addHook("onRequestAbort", end);
   }
 
-  /** Yields to other requests in the middle of a long one. `key`: its user or address. */
+  /** How long a request waited before it began. */
+  waitedMs({ raw }: FastifyRequest): number {
+    return this.#paced(raw)?.waitedMs ?? 0;
+  }
+
+  /** Yields to other requests in the middle of a long one. `key`: its user, or what it is. */
   pause(key: string): Promise<void> {
     return this.#pace.goOn(key);
   }

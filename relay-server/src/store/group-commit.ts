@@ -4,7 +4,6 @@
  * device needs a session; flushed one by one, 5,000 of them blocked the loop for 15 s on a slow
  * disk.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Kysely, sql } from "kysely";
 import type { Answer } from "../maybe-promise.ts";
 import type { Tables } from "./tables.ts";
@@ -28,9 +27,6 @@ const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
  * fleet's logins did. A caller that writes one thing after another waits this long each time.
  */
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
-
-/** After this long in one turn, the next job of a transaction waits for another. */
-const TURN_MS = 1;
 
 interface Job {
   readonly work: (tx: Kysely<Tables>) => Answer<unknown>;
@@ -90,7 +86,10 @@ export const groupCommit = (
 
 /** After this many milliseconds, and never before the next turn. */
 const gathered = (ms: number): Promise<void> =>
-  ms > 0 ? new Promise((resolve) => setTimeout(resolve, ms)) : nextTurn();
+  new Promise((resolve) => {
+    if (ms > 0) setTimeout(resolve, ms);
+    else setImmediate(resolve);
+  });
 
 /**
  * Savepoints would cost two statements per job (on PostgreSQL two round trips), and work seldom
@@ -112,7 +111,7 @@ const commitJobs: Commit = async (db, jobs) => {
 const commitApart: Commit = async (db, jobs) => {
   const outcomes: Settle[] = [];
   await db.transaction().execute(async (tx) => {
-    await inTurns(jobs, async (job) => outcomes.push(await attempt(tx, job)));
+    for (const job of jobs) outcomes.push(await attempt(tx, job));
   });
   return outcomes;
 };
@@ -133,22 +132,10 @@ const attempt = async (tx: Kysely<Tables>, job: Job): Promise<Settle> => {
   }
 };
 
-/** Lets the event loop turn between two jobs, which node:sqlite never does. */
-const inTurns = async (jobs: readonly Job[], work: (job: Job) => Promise<unknown>) => {
-  let sinceMs = performance.now();
-  for (const job of jobs) {
-    if (performance.now() - sinceMs > TURN_MS) {
-      await nextTurn();
-      sinceMs = performance.now();
-    }
-    await work(job);
-  }
-};
-
 const commitTogether: Commit = async (db, jobs) => {
   const values = await db.transaction().execute(async (tx) => {
     const done: unknown[] = [];
-    await inTurns(jobs, async (job) => done.push(await job.work(tx)));
+    for (const job of jobs) done.push(await job.work(tx));
     return done;
   });
   return jobs.map((job, index) => () => job.resolve(values[index] as never));

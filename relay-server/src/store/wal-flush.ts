@@ -28,7 +28,7 @@ export class WalFlush {
    */
   #isDoubtful = true;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  /** The last one. */
+  /** Why the last try failed. */
   #failure: unknown = null;
   #writes = 0;
 

@@ -13,7 +13,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { availableParallelism as cores } from "node:os";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
@@ -32,6 +32,8 @@ import { logInFrom } from "./log-in-from.ts";
 /** As many agents, and nearly as much metadata, as a user may have. */
 const AGENTS = 10_000;
 const METADATA = JSON.stringify({ x: "x".repeat(3200) });
+/** Read before this process gives one of them away. */
+const CORES = availableParallelism();
 const TRIP_PAUSE_MS = 3;
 const IDLE_MS = 5000;
 const ATTACK_MS = 10_000;
@@ -82,7 +84,7 @@ export const neighbours = async (
   kinds: readonly Kind[],
 ): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
-  pin("-acp", process.pid, `1-${cores() - 1}`);
+  pin("-acp", process.pid, `1-${CORES - 1}`);
   const control = await Control.start();
   try {
     const greedy = await makeUser(relay, "greedy");
@@ -175,8 +177,8 @@ export const neighbours = async (
       relayCpu: round(relayCpu),
       relayPeakMB: Math.round(relay.peakRssBytes() / 2 ** 20),
       stolen: {
-        idle: round((10 * idle.stolenTicks) / (cores() * rounds * IDLE_MS)),
-        busy: round((10 * busy.stolenTicks) / (cores() * rounds * ATTACK_MS)),
+        idle: round((10 * idle.stolenTicks) / (CORES * rounds * IDLE_MS)),
+        busy: round((10 * busy.stolenTicks) / (CORES * rounds * ATTACK_MS)),
       },
       attack,
       faults,
