@@ -1,14 +1,17 @@
 /**
- * The watchdog's own thread. It asks whether the run's thread still turns; if not, it says what
- * that is doing and ends it, by the protocol of debuggers: nothing else reaches a thread whose
+ * The watchdog's own thread. It asks whether the run's thread still turns; if not, it reports
+ * what that is doing and ends it, by the protocol of debuggers: nothing else reaches a thread whose
  * program does not return.
  */
 import { type Debugger, Session } from "node:inspector";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Watch } from "./watchdog.ts";
 
-const { turns, limitMs } = workerData as Watch;
+const { turns, limitMs, programs } = workerData as Watch;
 const ASKED_MS = 100;
+
+/** What did not return was ended and reported, and the thread has not turned since. */
+let wasTold = false;
 
 const session = new Session();
 const files = new Map<string, string>();
@@ -18,8 +21,13 @@ session.on("Debugger.paused", ({ params }) => {
     const { scriptId, lineNumber, columnNumber = 0 } = location;
     return `${files.get(scriptId)}:${lineNumber + 1}:${columnNumber + 1}`;
   });
-  parentPort?.postMessage(places);
-  session.post("Runtime.terminateExecution");
+  const own = places.find((place) => programs.some((file) => place.startsWith(`${file}:`)));
+  // Until the thread turns, it may also be receiving that report, which must not be ended.
+  if (own !== undefined || !wasTold) {
+    wasTold = true;
+    parentPort?.postMessage(own ?? places[0] ?? "the run");
+    session.post("Runtime.terminateExecution");
+  }
   session.post("Debugger.resume");
 });
 
@@ -39,6 +47,7 @@ const asking = setInterval(() => {
     since = usedMs();
     if (wasStuck) session.disconnect();
     wasStuck = false;
+    wasTold = false;
   } else if (usedMs() - since > (wasStuck ? ASKED_MS : limitMs)) {
     since = usedMs();
     if (!wasStuck) {

@@ -15,7 +15,8 @@ const at = (path: string): string =>
 /** What `code` prints, in a process of its own: only a main thread is watched. */
 const printed = (body: string, code: string): string => {
   const source = JSON.stringify(`export default (agent) => {\n${body}\n};`);
-  const whole = `import { runVirtual } from ${at("../run/virtual.ts")};
+  const whole = `import { startGuard } from ${at("guard.ts")};
+    import { runVirtual } from ${at("../run/virtual.ts")};
     import { shrink } from ${at("../shrink/shrink.ts")};
     import { parseProgram } from ${at("../world/program.ts")};
     const programs = new Map([["./pump.js", parseProgram(${source}, "pump.js")]]);
@@ -42,6 +43,21 @@ test.each([
   );
   expect(stopped).toContain(`false ${place}`);
   expect(stopped).toContain("did not return within 0.5 s of CPU time");
+});
+
+test("what the thread does before it turns again is not ended", () => {
+  const completed = printed(
+    "",
+    `const guard = await startGuard([], run.stuckMs);
+    const played = guard.play({ run: async () => { for (;;); } }, () => true);
+    setImmediate(() => {
+      for (const end = performance.now() + 400; performance.now() < end; );
+      console.log("completed");
+    });
+    await played;
+    guard.stop();`,
+  );
+  expect(completed).toBe("completed\n");
 });
 
 test("a program that does not return ends each try to shrink a scenario", () => {

@@ -12,12 +12,14 @@ export interface Watch {
   /** Counts the turns of the event loop. */
   turns: Int32Array;
   limitMs: number;
+  /** The device programs, as their places name them. */
+  programs: readonly string[];
 }
 
 export interface Watchdog {
   /**
    * Resolves the next time that the run's thread does not turn for too long, and says so with the
-   * innermost place in one of `files`. What it was running is gone, without its `finally`.
+   * innermost place in one of `programs`. What it was running is gone, without its `finally`.
    */
   stuck(): Promise<string>;
   stop(): void;
@@ -29,7 +31,7 @@ const TURN_MS = 50;
 
 /** Resolves once it watches; a thread that starts needs the one that started it. */
 export async function startWatchdog(
-  files: readonly string[],
+  programs: readonly string[],
   limitMs: number,
 ): Promise<Watchdog | null> {
   // It reaches the main thread only. Who debugs a program stops it for as long as they think.
@@ -37,14 +39,13 @@ export async function startWatchdog(
   const turns = new Int32Array(new SharedArrayBuffer(4));
   const turning = setInterval(() => Atomics.add(turns, 0, 1), TURN_MS);
   const thread = join(import.meta.dirname, `watchdog-thread${extname(import.meta.filename)}`);
-  const given: Watch = { turns, limitMs };
+  const given: Watch = { turns, limitMs, programs };
   const worker = new Worker(thread, { workerData: given, execArgv: [] });
   await once(worker, "message");
   worker.unref();
   let tell = (_: string): void => undefined;
-  worker.on("message", (places: string[]) => {
-    const own = places.find((place) => files.some((file) => place.startsWith(`${file}:`)));
-    tell(`${own ?? places[0] ?? "the run"} did not return within ${limitMs / 1000} s of CPU time`);
+  worker.on("message", (place: string) => {
+    tell(`${place} did not return within ${limitMs / 1000} s of CPU time`);
   });
   return {
     stuck: () =>
