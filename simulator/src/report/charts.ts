@@ -2,7 +2,6 @@
  * The charts of the report as SVG text. Colours come from the page's style, so they follow light
  * and dark mode.
  */
-
 import { count, milliseconds, seconds } from "./format.ts";
 import type { Histogram, Latency, Report } from "./report.ts";
 import {

@@ -1,5 +1,4 @@
 /** A run compared with an earlier one, as a table of the page. */
-
 import { bytes, count, milliseconds, timestamp } from "./format.ts";
 import type { Report } from "./report.ts";
 import { escapeText } from "./svg.ts";

@@ -1,5 +1,4 @@
 /** The table at the end of a run, for a terminal. */
-
 import { bytes, count, milliseconds, orUnknown, percentiles, seconds } from "./format.ts";
 import type { Latency, Report } from "./report.ts";
 

@@ -1,5 +1,4 @@
 /** One run in the virtual world, from a checked scenario to its report. */
-
 import { startGuard } from "../guard/guard.ts";
 import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";

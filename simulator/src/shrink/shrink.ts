@@ -3,7 +3,6 @@
  * oracle: shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and
  * random streams belong to each device by name, so the rest behaves as before.
  */
-
 import { type Guard, startGuard } from "../guard/guard.ts";
 import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";

@@ -2,7 +2,6 @@
  * The REST calls of a run (contract, section 4): log in, create agents and remove them, read the
  * relay's metrics.
  */
-
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeToken } from "@blindrelay/protocol";

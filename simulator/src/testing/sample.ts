@@ -1,5 +1,4 @@
 /** A sample report from a seed, for tests of code that reads reports. */
-
 import { Stream } from "../random-streams.ts";
 import { HeatMap } from "../report/heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "../report/latency.ts";

@@ -1,7 +1,6 @@
 /**
  * Plays one planned fault in a virtual world: its effect when it begins, and what its end restores.
  */
-
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../plan.ts";

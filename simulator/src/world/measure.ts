@@ -2,7 +2,6 @@
  * What a run measures: outcomes and latencies of calls, gauges over time, for both thresholds and
  * the report.
  */
-
 import { count } from "../report/format.ts";
 import type { Failure, Sample } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
