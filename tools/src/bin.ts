@@ -5,8 +5,12 @@ import { readFileSync } from "node:fs";
 const USAGE = 2;
 
 const { engines } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-const wanted = Number.parseInt(engines.node.replace(">=", ""), 10);
-if (Number.parseInt(process.versions.node, 10) >= wanted) await import("./main.ts");
+const wanted = engines.node.replace(">=", "");
+const inOrder = (version: string): number => {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major * 1000 + minor;
+};
+if (inOrder(process.versions.node) >= inOrder(wanted)) await import("./main.ts");
 else {
   process.stderr.write(`blindrelay needs Node ${wanted} or newer; this is ${process.version}\n`);
   process.exitCode = USAGE;

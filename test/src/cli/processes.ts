@@ -44,8 +44,14 @@ export class Running {
   private wake: () => void = () => undefined;
   private over = false;
 
-  constructor(file: string, args: readonly string[], env: Environment, input?: string) {
-    this.child = spawn(process.execPath, [file, ...args], {
+  constructor(
+    file: string,
+    args: readonly string[],
+    env: Environment,
+    input?: string,
+    node = process.execPath,
+  ) {
+    this.child = spawn(node, [file, ...args], {
       env: environment(env),
       stdio: ["pipe", "pipe", "pipe"],
     });

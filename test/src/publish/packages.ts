@@ -190,3 +190,14 @@ export const nodeOfMachine = (): string | null => {
   const outside = folders.filter((folder) => folder !== "" && !folder.includes("node_modules"));
   return outside.map((folder) => join(folder, "node")).find((path) => existsSync(path)) ?? null;
 };
+
+/**
+ * The oldest Node that the commands promise to run on; on a machine other than Linux on x64, the
+ * one that runs this.
+ */
+export const oldestNode = (): string => {
+  const path = join(WORKSPACE, "test/node_modules/oldest-node/bin/node");
+  return process.platform === "linux" && process.arch === "x64" && existsSync(path)
+    ? path
+    : process.execPath;
+};
