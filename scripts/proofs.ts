@@ -5,7 +5,7 @@
  * all run.
  */
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
@@ -18,7 +18,9 @@ const ALWAYS = [
   "package.json",
   "pnpm-lock.yaml",
   "pnpm-workspace.yaml",
-  "tsconfig*.json",
+  "tsconfig.base.json",
+  "tsconfig.build.json",
+  "tsconfig.json",
   "vitest.config.ts",
   "scripts",
   "test/src/instruments",
@@ -118,18 +120,12 @@ export const inputsOf = (tests: readonly string[], inputs: readonly string[]): s
   ...tests.map((glob) => glob.replace(/\/\*\*$/, "")),
 ];
 
-/** A digest of all that a proof depends on: tracked files and new ones, as they are on disk. */
-const digestOf = (root: string, { tests, inputs }: Proof): string => {
-  const paths = inputs === undefined ? [] : inputsOf(tests, inputs);
-  const list = ["ls-files", "-co", "--exclude-standard", "--deduplicate", "--", ...paths];
+/** Each file's path and a digest of it, sorted: tracked files and new ones, as they are on disk. */
+const readFiles = (root: string): [string, string][] => {
+  const list = ["ls-files", "-co", "--exclude-standard", "--deduplicate"];
   const files = execFileSync("git", list, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
-  const hash = createHash("sha256").update(process.version);
-  for (const name of VARIABLES) hash.update(`${name}=${process.env[name] ?? ""}\n`);
-  for (const file of files.split("\n").sort()) {
-    if (file === "") continue;
-    hash.update(`${file}\n`).update(contentOf(resolve(root, file)));
-  }
-  return hash.digest("hex");
+  const paths = files.split("\n").filter((path) => path !== "");
+  return paths.sort().map((path) => [path, hash("sha256", contentOf(resolve(root, path)))]);
 };
 
 /** Empty for a file that is listed but missing, for example after an uncommitted `git rm`. */
@@ -141,11 +137,25 @@ const contentOf = (path: string): Buffer => {
   }
 };
 
+/** A digest of all that a proof depends on. */
+const digestOf = (files: readonly [string, string][], { tests, inputs }: Proof): string => {
+  const known = inputs === undefined ? null : inputsOf(tests, inputs);
+  const isInput = (file: string): boolean =>
+    known?.some((path) => file === path || file.startsWith(`${path}/`)) ?? true;
+  const variables = VARIABLES.map((name) => `${name}=${process.env[name] ?? ""}`);
+  const contents = files.filter(([file]) => isInput(file));
+  return hash("sha256", JSON.stringify([process.version, variables, contents]));
+};
+
 export type Digests = Readonly<Record<string, string>>;
 
-/** The digest of each proof's current inputs. Takes a second. */
-export const proofDigests = (root: string): Digests =>
-  Object.fromEntries(Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(root, proof)]));
+/** The digest of each proof's current inputs. */
+export const proofDigests = (root: string): Digests => {
+  const files = readFiles(root);
+  return Object.fromEntries(
+    Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(files, proof)]),
+  );
+};
 
 const readStamps = (root: string): Digests => {
   try {
