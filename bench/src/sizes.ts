@@ -2,7 +2,6 @@
  * What the builds for Espruino and Moddable cost on the installed real engines, compared with the
  * limits.
  */
-
 import { findEspruino } from "@blindrelay/agent-sdk/engines";
 import {
   espruinoFile,

@@ -2,7 +2,6 @@
  * What every StoragePort must do. Power cuts are tested on the boot count itself
  * (bootcount.test.ts).
  */
-
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";

@@ -2,7 +2,6 @@
  * An agent in the real XS engine, as a device that stands in this process: its timers, its network
  * and its flash are handed in, so it runs on real sockets as under a virtual clock.
  */
-
 import type { AgentStatus } from "../core/link.ts";
 import type { Log, TimerPort } from "../ports.ts";
 import type { MemoryPreference } from "./preference.ts";

@@ -4,7 +4,6 @@
  *
  * [portable]
  */
-
 import { NetworkLinks } from "../core/join-network.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { Log } from "../ports.ts";

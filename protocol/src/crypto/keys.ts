@@ -9,7 +9,6 @@
  *
  * [portable]
  */
-
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel } from "./hkdf.ts";

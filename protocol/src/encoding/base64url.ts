@@ -9,7 +9,6 @@
  *
  * [portable]
  */
-
 import { PIECE_LENGTH } from "./bytes.ts";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

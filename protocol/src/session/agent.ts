@@ -13,7 +13,6 @@
  *
  * [portable]
  */
-
 import type { SessionKeys } from "../crypto/keys.ts";
 import {
   deriveAgentPart,

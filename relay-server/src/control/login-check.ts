@@ -2,7 +2,6 @@
  * Checks what a user presents: a password, and a one-time code if TOTP is enabled (section 4).
  * Every failure is the same `false`, so a correct password cannot be told from a wrong one.
  */
-
 import type { UserRow } from "../store/tables.ts";
 import { failTotp, findUser, forgiveTotp, takeRecoveryCode, useTotpStep } from "../store/users.ts";
 import type { ControlContext } from "./context.ts";

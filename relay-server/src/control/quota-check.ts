@@ -1,5 +1,4 @@
 /** The quotas that need the store; the numbers are in quotas.ts, which `--help` also loads. */
-
 import { heldBy } from "../store/agents.ts";
 import type { Db } from "../store/open.ts";
 import { QuotaExceeded, type Quotas } from "./quotas.ts";

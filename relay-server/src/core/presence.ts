@@ -8,7 +8,6 @@
  * message per online agent, a batch per tick and never into a full queue. Only a few clients of a
  * user get this snapshot at a time, because each lists all agents.
  */
-
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";

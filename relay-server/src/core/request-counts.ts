@@ -3,7 +3,6 @@
  * store's count is a few seconds old; while a session has a connection, and for a while after, the
  * count here is authoritative.
  */
-
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
 import { type Block, type Counted, Reservations } from "./request-reservations.ts";
 

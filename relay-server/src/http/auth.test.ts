@@ -2,7 +2,6 @@
  * `/auth`, `/account` and permissions (sections 1 and 4), without sockets and with a clock set by
  * hand.
  */
-
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";

@@ -2,7 +2,6 @@
  * CORS for browser pages of other origins, off unless the operator names some. There are no
  * cookies: a page needs a token, so an allowed origin gains nothing by itself.
  */
-
 import { IDEMPOTENCY_HEADER } from "@blindrelay/protocol/schema/rest";
 import cors from "@fastify/cors";
 import type { App } from "./context.ts";

@@ -2,7 +2,6 @@
  * Three relay processes behind a balancer, with agents and a client of the SDKs: each node in turn
  * is restarted, killed and frozen during calls.
  */
-
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,4 @@
 /** The real Espruino that ESPRUINO_BIN names, as a board. */
-
 import { Engine, type EngineProcess, findEspruino } from "@blindrelay/agent-sdk/engines";
 import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 

@@ -4,7 +4,6 @@
  * cannot be examined here; mutants.test.ts of ../adversary does so with the same core, for every
  * rule.
  */
-
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { expect, test } from "vitest";
 import { play } from "../adversary/moves.ts";

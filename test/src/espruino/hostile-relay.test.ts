@@ -1,5 +1,4 @@
 /** The malicious relay against the built Espruino file in the subset check. */
-
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { describe } from "vitest";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";

@@ -1,5 +1,4 @@
 /** Programs pushed over the relay to a real Espruino, by the command; see push-cuts.test.ts. */
-
 import { readFileSync } from "node:fs";
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";

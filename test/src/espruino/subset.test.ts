@@ -1,5 +1,4 @@
 /** What the subset check imitates; the conversations with it are in test/src/runtime-parity. */
-
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import { describe, expect, it } from "vitest";
 

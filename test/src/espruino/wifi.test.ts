@@ -1,5 +1,4 @@
 /** The SDK joins a Wi-Fi on a real Espruino: a stand-in for its module, and real sockets. */
-
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";

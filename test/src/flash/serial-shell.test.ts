@@ -1,5 +1,4 @@
 /** `blindrelay shell AGENT --serial`: a terminal on a remote port, through bridge and relay. */
-
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import { Cable } from "@blindrelay/tools/testing/repl/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -4,7 +4,6 @@
  * be examined, so the checks cover what people may rely on (CallOracle), and what is sent on the
  * wire.
  */
-
 import { ClientCore } from "@blindrelay/client-sdk/testing";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Person } from "../adversary/person.ts";

@@ -1,5 +1,4 @@
 /** The Moddable build in the real XS engine. */
-
 import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";

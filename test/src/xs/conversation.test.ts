@@ -2,7 +2,6 @@
  * The Moddable build in the real XS engine, with empty flash; all other tests are in
  * test/src/runtime-parity.
  */
-
 import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";

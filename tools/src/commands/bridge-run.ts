@@ -1,5 +1,4 @@
 /** Implements `blindrelay bridge`. Rejects with a Failure. */
-
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,

@@ -1,5 +1,4 @@
 /** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
-
 import type { Client } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { type Command, InvalidArgumentError } from "commander";

@@ -1,5 +1,4 @@
 /** Runs in XS, in place of `device.network`: frames leave and arrive over the bridge. */
-
 import type { ConnectWire, WireEvents } from "../../engines/wire.ts";
 import type { TimerPort } from "../../ports.ts";
 import { ecmaWebSocket } from "../ecma-websocket.ts";
