@@ -1,6 +1,6 @@
 /**
- * Plays a planned load: a closed loop asks a device again when its answer is there and the next
- * call is due; an open one asks when the plan has it, whatever is under way.
+ * Plays a planned load: a closed loop calls a device again once its answer has arrived and the next
+ * call is due; an open loop calls at the planned times, whatever is still in flight.
  */
 import type { CallError } from "@blindrelay/client-sdk";
 import type { Question } from "../devices/kinds.ts";
@@ -11,7 +11,7 @@ import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 
-/** A little before its calls, so that the first one finds a link. */
+/** Clients connect this long before their first call, so that it finds a link. */
 const CONNECT_BEFORE_US = 5_000_000;
 
 interface LoadWorld {
@@ -81,7 +81,7 @@ class Loop {
     this.questions = new Questions(device.plan.kind, device.id, () => device.boots);
   }
 
-  /** Closed loop: this call, and the next one when it is due and this one is over. */
+  /** Closed loop: makes this call, and schedules the next one once this one has ended. */
   turn(): void {
     const { world, load } = this;
     const { clock } = world;

@@ -45,7 +45,7 @@ export class Measurements implements Measured {
     gauge.count += 1;
   }
 
-  /** For who watches the run. */
+  /** One line for somebody who watches the run. */
   inWords(): string {
     const { ok, failed } = this.tally;
     const failures = failed === 0 ? "" : `, ${count(failed)} failed`;

@@ -98,7 +98,7 @@ export interface Observer {
   trace(what: string, who: string, text: string): void;
   /** A text has reached the relay, or leaves it. */
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void;
-  /** What was just delivered may have set promises going. */
+  /** What was just delivered may have started promises. */
   stir(): void;
 }
 
@@ -110,7 +110,7 @@ export class Wire implements Link {
   readonly number: number;
   /** As traces call it. */
   private readonly name: string;
-  /** Whom it was authenticated as, for the oracles. */
+  /** Who authenticated on it, for the oracles. */
   session: unknown = null;
   private readonly net: Net;
   private readonly events: LinkEvents;

@@ -63,7 +63,7 @@ const FORBIDDEN: ReadonlyMap<string, string> = new Map([
   ),
   ...["eval", "Function", "globalThis", "global", "window", "self"].map((name) => [
     name,
-    "globals past the world's",
+    "the real globals",
   ]),
   ...["Temporal", "Intl"].map((name) => [name, "the real clock"]),
   ...["WeakRef", "FinalizationRegistry"].map((name) => [name, "the garbage collector's timing"]),
@@ -159,7 +159,7 @@ function examine(tree: Tree, file: string): Problem[] {
   walk(tree, null, (node, parent, key) => {
     switch (node.type) {
       case "ExportAllDeclaration":
-        report(node, "a device program is one file and passes nothing on");
+        report(node, "a device program is one file and cannot re-export another");
         break;
       case "ImportDeclaration": {
         const from = String((node.source as Tree).value);
@@ -170,14 +170,15 @@ function examine(tree: Tree, file: string): Problem[] {
         report(node, "import() reaches real I/O, which the virtual world does not have");
         break;
       case "MetaProperty":
-        if (nameOf(node.meta as Tree) === "import") report(node, "import.meta is not of the world");
+        if (nameOf(node.meta as Tree) === "import")
+          report(node, "import.meta does not exist in the virtual world");
         break;
       case "AwaitExpression":
         if (!insideFunction.has(node)) report(node, "await outside of a function");
         break;
       case "CallExpression":
       case "NewExpression":
-        if (makesCode(node)) report(node, "code from a string reaches globals past the world's");
+        if (makesCode(node)) report(node, "code from a string reaches the real globals");
         break;
       case "Identifier":
         if (isBinding(node, parent, key)) declared.add(String(node.name));
