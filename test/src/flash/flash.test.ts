@@ -52,9 +52,7 @@ describe("a board's double", () => {
       expect(JSON.stringify(again)).not.toContain(secret);
     }
     double.restart();
-    const call = () => house.cli(["call", "lamp-1", "echo", "[1]", "--timeout", "20"]);
-    let called = await call();
-    while (called.code === 4) called = await call();
+    const called = await house.cli(["call", "lamp-1", "echo", "[1]", "--wait"]);
     expect(called.stdout).toBe("[1]\n");
   });
 
@@ -121,12 +119,8 @@ describe.skipIf(real === undefined)("a real Espruino (ESPRUINO_BIN)", () => {
     return { espruino, port };
   };
 
-  const echoes = async (id: string): Promise<Ended> => {
-    const call = () => house.cli(["call", id, "echo", "[1]", "--timeout", "20"]);
-    let called = await call();
-    while (called.code === 4) called = await call();
-    return called;
-  };
+  const echoes = (id: string): Promise<Ended> =>
+    house.cli(["call", id, "echo", "[1]", "--wait", "--timeout", "120"]);
 
   it("becomes an agent that answers, and remains one across a power cut", async () => {
     const { espruino, port } = await plugInReal();

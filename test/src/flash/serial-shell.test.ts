@@ -23,8 +23,7 @@ beforeAll(async () => {
     BLINDRELAY_STATE_DIR: house.path("state"),
   });
   await bridge.line();
-  let ping = await house.cli(["call", "far-1", "serial.status"]);
-  while (ping.code === 4) ping = await house.cli(["call", "far-1", "serial.status"]);
+  const ping = await house.cli(["call", "far-1", "serial.status", "--wait"]);
   expect([ping.code, ping.stderr]).toEqual([0, ""]);
 });
 
