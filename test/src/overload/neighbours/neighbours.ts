@@ -6,12 +6,12 @@
  *
  * Attackers, relay and the user share one machine, but in production are on three. So the thread
  * that forwards messages has a core to itself. The relay's other threads (hashes, flushes,
- * collections) may use both cores, as on a machine of its own; the user has the second, and the
- * attackers get what is left of it (attack.ts). The measurement is void if password guesses do not
+ * collections) may use both cores, as on a machine of its own; the user has the second, where it
+ * runs before them, and the attackers get what is left (attack.ts). The measurement is void if password guesses do not
  * keep the relay busy, and a failure is void if round trips through a process that only forwards
  * them (control.ts), on the user's core, become slower too.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -85,6 +85,7 @@ export const neighbours = async (
 ): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
   pin("-acp", process.pid, `1-${CORES - 1}`);
+  runFirst(process.pid); // and what it starts from here on, such as the control
   const control = await Control.start();
   try {
     const greedy = await makeUser(relay, "greedy");
@@ -213,6 +214,11 @@ const stolenTicks = (): number =>
 /** Pins a process's main thread (`-cp`), or all of its threads (`-acp`), to some cores. */
 const pin = (which: "-cp" | "-acp", pid: number, cores: string): void => {
   execFileSync("taskset", [which, cores, String(pid)], { stdio: "ignore" });
+};
+
+/** Lets a process run before all others on its cores, if this one is permitted to. */
+const runFirst = (pid: number): void => {
+  spawnSync("chrt", ["--all-tasks", "--rr", "--pid", "1", String(pid)], { stdio: "ignore" });
 };
 
 const makeUser = async (
