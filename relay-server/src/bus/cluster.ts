@@ -286,7 +286,7 @@ export class Cluster implements Bus {
     }
   }
 
-  agentCame(userId: string, agent: Sighted, isNews: boolean): void {
+  agentOnline(userId: string, agent: Sighted, isNews: boolean): void {
     const { agentId, loginNumber } = agent;
     const holding = this.#holdings.get(agentId);
     if (holding === undefined) {
@@ -301,7 +301,7 @@ export class Cluster implements Bus {
     this.#sayHere(`u.${userId}`, userId, [agent], isNews);
   }
 
-  agentWent(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
+  agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
     const { node } = this.#parts;
     this.#publish(`u.${userId}`, ["gone", node, userId, agentId, loginNumber, Number(moving)]);
     if (moving) return; // later messages are forwarded, until `holds`
@@ -577,7 +577,7 @@ export class Cluster implements Bus {
     else if (kind === "gone") {
       const number = readCount(loginNumber);
       const nowMs = this.#parts.nowMs();
-      hub.remoteAgents.gone(readName(userId), readName(agentId), number, moving === "1", nowMs);
+      hub.remoteAgents.offline(readName(userId), readName(agentId), number, moving === "1", nowMs);
     }
   }
 
@@ -589,7 +589,7 @@ export class Cluster implements Bus {
       onlineForMs,
     }));
     const nowMs = this.#parts.nowMs();
-    hub.remoteAgents.here(readName(userId), readName(node), agents, isNews === "1", nowMs);
+    hub.remoteAgents.online(readName(userId), readName(node), agents, isNews === "1", nowMs);
   }
 
   #toAll(shared: Shared, { payload }: Delivery): void {
@@ -693,7 +693,7 @@ export class Cluster implements Bus {
     const holding = this.#holdings.get(agentId);
     if (holding !== undefined && holding.movedTo === null) this.#bind(agentId, said.bindings ?? []);
     // It left, or was refused, after the other node had let it go: it is nowhere.
-    else this.agentWent(userId, agentId, loginNumber, false);
+    else this.agentOffline(userId, agentId, loginNumber, false);
   }
 
   #bind(agentId: string, bindings: readonly Bound[]): void {

@@ -177,7 +177,7 @@ export class Authenticator {
     port.agentSeen(agentId, now, connection.report, true);
     connection.report = null; // not needed again; with 10,000 agents it would add up
     const isNews = earlier === null && abroad === undefined;
-    bus.agentCame(userId, { agentId, loginNumber, onlineForMs: now - peer.onlineSince }, isNews);
+    bus.agentOnline(userId, { agentId, loginNumber, onlineForMs: now - peer.onlineSince }, isNews);
     if (isNews) {
       presence.announce(user, agentId, true, now);
     } else if (older !== undefined) {
@@ -208,7 +208,7 @@ export class Authenticator {
     peers.remove(agent); // so that its end does not count as "offline"
     const { user, onlineSince } = agent;
     remoteAgents.yielded(user, agentId, { node, loginNumber, onlineSince }, now);
-    bus.agentWent(user.id, agentId, agent.loginNumber, true);
+    bus.agentOffline(user.id, agentId, agent.loginNumber, true);
     this.#disconnector.endWith(agent.connection, "REPLACED", null, now);
     return {
       kind: "yielded",

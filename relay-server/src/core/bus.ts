@@ -60,9 +60,9 @@ export interface BusPort {
   /** A client's bindings, for the agent's new node; parts of sids as in `Bindings`. */
   bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void;
   /** An agent has taken its place here. `isNews`: it was not online anywhere. */
-  agentCame(userId: string, agent: Sighted, isNews: boolean): void;
+  agentOnline(userId: string, agent: Sighted, isNews: boolean): void;
   /** An agent has lost its place here. `moving`: another node is about to take it. */
-  agentWent(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
+  agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
   /** A user now has clients here, or no longer has any. */
   clientsCame(userId: string): void;
   clientsWent(userId: string): void;
@@ -107,8 +107,8 @@ export const ALONE: Bus = {
   welcome: () => undefined,
   leave: () => undefined,
   bind: () => undefined,
-  agentCame: () => undefined,
-  agentWent: () => undefined,
+  agentOnline: () => undefined,
+  agentOffline: () => undefined,
   clientsCame: () => undefined,
   clientsWent: () => undefined,
   claim: (_userId, _agentId, _loginNumber, answer) => answer(FREE),

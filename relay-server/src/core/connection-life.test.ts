@@ -200,8 +200,8 @@ describe("presence", () => {
     const { remoteAgents } = w.hub;
     for (let login = 1; login <= NEWS_KEPT; login++) {
       const lamp = [{ agentId: "lamp", loginNumber: login, onlineForMs: 0 }];
-      remoteAgents.here("ann", "far", lamp, true, w.now);
-      remoteAgents.gone("ann", "lamp", login, false, w.now);
+      remoteAgents.online("ann", "far", lamp, true, w.now);
+      remoteAgents.offline("ann", "lamp", login, false, w.now);
     }
     w.agent("lamp");
     allTurns();
@@ -217,11 +217,11 @@ describe("presence", () => {
     const asked = w.client("ann", true);
     const { remoteAgents } = w.hub;
     const pump = (loginNumber: number) => [{ agentId: "pump", loginNumber, onlineForMs: 0 }];
-    remoteAgents.here("ann", "far", pump(1), true, w.now);
+    remoteAgents.online("ann", "far", pump(1), true, w.now);
     allTurns();
     for (const client of [...clients, asked]) client.take();
-    remoteAgents.gone("ann", "pump", 1, false, w.now);
-    remoteAgents.here("ann", "near", pump(2), false, w.now);
+    remoteAgents.offline("ann", "pump", 1, false, w.now);
+    remoteAgents.online("ann", "near", pump(2), false, w.now);
     allTurns();
     w.advance(1000);
     allTurns();

@@ -98,7 +98,7 @@ export class Disconnector {
     }
     if (hadItsPlace) {
       port.agentSeen(peer.agentId, now, null, false);
-      bus.agentWent(peer.userId, peer.agentId, peer.loginNumber, moving);
+      bus.agentOffline(peer.userId, peer.agentId, peer.loginNumber, moving);
       if (moving) {
         remoteAgents.yielded(peer.user, peer.agentId, { ...peer, node: "" }, now);
       } else {

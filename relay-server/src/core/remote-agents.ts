@@ -35,7 +35,7 @@ export class RemoteAgents {
    * A node has these agents. `isNews`: all clients are notified of agents that were not known;
    * otherwise only clients that asked for a snapshot.
    */
-  here(
+  online(
     userId: string,
     node: string,
     agents: readonly Sighted[],
@@ -59,7 +59,13 @@ export class RemoteAgents {
   }
 
   /** An agent has left its node. `moving`: it is expected on another one. */
-  gone(userId: string, agentId: string, loginNumber: number, moving: boolean, now: number): void {
+  offline(
+    userId: string,
+    agentId: string,
+    loginNumber: number,
+    moving: boolean,
+    now: number,
+  ): void {
     const user = this.#state.peers.find(userId);
     const known = user?.abroad.get(agentId);
     if (user === undefined || known === undefined || known.loginNumber > loginNumber) return;
