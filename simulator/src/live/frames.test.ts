@@ -16,10 +16,11 @@ const LIMIT = 65_536;
 function readAll(chunks: Iterable<Buffer>, limit = LIMIT): string[] {
   const told: string[] = [];
   const reader = new FrameReader(limit);
+  const all = [...chunks];
   // One buffer for every chunk, overwritten each time: a reader that keeps a view instead of a copy
   // fails.
-  const shared = Buffer.alloc(1 << 18);
-  for (const chunk of chunks) {
+  const shared = Buffer.alloc(Math.max(0, ...all.map(({ length }) => length)));
+  for (const chunk of all) {
     shared.fill(0xee);
     chunk.copy(shared);
     reader.push(shared.subarray(0, chunk.length), {

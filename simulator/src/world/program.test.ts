@@ -97,14 +97,14 @@ describe("a device program in the virtual world", () => {
     ["export default () => process.env.X;", "pump.js:1:22: process reaches the real process"],
     ["export default () => globalThis.Date;", "pump.js:1:22: globalThis reaches"],
     ["export default () => import('x');", "pump.js:1:22: import() reaches"],
-    ["export default () => eval('1');", "pump.js:1:22: eval reaches globals"],
+    ["export default () => eval('1');", "pump.js:1:22: eval reaches the real globals"],
     [
       "export default () => (() => {}).constructor('return process')();",
-      "pump.js:1:22: code from a string reaches globals",
+      "pump.js:1:22: code from a string reaches the real globals",
     ],
     [
       "export default (agent) => new agent.handle['constructor'](`return 1`)();",
-      "pump.js:1:27: code from a string reaches globals",
+      "pump.js:1:27: code from a string reaches the real globals",
     ],
     ["const x = await 1; export default () => x;", "pump.js:1:11: await outside of a function"],
     ["const x = 1;", "pump.js:1:1: a device program exports a function"],

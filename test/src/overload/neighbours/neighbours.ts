@@ -7,9 +7,9 @@
  * Attackers, relay and the user share one machine, but in production are on three. So the thread
  * that forwards messages has a core to itself. The relay's other threads (hashes, flushes,
  * collections) may use both cores, as on a machine of its own; the user has the second, where it
- * runs before them, and the attackers get what is left (attack.ts). The measurement is void if password guesses do not
- * keep the relay busy, and a failure is void if round trips through a process that only forwards
- * them (control.ts), on the user's core, become slower too.
+ * runs before them, and the attackers get what is left (attack.ts). The measurement is void if
+ * password guesses do not keep the relay busy, and a failure is void if round trips through a
+ * process that only forwards them (control.ts), on the user's core, become slower too.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
