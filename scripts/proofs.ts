@@ -1,8 +1,8 @@
 /**
- * The proofs: searches, sieges, measurements, and tests through browsers, boards, clusters and
- * documents, which take long and which few changes affect. On a developer's machine `npm test`
- * skips each one whose inputs have not changed since it last passed; in CI (the variable CI is set)
- * all run.
+ * The proofs: searches, sieges, measurements, and tests through commands, browsers, boards,
+ * clusters and documents, which take long and which few changes affect. On a developer's machine
+ * `npm test` skips each one whose inputs have not changed since it last passed; in CI (the variable
+ * CI is set) all run.
  */
 import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
@@ -49,8 +49,19 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     ],
   },
   bench: { tests: ["bench/**"] },
+  bridge: {
+    tests: ["test/src/bridge/**"],
+    inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],
+  },
   bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
-  cluster: { tests: ["test/src/cluster/**"], inputs: [...SDKS, "relay-server"] },
+  cli: {
+    tests: ["test/src/cli/**"],
+    inputs: [...SDKS, "relay-server", "tools"],
+  },
+  cluster: {
+    tests: ["relay-server/src/bus/{cluster,nats}.test.ts", "test/src/cluster/**"],
+    inputs: [...SDKS, "relay-server"],
+  },
   console: {
     tests: ["test/src/console/**"],
     inputs: [...SDKS, "console", "relay-server", "test/src/specification"],
@@ -84,11 +95,28 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   publish: { tests: ["test/src/publish/**"] },
-  push: {
-    tests: ["agent-sdk/src/core/push.test.ts", "test/src/cli/push.test.ts"],
-    inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],
-  },
+  push: { tests: ["agent-sdk/src/core/push.test.ts"], inputs: SDKS },
   recipes: { tests: ["test/src/recipes/**"] },
+  relay: {
+    tests: [
+      "relay-server/src/{disk,main,outage}.test.ts",
+      "relay-server/src/ops/**",
+      "test/src/instruments/clean-up.test.ts",
+    ],
+    inputs: ["protocol", "relay-server", "docs", "test/src/overload"],
+  },
+  releases: {
+    tests: ["test/src/releases/**"],
+    inputs: [
+      ...SDKS,
+      "relay-server",
+      "tools",
+      "test/src/cli",
+      "test/src/hostile-boards",
+      "test/src/runtime-parity",
+      "test/src/xs",
+    ],
+  },
   sizes: {
     tests: [
       "agent-sdk/build/**",
