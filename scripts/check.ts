@@ -72,13 +72,13 @@ const env = {
 /** Determined when the tests begin, because `generated` runs before them and writes files. */
 let digests: Digests | null = null;
 let skipped: string[] = [];
-const lookAtProofs = (): void => {
-  digests = proofDigests(root);
+const lookAtProofs = async (): Promise<void> => {
+  digests = await proofDigests(root);
   skipped = process.env.CI ? [] : passedProofs(root, digests);
 };
 
-function runStep(name: string, shown: boolean): Promise<Outcome> {
-  if (name === "tests") lookAtProofs();
+async function runStep(name: string, shown: boolean): Promise<Outcome> {
+  if (name === "tests") await lookAtProofs();
   const started = performance.now();
   // Without a shell in between, so that a signal reaches the step itself.
   const child = spawn(`exec ${(scripts[name] ?? "false").replace(/^exec /, "")}`, {

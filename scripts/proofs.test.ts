@@ -48,31 +48,31 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-test("a proof that has not passed yet runs", () => {
-  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+test("a proof that has not passed yet runs", async () => {
+  expect(passedProofs(root, await proofDigests(root))).toEqual([]);
 });
 
-test("all are skipped after a green run, even if ignored files have changed", () => {
-  rememberProofs(root, proofDigests(root));
-  expect(passedProofs(root, proofDigests(root))).toEqual(Object.keys(PROOFS));
+test("all are skipped after a green run, even if ignored files have changed", async () => {
+  rememberProofs(root, await proofDigests(root));
+  expect(passedProofs(root, await proofDigests(root))).toEqual(Object.keys(PROOFS));
 });
 
 test.each([
   ["a changed file", () => write("tools/src/b.ts", "2")],
   ["a new file", () => write("tools/src/c.ts", "")],
   ["a removed file", () => rmSync(join(root, "tools/src/b.ts"))],
-])("%s runs the proofs that depend on it, and no others", (_what, change) => {
-  rememberProofs(root, proofDigests(root));
+])("%s runs the proofs that depend on it, and no others", async (_what, change) => {
+  rememberProofs(root, await proofDigests(root));
   change();
-  const passed = passedProofs(root, proofDigests(root));
+  const passed = passedProofs(root, await proofDigests(root));
   expect(passed).toContain("adversary");
   expect(passed).not.toContain("publish");
   write("protocol/src/a.ts", "2");
-  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+  expect(passedProofs(root, await proofDigests(root))).toEqual([]);
 });
 
-test("the test configuration and instruments are inputs of every proof", () => {
-  rememberProofs(root, proofDigests(root));
+test("the test configuration and instruments are inputs of every proof", async () => {
+  rememberProofs(root, await proofDigests(root));
   write("test/src/instruments/new.ts", "");
-  expect(passedProofs(root, proofDigests(root))).toEqual([]);
+  expect(passedProofs(root, await proofDigests(root))).toEqual([]);
 });

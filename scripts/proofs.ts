@@ -6,7 +6,9 @@
  */
 import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { dirname, resolve } from "node:path";
 
 /** Names of proofs to skip, separated by commas; read by vitest.config.ts. */
@@ -25,8 +27,26 @@ const ALWAYS = [
   "scripts",
   "test/src/instruments",
 ];
-/** Builds of the engines that some proofs run on, if there are any. */
-const VARIABLES = ["ESPRUINO_BIN", "ESPRUINO_BIN_2630", "MODDABLE", "MODDABLE_HOST"];
+/** What decides whether a test runs at all: variables, programs and ports. */
+const VARIABLES = [
+  "BLINDRELAY_TEST_NATS",
+  "BLINDRELAY_TEST_POSTGRES",
+  "ESPRUINO_BIN",
+  "ESPRUINO_BIN_2630",
+  "MODDABLE",
+  "MODDABLE_HOST",
+];
+const PROGRAMS = [
+  "cc",
+  "chromium",
+  "fish",
+  "nats-server",
+  "openssl",
+  "promtool",
+  "ser2net",
+  "socat",
+];
+const PORTS = [4222, 5432];
 
 interface Proof {
   /** Its test files. */
@@ -103,7 +123,15 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       "relay-server/src/ops/**",
       "test/src/instruments/clean-up.test.ts",
     ],
-    inputs: ["protocol", "relay-server", "docs", "test/src/overload"],
+    inputs: [
+      "protocol",
+      "relay-server",
+      "docs/commands.md",
+      "docs/operations.md",
+      "docs/scaling.md",
+      "test/src/overload/memory-report.ts",
+      "test/src/overload/relay-process.ts",
+    ],
   },
   releases: {
     tests: ["test/src/releases/**"],
@@ -111,6 +139,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       ...SDKS,
       "relay-server",
       "tools",
+      "simulator/src/devices",
       "test/src/cli",
       "test/src/hostile-boards",
       "test/src/runtime-parity",
@@ -165,23 +194,47 @@ const contentOf = (path: string): Buffer => {
   }
 };
 
+const isOnPath = (program: string): boolean =>
+  (process.env.PATH ?? "").split(":").some((folder) => existsSync(resolve(folder, program)));
+
+const listens = async (port: number): Promise<boolean> => {
+  const socket = connect(port, "127.0.0.1");
+  const isOpen = await once(socket, "connect").then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isOpen;
+};
+
+/** What this machine offers to tests. */
+const readMachine = async (): Promise<string[]> => [
+  process.version,
+  ...VARIABLES.map((name) => `${name}=${process.env[name] ?? ""}`),
+  ...PROGRAMS.map((program) => `${program} ${isOnPath(program)}`),
+  ...(await Promise.all(PORTS.map(async (port) => `${port} ${await listens(port)}`))),
+];
+
 /** A digest of all that a proof depends on. */
-const digestOf = (files: readonly [string, string][], { tests, inputs }: Proof): string => {
+const digestOf = (
+  machine: readonly string[],
+  files: readonly [string, string][],
+  { tests, inputs }: Proof,
+): string => {
   const known = inputs === undefined ? null : inputsOf(tests, inputs);
   const isInput = (file: string): boolean =>
     known?.some((path) => file === path || file.startsWith(`${path}/`)) ?? true;
-  const variables = VARIABLES.map((name) => `${name}=${process.env[name] ?? ""}`);
-  const contents = files.filter(([file]) => isInput(file));
-  return hash("sha256", JSON.stringify([process.version, variables, contents]));
+  return hash("sha256", JSON.stringify([machine, files.filter(([file]) => isInput(file))]));
 };
 
 export type Digests = Readonly<Record<string, string>>;
 
 /** The digest of each proof's current inputs. */
-export const proofDigests = (root: string): Digests => {
+export const proofDigests = async (root: string): Promise<Digests> => {
+  const machine = await readMachine();
   const files = readFiles(root);
   return Object.fromEntries(
-    Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(files, proof)]),
+    Object.entries(PROOFS).map(([name, proof]) => [name, digestOf(machine, files, proof)]),
   );
 };
 

@@ -311,14 +311,14 @@ export class Cluster implements Bus {
     this.#letGo(agentId, holding);
   }
 
-  clientsCame(userId: string): void {
+  clientsOnline(userId: string): void {
     const subject = `${this.#parts.prefix}.u.${userId}`;
     const unsubscribe = this.#listen(subject, (delivery) => this.#toUser(delivery));
     this.#users.set(userId, unsubscribe);
     this.#tellAll("who", { userId });
   }
 
-  clientsWent(userId: string): void {
+  clientsOffline(userId: string): void {
     this.#users.get(userId)?.();
     this.#users.delete(userId);
   }

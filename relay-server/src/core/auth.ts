@@ -139,7 +139,7 @@ export class Authenticator {
     connection.peer = peer;
     gauges.become(peer.clientType, "waiting");
     peers.add(peer);
-    if (peer.user.clients.size === 1) this.#state.bus.clientsCame(userId);
+    if (peer.user.clients.size === 1) this.#state.bus.clientsOnline(userId);
     if (connection.wantsPresence) {
       presence.startSnapshot(peer, now);
     }

@@ -64,8 +64,8 @@ export interface BusPort {
   /** An agent has lost its place here. `moving`: another node is about to take it. */
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
   /** A user now has clients here, or no longer has any. */
-  clientsCame(userId: string): void;
-  clientsWent(userId: string): void;
+  clientsOnline(userId: string): void;
+  clientsOffline(userId: string): void;
 }
 
 /** What a login must know about the agent's link on another node. */
@@ -109,7 +109,7 @@ export const ALONE: Bus = {
   bind: () => undefined,
   agentOnline: () => undefined,
   agentOffline: () => undefined,
-  clientsCame: () => undefined,
-  clientsWent: () => undefined,
+  clientsOnline: () => undefined,
+  clientsOffline: () => undefined,
   claim: (_userId, _agentId, _loginNumber, answer) => answer(FREE),
 };

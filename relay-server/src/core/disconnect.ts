@@ -112,6 +112,6 @@ export class Disconnector {
 
   #lastClientWent(user: User): void {
     user.abroad.clear();
-    this.#state.bus.clientsWent(user.id);
+    this.#state.bus.clientsOffline(user.id);
   }
 }

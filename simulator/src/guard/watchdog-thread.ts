@@ -37,8 +37,8 @@ const usedMs = (): number => {
   return (user + system) / 1000;
 };
 
-let last = Atomics.load(turns, 0);
-let since = usedMs();
+let last = 0;
+let since = Number.POSITIVE_INFINITY;
 let wasStuck = false;
 const asking = setInterval(() => {
   const now = Atomics.load(turns, 0);

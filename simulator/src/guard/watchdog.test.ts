@@ -60,6 +60,18 @@ test("what the thread does before it turns again is not ended", () => {
   expect(completed).toBe("completed\n");
 });
 
+test("making a world that takes long is not ended", () => {
+  const over = printed(
+    "",
+    `const guarding = startGuard([], run.stuckMs);
+    for (const end = performance.now() + 4000; performance.now() < end; );
+    const guard = await guarding;
+    console.log(await guard.play({ run: async () => undefined }, () => true));
+    guard.stop();`,
+  );
+  expect(over).toBe("null\n");
+});
+
 test("a program that does not return ends each try to shrink a scenario", () => {
   const shrunk = printed(
     "for (;;);",

@@ -9,7 +9,7 @@ import { isMainThread, Worker } from "node:worker_threads";
 
 /** What the thread is given. */
 export interface Watch {
-  /** Counts the turns of the event loop. */
+  /** Counts the turns of the event loop; 0 until there is something to watch. */
   turns: Int32Array;
   limitMs: number;
   /** The device programs, as their places name them. */
@@ -37,12 +37,13 @@ export async function startWatchdog(
   // It reaches the main thread only. Who debugs a program stops it for as long as they think.
   if (!isMainThread || debuggerUrl() !== undefined) return null;
   const turns = new Int32Array(new SharedArrayBuffer(4));
-  const turning = setInterval(() => Atomics.add(turns, 0, 1), TURN_MS);
   const thread = join(import.meta.dirname, `watchdog-thread${extname(import.meta.filename)}`);
   const given: Watch = { turns, limitMs, programs };
   const worker = new Worker(thread, { workerData: given, execArgv: [] });
   await once(worker, "message");
   worker.unref();
+  Atomics.add(turns, 0, 1);
+  const turning = setInterval(() => Atomics.add(turns, 0, 1), TURN_MS);
   let tell = (_: string): void => undefined;
   worker.on("message", (place: string) => {
     tell(`${place} did not return within ${limitMs / 1000} s of CPU time`);

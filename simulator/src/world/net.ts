@@ -98,7 +98,7 @@ export interface Observer {
   trace(what: string, who: string, text: string): void;
   /** A text has reached the relay, or leaves it. */
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void;
-  /** What was just delivered may have started promises. */
+  /** What was just delivered may have started asynchronous work. */
   stir(): void;
 }
 

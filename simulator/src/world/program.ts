@@ -170,8 +170,9 @@ function examine(tree: Tree, file: string): Problem[] {
         report(node, "import() reaches real I/O, which the virtual world does not have");
         break;
       case "MetaProperty":
-        if (nameOf(node.meta as Tree) === "import")
+        if (nameOf(node.meta as Tree) === "import") {
           report(node, "import.meta does not exist in the virtual world");
+        }
         break;
       case "AwaitExpression":
         if (!insideFunction.has(node)) report(node, "await outside of a function");

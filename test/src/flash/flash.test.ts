@@ -52,7 +52,7 @@ describe("a board's double", () => {
       expect(JSON.stringify(again)).not.toContain(secret);
     }
     double.restart();
-    const called = await house.cli(["call", "lamp-1", "echo", "[1]", "--wait"]);
+    const called = await house.cli(["call", "lamp-1", "echo", "[1]", "--wait", "--timeout", "120"]);
     expect(called.stdout).toBe("[1]\n");
   });
 

@@ -23,7 +23,7 @@ beforeAll(async () => {
     BLINDRELAY_STATE_DIR: house.path("state"),
   });
   await bridge.line();
-  const ping = await house.cli(["call", "far-1", "serial.status", "--wait"]);
+  const ping = await house.cli(["call", "far-1", "serial.status", "--wait", "--timeout", "120"]);
   expect([ping.code, ping.stderr]).toEqual([0, ""]);
 });
 

@@ -27,7 +27,7 @@ describe("a board without a network", () => {
     expect([again.code, again.stderr]).toEqual([7, expect.stringContaining("hold its button")]);
 
     const bridge = house.start(["bridge", port, "--mode", "sealed", "--json", ...FAST]);
-    const called = await house.cli(["call", "wired", "echo", "[1]", "--wait"]);
+    const called = await house.cli(["call", "wired", "echo", "[1]", "--wait", "--timeout", "120"]);
     expect(called.stdout).toBe("[1]\n");
     await bridge.stop();
   });

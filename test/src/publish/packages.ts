@@ -196,8 +196,6 @@ export const nodeOfMachine = (): string | null => {
  * one that runs this.
  */
 export const oldestNode = (): string => {
-  const path = join(WORKSPACE, "test/node_modules/oldest-node/bin/node");
-  return process.platform === "linux" && process.arch === "x64" && existsSync(path)
-    ? path
-    : process.execPath;
+  const path = join(WORKSPACE, "scripts/oldest-node/node_modules/oldest-node/bin/node");
+  return process.platform === "linux" && process.arch === "x64" ? path : process.execPath;
 };

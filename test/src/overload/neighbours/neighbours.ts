@@ -56,6 +56,8 @@ interface Logins {
 export interface NeighbourReport {
   readonly kinds: readonly Kind[];
   readonly rounds: number;
+  /** Whether the user and the control ran before everything else on their core. */
+  readonly runsFirst: boolean;
   readonly idleP50Ms: number;
   readonly idleP99Ms: number;
   readonly busyP50Ms: number;
@@ -85,7 +87,7 @@ export const neighbours = async (
 ): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
   pin("-acp", process.pid, `1-${CORES - 1}`);
-  runFirst(process.pid); // and what it starts from here on, such as the control
+  const runsFirst = runFirst(process.pid); // and what it starts from here on, such as the control
   const control = await Control.start();
   try {
     const greedy = await makeUser(relay, "greedy");
@@ -165,6 +167,7 @@ export const neighbours = async (
     return {
       kinds,
       rounds,
+      runsFirst,
       idleP50Ms: round(percentile(idle.relay, 50)),
       idleP99Ms: round(idleP99Ms),
       busyP50Ms: round(percentile(busy.relay, 50)),
@@ -216,10 +219,9 @@ const pin = (which: "-cp" | "-acp", pid: number, cores: string): void => {
   execFileSync("taskset", [which, cores, String(pid)], { stdio: "ignore" });
 };
 
-/** Lets a process run before all others on its cores, if this one is permitted to. */
-const runFirst = (pid: number): void => {
-  spawnSync("chrt", ["--all-tasks", "--rr", "--pid", "1", String(pid)], { stdio: "ignore" });
-};
+/** Lets a process run before all others on its cores; false: this one is not permitted to. */
+const runFirst = (pid: number): boolean =>
+  spawnSync("chrt", ["--all-tasks", "--rr", "--pid", "1", String(pid)]).status === 0;
 
 const makeUser = async (
   relay: RelayProcess,
