@@ -71,8 +71,8 @@ export default defineConfig({
     // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
     // Most tests wait for their own processes and for real timers; twice as many files as there are
-    // cores keep those busy.
-    maxWorkers: 2 * availableParallelism(),
+    // cores keep those busy. Unit tests wait for nothing.
+    maxWorkers: (process.argv.includes("unit") ? 1 : 2) * availableParallelism(),
     // In CI a failed test is tried once more, and the report says so beside its name, until ten
     // whole runs in a row have needed none: one lost race must not keep a day's work from landing.
     retry: process.env.CI ? 1 : 0,
