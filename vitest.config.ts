@@ -19,14 +19,15 @@ const FILES = {
     "tools/src/{bridge,config,flash,repl,serial}/**",
     "tools/src/{network-fix,rest}.test.ts",
   ],
-  /** Programs as people start them. */
+  /** Programs as people start them; many of these are proofs, too, and skipped as such. */
   process: [
     "agent-sdk/src/node/{start,state}.test.ts",
-    "relay-server/src/default-data-dir.test.ts",
+    "relay-server/src/{default-data-dir,disk,main,outage}.test.ts",
+    "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/cli.test.ts",
     "simulator/src/guard/watchdog.test.ts",
-    "test/src/{agent-life,instruments}/**",
+    "test/src/{agent-life,bridge,cli,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, sieges, measurements, whole commands: long, and touched by few changes. */
@@ -95,8 +96,8 @@ export default defineConfig({
       // Half of what a file costs is the loading of what it tests: files share it, and leave
       // nothing behind that the next one could see.
       project("edge", edge, [...processes, ...proof], { isolate: false }),
-      project("process", processes, proof, { isolate: false }),
-      project("proof", proof, skipped),
+      project("process", processes, skipped, { isolate: false }),
+      project("proof", proof, [...processes, ...skipped]),
     ],
   },
 });
