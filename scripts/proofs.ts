@@ -36,16 +36,7 @@ const VARIABLES = [
   "MODDABLE",
   "MODDABLE_HOST",
 ];
-const PROGRAMS = [
-  "cc",
-  "chromium",
-  "fish",
-  "nats-server",
-  "openssl",
-  "promtool",
-  "ser2net",
-  "socat",
-];
+const PROGRAMS = ["cc", "chromium", "nats-server", "openssl", "promtool", "ser2net", "socat"];
 const PORTS = [4222, 5432];
 
 interface Proof {

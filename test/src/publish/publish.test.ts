@@ -245,7 +245,7 @@ it(`an agent and a client in a few lines talk, on Node ${version}`, async () => 
   }
 });
 
-const isOld = Number.parseFloat(version) < Number.parseFloat(versionOf(oldest));
+const isOld = version.localeCompare(versionOf(oldest), "en", { numeric: true }) < 0;
 const why = isOld ? `on Node ${version}` : `on an older Node (skipped: it is ${version})`;
 
 it.skipIf(!isOld)(`${why} the commands name the version they need`, () => {
