@@ -26,7 +26,6 @@ import { makePlan, type Plan, type PlannedDevice, type PlannedFault } from "../p
 import { Stream } from "../random-streams.ts";
 import type { Report } from "../report/report.ts";
 import type { NetworkSpec, Scenario } from "../scenario/schema.ts";
-import { evaluate } from "../scenario/thresholds.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
 import { readUsage } from "../start/metrics.ts";
 import type { Progress } from "../start/progress.ts";
@@ -43,7 +42,7 @@ import {
 import { Measurements } from "../world/measure.ts";
 import { type LiveOracle, liveReport } from "./live-report.ts";
 import { RelayFigures } from "./relay-figures.ts";
-import { watched } from "./virtual.ts";
+import { broken, watched } from "./virtual.ts";
 
 export interface LiveOptions {
   seed: number;
@@ -413,12 +412,8 @@ class LiveRun {
 
   private watch(): void {
     this.sample();
-    for (const { abort, afterUs, parsed, text } of watched(this.scenario)) {
-      if (!abort || this.elapsedMs() * 1000 < afterUs) continue;
-      if (!evaluate(parsed, this.measured).ok) {
-        this.stopping.abort(new Error(`the threshold ${text} was broken`));
-      }
-    }
+    const why = broken(watched(this.scenario), this.elapsedMs() * 1000, this.measured);
+    if (why !== null) this.stopping.abort(new Error(why));
   }
 
   private sample(): void {

@@ -4,7 +4,12 @@ import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { evaluate, type ParsedThreshold, parseThreshold } from "../scenario/thresholds.ts";
+import {
+  evaluate,
+  type Measured,
+  type ParsedThreshold,
+  parseThreshold,
+} from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
 import { oraclesOf, type Violation, World } from "../world/world.ts";
@@ -62,8 +67,15 @@ async function runGuarded(
   const startedMs = performance.now();
   const plan = makePlan(scenario, seed);
   const { keptEntries = 0, playsAllPings = false } = options;
-  const world = new World({ scenario, plan, programs, keptEntries, playsAllPings });
   const thresholds = watched(scenario);
+  const world = new World({
+    scenario,
+    plan,
+    programs,
+    keptEntries,
+    playsAllPings,
+    stopsFor: (nowUs, measured) => broken(thresholds, nowUs, measured),
+  });
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
   let stopped: string | null = null;
   const guard = await guarding;
@@ -72,16 +84,10 @@ async function runGuarded(
     if (signal?.aborted) stopped = "interrupted";
     else if (performance.now() - startedMs > hardStopMs) {
       stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
-    } else {
-      const broken = thresholds.find(
-        ({ abort, afterUs, parsed }) =>
-          abort && world.clock.nowUs >= afterUs && !evaluate(parsed, world.measured).ok,
-      );
-      if (broken !== undefined) stopped = `the threshold ${broken.text} was broken`;
     }
     return stopped === null;
   });
-  if (stuck !== null) stopped = stuck;
+  stopped = stuck ?? world.stopped ?? stopped;
   const { violation } = world;
   if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;
   const report = virtualReport(world, {
@@ -108,6 +114,18 @@ export function watched(scenario: Scenario): Watched[] {
     if ("problem" in parsed) throw new Error(parsed.problem);
     return { parsed, text, abort, afterUs: durationMs(after) * 1000 };
   });
+}
+
+/** Why a run has to end after `nowUs` of it: the first aborting threshold that is missed. */
+export function broken(
+  thresholds: readonly Watched[],
+  nowUs: number,
+  measured: Measured,
+): string | null {
+  const missed = thresholds.find(
+    ({ abort, afterUs, parsed }) => abort && nowUs >= afterUs && !evaluate(parsed, measured).ok,
+  );
+  return missed === undefined ? null : `the threshold ${missed.text} was broken`;
 }
 
 interface Facts {

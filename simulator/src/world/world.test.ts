@@ -120,13 +120,17 @@ describe("the virtual world", () => {
     expect(answers.all.trend()?.max).toBeGreaterThan(1500);
   });
 
-  test("stops when an aborting threshold is violated", async () => {
-    const faults: Fault[] = [{ at: "30s", kind: "net.cut", for: "4m" }];
+  test("stops at the sample at which an aborting threshold is missed", async () => {
+    const faults: Fault[] = [
+      { at: "10s", kind: "net.cut", for: "5s" },
+      { at: "30s", kind: "net.cut", for: "4m" },
+    ];
     const thresholds = [{ expression: "agents.online >= 5", abort: true, after: "20s" }];
-    const { report } = await play(1, faults, { thresholds, duration: "10m" });
+    const { report, world } = await play(1, faults, { thresholds, duration: "10m" });
     expect(report.ok).toBe(false);
-    expect(report.stopped === null || report.stopped.includes("agents.online >= 5")).toBe(true);
-    expect(report.thresholds[0]?.ok ?? true).toBe(report.stopped === null);
+    expect(report.stopped).toBe("the threshold agents.online >= 5 was broken");
+    expect(report.thresholds[0]?.ok).toBe(false);
+    expect(world.clock.nowUs).toBe(31_000_000);
   });
 
   test("reports a call that fails without a cause", async () => {

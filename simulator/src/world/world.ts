@@ -75,6 +75,8 @@ export interface WorldOptions {
   suite?: Suite;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** Asked whenever the figures were sampled; a reason ends the run. */
+  stopsFor?: (nowUs: number, measured: Measurements) => string | null;
 }
 
 /** How long the world continues for calls that are in flight at the end. */
@@ -115,6 +117,9 @@ export class World implements Observer {
   /** Null: there is one node. */
   private readonly clusterOracle: ClusterOracle | null;
   violation: Violation | null = null;
+  /** The reason that ended the run, as `stopsFor` gave it. */
+  stopped: string | null = null;
+  private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
   private readonly calls: CallOracle;
@@ -136,6 +141,7 @@ export class World implements Observer {
     this.plan = plan;
     this.seed = plan.seed;
     this.programs = programs;
+    this.stopsFor = options.stopsFor ?? (() => null);
     this.traceLog = new Trace(options.keptEntries ?? 0);
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
@@ -206,8 +212,8 @@ export class World implements Observer {
   // ---- the run
 
   /**
-   * Plays the plan to its end, or to the first violation. `breathe` is called occasionally with the
-   * completed share; it returns whether to continue.
+   * Plays the plan to its end, to the first violation, or until `stopsFor` ends it. `breathe` is
+   * called occasionally with the completed share; it returns whether to continue.
    */
   async run(breathe: (done: number) => boolean = () => true): Promise<void> {
     const { clock, plan } = this;
@@ -220,13 +226,14 @@ export class World implements Observer {
   }
 
   /**
-   * Processes events until none are left, an oracle reports a violation, `isOver` is true for the
-   * time of the next event, or `breathe`, which is called occasionally, returns false.
+   * Processes events until none are left, an oracle reports a violation, `stopsFor` a reason,
+   * `isOver` is true for the time of the next event, or `breathe`, which is called occasionally,
+   * returns false.
    */
   async play(isOver: (nextUs: number) => boolean, breathe: () => boolean): Promise<void> {
     const { clock } = this;
     let breath = performance.now();
-    for (let n = 0; this.violation === null; n++) {
+    for (let n = 0; this.violation === null && this.stopped === null; n++) {
       const atUs = clock.nextUs();
       if (atUs === null || isOver(atUs)) break;
       clock.step();
@@ -263,6 +270,7 @@ export class World implements Observer {
     const sampleUs = Math.max(1_000_000, Math.round(plan.endUs / SAMPLES));
     const sampling = (): void => {
       this.sample();
+      this.stopped = this.stopsFor(clock.nowUs, this.measured);
       if (clock.nowUs + sampleUs < plan.endUs)
         clock.at(clock.nowUs + sampleUs, sampling, null, null);
     };
