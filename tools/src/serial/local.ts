@@ -78,10 +78,18 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
     };
     let watch: NodeJS.Timeout | undefined;
     let node: string | null = null;
+    let closing: Promise<void> | null = null;
+    const close = (): Promise<void> => {
+      closing ??= new Promise((closed) => {
+        if (serial.isOpen) serial.close(() => closed());
+        else closed();
+      });
+      return closing;
+    };
     const vanish = (reason: string): void => {
       if (over) return;
       finish(reason);
-      if (serial.isOpen) serial.close(() => undefined);
+      close();
     };
     const look = (): void => {
       if (node !== null && nodeAt(path) !== node) {
@@ -152,14 +160,10 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
               );
             });
           }),
-        close: () =>
-          new Promise((closed) => {
-            if (over || !serial.isOpen) closed();
-            else {
-              finish("closed");
-              serial.close(() => closed());
-            }
-          }),
+        close: () => {
+          finish("closed");
+          return close();
+        },
       });
     });
   });

@@ -267,13 +267,22 @@ describe("the supervisor", () => {
     const timer = new ManualTimer();
     const log: string[] = [];
     let openings = 0;
-    const state = { there: true, events: null as PortEvents | null, useFails: false, writes: true };
+    const state = {
+      there: true,
+      events: null as PortEvents | null,
+      useFails: false,
+      writes: true,
+      closes: Promise.resolve(),
+    };
     const flow: string[] = [];
     const port = {
       pause: () => flow.push("pause"),
       resume: () => flow.push("resume"),
       write: () => (state.writes ? Promise.resolve() : new Promise<void>(() => {})),
-      close: async () => state.events?.closed("closed"),
+      close: () => {
+        state.events?.closed("closed");
+        return state.closes;
+      },
     } as unknown as OpenPort;
     let used: OpenPort | null = null;
     const supervisor = new PortSupervisor({
@@ -356,6 +365,20 @@ describe("the supervisor", () => {
     await run(2_000);
     expect(await failure).toBe("stalled");
     expect(log[1]).toContain("takes no bytes for 5 s");
+  });
+
+  it("does not reopen a port that the system is still closing", async () => {
+    const { log, state, supervisor, run, openings } = world();
+    const closing = Promise.withResolvers<void>();
+    state.closes = closing.promise;
+    supervisor.start();
+    await run(100);
+    state.events?.closed("stalled");
+    await run(20_000);
+    expect(openings()).toBe(1);
+    closing.resolve();
+    await run(1000);
+    expect(log).toEqual(["open  0", "end stalled", "lost stalled 250", "open  0"]);
   });
 
   it("ends if its user cannot continue, and when it is stopped", async () => {

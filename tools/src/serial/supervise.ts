@@ -116,6 +116,8 @@ export class PortSupervisor {
       await user.end(reason);
       if (timer.now() - openedAt >= STABLE_MS) this.attempts = 0;
       if (!this.stopped) report("lost", reason, this.waitMs());
+      // After XOFF the system may wait long for bytes to leave; until then, the port is locked.
+      await port.close();
       return "";
     } catch (error) {
       await port.close();
