@@ -4,7 +4,7 @@
  */
 import * as protocol from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { espruinoGlobals } from "../testing/espruino-natives.ts";
 import { parseLeniently, stringifyLeniently } from "../testing/lenient-json.ts";
 
@@ -22,6 +22,10 @@ describe("natives", () => {
     for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
     Object.assign(process, { memory: () => ({ free: 4000 }) });
     natives = await import("./natives.ts");
+  });
+  afterAll(() => {
+    vi.unstubAllGlobals();
+    Reflect.deleteProperty(process, "memory");
   });
 
   it("have the names of protocol's functions", () => {

@@ -54,7 +54,8 @@ describe("connect", () => {
     expect((request as { url: string }).url).toBe("/wss");
     const call = client.agent("pump-7", agentToken).call("echo");
     await complete;
-    expect(seen).toEqual(["auth", "relay", "pong"]);
+    // An opening that is not answered within a second is sent again.
+    expect([...new Set(seen)]).toEqual(["auth", "relay", "pong"]);
     const [socket] = server.clients;
     const closed = new Promise((resolve) => socket?.once("close", resolve));
     client.close();

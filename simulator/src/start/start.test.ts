@@ -96,15 +96,16 @@ describe("npm start", () => {
       report.calls_per_second,
       report.duration_s,
       report.relay.cpu_us_per_message,
-      report.simulator.rss_bytes_per_agent,
     ];
-    expect(figures).toHaveLength(8);
+    expect(figures).toHaveLength(7);
     for (const figure of figures) expect(figure).toBeGreaterThan(0);
+    // A process may give pages back meanwhile.
     expect(report.relay.rss_bytes_per_agent).toBeGreaterThanOrEqual(0);
+    expect(report.simulator.rss_bytes_per_agent).toBeGreaterThanOrEqual(0);
     // Opening, answer, ping, pong; two for each call; notices of disconnecting come at the very
-    // end.
+    // end. Openings and pings that are not answered within a second are sent again.
     expect(report.relay.messages).toBeGreaterThanOrEqual(20 * (4 + 3 * 2));
-    expect(report.relay.messages).toBeLessThanOrEqual(20 * (4 + 3 * 2 + 1));
+    expect(report.relay.messages).toBeLessThanOrEqual(20 * (3 * 4 + 3 * 2 + 1));
     expect(out).toContain("20 of 20 connected");
     expect(await readFile(join(folder, "report", "report.html"), "utf8")).toContain("All right");
     expect(await readdir(folder)).toEqual(["report"]);

@@ -343,12 +343,15 @@ test("version.path", async () => {
 });
 
 test("version.packet", async () => {
-  const client = await relay.client(account);
-  const agent = await relay.agent(device);
+  // A user's own: agents of other tests may still go offline, and their users' clients hear of it.
+  const user = await relay.user();
+  const own = await relay.device(user);
+  const agent = await relay.agent(own);
+  const client = await relay.client(user);
   // The relay does not interpret it: a later version is forwarded too.
   for (const v of ["1", "2", "2027-x"]) {
     const payload = JSON.stringify({ v, sid: `version-${v}`, seq: 0, p: "AAAA" });
-    client.send({ type: "relay", agent_id: device.agentId, payload });
+    client.send({ type: "relay", agent_id: own.agentId, payload });
     expect(JSON.parse((await agent.next()).payload).v).toBe(v);
   }
   client.send({ v: 1, sid: "version-1", seq: 1, p: "AAAA" });
@@ -359,7 +362,7 @@ test("version.policy", async () => {
   const name = `unknown-${randomBytes(4).toString("hex")}`;
   const body = { username: "ada", password: PASSWORD, [name]: { any: "thing" } };
   expect((await relay.api("POST", "/auth/login", { body })).status).toBe(200);
-  const link = await relay.client(account, { [name]: [1, 2] });
+  const link = await relay.client(await relay.user(), { [name]: [1, 2] });
   link.send({ type: "pong", [name]: true });
   link.send({ type: name });
   expect(await link.next()).toMatchObject({ type: "error", code: "UNKNOWN_TYPE" });
