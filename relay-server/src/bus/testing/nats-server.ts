@@ -1,8 +1,9 @@
 /** For tests: a private NATS server that can be stopped and started. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -39,7 +40,7 @@ export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsS
     }
   };
   const stop = async () => {
-    if (child === null || child.exitCode !== null) return;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");
     child.kill("SIGKILL");
     await ended;
@@ -48,12 +49,12 @@ export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsS
   return { url: `nats://127.0.0.1:${port}`, pid: () => child?.pid as number, start, stop };
 };
 
+/** Below the ports that the system assigns: nobody gets it while the server is stopped. */
 const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
+  for (;;) {
+    const port = randomInt(15_000, 20_000);
+    if (!(await answers(port))) return port;
+  }
 };
 
 const answers = (port: number): Promise<boolean> =>
