@@ -77,7 +77,7 @@ export function relayPair(
     agent: relayAgent(port, agent),
     // The envelope binds the sid; packets after it go bare (contract, section 3).
     bind: { send: encodeEnvelope(first, agent.id, null), until: sid },
-    most: SESSION_MAX_REQUESTS,
+    most: SESSION_MAX_REQUESTS - 1, // the packet that binds the session is one, too
     toAgent: message,
     toClient: message,
   };

@@ -11,7 +11,7 @@ const ROUND_MS = 2;
 /** The most messages written together. */
 const MAX_WINDOW = 16;
 
-/** The part of a client's message limit after which it is replaced; a slice uses less. */
+/** The part of a client's message limit after which it is replaced, between two slices. */
 const RENEWED_AT = 0.5;
 
 interface Pair {
@@ -109,9 +109,11 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
   let messages = 0;
   let underWay = 0;
   let sending = true;
-  const send = ({ client }: Pair, count: number): void => {
-    underWay += count;
-    client.send(count);
+  // A client that has used up its limit rests until the slice ends.
+  const send = ({ plan: { most }, client }: Pair, count: number): void => {
+    const allowed = most === null ? count : Math.min(count, most - client.sent);
+    underWay += allowed;
+    client.send(allowed);
   };
   for (const pair of all) {
     const { client, agent } = pair;
