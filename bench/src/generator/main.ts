@@ -109,7 +109,7 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
   let messages = 0;
   let underWay = 0;
   let sending = true;
-  // A client that has used up its limit rests until the slice ends.
+  // A client that has used up its limit rests until it is renewed.
   const send = ({ plan: { most }, client }: Pair, count: number): void => {
     const allowed = most === null ? count : Math.min(count, most - client.sent);
     underWay += allowed;

@@ -32,7 +32,7 @@ export interface PairPlan {
   readonly agent: PeerPlan;
   /** Sent by the client once both are connected; `until` arrives at the agent. Null: not needed. */
   readonly bind: Step | null;
-  /** The most messages that the client may send on one connection; null: unlimited. */
+  /** The most messages that the client may send on one connection after `bind`; null: unlimited. */
   readonly most: number | null;
   readonly toAgent: Message;
   readonly toClient: Message;

@@ -33,8 +33,9 @@ describe.skipIf(noCluster)("two nodes", () => {
 
   test("a client calls an agent of the other node: envelope, bare packets, in both directions", async () => {
     const agent = await newAgent();
-    const device = await a.agent(agent);
     const client = await b.client({ api_token: account });
+    const device = await a.agent(agent);
+    expect(await client.next()).toMatchObject({ agent_id: agent.agent_id, online: true });
     const opening = envelope(agent.agent_id, packet("C"), { request_id: "r" });
     client.send(opening);
     expect(await device.next()).toEqual(opening);
@@ -45,13 +46,13 @@ describe.skipIf(noCluster)("two nodes", () => {
     device.send(envelope(agent.agent_id, packet("C.A", 1)));
     expect(await client.next()).toEqual(envelope(agent.agent_id, packet("C.A", 1)));
     client.socket.close();
-    device.socket.close();
   });
 
   test("an envelope without a packet is answered by its request_id", async () => {
     const agent = await newAgent();
-    const device = await a.agent(agent);
     const client = await b.client({ api_token: account });
+    const device = await a.agent(agent);
+    expect(await client.next()).toMatchObject({ agent_id: agent.agent_id, online: true });
     client.send(envelope(agent.agent_id, "hello", { request_id: "ask-1" }));
     expect((await device.next()).payload).toBe("hello");
     const other = await a.client({ api_token: account });

@@ -1,6 +1,5 @@
 /** For tests: a private PostgreSQL that can be stopped, started and frozen. */
 import { execFile, execFileSync } from "node:child_process";
-import { once } from "node:events";
 import {
   appendFileSync,
   chmodSync,
@@ -9,10 +8,10 @@ import {
   readdirSync,
   readFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
+import { freePort } from "../bus/testing/free-port.ts";
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
@@ -126,12 +125,4 @@ const demandTls = (cluster: string, { ca, cert, key }: PostgresTls): void => {
     input: only,
     stdio: ["pipe", "ignore", "inherit"],
   });
-};
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
 };

@@ -122,9 +122,11 @@ export function broken(
   nowUs: number,
   measured: Measured,
 ): string | null {
-  const missed = thresholds.find(
-    ({ abort, afterUs, parsed }) => abort && nowUs >= afterUs && !evaluate(parsed, measured).ok,
-  );
+  const missed = thresholds.find(({ abort, afterUs, parsed }) => {
+    if (!abort || nowUs < afterUs) return false;
+    const { value, ok } = evaluate(parsed, measured);
+    return value !== null && !ok; // what is not measured yet is judged at the end
+  });
   return missed === undefined ? null : `the threshold ${missed.text} was broken`;
 }
 

@@ -131,6 +131,13 @@ describe("the virtual world", () => {
     expect(report.stopped).toBe("the threshold agents.online >= 5 was broken");
     expect(report.thresholds[0]?.ok).toBe(false);
     expect(world.clock.nowUs).toBe(31_000_000);
+    expect(report.series.at(-2)?.at_s).toBe(30); // and not sampled twice
+  });
+
+  test("is not stopped by a figure that nothing is measured of yet", async () => {
+    const thresholds = [{ expression: "rate(call.failed) < 1%", abort: true }];
+    const { report } = await play(1, [], { thresholds, duration: "1m" });
+    expect({ stopped: report.stopped, ok: report.ok }).toEqual({ stopped: null, ok: true });
   });
 
   test("reports a call that fails without a cause", async () => {

@@ -75,7 +75,7 @@ export interface WorldOptions {
   suite?: Suite;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
-  /** Asked whenever the figures were sampled; a reason ends the run. */
+  /** Asked after each sample; a reason ends the run. */
   stopsFor?: (nowUs: number, measured: Measurements) => string | null;
 }
 
@@ -226,7 +226,7 @@ export class World implements Observer {
   }
 
   /**
-   * Processes events until none are left, an oracle reports a violation, `stopsFor` a reason,
+   * Processes events until none are left, an oracle reports a violation, `stopsFor` gives a reason,
    * `isOver` is true for the time of the next event, or `breathe`, which is called occasionally,
    * returns false.
    */
@@ -252,7 +252,8 @@ export class World implements Observer {
   /** The oracles' last checks. */
   finish(): void {
     if (this.violation === null) this.lastChecks();
-    this.sample();
+    // `stopsFor` ended the run right after a sample.
+    if (this.stopped === null) this.sample();
   }
 
   private schedule(): void {

@@ -82,16 +82,21 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
     const close = (): Promise<void> => {
       closing ??= new Promise((closed) => {
         if (serial.isOpen) serial.close(() => closed());
-        else closed();
+        else if (serial.closing) {
+          // After an error serialport closes it by itself.
+          serial.once("close", () => closed());
+          serial.once("error", () => closed());
+        } else closed();
       });
       return closing;
     };
     const vanish = (reason: string): void => {
       if (over) return;
       finish(reason);
-      close();
+      void close();
     };
     const look = (): void => {
+      if (serial.closing) return;
       if (node !== null && nodeAt(path) !== node) {
         vanish(`${path} is gone`);
         return;

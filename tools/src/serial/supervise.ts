@@ -30,7 +30,8 @@ export interface SupervisorOptions {
   /** A port is open. An exception ends the supervision; see `failed`. */
   use(port: OpenPort): Promise<PortUser>;
   /**
-   * For people: the port opened, was lost, or could not be opened; `waitMs` to the next attempt.
+   * For people: the port opened, was lost, or could not be opened; `waitMs` to the next attempt,
+   * counted from when the system has closed the port.
    */
   report(state: "open" | "lost" | "absent", reason: string, waitMs: number): void;
   /** `use` failed: there are no further attempts. */
@@ -116,13 +117,10 @@ export class PortSupervisor {
       await user.end(reason);
       if (timer.now() - openedAt >= STABLE_MS) this.attempts = 0;
       if (!this.stopped) report("lost", reason, this.waitMs());
+      return "";
+    } finally {
       // After XOFF the system may wait long for bytes to leave; until then, the port is locked.
       await port.close();
-      return "";
-    } catch (error) {
-      await port.close();
-      throw error;
-    } finally {
       this.current = null;
       finish();
     }

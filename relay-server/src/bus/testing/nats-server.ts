@@ -1,11 +1,10 @@
 /** For tests: a private NATS server that can be stopped and started. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { answers, freePort } from "./free-port.ts";
 
 const folders = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
 
@@ -48,20 +47,3 @@ export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsS
   await start();
   return { url: `nats://127.0.0.1:${port}`, pid: () => child?.pid as number, start, stop };
 };
-
-/** Below the ports that the system assigns: nobody gets it while the server is stopped. */
-const freePort = async (): Promise<number> => {
-  for (;;) {
-    const port = randomInt(15_000, 20_000);
-    if (!(await answers(port))) return port;
-  }
-};
-
-const answers = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on("error", () => resolve(false));
-  });
