@@ -2,7 +2,7 @@
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
   Field,
   Heading,
@@ -198,7 +198,7 @@ const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const list = useId();
   const first = useRef<HTMLInputElement>(null);
-  useEffect(() => first.current?.focus(), []); // the form that had the focus has been removed
+  useLayoutEffect(() => first.current?.focus(), []); // the form that had the focus has been removed
 
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();

@@ -1,19 +1,23 @@
 /** Components that several views share. */
 import { type ComponentChildren, h, type JSX } from "preact";
-import { useEffect, useReducer, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
 import type { Model } from "./model.ts";
 import type { Trouble } from "./rest.ts";
 
-/** Draws the component again after every change of the model. */
+/**
+ * Draws the component again after every change of the model. What listens, and what moves the
+ * focus, are layout effects: others run after the next frame, which a hidden or busy page may
+ * delay, and what happens until then would be missed, or typed into the wrong field.
+ */
 export const useModel = (model: Model): void => {
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => model.watch(() => draw(undefined)), [model]);
+  useLayoutEffect(() => model.watch(() => draw(undefined)), [model]);
 };
 
 /** A view's heading. It takes the focus when the view opens, so that screen readers start there. */
 export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
   const ref = useRef<HTMLHeadingElement>(null);
-  useEffect(() => ref.current?.focus(), []);
+  useLayoutEffect(() => ref.current?.focus(), []);
   useEffect(() => {
     document.title = `${ref.current?.textContent} · blindrelay console`;
   });

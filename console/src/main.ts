@@ -4,7 +4,7 @@
  */
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX, render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { AgentView } from "./agent.ts";
 import { Agents } from "./agents.ts";
 import { useModel } from "./components.ts";
@@ -35,7 +35,7 @@ const App = (): JSX.Element => {
 const usePath = (): string => {
   const read = () => location.hash.replace(/^#\/?/, "");
   const [path, setPath] = useState(read);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => setPath(read());
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);

@@ -20,8 +20,10 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, Relay } from "../specification/relay.ts";
 
+/** Less than a test's time, so that the step that takes too long is named. */
+const STEP_MS = 60_000;
 /** For content that appears when the relay has answered. */
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: STEP_MS };
 /** A folder for screenshots, to be looked at. */
 const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -115,10 +117,12 @@ const recordSent = (page: Page): string[] => {
   return sent;
 };
 
-const open = async () => {
+/** `before`: runs in the page before its own code. */
+const open = async (before: () => void = () => {}) => {
   const context = await browser.newContext({ viewport: WIDE });
   const page = await context.newPage();
-  page.setDefaultTimeout(BROWSER_TIMEOUT_MS);
+  await page.addInitScript(before);
+  page.setDefaultTimeout(STEP_MS);
   const complaints: string[] = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
@@ -262,6 +266,18 @@ describe.skipIf(!HAS_CHROMIUM)(
       const address = `${relay.url}/console#/agents/pump-7`;
       expect(kept).toEqual({ local: [], session: [], cookies: "", databases: [], address });
       expect(complaints).toEqual([]);
+    });
+
+    it("misses nothing while a busy or hidden page draws no frames", async () => {
+      await startValve("pump-7");
+      const { page } = await open(() => {
+        const { setTimeout: later } = window;
+        // Preact's effects wait for a frame, or for a short timer.
+        const slowly = (run: () => void, ms = 0) => later(run, ms < 50 ? 1000 : ms);
+        Object.assign(window, { requestAnimationFrame: () => 0, setTimeout: slowly });
+      });
+      await logIn(page);
+      await openAgent(page, "pump-7");
     });
 
     it("reads a secret from a keyring file, and names the kind of a wrong one", async () => {
