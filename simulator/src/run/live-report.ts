@@ -4,9 +4,9 @@ import { type Plan, planHash, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { Failure, KindResult, OracleResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { evaluate } from "../scenario/thresholds.ts";
 import type { Measurements } from "../world/measure.ts";
-import { phases, watched } from "./virtual.ts";
+import { judge, thresholdsOf } from "./thresholds.ts";
+import { phases } from "./virtual.ts";
 
 export interface LiveFacts {
   scenario: Scenario;
@@ -43,10 +43,7 @@ export type LiveOracle = keyof typeof HOLDS;
 export function liveReport(facts: LiveFacts): Report {
   const { scenario, plan, seed, measured, stopped, leak, durationS } = facts;
   const { tally } = measured;
-  const thresholds = watched(scenario).map(({ parsed, text }) => ({
-    expression: text,
-    ...evaluate(parsed, measured),
-  }));
+  const thresholds = judge(thresholdsOf(scenario), measured);
   const oracles = oraclesOf(facts);
   const right = [...thresholds, ...oracles].every(({ ok }) => ok);
   return {

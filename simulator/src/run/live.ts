@@ -42,7 +42,7 @@ import {
 import { Measurements } from "../world/measure.ts";
 import { type LiveOracle, liveReport } from "./live-report.ts";
 import { RelayFigures } from "./relay-figures.ts";
-import { broken, watched } from "./virtual.ts";
+import { reasonToAbort, thresholdsOf } from "./thresholds.ts";
 
 export interface LiveOptions {
   seed: number;
@@ -412,7 +412,8 @@ class LiveRun {
 
   private watch(): void {
     this.sample();
-    const why = broken(watched(this.scenario), this.elapsedMs() * 1000, this.measured);
+    const thresholds = thresholdsOf(this.scenario);
+    const why = reasonToAbort(thresholds, this.elapsedMs() * 1000, this.measured);
     if (why !== null) this.stopping.abort(new Error(why));
   }
 

@@ -4,16 +4,11 @@ import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import {
-  evaluate,
-  type Measured,
-  type ParsedThreshold,
-  parseThreshold,
-} from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LoadedProgram } from "../world/program.ts";
 import { oraclesOf, type Violation, World } from "../world/world.ts";
 import { sourcesOf } from "./programs.ts";
+import { judge, reasonToAbort, type Threshold, thresholdsOf } from "./thresholds.ts";
 
 export interface RunOptions {
   seed: number;
@@ -40,13 +35,6 @@ export interface VirtualResult {
 /** Many times longer than the largest scenario takes. */
 const HARD_STOP_MS = 15 * 60_000;
 
-interface Watched {
-  parsed: ParsedThreshold;
-  text: string;
-  abort: boolean;
-  afterUs: number;
-}
-
 export async function runVirtual(scenario: Scenario, options: RunOptions): Promise<VirtualResult> {
   const guarding = startGuard([...options.programs.values()], options.stuckMs);
   try {
@@ -67,14 +55,14 @@ async function runGuarded(
   const startedMs = performance.now();
   const plan = makePlan(scenario, seed);
   const { keptEntries = 0, playsAllPings = false } = options;
-  const thresholds = watched(scenario);
+  const thresholds = thresholdsOf(scenario);
   const world = new World({
     scenario,
     plan,
     programs,
     keptEntries,
     playsAllPings,
-    stopsFor: (nowUs, measured) => broken(thresholds, nowUs, measured),
+    stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
   let stopped: string | null = null;
@@ -103,39 +91,12 @@ async function runGuarded(
   return { report, violation, world };
 }
 
-export function watched(scenario: Scenario): Watched[] {
-  return (scenario.thresholds ?? []).map((one) => {
-    const {
-      expression: text,
-      abort = false,
-      after = "0s",
-    } = typeof one === "string" ? { expression: one } : one;
-    const parsed = parseThreshold(text);
-    if ("problem" in parsed) throw new Error(parsed.problem);
-    return { parsed, text, abort, afterUs: durationMs(after) * 1000 };
-  });
-}
-
-/** Why a run has to end after `nowUs` of it: the first aborting threshold that is missed. */
-export function broken(
-  thresholds: readonly Watched[],
-  nowUs: number,
-  measured: Measured,
-): string | null {
-  const missed = thresholds.find(({ abort, afterUs, parsed }) => {
-    if (!abort || nowUs < afterUs) return false;
-    const { value, ok } = evaluate(parsed, measured);
-    return value !== null && !ok; // what is not measured yet is judged at the end
-  });
-  return missed === undefined ? null : `the threshold ${missed.text} was broken`;
-}
-
 interface Facts {
   scenario: Scenario;
   plan: Plan;
   seed: number;
   programs: ReadonlyMap<string, LoadedProgram>;
-  thresholds: Watched[];
+  thresholds: readonly Threshold[];
   startedAt: Date;
   stopped: string | null;
   ranMs: number;
@@ -146,10 +107,7 @@ function virtualReport(world: World, facts: Facts): Report {
   const { measured, violation, clock } = world;
   const { tally } = measured;
   const seconds = clock.nowUs / 1e6;
-  const judged = thresholds.map(({ parsed, text }) => ({
-    expression: text,
-    ...evaluate(parsed, measured),
-  }));
+  const judged = judge(thresholds, measured);
   const planned = plan.loads.reduce((sum, load) => sum + plannedCalls(load), 0);
   const ok = stopped === null && judged.every((threshold) => threshold.ok);
   const counters = world.relay.stats()?.counters;
