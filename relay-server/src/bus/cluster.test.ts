@@ -16,6 +16,12 @@ const envelope = (agentId: string, payload: object | string, more: object = {}) 
   ...more,
 });
 
+/** Until then, the agent's node may not have subscribed to messages from the client's node. */
+const hears = (client: Peer, { agent_id }: { agent_id: string }) =>
+  expect
+    .poll(() => client.waiting())
+    .toContainEqual(expect.objectContaining({ type: "agent_status", agent_id, online: true }));
+
 describe.skipIf(noCluster)("two nodes", () => {
   let cluster: TestCluster;
   let a: Node;
@@ -33,9 +39,9 @@ describe.skipIf(noCluster)("two nodes", () => {
 
   test("a client calls an agent of the other node: envelope, bare packets, in both directions", async () => {
     const agent = await newAgent();
-    const client = await b.client({ api_token: account });
+    const client = await b.client({ api_token: account, presence: true });
     const device = await a.agent(agent);
-    expect(await client.next()).toMatchObject({ agent_id: agent.agent_id, online: true });
+    await hears(client, agent);
     const opening = envelope(agent.agent_id, packet("C"), { request_id: "r" });
     client.send(opening);
     expect(await device.next()).toEqual(opening);
@@ -52,7 +58,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     const agent = await newAgent();
     const client = await b.client({ api_token: account });
     const device = await a.agent(agent);
-    expect(await client.next()).toMatchObject({ agent_id: agent.agent_id, online: true });
+    await hears(client, agent);
     client.send(envelope(agent.agent_id, "hello", { request_id: "ask-1" }));
     expect((await device.next()).payload).toBe("hello");
     const other = await a.client({ api_token: account });
@@ -74,7 +80,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     expect(await client.next()).toMatchObject({ code: "UNKNOWN_SESSION", sid: "UNBOUND" });
 
     const device = await a.agent(agent);
-    expect(await client.next()).toMatchObject({ type: "agent_status", online: true });
+    await hears(client, agent);
     const local = await a.client({ api_token: account });
     local.send(envelope(agent.agent_id, packet("TAKEN")));
     await device.next();
@@ -86,8 +92,9 @@ describe.skipIf(noCluster)("two nodes", () => {
 
   test("a guest that leaves takes its bindings along", async () => {
     const agent = await newAgent();
-    const device = await a.agent(agent);
     const client = await b.client({ api_token: account });
+    const device = await a.agent(agent);
+    await hears(client, agent);
     client.send(envelope(agent.agent_id, packet("GONE")));
     await device.next();
     client.socket.close();
@@ -102,7 +109,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     const agent = await newAgent();
     const client = await b.client({ api_token: account });
     const first = await a.agent(agent);
-    expect(await client.next()).toMatchObject({ agent_id: agent.agent_id, online: true });
+    await hears(client, agent);
     client.send(envelope(agent.agent_id, packet("MOVE")));
     await first.next();
     const second = await b.agent(agent);
@@ -188,9 +195,10 @@ describe.skipIf(noCluster)("two nodes", () => {
 
   test("events reach their client before it sends to the agent's new node", async () => {
     const agent = await newAgent();
-    const first = await a.agent(agent);
     const client = await b.client({ api_token: account });
     const local = await a.client({ api_token: account });
+    const first = await a.agent(agent);
+    await hears(client, agent);
     client.send(envelope(agent.agent_id, packet("FAR")));
     await first.next();
     local.send(envelope(agent.agent_id, packet("NEAR")));
@@ -212,12 +220,15 @@ describe.skipIf(noCluster)("two nodes", () => {
 
   test("one session token on three nodes at once allows exactly 10,000 requests", async () => {
     const agent = await newAgent();
-    const device = await a.agent(agent);
     const third = cluster.nodes[2] ?? (await cluster.add());
     const { session_token } = (await a.api("POST", "/auth/session", account)).body;
     const used = 9_000; // in the last thousand, nodes could take too many, or leave some
     await cluster.sql("update sessions set requests_used = $1 where kind = 'client'", [used]);
-    const clients = await Promise.all([a, b, third].map((node) => node.client({ session_token })));
+    const clients = await Promise.all(
+      [a, b, third].map((node) => node.client({ session_token, presence: true })),
+    );
+    const device = await a.agent(agent);
+    await Promise.all(clients.map((client) => hears(client, agent)));
     let passed = 0;
     device.socket.on("message", () => {
       passed += 1;
@@ -250,9 +261,12 @@ describe.skipIf(noCluster)("two nodes", () => {
     const ends = await Promise.all(
       [a, b].map(async (node) => {
         const agent = await newAgent();
-        const device = await node.agent(agent);
-        return { agent, device, client: await node.client({ api_token: account }) };
+        const client = await node.client({ api_token: account, presence: true });
+        return { agent, device: await node.agent(agent), client };
       }),
+    );
+    await Promise.all(
+      ends.map(({ client }, at) => hears(client, (ends[1 - at] as (typeof ends)[0]).agent)),
     );
     const settle = async (attempt: number) => {
       for (const [at, { client }] of ends.entries()) {
