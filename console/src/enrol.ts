@@ -65,7 +65,7 @@ export const Enrol = ({ token, logIn }: Props): JSX.Element => {
             h(
               "p",
               null,
-              "This relay wants two factors. Type this secret into your authenticator app, or ",
+              "This relay requires two factors. Type this secret into your authenticator app, or ",
               h("a", { href: made.otpauth_uri }, "open it in an app on this device"),
               ".",
             ),

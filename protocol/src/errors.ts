@@ -165,7 +165,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "later",
   },
   UNAVAILABLE: {
-    meaning: "The part of the relay that this needs is away or overloaded; try again later.",
+    meaning: "A part of the relay that this needs is unavailable or overloaded; try again later.",
     close: null,
     http: 503,
     retry: "later",
@@ -228,7 +228,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   METHOD_NOT_ALLOWED: {
-    meaning: "This path does not know that method.",
+    meaning: "This path does not support that method.",
     close: null,
     http: 405,
     retry: "no",
@@ -252,7 +252,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   TOTP_ENROLMENT_REQUIRED: {
-    meaning: "This relay wants two factors: enrol and confirm TOTP first.",
+    meaning: "This relay requires two factors: enrol and confirm TOTP first.",
     close: null,
     http: 403,
     retry: "no",
@@ -282,7 +282,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   QUOTA_EXCEEDED: {
-    meaning: "The account has as many of these as it may have; remove some, or ask the operator.",
+    meaning: "The account has reached its limit for these; remove some, or ask the operator.",
     close: null,
     http: 403,
     retry: "no",

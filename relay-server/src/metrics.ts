@@ -121,7 +121,7 @@ export const relayMetrics = (
       },
     });
 
-  labelled(Gauge, "connections", "Open connections by what they said they are.", "type", () =>
+  labelled(Gauge, "connections", "Open connections by client type.", "type", () =>
     Object.entries(stats().connections),
   );
   gauge("agents_online", "Agents with an authenticated link.", () => stats().agentsOnline);
@@ -149,7 +149,7 @@ export const relayMetrics = (
   counter("lockouts", "Addresses locked out.", () => lockout.lockouts);
   counter(
     "name_lockouts",
-    "User names shut to all addresses but those that they logged in from.",
+    "User names locked out, except from addresses that they have logged in from.",
     () => names.lockouts,
   );
   labelled(Counter, "closed_total", "Links that the relay closed for a limit.", "reason", () => {
@@ -208,7 +208,7 @@ export const relayMetrics = (
     );
     counter(
       "bus_malformed",
-      "Messages on the bus that were not as a node sends them, and were dropped.",
+      "Malformed messages on the bus, which were dropped.",
       () => bus.pending().malformed,
     );
     labelled(Counter, "bus_messages_total", "Messages on the bus.", "direction", () => {

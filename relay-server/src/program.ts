@@ -142,8 +142,8 @@ const addStart = (program: Command): void => {
 };
 
 /**
- * Writes the answer of a command that goes on; resolves only if that failed. Who started the relay
- * waits for this line, so a reader that is gone is a failure too, unlike that of other answers.
+ * Writes the answer of a command that keeps running; resolves only if that failed. Whoever started
+ * the relay waits for this line, so here, unlike for other answers, a closed pipe is a failure too.
  */
 const unwritten = (answer: object): Promise<Failure> =>
   new Promise((resolve) => {

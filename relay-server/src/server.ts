@@ -343,7 +343,7 @@ const figures = (
 /** A relay cannot continue then: it would derive different tokens than the next one. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
-const CLOCK_JUMPED = "the machine's clock jumped: nothing is forgotten by it for a day";
+const CLOCK_JUMPED = "the machine's clock jumped: no expired data is deleted for a day";
 
 /** Executes a notice on this relay. */
 const actOn = (

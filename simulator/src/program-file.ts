@@ -105,7 +105,7 @@ export function asFunctionBody(text: string, tree: Tree): string {
         exported.push(nameOf(declaration.id as Tree));
       } else {
         edits.push({ from: start, to: declaration.start, text: "__x.default =" });
-        // Without its name a declaration is an expression, which wants its end said.
+        // Without its name a declaration is an expression, which needs a semicolon after it.
         edits.push({ from: end, to: end, text: ";" });
       }
     } else if (node.type === "ExportNamedDeclaration") {

@@ -37,7 +37,7 @@ export const identify = async (
   flags: IdentityFlags,
 ): Promise<Identity & { readonly stateDir: string }> => {
   const agentId = checkAgentId(
-    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or say --agent ID"),
+    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or use --agent ID"),
   );
   const secret = settings.secretOf(agentId);
   checkToken(secret.agentToken, "e2e", "agent token");

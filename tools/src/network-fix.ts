@@ -11,14 +11,14 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   ],
   [/ECONNREFUSED/, "is the relay running, and is the port right?"],
   [/ENOTFOUND|EAI_AGAIN/, "is the host name right?"],
-  [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, "is this machine online, does a firewall block the way?"],
+  [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, "is this machine online, and is no firewall in the way?"],
   [
     /Unexpected server response|Invalid (WebSocket|Upgrade|Sec)|not a WebSocket/i,
-    "is this a relay's address? A proxy before it must pass WebSocket upgrades",
+    "is this a relay's address? A proxy in front of it must pass WebSocket upgrades",
   ],
   [
     /socket hang up|ECONNRESET|Parse Error|other side closed|HPE_/i,
-    "is this a relay's address and port? One with TLS wants https:// (or wss://)",
+    "is this a relay's address and port? A port that uses TLS needs https:// (or wss://)",
   ],
 ];
 

@@ -103,7 +103,7 @@ export class Rest {
   private strangeFailure({ status, headers }: Response): Failure {
     const location = headers.get("location");
     if (location !== null) {
-      const text = `${this.base} points to ${location}: give that address, a token does not follow`;
+      const text = `${this.base} points to ${location}: use that address, because tokens are not sent on to it`;
       return new Failure("unreachable", text);
     }
     const type = headers.get("content-type")?.split(";")[0] ?? "nothing";

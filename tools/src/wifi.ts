@@ -22,7 +22,7 @@ export const wifiProblem = ({ ssid, password }: Wifi): string | null => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
   if (/[\x00-\x1f\x7f]/.test(ssid)) return "a Wi-Fi's name has no control characters";
   if (password === "" || /^[ -~]{8,63}$/.test(password)) return null;
-  return `a Wi-Fi's password has 8 to 63 ASCII characters, this one ${password.length}, or others; give an empty one for an open network`;
+  return `a Wi-Fi's password has 8 to 63 ASCII characters, this one ${password.length}, or some that are not printable ASCII; give an empty one for an open network`;
 };
 
 const checked = (wifi: Wifi): Wifi => {

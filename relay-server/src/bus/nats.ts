@@ -255,7 +255,7 @@ class NatsTransport implements Transport {
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const status of connection.status()) {
       if (status.type === "disconnect") {
-        if (this.isUp) this.#log.warn("the bus is away: other nodes cannot be reached");
+        if (this.isUp) this.#log.warn("the bus is unavailable: other nodes cannot be reached");
         this.isUp = false;
         this.backlogBytes = 0;
       } else if (status.type === "reconnect") {

@@ -100,7 +100,7 @@ const storeExists = ({ data, store = "sqlite" }: DataOptions): Failure =>
     "refused",
     store === "sqlite"
       ? `there is a store already: choose another folder than ${data}, or start this one`
-      : "there is a store already in this database: to run one more relay on it, copy key/master.key from the data folder of the first one and start it; for a store of its own name another database",
+      : "there is a store already in this database: to run another relay on it, copy key/master.key from the first relay's data folder and run start instead of init; to create a separate store, specify another database",
   );
 
 export interface Data {

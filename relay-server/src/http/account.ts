@@ -34,9 +34,9 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
       onRequest: requires(context, WRITERS),
       config: { problems: ["INVALID_CREDENTIALS"] },
       schema: {
-        summary: "Change the password, or end TOTP",
+        summary: "Change the password, or disable TOTP",
         description:
-          "A new password ends the account token, all session tokens and their links, and every login but the one that asks.",
+          "A new password invalidates the account token, all session tokens and every login except the one that requests it, and closes the links of clients.",
         body: AccountPatch,
         response: { 200: User },
       },
@@ -45,7 +45,7 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
       const { password, totp_enabled, current_password, totp_code } = request.body;
       const user = await userOf(context, request);
       if (totp_enabled === false && context.totpRequired) {
-        throw new HttpProblem("FORBIDDEN", "This relay wants two factors of everybody.");
+        throw new HttpProblem("FORBIDDEN", "This relay requires two factors for every user.");
       }
       await reauthenticate(context, request, user, current_password, totp_code);
       if (password !== undefined) {

@@ -87,7 +87,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Change a user's role, disable a user, or reset password or TOTP",
         description:
-          "Disabling ends all logins, tokens and links of the user and of the user's agents at once; enabling makes the tokens valid again. A new password ends what a change by its owner ends.",
+          "Disabling ends all logins, tokens and links of the user and of the user's agents at once; enabling makes the tokens valid again. A new password has the same effects as a change by the owner.",
         params: UserParams,
         body: UserPatch,
         response: { 200: AdminUser },

@@ -40,7 +40,7 @@ const answerOthers = (app: App, url: string, methods: ReadonlySet<string>): void
     url,
     schema: { hide: true }, // not an operation: the document lists the path's real methods
     onRequest: async () => {
-      const detail = `This path knows ${allow} only.`;
+      const detail = `This path supports ${allow} only.`;
       throw new HttpProblem("METHOD_NOT_ALLOWED", detail, { headers: { allow } });
     },
     handler: () => undefined,

@@ -126,6 +126,10 @@ export const paceRequests = (
 };
 
 const tooMany = (): HttpProblem =>
-  new HttpProblem("UNAVAILABLE", "Too many requests wait, most of them from where this came.", {
-    headers: { "retry-after": "1" },
-  });
+  new HttpProblem(
+    "UNAVAILABLE",
+    "Too many requests are waiting, most of them from the sender of this one.",
+    {
+      headers: { "retry-after": "1" },
+    },
+  );

@@ -15,7 +15,7 @@ export const readPosition = (cursor: string | undefined): Position | null => {
     Buffer.from(cursor, "base64url").toString(),
   );
   if (match === null) {
-    throw new HttpProblem("VALIDATION_FAILED", "That is no cursor of this list.", {
+    throw new HttpProblem("VALIDATION_FAILED", "That is not a cursor of this list.", {
       errors: [{ path: "/cursor", in: "querystring", message: "must be a next_cursor" }],
     });
   }

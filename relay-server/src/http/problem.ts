@@ -74,7 +74,8 @@ const asProblem = (error: unknown): HttpProblem => {
     return new HttpProblem("VALIDATION_FAILED", detail, { errors: error.errors });
   }
   if (unavailability(error) !== null) {
-    const detail = "The relay's store cannot be reached or written now; nothing was promised.";
+    const detail =
+      "The relay's store cannot be reached or written now; no change was acknowledged.";
     return new HttpProblem("UNAVAILABLE", detail, {
       headers: { "retry-after": String(STORE_RETRY_AFTER_S) },
     });

@@ -32,7 +32,7 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
     async (request): Promise<CheckAnswer> => {
       const { channel, version } = request.query;
       if (!isOrderable(version)) {
-        throw new HttpProblem("VALIDATION_FAILED", "The version is none by SemVer 2.0.0.", {
+        throw new HttpProblem("VALIDATION_FAILED", "The version is not valid SemVer 2.0.0.", {
           errors: [{ path: "/version", in: "querystring", message: "must be SemVer, like 1.4.0" }],
         });
       }

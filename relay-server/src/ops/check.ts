@@ -118,7 +118,7 @@ const schema = async (db: Kysely<Tables>): Promise<Finding> => {
       .at(-1) ?? "nothing";
   return good(
     "schema",
-    waiting === 0 ? newest : `${newest}; the next start brings ${waiting} more`,
+    waiting === 0 ? newest : `${newest}; the next start applies ${waiting} more`,
   );
 };
 
@@ -132,7 +132,7 @@ const key = async (
     if (check === (await readSetting(db, "master_key_check"))) {
       return good("master key", "the one that the store was made with");
     }
-    return bad("master key", "another than the store was made with", "put the right one back");
+    return bad("master key", "not the one that the store was made with", "put the right one back");
   } catch (error) {
     return bad("master key", messageOf(error), "put back the copy that you keep apart");
   }
@@ -184,7 +184,7 @@ const certificate = (path: string, nowMs: number): Finding => {
     const days = Math.floor((ends - nowMs) / DAY_MS);
     return days >= MIN_CERTIFICATE_DAYS
       ? good("certificate", `good for ${days} days`)
-      : bad("certificate", days < 0 ? "it has ended" : `ends in ${days} days`, "renew it");
+      : bad("certificate", days < 0 ? "it has expired" : `expires in ${days} days`, "renew it");
   } catch (error) {
     return bad("certificate", messageOf(error), `put a PEM file at ${path}`);
   }

@@ -54,8 +54,8 @@ export const addOperations = (program: Command): void => {
   withData(program.command("rekey"))
     .description("rotate the master key; every account and agent token is replaced")
     .addOption(
-      new Option("--grace-days <n>", "how long the old tokens stay good too")
-        .default(0, "0: they end at once")
+      new Option("--grace-days <n>", "how many days the old tokens stay valid as well")
+        .default(0, "0: they expire at once")
         .argParser(wholeDays),
     )
     .addHelpText(
@@ -160,7 +160,7 @@ const addResets = (user: Command): void => {
       const { resetTotp } = await import("./users.ts");
       await resetTotp(dataOf(flags), username);
       const then = "if one-time codes are required, the next login enrols again";
-      say(flags, { username }, `Ended the second factor of ${username}; ${then}.`);
+      say(flags, { username }, `Removed the second factor of ${username}; ${then}.`);
     });
 };
 
@@ -175,7 +175,7 @@ const addUnlock = (program: Command): void => {
     .action(async (subject: string, flags: DataFlags) => {
       const { unlock } = await import("./users.ts");
       const unlocked = await unlock(dataOf(flags), subject);
-      say(flags, unlocked, `Unlocked ${subject}; a relay that runs takes it up within a second.`);
+      say(flags, unlocked, `Unlocked ${subject}; a running relay applies this within a second.`);
     });
 };
 
@@ -195,8 +195,8 @@ const rekeyText = (made: {
   [
     `New tokens for ${made.accounts} accounts and ${made.agents} agents: log in and export to get them.`,
     made.old_tokens_until === null
-      ? "The old tokens have ended."
-      : `The old tokens are good until ${made.old_tokens_until}.`,
+      ? "The old tokens are no longer valid."
+      : `The old tokens are valid until ${made.old_tokens_until}.`,
     `Second factors carried over: ${made.totp_secrets}; recovery codes ended: ${made.recovery_codes_ended}.`,
     ...(made.old_key === null
       ? [`Put the new key into ${MASTER_KEY_VARIABLE} before the next start.`]

@@ -175,7 +175,7 @@ describe("check", () => {
   });
 
   test.each([
-    ["another key", "ab".repeat(32), "another than the store was made with"],
+    ["another key", "ab".repeat(32), "not the one that the store was made with"],
     ["no key at all", "nonsense", "64 hexadecimal digits"],
   ])("%s", async (_what, key, detail) => {
     expect(await failing({}, key)).toMatchObject([
@@ -240,7 +240,7 @@ test("passwords and second factors are reset, and names unlocked, by command", a
     run(["user", "reset-totp", "ada"]),
     run(["unlock", "ada", "--json"]),
   ]);
-  expect(totp.out).toContain("Ended the second factor of ada");
+  expect(totp.out).toContain("Removed the second factor of ada");
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
 });
 

@@ -53,7 +53,7 @@ export class LivenessOracle {
   }
 
   callFailed(fromUs: number, what: string): void {
-    if (this.wasCalm(fromUs)) this.violate(`with no fault about, ${what}`);
+    if (this.wasCalm(fromUs)) this.violate(`without any fault, ${what}`);
   }
 
   connected(who: string, nowUs: number): void {
@@ -68,7 +68,7 @@ export class LivenessOracle {
     }
     window.connects += 1;
     if (window.connects > MAX_CONNECTS) {
-      this.violate(`${who} connected ${window.connects} times within 100 s, with no fault about`);
+      this.violate(`${who} connected ${window.connects} times within 100 s, without any fault`);
     }
   }
 
@@ -77,6 +77,6 @@ export class LivenessOracle {
     if (missing.length === 0 || !this.isCalm(nowUs)) return;
     const names = missing.slice(0, 5).join(", ");
     const more = missing.length > 5 ? ` and ${missing.length - 5} more` : "";
-    this.violate(`with no fault about for 100 s, ${names}${more} are not online`);
+    this.violate(`without any fault for 100 s, ${names}${more} are not online`);
   }
 }

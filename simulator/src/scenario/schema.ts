@@ -120,7 +120,7 @@ export const ClientGroup = Type.Object(
     ),
     params: Type.Optional(Type.Unknown({ description: "An object or an array." })),
     expect: Type.Optional(
-      Type.Unknown({ description: "The correct result. Default: any result is." }),
+      Type.Unknown({ description: "The correct result. Default: any result is correct." }),
     ),
     every: Type.Optional(
       duration("Closed loop: each device is called this often; a call waits for the previous one."),
@@ -442,7 +442,9 @@ export const ScenarioSchema = Type.Object(
               abort: Type.Optional(
                 Type.Boolean({ description: "End the run as soon as it fails." }),
               ),
-              after: Type.Optional(duration("Not judged for an abort before. Default: 0s.")),
+              after: Type.Optional(
+                duration("The run is not aborted before this time. Default: 0s."),
+              ),
             },
             strict,
           ),

@@ -31,8 +31,8 @@ export interface FleetFixtures {
 const SEED = "BLINDRELAY_SEED";
 
 /**
- * `test` for device programs. Paths of programs are relative to the test file; one seed plays one
- * test to the microsecond alike.
+ * `test` for device programs. Paths of programs are relative to the test file; with the same
+ * seed, a test runs identically to the microsecond.
  *
  * @example
  * const test = fleetTest.extend({

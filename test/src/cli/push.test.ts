@@ -83,7 +83,7 @@ describe("agent run --allow-push", () => {
   it("ends with its agent's process on SIGTERM, and when only a person can help", async () => {
     const ended = await agent.stop();
     expect(ended.code).toBe(0);
-    expect(ended.stderr).toContain("runs the program that was pushed, not");
+    expect(ended.stderr).toContain("running the pushed program, not");
     const own = start([]);
     await own.json();
     expect(await calls("pump")).toBe('{"n":0}');

@@ -255,7 +255,7 @@ const makeLine = (
 export const readMapping = (value: unknown): LineMapping => {
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
-    throw new Error(`${first?.instancePath || "the file"} ${first?.message ?? "is no mapping"}`);
+    throw new Error(`${first?.instancePath || "the file"} ${first?.message ?? "is not a mapping"}`);
   }
   const file = value as MappingFile;
   return {

@@ -29,7 +29,9 @@ it("a silent line, or one with other traffic, is reported once", async () => {
     await user.end("");
   }
   expect(silent.told).toEqual([expect.stringMatching(/^warn: nothing comes from the device: /)]);
-  expect(other.told).toEqual([expect.stringMatching(/^warn: what the device says is no SDK's: /)]);
+  expect(other.told).toEqual([
+    expect.stringMatching(/^warn: what the device sends does not come from the SDK: /),
+  ]);
 });
 
 it("a line that is gone is not reported", async () => {

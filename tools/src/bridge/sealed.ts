@@ -75,7 +75,10 @@ export const carrySealed = (port: Pick<OpenPort, "write">, options: SealedOption
 
   const patience = options.timer.set(PATIENCE_MS, () => {
     if (asked) return;
-    const what = heard === 0 ? "nothing comes from the device" : "what the device says is no SDK's";
+    const what =
+      heard === 0
+        ? "nothing comes from the device"
+        : "what the device sends does not come from the SDK";
     const fix = "does it run the SDK over this line, at this rate? Others: --mode lines or raw";
     options.log("warn", `${what}: ${fix}`, { bytes: heard });
   });

@@ -115,7 +115,7 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
 
 /** Loads a pushed program from its file; its trial reports any problem with it. */
 const loadPushed = async (file: string, path: string): Promise<DeviceProgram> => {
-  printStatus(`runs the program that was pushed, not ${path}`);
+  printStatus(`running the pushed program, not ${path}`);
   const { default: program } = await import(pathToFileURL(file).href);
   if (typeof program === "function") return program;
   throw new Error("it does not export a function");

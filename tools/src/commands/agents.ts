@@ -148,9 +148,9 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .argument("<agent>", "the agent's id")
     .option(
       "--secret",
-      "a new end-to-end secret too, into the keyring: the device was in other hands",
+      "also make a new end-to-end secret in the keyring, if the device was in other hands",
     )
-    .option("--json", "one JSON document; of the secrets only the relay token")
+    .option("--json", "one JSON document; its only secret is the relay token")
     .addHelpText(
       "after",
       `
@@ -225,7 +225,7 @@ const listFields = (shown: Agent): string =>
     .join("\n");
 
 const confirm = async (question: string): Promise<void> => {
-  const person = questions("say --yes");
+  const person = questions("use --yes");
   try {
     const reply = await person.ask(`${question} [y/N] `);
     if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");

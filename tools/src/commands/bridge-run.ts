@@ -76,9 +76,8 @@ const asText = (news: BridgeNews): string => {
     return `${news.name}: ${news.agent_id} is ${news.state}${why}`;
   }
   if (news.state === "open") return `${news.name}: ${news.port} is open`;
-  if (news.state === "absent")
-    return `${news.name}: ${news.reason}; it is tried again until it is there`;
-  return `${news.name}: ${news.port} got lost (${news.reason}) and is opened again when it is back`;
+  if (news.state === "absent") return `${news.name}: ${news.reason}; retrying until it is there`;
+  return `${news.name}: ${news.port} was lost (${news.reason}) and will be reopened when it is back`;
 };
 
 /**

@@ -18,8 +18,8 @@ Example:
   blindrelay check ./pump.js
 
 Each line is file:line:column, the reason and what to write instead. Exit codes: 0 boards can run it,
-1 they cannot, 2 there is no such file. Names that only a board knows, such as analogRead, are asked
-of the board by \`blindrelay flash\`.`,
+1 they cannot, 2 there is no such file. Names that only a board knows, such as analogRead, are
+checked on the board by \`blindrelay flash\`.`,
     )
     .action(async (file: string, flags: JsonFlag) => {
       const { checkProgram } = await loadDialect();
@@ -28,7 +28,7 @@ of the board by \`blindrelay flash\`.`,
       if (flags.json === true) answerJson({ file, ok, refused, asked });
       else {
         for (const refusal of refused) printResult(describeRefusal(file, refusal));
-        if (asked.length > 0) printStatus(`to be asked of the board: ${asked.join(", ")}`);
+        if (asked.length > 0) printStatus(`to be checked on the board: ${asked.join(", ")}`);
         if (ok) printStatus(`${file}: boards run this`);
       }
       if (ok) return;

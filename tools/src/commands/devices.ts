@@ -128,7 +128,7 @@ export const addDevices = (program: Command, _context: Context): void => {
       }
       if (items.length === 0) {
         printStatus(
-          "no serial port with a USB device; --all shows the others. Is the cable one for data?",
+          "no serial port with a USB device; --all shows the others. Is it a data cable?",
         );
         return;
       }

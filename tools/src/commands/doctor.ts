@@ -95,11 +95,15 @@ const checkRelay = async (url: string): Promise<Check[]> => {
   const config = (await response.json().catch(() => null)) as Partial<AuthConfig> | null;
   if (config?.packet_versions === undefined) {
     return [
-      bad("relay", `${url} answers ${response.status} and is no blindrelay`, "check the address"),
+      bad(
+        "relay",
+        `${url} answers ${response.status}, but is not a blindrelay relay`,
+        "check the address",
+      ),
     ];
   }
   const checks = [good("relay", `${url}, version ${config.version}, ${took} ms`)];
-  if (url.startsWith("https:")) checks.push(good("TLS", "the certificate is right"));
+  if (url.startsWith("https:")) checks.push(good("TLS", "the certificate is valid"));
   else if (isLoopback(url)) checks.push(note("TLS", "none, on this machine only"));
   else checks.push(bad("TLS", "none: tokens go in the clear", "use https:// (docs/operations.md)"));
   const date = Date.parse(response.headers.get("date") ?? "");
@@ -109,10 +113,10 @@ const checkRelay = async (url: string): Promise<Check[]> => {
       off > MAX_CLOCK_MS
         ? bad(
             "clock",
-            `${Math.round(off / 1000)} s from the relay's`,
+            `differs from the relay's by ${Math.round(off / 1000)} s`,
             "set this machine's clock (NTP)",
           )
-        : good("clock", "as the relay's"),
+        : good("clock", "agrees with the relay's"),
     );
   }
   return checks;
@@ -166,14 +170,14 @@ const checkAgent = async (settings: Settings, agentId: string): Promise<Check> =
     return good("agent", `${agentId} is online${agent.runtime ? `: ${agent.runtime}` : ""}`);
   }
   const seen = agent.last_seen === null ? "never seen" : `last seen ${agent.last_seen}`;
-  const fix = "its power and network; blindrelay monitor PORT";
+  const fix = "check its power and network (blindrelay monitor PORT shows its output)";
   return bad("agent", `${agentId} is offline, ${seen}`, fix);
 };
 
 const checkSecret = async (settings: Settings, client: Client, agentId: string): Promise<Check> => {
   const secret = settings.secretAtHand(agentId);
   if (secret === null) {
-    const fix = "take the profile that added it, or set BLINDRELAY_AGENT_TOKEN";
+    const fix = "use the profile that added it, or set BLINDRELAY_AGENT_TOKEN";
     return bad("secret", `none at hand for ${agentId}`, fix);
   }
   const problem = tokenProblem(secret.agentToken, "e2e");
@@ -277,7 +281,7 @@ export const addDoctor = (program: Command, context: Context): void => {
   program
     .command("doctor")
     .description("check everything from the profile to the agent, and print a fix for each problem")
-    .argument("[agent]", "also whether this agent is there and its secret right")
+    .argument("[agent]", "also check that this agent is online and its secret is right")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",

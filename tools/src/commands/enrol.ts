@@ -33,13 +33,13 @@ export const enrol = async (url: string, accessToken: string): Promise<string> =
   try {
     const rest = new Rest(url, accessToken);
     const { secret, otpauth_uri } = await rest.ask<TotpEnrollAnswer>("POST", "/auth/totp/enroll");
-    showSecret(`This relay wants two factors. Give this to your authenticator app:
+    showSecret(`This relay requires a second factor. Enter this in your authenticator app:
   ${secret}
   ${otpauth_uri}`);
     const codes = await confirm(rest, () => person.ask("The code it shows: "));
-    showSecret(`Recovery codes, each once in place of a code. Keep them where the app is not:
+    showSecret(`Recovery codes: each works once in place of a code. Keep them apart from the app:
   ${codes.join("\n  ")}`);
-    return (await person.ask("The next code it shows (a code is good once): ")).trim();
+    return (await person.ask("The next code it shows (each code works only once): ")).trim();
   } finally {
     person.close();
   }

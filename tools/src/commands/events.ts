@@ -58,7 +58,7 @@ export const addEvents = (program: Command, context: Context): void => {
     .description("print events and presence of one agent, or of all in the keyring, until Ctrl-C")
     .argument("[agent]", "the agent's id")
     .option("--json", "one JSON document per line")
-    .option("--count <n>", "end after so many events", wholeNumber(1, null))
+    .option("--count <n>", "end after this many events", wholeNumber(1, null))
     .addHelpText(
       "after",
       `
@@ -66,7 +66,7 @@ Example:
   blindrelay events pump-7 --json
 
 Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
-relay's claim), {"kind":"gap","agent_id","packets"} (so many packets of the agent were lost),
+relay's claim), {"kind":"gap","agent_id","packets"} (this many packets of the agent were lost),
 {"kind":"interrupted","agent_id","reason"} (the agent dropped the session, restarted or was cut off) and
 {"kind":"reopened","agent_id","reason"} (a new session was opened: events in between are missing).`,
     )

@@ -54,10 +54,10 @@ const formProblem = (text: string, packet: object): string | null => {
   if (text.length > MAX_MESSAGE_BYTES) return `over ${MAX_MESSAGE_BYTES} bytes`;
   if (ownString(packet, "type") !== undefined)
     return 'a text "type" makes it a message, not a packet';
-  if (!isVersion(v)) return `v must be "1" or "2", as a text`;
-  if (sid === undefined) return "sid is missing or no text";
-  if (p === undefined) return "p is missing or no text";
-  if (typeof seq !== "number") return "seq is missing or no number";
+  if (!isVersion(v)) return `v must be "1" or "2", as a string`;
+  if (sid === undefined) return "sid is missing or not a string";
+  if (p === undefined) return "p is missing or not a string";
+  if (typeof seq !== "number") return "seq is missing or not a number";
   const literal = rawMember(text, "seq");
   if (!/^(0|[1-9][0-9]{0,9})$/.test(literal ?? "") || seq > MAX_SEQ) {
     return `seq must be written as a plain whole number up to 2^32 - 1, not ${literal}`;
@@ -66,18 +66,19 @@ const formProblem = (text: string, packet: object): string | null => {
   const second = rest.length === 0 ? null : rest.join(".");
   if (first.length !== PART_LENGTH)
     return `the client's part of sid has ${first.length} characters, not 22`;
-  if (!isBase64urlText(first)) return "the client's part of sid is no base64url";
+  if (!isBase64urlText(first)) return "the client's part of sid is not base64url";
   if (second !== null && (second.length < 1 || second.length > 64)) {
     return `the agent's part of sid has ${second.length} characters, not 1 to 64`;
   }
-  if (second !== null && !isBase64urlText(second)) return "the agent's part of sid is no base64url";
+  if (second !== null && !isBase64urlText(second))
+    return "the agent's part of sid is not base64url";
   if (second === null && seq !== 0) return "a sid without an agent's part goes with seq 0 only";
   if (seq === 0 && p.length !== PART_LENGTH)
     return "seq 0 carries nothing but a tag: p has 22 characters";
   if (p.length < PART_LENGTH) return "p is shorter than a tag";
   if (p.includes("=")) return "p is padded";
   const sealed = fromBase64url(p);
-  if (sealed === null) return "p is no canonical base64url";
+  if (sealed === null) return "p is not canonical base64url";
   if (sealed.length - TAG_BYTES > MAX_PLAINTEXT_BYTES)
     return `the plaintext is over ${MAX_PLAINTEXT_BYTES} bytes`;
   return parsePacket(text) === null ? "it is refused" : null;

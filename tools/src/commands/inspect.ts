@@ -22,7 +22,7 @@ const asText = (report: PacketReport, line: number): string => {
   const rows: [string, string][] = [
     ["line", String(line)],
     ["packet", report.kind === null ? "broken" : MEANINGS[report.kind]],
-    ["agent", report.agent_id ?? "not said: name it with --agent"],
+    ["agent", report.agent_id ?? "unknown: name it with --agent"],
     ["v", `${JSON.stringify(report.v)} (${suiteName(report.v)})`],
     ["sid", report.sid ?? "missing"],
     ["seq", JSON.stringify(report.seq)],

@@ -77,7 +77,7 @@ If the relay requires one-time codes and you have none, the first login enrols y
     });
 };
 
-/** The keyring is kept when the same account logs in again, and dropped for another one. */
+/** Keeps the keyring when the same account logs in again; refuses to replace another account's. */
 const keep = (settings: Settings, url: string, username: string, accountToken: string): void => {
   settings.update((profile) => {
     const keys = Object.keys(profile?.keyring ?? {}).length;

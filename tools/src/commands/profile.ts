@@ -108,7 +108,7 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
       answer(
         flags,
         { passphrase: under !== null },
-        under === null ? "the passphrase is gone" : "the secrets are under it now",
+        under === null ? "the passphrase was removed" : "the secrets are now encrypted with it",
       );
     });
 };

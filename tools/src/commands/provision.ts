@@ -181,7 +181,9 @@ const onBoard = async (
   const next = `next: blindrelay flash ${board.port.name} --program FILE`;
   if (wifi !== null && found.agentId !== null && wantsOnlyWifi(flags)) {
     const config = await changeWifi(board, wifi);
-    printStatus(`${config.agent_id} keeps its secrets; only its Wi-Fi is another, "${wifi.ssid}"`);
+    printStatus(
+      `${config.agent_id} keeps its secrets; only its Wi-Fi was changed, to "${wifi.ssid}"`,
+    );
     if (config.wifi === undefined) return { config, next }; // Its SDK knows no Wi-Fi.
     await board.type("load()");
     return { config, next: null };
@@ -195,9 +197,9 @@ const onBoard = async (
   }
   const version = chosenVersion(flags, found.aes);
   if (version === "2" && !found.aes) {
-    throw new Failure("device", 'this board has no AES: leave out --packet-version, or say "1"');
+    throw new Failure("device", "this board has no AES: omit --packet-version, or set it to 1");
   }
-  if (found.agentId !== null) printStatus(`the board was ${found.agentId}, and is no more`);
+  if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
   const write = (config: BoardConfig) => provisionBoard(board, config);
   return { config: await provisionOne(settings, flags, version, wifi, write), next };
 };

@@ -59,7 +59,10 @@ export const addPush = (program: Command, context: Context): void => {
       wholeNumber(10, 3_600),
       120,
     )
-    .option("--wait", "until the agent is online, however long: one that sleeps")
+    .option(
+      "--wait",
+      "wait for the agent to come online, however long, such as a board that sleeps",
+    )
     .option("--json", "one JSON document")
     .addHelpText(
       "after",

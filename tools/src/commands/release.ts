@@ -289,7 +289,7 @@ const readRelease = (path: string): SignedRelease & { signature: string } => {
   if (texts.every((name) => typeof fields?.[name] === "string") && fields?.size !== undefined) {
     return fields as unknown as SignedRelease & { signature: string };
   }
-  throw new Failure("usage", `${path} is not a release with its artifact`);
+  throw new Failure("usage", `${path} is not a release with an artifact`);
 };
 
 /** What does not match, as a sentence; null if everything does. */
@@ -301,7 +301,7 @@ const mismatch = async (
   const key = readPublicKey(publicKey);
   const { size, sha256 } = await measure(file);
   if (size !== release.size) return `${file} has ${size} bytes, the release ${release.size}`;
-  if (sha256 !== release.sha256) return `${file} has another SHA-256 than the release`;
+  if (sha256 !== release.sha256) return `the SHA-256 of ${file} differs from the release's`;
   const signed = isSignedBy({ ...release, size, sha256 }, release.signature, key);
   return signed ? null : "that key did not sign this release";
 };

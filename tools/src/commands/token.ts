@@ -31,7 +31,7 @@ export const describeToken = (given: string): TokenReport => {
   const trimmed = given.trim();
   const reading = readToken(trimmed);
   const { kind } = reading;
-  const meaning = kind === null ? "no token of blindrelay" : `${TOKEN_NAMES[kind]}: ${USES[kind]}`;
+  const meaning = kind === null ? "not a blindrelay token" : `${TOKEN_NAMES[kind]}: ${USES[kind]}`;
   const wrong = (problem: string): TokenReport => ({ kind, valid: false, meaning, problem });
   if (!reading.ok && reading.reason === "checksum") {
     return wrong("its checksum does not match: a character was lost, added or changed");

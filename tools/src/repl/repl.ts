@@ -311,7 +311,7 @@ export class EspruinoRepl {
     const said = complaint === "" ? "" : ` (${complaint})`;
     return new Failure(
       "device",
-      `${this.port.name}: an Espruino answers, but what is typed reaches it damaged${said}: take a lower --baud or a better cable, or repeat the command when this machine is less busy`,
+      `${this.port.name}: an Espruino answers, but what is typed reaches it damaged${said}: use a lower --baud or a better cable, or repeat the command when this machine is less busy`,
     );
   }
 

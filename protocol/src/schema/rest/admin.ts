@@ -5,7 +5,9 @@ import { NewPassword, PageQuery, page, Role, Timestamp, Username } from "./commo
 
 export const AdminUser = Type.Object({
   ...User.properties,
-  disabled: Type.Boolean({ description: "Whether the user and their agents are locked out." }),
+  disabled: Type.Boolean({
+    description: "Whether the user is disabled: neither the user nor their agents can log in.",
+  }),
 });
 export type AdminUser = Static<typeof AdminUser>;
 
