@@ -13,7 +13,7 @@ const FILES = {
     "agent-sdk/src/{espruino,moddable,node}/**",
     "client-sdk/src/node/**",
     "relay-server/src/{bus,control,http,store,ws}/**",
-    "relay-server/src/{metrics,server}.test.ts",
+    "relay-server/src/{duration-histogram,metrics,server}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,specification}/**",
     "tools/src/{bridge,config,flash,repl,serial}/**",

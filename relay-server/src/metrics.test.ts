@@ -10,8 +10,8 @@ import { UsernameLockout } from "./control/username-lockout.ts";
 import type { HubStats } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
 import { World } from "./core/testing/test-hub.ts";
+import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
-import { newTimings } from "./ops/duration-histogram.ts";
 
 const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
 

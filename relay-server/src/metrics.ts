@@ -1,5 +1,5 @@
 /**
- * `/metrics` on its own port (section 4), so that a scraper needs no access to the public port. The
+ * `/metrics` on its own port, so that a scraper needs no access to the public port. The
  * hub's counters are read on request and never pushed.
  */
 import { statSync } from "node:fs";
@@ -15,8 +15,8 @@ import {
 import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
+import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/pipelining.ts";
-import { registerDurations, type Timings } from "./ops/duration-histogram.ts";
 import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";

@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import * as ws from "ws";
 import type { Content } from "../core/connection.ts";
 import type { HubLink } from "../core/link.ts";
-import { newTimings } from "../ops/duration-histogram.ts";
+import { newTimings } from "../duration-histogram.ts";
 import { acceptSocket } from "./connection.ts";
 import { textFrame } from "./frames.ts";
 import { HeldBytes } from "./held-bytes.ts";

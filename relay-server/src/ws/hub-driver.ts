@@ -10,8 +10,8 @@ import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
+import { newTimings, type Timings } from "../duration-histogram.ts";
 import { type Answer, whenKnown } from "../maybe-promise.ts";
-import { newTimings, type Timings } from "../ops/duration-histogram.ts";
 import type { ErrorLog } from "../outage-log.ts";
 
 export interface HubParts {
