@@ -1,5 +1,5 @@
 /**
- * Firmware releases (section 4): the text that is signed, and the order of versions. The signer,
+ * Firmware releases: the text that is signed, and the order of versions. The signer,
  * the relay that accepts an upload and the device that installs it all use this file.
  *
  * [portable]

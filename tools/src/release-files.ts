@@ -1,4 +1,4 @@
-/** Artifacts and keys of releases on this machine: hashes, signatures, checks (section 4). */
+/** Artifacts and keys of releases on this machine: hashes, signatures, checks. */
 import {
   createHash,
   createPrivateKey,

@@ -1,5 +1,5 @@
 /**
- * The relay's REST interface (section 4 of the contract) for commands: JSON in and out, failures as
+ * The relay's REST interface for commands: JSON in and out, failures as
  * exit codes.
  */
 import { Readable } from "node:stream";

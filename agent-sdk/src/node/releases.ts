@@ -1,5 +1,5 @@
 /**
- * Firmware updates on Node (section 4). The relay is asked but not trusted: an update is installed
+ * Firmware updates on Node. The relay is asked but not trusted: an update is installed
  * only if a pinned key signed it for this runtime and channel, its version is higher than the
  * running one, and size and hash of the download match the signature.
  */

@@ -1,5 +1,5 @@
 /**
- * Checks what a user presents: a password, and a one-time code if TOTP is enabled (section 4).
+ * Checks what a user presents: a password, and a one-time code if TOTP is enabled.
  * Every failure is the same `false`, so a correct password cannot be told from a wrong one.
  */
 import type { UserRow } from "../store/tables.ts";

@@ -1,5 +1,5 @@
 /**
- * Counts failed logins by user name, from any address (section 4), which also stops guessing from
+ * Counts failed logins by user name, from any address, which also stops guessing from
  * many addresses. A name's lockout does not apply to addresses from which that user has logged in,
  * so nobody can lock a user out with wrong guesses.
  */

@@ -1,5 +1,5 @@
 /**
- * Rotation, deletion and disabling take effect at once (section 4). A look-up in progress at that
+ * Rotation, deletion and disabling take effect at once. A look-up in progress at that
  * moment may return outdated data; this remembers enough to detect that.
  */
 

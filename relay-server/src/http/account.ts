@@ -1,4 +1,4 @@
-/** `/account`: the user behind the credentials, and changes of password and TOTP (section 4). */
+/** `/account`: the user behind the credentials, and changes of password and TOTP. */
 import { AccountPatch, User } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { changePassword, disableTotp } from "../control/account.ts";

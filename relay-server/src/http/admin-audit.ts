@@ -1,4 +1,4 @@
-/** `/admin/audit`: who did what, and when (section 4). */
+/** `/admin/audit`: who did what, and when. */
 import type { AuditEntry } from "@blindrelay/protocol/schema/rest";
 import { AuditPage, AuditQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
 import { listActs } from "../store/audit.ts";

@@ -1,4 +1,4 @@
-/** `/admin/stats`: the relay's main figures (section 4); counters run from its start. */
+/** `/admin/stats`: the relay's main figures; counters run from its start. */
 import { AdminStats } from "@blindrelay/protocol/schema/rest";
 import { countAgents, countUsers } from "../store/users.ts";
 import { ADMINS, requires } from "./access.ts";

@@ -1,5 +1,5 @@
 /**
- * `/admin/users`: users and their roles (section 4). The first admin can be created only by
+ * `/admin/users`: users and their roles. The first admin can be created only by
  * `blindrelay-server init`.
  */
 import {

@@ -1,4 +1,4 @@
-/** `/admin`: users, figures and the audit log (section 4). */
+/** `/admin`: users, figures and the audit log. */
 import { AdminStats, AdminUser, AdminUserPage, AuditPage } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

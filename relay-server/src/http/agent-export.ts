@@ -1,5 +1,5 @@
 /**
- * What a device needs to connect, in the format of its firmware (section 4). The end-to-end secret
+ * What a device needs to connect, in the format of its firmware. The end-to-end secret
  * is not included: the relay never has it, and the command that provisions the device adds it.
  */
 import { EXPORT_MEDIA_TYPES, type ExportFormat } from "@blindrelay/protocol/schema/rest";

@@ -1,4 +1,4 @@
-/** Filters of `GET /agents` (section 4). */
+/** Filters of `GET /agents`. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { writeSighting } from "../store/agents.ts";
 import { type Rest, startRest } from "./testing/test-rest.ts";

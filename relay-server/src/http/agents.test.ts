@@ -1,4 +1,4 @@
-/** `/agents` as in section 4, over a real store and without sockets. */
+/** `/agents`, over a real store and without sockets. */
 import { AgentCreated, AgentPage, Agent as AgentSchema } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

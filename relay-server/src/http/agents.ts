@@ -1,6 +1,5 @@
 /**
- * `/agents`: the devices of an account, their relay tokens and what a device needs to connect
- * (section 4).
+ * `/agents`: the devices of an account, their relay tokens and what a device needs to connect.
  */
 import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
 import {

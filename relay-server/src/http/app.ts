@@ -1,5 +1,5 @@
 /**
- * The REST side of the relay (section 4): one fastify server, every resource in its own file,
+ * The REST side of the relay: one fastify server, every resource in its own file,
  * schemas from `@blindrelay/protocol/schema/rest`, errors as problem documents.
  */
 import { randomUUID } from "node:crypto";

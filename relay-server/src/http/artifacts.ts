@@ -1,6 +1,5 @@
 /**
- * `/releases/{id}/artifact`: the bytes of a release, uploaded as a stream and downloaded in ranges
- * (section 4).
+ * `/releases/{id}/artifact`: the bytes of a release, uploaded as a stream and downloaded in ranges.
  */
 import type { Readable } from "node:stream";
 import { ARTIFACT_MEDIA_TYPE, SIGNATURE_HEADER } from "@blindrelay/protocol/releases";

@@ -1,4 +1,4 @@
-/** Every failed request gets a problem document (section 4). */
+/** Every failed request gets a problem document. */
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";

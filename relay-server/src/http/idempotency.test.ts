@@ -1,4 +1,4 @@
-/** A POST repeated with its Idempotency-Key is executed once (section 4). */
+/** A POST repeated with its Idempotency-Key is executed once. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

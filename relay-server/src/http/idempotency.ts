@@ -1,5 +1,5 @@
 /**
- * `Idempotency-Key` on POST (section 4): a request repeated with the same key within a day gets the
+ * `Idempotency-Key` on POST: a request repeated with the same key within a day gets the
  * first response, and does nothing. The key is stored before the work begins, so not even a crash
  * in between can execute it twice: the key then stays in use until it expires.
  *

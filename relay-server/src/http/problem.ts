@@ -1,4 +1,4 @@
-/** Every error response: RFC 9457 problem documents from the one table of errors (section 4). */
+/** Every error response: RFC 9457 problem documents from the one table of errors. */
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";

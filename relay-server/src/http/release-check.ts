@@ -1,4 +1,4 @@
-/** `/releases/check`: a device asks for an update (section 4). The answer is never a downgrade. */
+/** `/releases/check`: a device asks for an update. The answer is never a downgrade. */
 import { CheckAnswer, CheckQuery } from "@blindrelay/protocol/schema/rest";
 import { isOrderable, releaseFor } from "../releases/rollout.ts";
 import { makeTicket } from "../releases/tickets.ts";

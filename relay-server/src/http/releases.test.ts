@@ -1,4 +1,4 @@
-/** Releases from draft to yank, and which are offered to devices (section 4). */
+/** Releases from draft to yank, and which are offered to devices. */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";

@@ -1,5 +1,5 @@
 /**
- * `/releases`: admins create, publish, roll out and withdraw firmware; all users read (section 4).
+ * `/releases`: admins create, publish, roll out and withdraw firmware; all users read.
  */
 import { randomUUID } from "node:crypto";
 import {

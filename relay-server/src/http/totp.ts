@@ -1,5 +1,5 @@
 /**
- * `/auth/totp`: the second factor; the relay makes its secret and a code confirms it (section 4).
+ * `/auth/totp`: the second factor; the relay makes its secret and a code confirms it.
  */
 import {
   TotpConfirmAnswer,

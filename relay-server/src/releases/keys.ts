@@ -1,5 +1,5 @@
 /**
- * The public keys whose releases this relay accepts (section 4). It holds no private key, so it can
+ * The public keys whose releases this relay accepts. It holds no private key, so it can
  * withhold a release but not make one.
  */
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
- * Who did what, and when (section 4). An action and its entry are one transaction, so neither
+ * Who did what, and when. An action and its entry are one transaction, so neither
  * exists without the other. No entry ever contains a secret: the types below have no place for one.
  */
 import { randomUUID } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
- * The REST calls of a run (contract, section 4): log in, create agents and remove them, read the
+ * The REST calls of a run: log in, create agents and remove them, read the
  * relay's metrics.
  */
 import { randomBytes } from "node:crypto";

@@ -1,4 +1,4 @@
-/** `/account`: the user behind the credentials (section 4). */
+/** `/account`: the user behind the credentials. */
 import { type Static, Type } from "typebox";
 import { GivenCode, GivenPassword, NewPassword, Role, Timestamp, Username } from "./common.ts";
 

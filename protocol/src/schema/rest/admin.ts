@@ -1,4 +1,4 @@
-/** `/admin`: users, figures and the audit log, for the admin role (section 4). */
+/** `/admin`: users, figures and the audit log, for the admin role. */
 import { type Static, Type } from "typebox";
 import { User } from "./account.ts";
 import { NewPassword, PageQuery, page, Role, Timestamp, Username } from "./common.ts";

@@ -1,4 +1,4 @@
-/** `/agents`: the devices of an account (section 4). */
+/** `/agents`: the devices of an account. */
 import { type Static, Type } from "typebox";
 import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
 

@@ -1,4 +1,4 @@
-/** `/auth/...`: what the relay requires, and how to get, renew and end credentials (section 4). */
+/** `/auth/...`: what the relay requires, and how to get, renew and end credentials. */
 import { type Static, Type } from "typebox";
 import { User } from "./account.ts";
 import { AccountToken, GivenCode, GivenPassword, Timestamp, TokenText } from "./common.ts";

@@ -1,4 +1,4 @@
-/** What several REST resources share: identifiers, times, problems and pages (section 4). */
+/** What several REST resources share: identifiers, times, problems and pages. */
 import { type Static, type TSchema, Type } from "typebox";
 import { AGENT_ID_PATTERN } from "../../spec.ts";
 

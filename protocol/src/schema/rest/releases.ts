@@ -1,4 +1,4 @@
-/** `/releases`: firmware, its channels and its rollout (section 4). */
+/** `/releases`: firmware, its channels and its rollout. */
 import { type Static, Type } from "typebox";
 import {
   MAX_RELEASE_NAME_LENGTH,

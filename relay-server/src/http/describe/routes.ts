@@ -1,5 +1,5 @@
 /**
- * The routes that describe the service (section 4): two documents for programs, two pages for
+ * The routes that describe the service: two documents for programs, two pages for
  * people.
  */
 import { createHash } from "node:crypto";
