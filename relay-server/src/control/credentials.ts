@@ -3,7 +3,7 @@
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import type { Db } from "../store/open.ts";
 import { findSession } from "../store/sessions.ts";
 import { findToken } from "../store/tokens.ts";
@@ -36,17 +36,21 @@ export interface Credential {
   readonly loginNumber: number;
 }
 
-export type Finding =
+export type CredentialState =
   | { readonly state: "live" | "expired" | "used_up"; readonly credential: Credential }
   /** Rotated, deleted, logged out: it was valid once, so its holder is not guessing. */
   | { readonly state: "ended" }
   | { readonly state: "unknown" };
 
-const UNKNOWN: Finding = { state: "unknown" };
-const ENDED: Finding = { state: "ended" };
+const UNKNOWN: CredentialState = { state: "unknown" };
+const ENDED: CredentialState = { state: "ended" };
 
 /** Finds out what a token is currently worth. */
-export const findCredential = (db: Db, text: string, nowMs: number): Answer<Finding> => {
+export const findCredential = (
+  db: Db,
+  text: string,
+  nowMs: number,
+): MaybePromise<CredentialState> => {
   const reading = readToken(text);
   if (!reading.ok) return UNKNOWN;
   const hash = hashToken(text);
@@ -64,7 +68,7 @@ export const findCredential = (db: Db, text: string, nowMs: number): Answer<Find
 
 type Token = Awaited<ReturnType<typeof findToken>>;
 
-const persistent = (row: Token, nowMs: number): Finding => {
+const persistent = (row: Token, nowMs: number): CredentialState => {
   if (row === undefined) return UNKNOWN;
   if (row.retired_at !== null && (row.good_until ?? 0) <= nowMs) return ENDED;
   return {
@@ -84,7 +88,7 @@ const persistent = (row: Token, nowMs: number): Finding => {
 
 type Session = Awaited<ReturnType<typeof findSession>>;
 
-const shortLived = (row: Session, nowMs: number): Finding => {
+const shortLived = (row: Session, nowMs: number): CredentialState => {
   if (row === undefined) return UNKNOWN;
   if (row.ended_at !== null) return ENDED;
   const credential: Credential = {

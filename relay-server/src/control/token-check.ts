@@ -4,13 +4,13 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
-import type { AuthFailure, AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { ownerOf } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
 import {
   type Credential,
-  type Finding,
+  type CredentialState,
   findCredential,
   HOLDER_NAMES,
   type Holder,
@@ -23,7 +23,7 @@ export const storeLookups = (store: Store): HubLookups => ({
   ownerOf: (agentId) => ownerOf(store.db, agentId),
 });
 
-const authenticate = (store: Store, request: AuthRequest): Answer<AuthResult> => {
+const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResult> => {
   const text = request.apiToken ?? request.sessionToken ?? "";
   return whenKnown(findCredential(store.db, text, request.nowMs), (finding) =>
     judge(store, request, text, finding),
@@ -34,8 +34,8 @@ const judge = (
   store: Store,
   request: AuthRequest,
   text: string,
-  finding: Finding,
-): Answer<AuthResult> => {
+  finding: CredentialState,
+): MaybePromise<AuthResult> => {
   const side = request.clientType === "client" ? "client" : "agent";
   const expected = EXPECTED[side][request.apiToken === undefined ? "session" : "persistent"];
   const misplaced = misplacement(text, finding, expected);
@@ -63,7 +63,11 @@ const EXPECTED: {
 };
 
 /** The failure that names both kinds, or null if the kind is right or unknown. */
-const misplacement = (text: string, finding: Finding, expected: Holder): AuthFailure | null => {
+const misplacement = (
+  text: string,
+  finding: CredentialState,
+  expected: Holder,
+): LookupFailure | null => {
   const holder = "credential" in finding ? finding.credential.holder : null;
   if (holder === expected) return null;
   const reading = readToken(text);
@@ -85,16 +89,16 @@ const misplacement = (text: string, finding: Finding, expected: Holder): AuthFai
  * Whether a refusal counts towards the lockout. The contract exempts what was valid once; a live
  * token in the wrong place, or with another agent's identifier, counts like any other failure.
  */
-const isCounted = ({ state }: Finding): boolean => state === "unknown" || state === "live";
+const isCounted = ({ state }: CredentialState): boolean => state === "unknown" || state === "live";
 
-const invalid = (counted: boolean): AuthFailure => ({
+const invalid = (counted: boolean): LookupFailure => ({
   ok: false,
   code: "INVALID_TOKEN",
   error: "Invalid token",
   counted,
 });
 
-const stale = (code: "SESSION_EXPIRED" | "LIMIT_EXCEEDED", error: string): AuthFailure => ({
+const stale = (code: "SESSION_EXPIRED" | "LIMIT_EXCEEDED", error: string): LookupFailure => ({
   ok: false,
   code,
   error,

@@ -63,7 +63,7 @@ export interface UserChange {
 }
 
 /** Why a user was not changed. */
-export type Refusal = "unknown" | "last_admin";
+export type UserChangeRefusal = "unknown" | "last_admin";
 
 /** Changes a user, and ends what the change takes away: logins, session tokens, links. */
 export const administer = async (
@@ -71,7 +71,7 @@ export const administer = async (
   actorId: string | null,
   id: string,
   change: UserChange,
-): Promise<UserRow | Refusal> => {
+): Promise<UserRow | UserChangeRefusal> => {
   const nowMs = context.nowMs();
   const passwordHash =
     change.password === undefined ? null : await hashed(context, change.password);
@@ -117,7 +117,7 @@ export const deleteUser = async (
   context: ControlContext,
   actorId: string,
   id: string,
-): Promise<"deleted" | Refusal> => {
+): Promise<"deleted" | UserChangeRefusal> => {
   const nowMs = context.nowMs();
   const notice = await unlessLastAdmin(context, async (tx) => {
     const user = await findUser(tx, id);

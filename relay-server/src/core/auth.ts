@@ -8,7 +8,7 @@ import {
   MAX_TAKEOVERS_PER_MINUTE,
   TAKEOVER_RETRY_S,
 } from "@blindrelay/protocol";
-import type { AuthFailureCode as AuthResponseCode } from "@blindrelay/protocol/schema";
+import type { AuthFailureCode } from "@blindrelay/protocol/schema";
 import { type AuthMessage, encodeAuthenticated, encodeAuthFailed } from "@blindrelay/protocol/wire";
 import { type Claim, FREE } from "./bus.ts";
 import type { AgentPeer, LocalClient } from "./connection.ts";
@@ -27,10 +27,10 @@ export type AcceptedClient = Extract<AuthResult, { role: "client" }>;
 export type AcceptedAgent = Extract<AuthResult, { role: "agent" }>;
 export type Accepted = AcceptedClient | AcceptedAgent;
 
-export interface Refusal {
+export interface AuthRefusal {
   ok: false;
   error: string;
-  code: AuthResponseCode;
+  code: AuthFailureCode;
   retryAfterS: number;
   /** Whether 1008 follows. */
   final: boolean;
@@ -106,7 +106,7 @@ export class Authenticator {
     if (connection.state !== "closing") this.#heartbeat.start(connection, now);
   }
 
-  #sendRefusal(connection: Connection, refusal: Refusal, now: number): void {
+  #sendRefusal(connection: Connection, refusal: AuthRefusal, now: number): void {
     this.#state.counters.authFailures += 1;
     const { error, code, retryAfterS } = refusal;
     this.#state.controlMessages.send(connection, encodeAuthFailed(error, code, retryAfterS), now);
@@ -219,7 +219,7 @@ export class Authenticator {
   }
 
   /** Checks an `auth`: returns what to look up, or a refusal without any look-up. */
-  #check(connection: Connection, message: AuthMessage, now: number): AuthRequest | Refusal {
+  #check(connection: Connection, message: AuthMessage, now: number): AuthRequest | AuthRefusal {
     const shutOut = this.#shutOut(connection, now);
     if (shutOut !== null) {
       return shutOut;
@@ -237,7 +237,7 @@ export class Authenticator {
     result: AuthResult,
     claim: Claim,
     now: number,
-  ): Accepted | Refusal {
+  ): Accepted | AuthRefusal {
     // Guesses sent in parallel must not slip past a lockout that began while they were looked up.
     const shutOut = this.#shutOut(connection, now);
     if (shutOut !== null) {
@@ -255,7 +255,11 @@ export class Authenticator {
       : this.#judgeAgent(connection, result, claim, now);
   }
 
-  #judgeClient(connection: Connection, result: AcceptedClient, now: number): Accepted | Refusal {
+  #judgeClient(
+    connection: Connection,
+    result: AcceptedClient,
+    now: number,
+  ): Accepted | AuthRefusal {
     if (now >= result.expiresAtMs) {
       return this.#refuse(connection, "SESSION_EXPIRED", "Session token expired", 0);
     }
@@ -283,7 +287,7 @@ export class Authenticator {
     result: AcceptedAgent,
     claim: Claim,
     now: number,
-  ): Accepted | Refusal {
+  ): Accepted | AuthRefusal {
     const older = this.#state.peers.agent(result.agentId);
     const takeovers = older === undefined ? 0 : recentTakeovers(older, now).length;
     if (claim.kind !== "loop" && takeovers < MAX_TAKEOVERS_PER_MINUTE) return result;
@@ -291,7 +295,7 @@ export class Authenticator {
     return { ...this.#refuse(connection, "TAKEOVER_LOOP", error, TAKEOVER_RETRY_S), final: true };
   }
 
-  #shutOut(connection: Connection, now: number): Refusal | null {
+  #shutOut(connection: Connection, now: number): AuthRefusal | null {
     const left = this.#state.lockout.secondsLeft(connection.address, now);
     const error = "Too many failed authentications from this address";
     return left > 0 ? this.#refuse(connection, "LOCKED_OUT", error, left) : null;
@@ -299,10 +303,10 @@ export class Authenticator {
 
   #refuse(
     connection: Connection,
-    code: AuthResponseCode,
+    code: AuthFailureCode,
     error: string,
     retryAfterS: number,
-  ): Refusal {
+  ): AuthRefusal {
     connection.authFailures += 1;
     const final = retryAfterS > 0 || connection.authFailures >= MAX_AUTH_FAILURES_PER_CONNECTION;
     return { ok: false, error, code, retryAfterS, final };

@@ -59,18 +59,18 @@ export type AuthResult =
        */
       loginNumber: number;
     }
-  | AuthFailure;
+  | LookupFailure;
 
-export interface AuthFailure {
+export interface LookupFailure {
   ok: false;
-  code: AuthFailureCode;
+  code: LookupFailureCode;
   /** The text for the peer: "Invalid token", or the names of both kinds. */
   error: string;
   /** Whether it counts as a failed authentication of the address. */
   counted: boolean;
 }
 
-export type AuthFailureCode =
+export type LookupFailureCode =
   | "INVALID_TOKEN"
   | "WRONG_TOKEN_KIND"
   | "SESSION_EXPIRED"

@@ -6,7 +6,7 @@ import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   type Credential,
-  type Finding,
+  type CredentialState,
   findCredential,
   HOLDER_NAMES,
   type Holder,
@@ -180,7 +180,7 @@ const refused = (
 const checkHolder = (
   context: HttpContext,
   request: FastifyRequest,
-  { state, credential }: Extract<Finding, { credential: Credential }>,
+  { state, credential }: Extract<CredentialState, { credential: Credential }>,
   access: Access,
 ): void => {
   const { holder } = credential;

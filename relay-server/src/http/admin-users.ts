@@ -13,7 +13,12 @@ import {
   UserParams,
   UserPatch,
 } from "@blindrelay/protocol/schema/rest";
-import { administer, createUser, deleteUser, type Refusal } from "../control/user-admin.ts";
+import {
+  administer,
+  createUser,
+  deleteUser,
+  type UserChangeRefusal,
+} from "../control/user-admin.ts";
 import type { UserRow } from "../store/tables.ts";
 import { findUser, listUsers } from "../store/users.ts";
 import { ADMINS, credentialOf, requires } from "./access.ts";
@@ -135,7 +140,7 @@ const knowable = (id: string): string => {
   throw notFound("user");
 };
 
-const refused = (refusal: Refusal): HttpProblem =>
+const refused = (refusal: UserChangeRefusal): HttpProblem =>
   refusal === "unknown"
     ? notFound("user")
     : new HttpProblem("CONFLICT", "That would leave this relay without an admin.");

@@ -1,6 +1,6 @@
 /** Agents and their owners. */
 import { sql } from "kysely";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -41,7 +41,7 @@ export const heldBy = (
     .executeTakeFirstOrThrow();
 
 /** The user that an agent belongs to, or null if the agent does not exist. */
-export const ownerOf = (db: Db, agentId: string): Answer<string | null> =>
+export const ownerOf = (db: Db, agentId: string): MaybePromise<string | null> =>
   whenKnown(ownerByAgent(db, { agentId }), ([row]) => row?.user_id ?? null);
 
 const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>

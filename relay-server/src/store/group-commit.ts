@@ -5,7 +5,7 @@
  * disk.
  */
 import { type Kysely, sql } from "kysely";
-import type { Answer } from "../maybe-promise.ts";
+import type { MaybePromise } from "../maybe-promise.ts";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 
@@ -13,7 +13,7 @@ import { unavailability } from "./unavailable.ts";
  * Runs work in a transaction; its promise settles once the result is on disk, or undone. Work may
  * run more than once, each time after the previous attempt was undone.
  */
-export type Write = <T>(work: (tx: Kysely<Tables>) => Answer<T>) => Promise<T>;
+export type Write = <T>(work: (tx: Kysely<Tables>) => MaybePromise<T>) => Promise<T>;
 
 /**
  * Limits the size of a transaction while more work arrives; with PostgreSQL every statement is a
@@ -29,7 +29,7 @@ const MAX_TOGETHER = { sqlite: 256, postgres: 64 } as const;
 export const REST_MS = { sqlite: 5, postgres: 0 } as const;
 
 interface Job {
-  readonly work: (tx: Kysely<Tables>) => Answer<unknown>;
+  readonly work: (tx: Kysely<Tables>) => MaybePromise<unknown>;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }

@@ -3,7 +3,7 @@
  * SQLite's own work when a fleet reconnected. These are compiled once for each open store.
  */
 import type { Compilable, CompiledQuery } from "kysely";
-import type { Answer } from "../maybe-promise.ts";
+import type { MaybePromise } from "../maybe-promise.ts";
 import { SqliteAtHand } from "./sqlite.ts";
 import type { Db } from "./tables.ts";
 
@@ -22,7 +22,7 @@ class Placeholder {
  */
 export const prepared = <V extends object, Row>(
   build: (db: Db, values: V) => Compilable<Row>,
-): ((db: Db, values: V) => Answer<Row[]>) => {
+): ((db: Db, values: V) => MaybePromise<Row[]>) => {
   const placeholders = new Proxy({} as V, {
     get: (_, name) => new Placeholder(String(name)),
   });

@@ -3,7 +3,7 @@
  */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
 import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
@@ -32,7 +32,7 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
 export const findSession = (
   db: Db,
   hash: string,
-): Answer<(SessionRow & { login_number: number }) | undefined> =>
+): MaybePromise<(SessionRow & { login_number: number }) | undefined> =>
   whenKnown(sessionByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
     const { token_retired_at, good_until, login_ended_at, disabled_at, ...session } = row;
@@ -56,7 +56,7 @@ const insertSession = prepared((db, session: NewSession) =>
   }),
 );
 
-export const addSession = (db: Db, session: NewSession): Answer<unknown> =>
+export const addSession = (db: Db, session: NewSession): MaybePromise<unknown> =>
   insertSession(db, session);
 
 /** How many excess sessions are ended or deleted at a time. */
@@ -127,7 +127,7 @@ export const makeRoom = (
   max: number,
   nowMs: number,
   together = 1,
-): Answer<void> => {
+): MaybePromise<void> => {
   const isMadeWith = "madeWith" in crowd;
   const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
   const query = { owner, offset: max - 1 };

@@ -11,7 +11,7 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from "kysely";
-import type { Answer } from "../maybe-promise.ts";
+import type { MaybePromise } from "../maybe-promise.ts";
 import { StoreUnavailable } from "./unavailable.ts";
 import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 
@@ -69,7 +69,7 @@ export class SqliteAtHand extends SqliteAdapter {
     sql: string,
     parameters: readonly unknown[],
     asker: { readonly isTransaction: boolean },
-  ): Answer<Row[]> | null {
+  ): MaybePromise<Row[]> | null {
     try {
       if (this.#database.isTransaction !== asker.isTransaction) return null;
       const statement = this.#statements.prepare(sql);

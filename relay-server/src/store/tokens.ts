@@ -1,6 +1,6 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
 import { sql } from "kysely";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
@@ -23,7 +23,7 @@ const tokenByHash = prepared((db, { hash }: { hash: string }) =>
 export const findToken = (
   db: Db,
   hash: string,
-): Answer<(TokenRow & { login_number: number }) | undefined> =>
+): MaybePromise<(TokenRow & { login_number: number }) | undefined> =>
   whenKnown(tokenByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
     const { disabled_at, ...token } = row;

@@ -11,7 +11,7 @@ import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
 import { newTimings, type Timings } from "../duration-histogram.ts";
-import { type Answer, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import type { ErrorLog } from "../outage-log.ts";
 
 export interface HubParts {
@@ -198,7 +198,7 @@ const authenticate = (
   lookups: HubLookups,
   { steadyMs, wallMs }: Clocks,
   request: AuthRequest,
-): Answer<AuthResult> =>
+): MaybePromise<AuthResult> =>
   whenKnown(lookups.authenticate({ ...request, nowMs: wallMs() }), (result) =>
     result.ok ? { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() } : result,
   );
@@ -210,7 +210,7 @@ const authenticate = (
  */
 const handOn = <T>(
   timer: DriverTimer,
-  ask: () => Answer<T>,
+  ask: () => MaybePromise<T>,
   take: (value: T) => void,
   lost: (error: unknown) => void,
   fail: (error: unknown) => void,
@@ -222,7 +222,7 @@ const handOn = <T>(
       fail(error);
     }
   };
-  let answer: Answer<T>;
+  let answer: MaybePromise<T>;
   try {
     answer = ask();
   } catch (error) {

@@ -25,9 +25,9 @@ export interface Report {
     messages: number | null;
   };
   simulator: { rss_bytes_per_agent: number | null };
-  thresholds: Threshold[];
+  thresholds: JudgedThreshold[];
   kinds: KindResult[];
-  failures: Failure[];
+  failures: FailureCount[];
   phases: { name: string; seconds: number }[];
   series: Sample[];
   histogram: Histogram;
@@ -73,7 +73,7 @@ export interface Latency {
 }
 
 /** `value`: the left side of the expression. */
-export interface Threshold {
+export interface JudgedThreshold {
   expression: string;
   ok: boolean;
   value: number | null;
@@ -89,7 +89,7 @@ export interface KindResult {
 }
 
 /** Failed calls and connections by code; `example` is one of their messages. */
-export interface Failure {
+export interface FailureCount {
   code: string;
   count: number;
   example: string;

@@ -2,7 +2,7 @@
 import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import { Outliers } from "./outliers.ts";
-import type { Failure, Heat, Histogram, Outlier } from "./report.ts";
+import type { FailureCount, Heat, Histogram, Outlier } from "./report.ts";
 
 export interface KindTally {
   agents: number;
@@ -20,7 +20,7 @@ export class Tally {
   readonly first = new LatencyRecorder();
   readonly kinds = new Map<string, KindTally>();
   private readonly buckets = new LatencyBuckets();
-  private readonly codes = new Map<string, Failure>();
+  private readonly codes = new Map<string, FailureCount>();
   private readonly heatMap = new HeatMap();
   private readonly devices = new Outliers();
   private readonly elapsedS: () => number;
@@ -70,7 +70,7 @@ export class Tally {
   }
 
   /** Most frequent first. */
-  failures(): Failure[] {
+  failures(): FailureCount[] {
     return [...this.codes.values()].sort((a, b) => b.count - a.count);
   }
 }

@@ -2,7 +2,7 @@
 import type { Missing } from "../live/fleet.ts";
 import { type Plan, planHash, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
-import type { Failure, KindResult, OracleResult, Report } from "../report/report.ts";
+import type { FailureCount, KindResult, OracleResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import type { Measurements } from "../world/measure.ts";
 import { judge, thresholdsOf } from "./thresholds.ts";
@@ -117,8 +117,8 @@ function kindsOf({ plan, measured, missing }: LiveFacts): KindResult[] {
 }
 
 /** Devices that were not online at the end, by the reason they reported. */
-function missingOf({ missing }: LiveFacts): Failure[] {
-  const failures = new Map<string, Failure>();
+function missingOf({ missing }: LiveFacts): FailureCount[] {
+  const failures = new Map<string, FailureCount>();
   for (const { id, code, advice } of missing) {
     const known = failures.get(code);
     if (known !== undefined) known.count += 1;

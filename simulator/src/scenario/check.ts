@@ -23,9 +23,9 @@ export type Path = readonly (string | number)[];
 export type Place = (path: Path, part: "key" | "value") => { line: number; column: number };
 
 /** Reports a mistake at a path of the scenario. */
-export type Report = (path: Path, message: string, part?: "key" | "value") => void;
+export type ReportProblem = (path: Path, message: string, part?: "key" | "value") => void;
 /** May replace parts of a scenario of valid shape, and report mistakes. */
-export type Change = (scenario: Scenario, folder: string, report: Report) => Scenario;
+export type Change = (scenario: Scenario, folder: string, report: ReportProblem) => Scenario;
 
 /** The value as a scenario. Throws a ScenarioError with every mistake. */
 export function check(
@@ -36,7 +36,7 @@ export function check(
   change: Change = (scenario) => scenario,
 ): Scenario {
   const problems: Problem[] = [];
-  const report: Report = (path, message, part = "value") => {
+  const report: ReportProblem = (path, message, part = "value") => {
     problems.push({ file, ...placeOf(path, part), message });
   };
   checkShape(value, report);
@@ -50,7 +50,7 @@ export function check(
   return scenario;
 }
 
-function checkShape(value: unknown, report: Report): void {
+function checkShape(value: unknown, report: ReportProblem): void {
   const whole = { ...(value as object) } as { faults?: unknown; thresholds?: unknown };
   // Alternatives are checked one by one, so that a mistake is reported for the intended one.
   const { faults, thresholds } = whole;
@@ -72,7 +72,7 @@ function checkShape(value: unknown, report: Report): void {
   }
 }
 
-function checkFaultShape(fault: unknown, at: Path, report: Report): void {
+function checkFaultShape(fault: unknown, at: Path, report: ReportProblem): void {
   const kind = (fault as { kind?: unknown } | null)?.kind;
   const known = Object.keys(FAULTS);
   if (typeof kind !== "string" || !known.includes(kind)) {
@@ -86,7 +86,7 @@ function checkFaultShape(fault: unknown, at: Path, report: Report): void {
 }
 
 /** `base`: the path of `value`. */
-function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Report): void {
+function checkAgainst(schema: TSchema, value: unknown, base: Path, report: ReportProblem): void {
   const told = new Set<string>();
   const [, errors] = Errors(schema, value);
   for (const error of errors) {
@@ -176,7 +176,7 @@ function distance(a: string, b: string): number {
   return row[b.length] as number;
 }
 
-function checkRules(scenario: Scenario, folder: string, report: Report): void {
+function checkRules(scenario: Scenario, folder: string, report: ReportProblem): void {
   const { devices, clients = [], faults = [], thresholds = [] } = scenario;
   const endMs = durationMs(scenario.duration);
   const groups = new Map<string, Scenario["devices"][number]>();
@@ -268,7 +268,7 @@ function checkRules(scenario: Scenario, folder: string, report: Report): void {
 /** What only a world without real clocks, addresses and stores can do. */
 function checkLive(
   { devices, clients = [], network, relay, faults = [] }: Scenario,
-  report: Report,
+  report: ReportProblem,
 ): void {
   const needsVirtual = "needs world: virtual";
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
@@ -289,7 +289,7 @@ function checkLive(
 /** Engines of boards are processes, and Espruino has its own sockets. */
 function checkBoards(
   { devices, network, faults = [] }: Pick<Scenario, "devices" | "network" | "faults">,
-  report: Report,
+  report: ReportProblem,
 ): void {
   let boards = 0;
   const espruino = new Set<string>();
@@ -314,7 +314,7 @@ function checkBoards(
   }
 }
 
-function checkVirtual({ devices }: Scenario, report: Report): void {
+function checkVirtual({ devices }: Scenario, report: ReportProblem): void {
   for (const [i, { engine = "node" }] of devices.entries()) {
     if (engine !== "node") report(["devices", i, "engine"], `${engine} needs world: live`);
   }

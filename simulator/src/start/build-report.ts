@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
 import { machine } from "../report/machine.ts";
-import type { Failure, KindResult, Report, Threshold } from "../report/report.ts";
+import type { FailureCount, JudgedThreshold, KindResult, Report } from "../report/report.ts";
 import type { Tally } from "../report/tally.ts";
 import type { Timeline } from "../report/timeline.ts";
 import type { AskedCall } from "../scenario/from-flags.ts";
@@ -117,7 +117,7 @@ function demonstration({ agents, program, calls }: RunSettings): Scenario {
   };
 }
 
-function equals(name: string, value: number, wanted: number): Threshold {
+function equals(name: string, value: number, wanted: number): JudgedThreshold {
   return { expression: `${name} == ${wanted}`, ok: value === wanted, value };
 }
 
@@ -138,8 +138,8 @@ function kindResults({ agents, fleet, tally, roles }: Findings): KindResult[] {
 }
 
 /** Agents that were not connected when connecting ended, by the reason they reported. */
-function missingAgents({ fleet }: Findings): Failure[] {
-  const failures = new Map<string, Failure>();
+function missingAgents({ fleet }: Findings): FailureCount[] {
+  const failures = new Map<string, FailureCount>();
   for (const { id, code, advice } of fleet?.missing ?? []) {
     const known = failures.get(code);
     if (known !== undefined) known.count += 1;
@@ -149,7 +149,7 @@ function missingAgents({ fleet }: Findings): Failure[] {
 }
 
 /** Planned calls that were not made, because the run ended first. */
-function neverSent({ flags, tally }: Findings): Failure[] {
+function neverSent({ flags, tally }: Findings): FailureCount[] {
   const count = flags.agents * flags.callsPerAgent - tally.ok - tally.failed;
   if (count === 0) return [];
   return [{ code: "NOT_SENT", count, example: "the run ended before this call was made" }];

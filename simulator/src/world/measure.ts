@@ -3,7 +3,7 @@
  * the report.
  */
 import { count } from "../report/format.ts";
-import type { Failure, Sample } from "../report/report.ts";
+import type { FailureCount, Sample } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
 import type { Measured, Metric } from "../scenario/thresholds.ts";
 
@@ -18,7 +18,7 @@ interface Gauge {
 export class Measurements implements Measured {
   readonly tally: Tally;
   readonly series: Sample[] = [];
-  readonly programErrors = new Map<string, Failure>();
+  readonly programErrors = new Map<string, FailureCount>();
   wrong = 0;
   private readonly counters = new Map<Metric, number>();
   private readonly gauges = new Map<Metric, Gauge>();

@@ -12,7 +12,7 @@ const BITS_PER_BYTE = 10; // with start and stop bit
 /** Limit of bytes that wait in the system's buffer. */
 const MAX_AHEAD_MS = 4;
 
-export interface PortEvents {
+export interface ReplPortEvents {
   received(bytes: Uint8Array): void;
   /** At most once; not after `close`. */
   closed(reason: string): void;
@@ -22,14 +22,14 @@ export interface Port {
   /** As written by the user. */
   readonly name: string;
   /** Its listener; replaced when the port is passed on. */
-  events: PortEvents;
+  events: ReplPortEvents;
   /** Resolves when the bytes have had time to be sent. Rejects with a Failure (device). */
   write(bytes: Uint8Array): Promise<void>;
   /** Resolves when it is closed. Harmless when repeated. */
   close(): Promise<void>;
 }
 
-const DEAF: PortEvents = { received: () => undefined, closed: () => undefined };
+const DEAF: ReplPortEvents = { received: () => undefined, closed: () => undefined };
 
 const FIXES: readonly (readonly [RegExp, (name: string) => string])[] = [
   [
