@@ -74,9 +74,6 @@ export default defineConfig({
     // Most tests wait for their own processes and for real timers; twice as many files as there are
     // cores keep those busy. Unit tests wait for nothing.
     maxWorkers: (process.argv.includes("unit") ? 1 : 2) * availableParallelism(),
-    // In CI a failed test is tried once more, and the report says so beside its name, until ten
-    // whole runs in a row have needed none: one lost race must not keep a day's work from landing.
-    retry: process.env.CI ? 1 : 0,
     // Many times what any test needs alone: two cores may be shared with much other work.
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -50,17 +50,13 @@ export const followPage = (title: string, install: () => Installation): void => 
     afterAll(() => reader?.close());
 
     // One shell: input that was typed in part cannot be typed again.
-    it.for(recipes)(
-      "$title",
-      { timeout: RECIPE_MS, retry: 0 },
-      async ({ title, blocks }, { skip }) => {
-        plugged = (await DEVICES[title]?.()) ?? null;
-        if (plugged !== null) symlinkSync(plugged.path, join(reader.folder, "tty"));
-        for (const block of blocks) await reader.follow(block);
-        if (title !== BROWSER_RECIPE) return;
-        if (!HAS_CHROMIUM) skip("there is no Chromium to open the page with");
-        await visitPage(pagePort, reader.work);
-      },
-    );
+    it.for(recipes)("$title", { timeout: RECIPE_MS }, async ({ title, blocks }, { skip }) => {
+      plugged = (await DEVICES[title]?.()) ?? null;
+      if (plugged !== null) symlinkSync(plugged.path, join(reader.folder, "tty"));
+      for (const block of blocks) await reader.follow(block);
+      if (title !== BROWSER_RECIPE) return;
+      if (!HAS_CHROMIUM) skip("there is no Chromium to open the page with");
+      await visitPage(pagePort, reader.work);
+    });
   });
 };
