@@ -50,7 +50,7 @@ const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
     return { reader, writer: await agent.writeStream("serial.write") };
   } catch (error) {
     if (!(error instanceof CallError) || error.remote?.code !== UNKNOWN_METHOD) throw error;
-    const text = `${agent.id} has no serial port to share: it is not a bridge in raw mode`;
+    const text = `${agent.id} has no serial port to share: it is not a bridge with --mode raw`;
     throw new Failure("agentError", text, error);
   }
 };
