@@ -16,7 +16,7 @@ import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
-import { limitPipelining } from "./http/pipelining.ts";
+import { limitPipelining } from "./http/limits/pipelining.ts";
 import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";

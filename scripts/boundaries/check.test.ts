@@ -377,6 +377,17 @@ describe("no cycles", () => {
     expect(found?.chain).toContain("tools/src/flash/b.ts:2");
   });
 
+  test("a folder and one inside it that import each other", () => {
+    const found = check({
+      "tools/src/serial/a.ts": `import "./pty/a.ts";`,
+      "tools/src/serial/b.ts": "",
+      "tools/src/serial/pty/a.ts": `import "../b.ts";`,
+    });
+    expect(found).toEqual([
+      "tools/src/serial/a.ts:1 a cycle: tools/src/serial -> tools/src/serial/pty -> tools/src/serial",
+    ]);
+  });
+
   test("a program that starts another, and a test, belong to no cycle", () => {
     const found = check({
       "tools/src/serial/a.ts": `new Worker(new URL("./b.ts", import.meta.url));`,

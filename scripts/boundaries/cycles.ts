@@ -24,13 +24,13 @@ export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cyc
   cycles(importsOf(graph, keep), folderOf);
 
 /**
- * `relay-server/src/http/auth.ts` -> `relay-server/src/http`; a file right under `src` counts as
- * its own folder.
+ * `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http/routes`; a file right under a
+ * package or its `src` counts as its own folder.
  */
 export const folderOf = (path: string): string => {
   const parts = path.split("/");
-  const depth = parts[1] === "src" ? 3 : 2;
-  return parts.slice(0, Math.max(depth, 1)).join("/");
+  const top = parts[1] === "src" ? 3 : 2;
+  return parts.length <= top ? path : parts.slice(0, -1).join("/");
 };
 
 function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {

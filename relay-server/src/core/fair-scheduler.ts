@@ -8,7 +8,7 @@
  * A user who has been the only sender for a while gets larger shares, because fewer turns mean
  * fewer writes and fewer sockets that stop and start. The first message of another user ends that.
  * Larger shares are bounded too, because that message waits for the end of the turn, as does REST,
- * which begins requests once a turn (http/pace.ts).
+ * which begins requests once a turn (http/limits/pace.ts).
  */
 import type { Connection } from "./connection.ts";
 import {

@@ -11,33 +11,33 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
-import { accessOf } from "./access.ts";
-import { accountRoutes } from "./account.ts";
-import { adminAuditRoute } from "./admin-audit.ts";
-import { adminStatsRoute } from "./admin-stats.ts";
-import { adminUserRoutes } from "./admin-users.ts";
-import { agentRoutes } from "./agents.ts";
-import { artifactRoutes } from "./artifacts.ts";
-import { authRoutes } from "./auth.ts";
+import { accessOf } from "./base/access.ts";
+import type { App, HttpContext } from "./base/context.ts";
+import { answerProblems, malformedRequest } from "./base/problem.ts";
+import { validatorCompiler } from "./base/validation.ts";
 import { jsonBodies } from "./bodies.ts";
-import { consoleRoutes } from "./console.ts";
-import type { App, HttpContext } from "./context.ts";
 import { allowOrigins } from "./cors.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
-import { healthRoutes } from "./health.ts";
 import { hasTwoHosts, twoHosts } from "./host-header.ts";
+import { limitPipelining } from "./limits/pipelining.ts";
+import { RequestLimits } from "./limits/request-limits.ts";
+import { limitBodies, limitConnections, limitIdleness } from "./limits/slow-bodies.ts";
 import { watchMethods } from "./methods.ts";
-import { limitPipelining } from "./pipelining.ts";
-import { answerProblems, malformedRequest } from "./problem.ts";
-import { releaseCheckRoute } from "./release-check.ts";
-import { releaseRoutes } from "./releases.ts";
-import { RequestLimits } from "./request-limits.ts";
+import { accountRoutes } from "./routes/account.ts";
+import { adminAuditRoute } from "./routes/admin-audit.ts";
+import { adminStatsRoute } from "./routes/admin-stats.ts";
+import { adminUserRoutes } from "./routes/admin-users.ts";
+import { agentRoutes } from "./routes/agents.ts";
+import { artifactRoutes } from "./routes/artifacts.ts";
+import { authRoutes } from "./routes/auth.ts";
+import { consoleRoutes } from "./routes/console.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { releaseCheckRoute } from "./routes/release-check.ts";
+import { releaseRoutes } from "./routes/releases.ts";
+import { totpRoutes } from "./routes/totp.ts";
+import { upgradeRoute } from "./routes/upgrade-required.ts";
 import { buildSerializer } from "./serialization.ts";
-import { limitBodies, limitConnections, limitIdleness } from "./slow-bodies.ts";
-import { totpRoutes } from "./totp.ts";
-import { upgradeRoute } from "./upgrade-required.ts";
-import { validatorCompiler } from "./validation.ts";
 
 /** Nothing that this API accepts comes near it. */
 const BODY_LIMIT_BYTES = 65536;

@@ -3,8 +3,8 @@
  * declares.
  */
 import { isUtf8 } from "node:buffer";
-import type { App } from "./context.ts";
-import { HttpProblem } from "./problem.ts";
+import type { App } from "./base/context.ts";
+import { HttpProblem } from "./base/problem.ts";
 
 export const jsonBodies = (app: App): void => {
   // Both are refused with 400: a body that sets a prototype is an attack, not a mistake.

@@ -1,5 +1,5 @@
 /** Shuts down the REST server: it accepts no new connections, and answers requests in progress. */
-import type { App } from "./context.ts";
+import type { App } from "./base/context.ts";
 
 /** After this, a long upload or download is aborted. */
 const ANSWER_TIMEOUT_MS = 5000;

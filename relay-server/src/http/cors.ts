@@ -4,7 +4,7 @@
  */
 import { IDEMPOTENCY_HEADER } from "@blindrelay/protocol/schema/rest";
 import cors from "@fastify/cors";
-import type { App } from "./context.ts";
+import type { App } from "./base/context.ts";
 
 /** How long a browser remembers the answer to a preflight. */
 const PREFLIGHT_MAX_AGE_S = 600;

@@ -3,7 +3,7 @@
  * 9112 section 3.2).
  */
 import type { IncomingMessage } from "node:http";
-import { HttpProblem } from "./problem.ts";
+import { HttpProblem } from "./base/problem.ts";
 
 /** node keeps the first one silently. */
 export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => {

@@ -3,8 +3,8 @@
  * path.
  */
 import type { HTTPMethods } from "fastify";
-import type { App } from "./context.ts";
-import { HttpProblem } from "./problem.ts";
+import type { App } from "./base/context.ts";
+import { HttpProblem } from "./base/problem.ts";
 
 export interface Methods {
   /** Adds the 405 routes. Call it after all real routes. */

@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import * as ws from "ws";
-import { HttpProblem } from "../http/problem.ts";
+import { HttpProblem } from "../http/base/problem.ts";
 
 const VERSION = "13";
 /** Section 1.3. */

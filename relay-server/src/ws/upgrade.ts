@@ -2,14 +2,14 @@
  * Handles upgrades to WebSocket on the path `/wss` of a node http server. Everything else is an
  * ordinary request, even if it offers another upgrade, as clients that prefer HTTP/2 do (curl
  * --http2, Java); the REST side answers a plain GET of the path with 426
- * (http/upgrade-required.ts).
+ * (http/routes/upgrade-required.ts).
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
+import { endWithProblem, HttpProblem } from "../http/base/problem.ts";
 import { hasTwoHosts, twoHosts } from "../http/host-header.ts";
-import { endWithProblem, HttpProblem } from "../http/problem.ts";
 import { acceptSocket } from "./connection.ts";
 import { acceptance, handshakeFault } from "./handshake.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -20,7 +20,7 @@ import { YoungBuffers } from "./young-buffers.ts";
 const RETRY_AFTER_S = 10;
 
 export interface UpgradeOptions {
-  /** The address that failures are counted for; see http/client-address.ts. */
+  /** The address that failures are counted for; see http/base/client-address.ts. */
   addressOf: (request: IncomingMessage) => string;
   maxMessageBytes: number;
   ratePerSecond: number;

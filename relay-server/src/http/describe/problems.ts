@@ -6,7 +6,7 @@
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";
 import type { RouteOptions } from "fastify";
-import type { Access } from "../access.ts";
+import type { Access } from "../base/access.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

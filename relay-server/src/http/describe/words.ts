@@ -2,7 +2,7 @@
  * Texts of the documents that no schema contains: groups of operations, and kinds of credentials.
  */
 import { HOLDER_NAMES, type Holder } from "../../control/credentials.ts";
-import type { Access } from "../access.ts";
+import type { Access } from "../base/access.ts";
 
 /** In reading order. */
 export const TAGS = [

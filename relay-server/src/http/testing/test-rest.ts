@@ -16,8 +16,8 @@ import { createLog } from "../../log.ts";
 import { releaseKeys } from "../../releases/keys.ts";
 import { addUser } from "../../store/users.ts";
 import { buildApp } from "../app.ts";
-import { addressReader } from "../client-address.ts";
-import type { App, HttpContext } from "../context.ts";
+import { addressReader } from "../base/client-address.ts";
+import type { App, HttpContext } from "../base/context.ts";
 
 export const PASSWORD = "correct horse";
 

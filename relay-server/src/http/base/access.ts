@@ -1,0 +1,205 @@
+/**
+ * Who may call a route (section 1): every route lists the tokens that it accepts. A valid token
+ * that a route does not accept gets 403; a device's token, an unknown one or an ended one gets 401.
+ */
+import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import {
+  type Credential,
+  type CredentialState,
+  findCredential,
+  HOLDER_NAMES,
+  type Holder,
+} from "../../control/credentials.ts";
+import { findUser } from "../../store/users.ts";
+import type { HttpContext } from "./context.ts";
+import { HttpProblem } from "./problem.ts";
+
+export interface Access {
+  readonly holders: readonly Holder[];
+  /** Whether a login that has not enrolled TOTP yet is sufficient. */
+  readonly beforeTotp?: boolean;
+  /** The role that the user behind the token must have. */
+  readonly role?: "admin";
+  /** Requests with something other than a token, which need none. */
+  readonly unless?: (request: FastifyRequest) => boolean;
+}
+
+/** The user's own programs. */
+export const WRITERS: Access = { holders: ["account", "login"] };
+/** The programs of a user with the admin role. */
+export const ADMINS: Access = { ...WRITERS, role: "admin" };
+/** Writers, and clients with a session token. */
+export const READERS: Access = { holders: ["account", "login", "client_session"] };
+
+const credentials = new WeakMap<FastifyRequest, Credential>();
+
+/** The credential of a request that passed `requires`. */
+export const credentialOf = (request: FastifyRequest): Credential => {
+  const credential = credentials.get(request);
+  if (credential === undefined) throw new Error("this route requires no credential");
+  return credential;
+};
+
+/** An onRequest hook: it refuses requests before their body is read. */
+export const requires = (context: HttpContext, access: Access) => {
+  const hook = async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
+    const { requestLimits } = request.server;
+    if (access.unless?.(request) === true) {
+      await requestLimits.countAnonymous(request);
+      return;
+    }
+    const credential = await identify(context, access, request).catch(async (error: unknown) => {
+      await requestLimits.countAnonymous(request);
+      throw error;
+    });
+    await requestLimits.admit(request, credential);
+    credentials.set(request, credential);
+    if (access.role === "admin" && !(await isAdmin(context, request))) {
+      throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
+    }
+  };
+  accesses.set(hook, access);
+  return hook;
+};
+
+/** The caller; throws if the route does not accept them. */
+const identify = async (
+  context: HttpContext,
+  access: Access,
+  request: FastifyRequest,
+): Promise<Credential> => {
+  refuseLockedOut(context, request);
+  const text = bearer(request);
+  if (text === null) {
+    throw new HttpProblem("AUTH_REQUIRED", `Send "Authorization: Bearer" with ${names(access)}.`);
+  }
+  const finding = await findCredential(context.store.db, text, context.nowMs());
+  if (!("credential" in finding)) {
+    throw refused(context, request, text, finding.state === "unknown", access);
+  }
+  const { credential } = finding;
+  checkHolder(context, request, finding, access);
+  if (finding.state === "expired") {
+    throw new HttpProblem(
+      "SESSION_EXPIRED",
+      `This is ${HOLDER_NAMES[credential.holder]}, expired.`,
+    );
+  }
+  if (finding.state === "used_up") {
+    throw new HttpProblem("LIMIT_EXCEEDED", "This session token has used up its requests.");
+  }
+  return credential;
+};
+
+const accesses = new WeakMap<object, Access>();
+
+/** What a route's hooks require, for the API documents; null if anyone may call it. */
+export const accessOf = (hooks: unknown): Access | null =>
+  [hooks].flat().reduce<Access | null>((found, hook) => {
+    return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;
+  }, null);
+
+/** Whether the user behind a request's credential has the admin role. */
+export const isAdmin = async (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
+  (await findUser(context.store.db, credentialOf(request).userId))?.role === "admin";
+
+/** Throws while the caller's address is locked out. */
+export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {
+  const address = context.addressOf(request.raw);
+  const left = context.lockout.secondsLeft(address, context.steadyMs());
+  if (left === 0) return;
+  throw lockedOut(`Address ${address} has failed to authenticate too often`, left, address);
+};
+
+/** Throws while a name is locked for the caller's address. */
+export const refuseShutName = (
+  context: HttpContext,
+  request: FastifyRequest,
+  username: string,
+): void => {
+  const address = context.addressOf(request.raw);
+  const left = context.names.secondsLeft(username, address, context.steadyMs());
+  if (left === 0) return;
+  const what = `Logins as ${username} have failed too often, except from addresses that it has logged in from`;
+  throw lockedOut(what, left, username);
+};
+
+/** Says what is locked, for how long, and who can help. `subject`: for the operator's command. */
+const lockedOut = (what: string, seconds: number, subject: string): HttpProblem =>
+  new HttpProblem(
+    "LOCKED_OUT",
+    `${what}: locked for ${seconds} s more. Wait, or ask the relay's operator to run: blindrelay-server unlock ${subject}`,
+    { headers: { "retry-after": String(seconds) } },
+  );
+
+/**
+ * Counts a failed authentication, by address and by name, if one was given; returns the problem to
+ * throw, which says how long to wait if that locked either.
+ */
+export const failedAuthentication = (
+  context: HttpContext,
+  request: FastifyRequest,
+  code: "INVALID_TOKEN" | "INVALID_CREDENTIALS" | "WRONG_TOKEN_KIND",
+  detail: string,
+  username?: string,
+): HttpProblem => {
+  const address = context.addressOf(request.raw);
+  const nowMs = context.steadyMs();
+  const retryAfter = Math.max(
+    context.lockout.fail(address, nowMs),
+    username === undefined ? 0 : context.names.fail(username, address, nowMs),
+  );
+  return new HttpProblem(code, detail, {
+    headers: retryAfter === 0 ? {} : { "retry-after": String(retryAfter) },
+  });
+};
+
+const bearer = (request: FastifyRequest): string | null =>
+  /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1] ?? null;
+
+const refused = (
+  context: HttpContext,
+  request: FastifyRequest,
+  text: string,
+  counted: boolean,
+  access: Access,
+): HttpProblem => {
+  const reading = readToken(text);
+  const foreign = reading.ok && (reading.kind === "e2e" || reading.kind === "agent");
+  const code = foreign ? "WRONG_TOKEN_KIND" : "INVALID_TOKEN";
+  const detail = foreign
+    ? `Expected ${names(access)}, got ${TOKEN_NAMES[reading.kind]}.`
+    : "Invalid token";
+  return counted
+    ? failedAuthentication(context, request, code, detail)
+    : new HttpProblem(code, detail);
+};
+
+/** A device's token is not accepted here, and counts as a failure while it is live. */
+const checkHolder = (
+  context: HttpContext,
+  request: FastifyRequest,
+  { state, credential }: Extract<CredentialState, { credential: Credential }>,
+  access: Access,
+): void => {
+  const { holder } = credential;
+  if (!access.holders.includes(holder)) {
+    const detail = `Expected ${names(access)}, got ${HOLDER_NAMES[holder]}.`;
+    if (holder !== "agent" && holder !== "agent_session") {
+      throw new HttpProblem("FORBIDDEN", detail);
+    }
+    throw state === "live"
+      ? failedAuthentication(context, request, "WRONG_TOKEN_KIND", detail)
+      : new HttpProblem("WRONG_TOKEN_KIND", detail);
+  }
+  if (credential.limited && access.beforeTotp !== true) {
+    throw new HttpProblem(
+      "TOTP_ENROLMENT_REQUIRED",
+      "This login is good for POST /api/v1/auth/totp/enroll and /confirm only; then log in again with a code.",
+    );
+  }
+};
+
+const names = (access: Access): string =>
+  access.holders.map((holder) => HOLDER_NAMES[holder]).join(" or ");

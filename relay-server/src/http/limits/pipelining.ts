@@ -1,0 +1,40 @@
+/**
+ * Limits how many requests of one connection may wait for their responses. An HTTP client may send
+ * the next request before the last one is answered; node accepts each as fast as its bytes arrive,
+ * and each takes kilobytes until it is answered, so one connection could fill the memory within
+ * seconds.
+ */
+import type { Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { endWithProblem, HttpProblem } from "../base/problem.ts";
+import { guardRequests } from "./guard-requests.ts";
+
+/** Real clients send one at a time; a client that sends a few at once is still served. */
+const MAX_UNANSWERED = 8;
+
+/** Ends a connection that sends one more. Call it after the server's own listener was added. */
+export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
+  const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
+  const admit = (socket: Socket, response: ServerResponse): boolean => {
+    const waiting = unanswered.get(socket) ?? new Set();
+    if (waiting.size < max) {
+      unanswered.set(socket, waiting.add(response));
+      response.once("close", () => waiting.delete(response));
+      return true;
+    }
+    const [oldest] = waiting;
+    if (oldest?.headersSent === false) endWithProblem(socket, tooMany(max));
+    socket.destroy();
+    return false;
+  };
+  guardRequests(server, ({ socket }, response, pass) => {
+    if (!socket.destroyed && admit(socket, response)) pass();
+  });
+};
+
+const tooMany = (max: number): HttpProblem =>
+  new HttpProblem(
+    "RATE_LIMITED",
+    `More than ${max} requests of this connection wait: send the next when one is answered.`,
+    { headers: { "retry-after": "1" } },
+  );

@@ -1,0 +1,252 @@
+/**
+ * `/releases`: admins create, publish, roll out and withdraw firmware; all users read.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  type AuditAction,
+  IdempotencyHeaders,
+  NoContent,
+  PAGE_LIMIT_DEFAULT,
+  type Release,
+  ReleaseCreate,
+  ReleasePage,
+  ReleaseParams,
+  ReleasePatch,
+  ReleaseQuery,
+  Release as ReleaseSchema,
+} from "@blindrelay/protocol/schema/rest";
+import type { FastifyRequest } from "fastify";
+import { isOrderable } from "../../releases/rollout.ts";
+import { type Act, noteAct } from "../../store/audit.ts";
+import type { Db } from "../../store/open.ts";
+import {
+  addRelease,
+  changeRelease,
+  dropDraft,
+  findRelease,
+  listReleases,
+  type RolloutCounts,
+  rolloutCounts,
+} from "../../store/releases.ts";
+import type { ReleaseRow } from "../../store/tables.ts";
+import { ADMINS, credentialOf, isAdmin, READERS, requires } from "../base/access.ts";
+import type { App, HttpContext } from "../base/context.ts";
+import { IDEMPOTENCY_PROBLEMS, idempotently } from "../base/idempotency.ts";
+import { cutPage, readPosition } from "../base/pagination.ts";
+import { HttpProblem, invalidBody, notFound } from "../base/problem.ts";
+import { timestamp } from "../base/time.ts";
+
+export const releaseRoutes = (app: App, context: HttpContext): void => {
+  const { store } = context;
+  const reading = requires(context, READERS);
+  const administering = requires(context, ADMINS);
+
+  app.post(
+    "/releases",
+    {
+      onRequest: administering,
+      config: { problems: ["CONFLICT", ...IDEMPOTENCY_PROBLEMS] },
+      schema: {
+        summary: "Make a draft of a release",
+        description: "Upload its artifact next, then publish it.",
+        headers: IdempotencyHeaders,
+        body: ReleaseCreate,
+        response: { 201: ReleaseSchema },
+      },
+    },
+    (request, reply) =>
+      idempotently(context, request, reply, async () => {
+        const { runtime, channel, version, notes = "" } = request.body;
+        if (!isOrderable(version)) throw invalidBody("/version", "has a number that is too big");
+        const id = randomUUID();
+        const draft = { id, runtime, channel, version, notes, status: "draft" as const };
+        const created_at = context.nowMs();
+        const added = await store.write(async (tx) => {
+          if (!(await addRelease(tx, { ...draft, created_at }))) return false;
+          await note(context, request, tx, "release.create", draft);
+          return true;
+        });
+        if (!added) {
+          throw new HttpProblem("CONFLICT", "This channel has that version for that runtime.");
+        }
+        reply.code(201).header("location", `/api/v1/releases/${id}`);
+        return shown(context, await existing(context, id));
+      }),
+  );
+
+  app.get(
+    "/releases",
+    {
+      onRequest: reading,
+      schema: {
+        summary: "Releases, newest first",
+        description: "Drafts are shown to admins only.",
+        querystring: ReleaseQuery,
+        response: { 200: ReleasePage },
+      },
+    },
+    async (request) => {
+      const { cursor, limit = PAGE_LIMIT_DEFAULT, ...filter } = request.query;
+      const after = readPosition(cursor);
+      const drafts = await isAdmin(context, request);
+      const found = await listReleases(store.db, { ...filter, drafts }, after, limit + 1);
+      const { rows, nextCursor } = cutPage(found, limit, (row) => row.created_at);
+      const counts = await rolloutCounts(
+        store.db,
+        rows.map(({ id }) => id),
+      );
+      const items = rows.map((row) => releaseAnswer(row, counts.get(row.id)));
+      return { items, next_cursor: nextCursor };
+    },
+  );
+
+  app.get(
+    "/releases/:id",
+    {
+      onRequest: reading,
+      schema: {
+        summary: "One release, and how far its rollout is",
+        params: ReleaseParams,
+        response: { 200: ReleaseSchema },
+      },
+    },
+    async (request) => {
+      const row = await existing(context, request.params.id);
+      if (row.status === "draft" && !(await isAdmin(context, request))) throw notFound("release");
+      return shown(context, row);
+    },
+  );
+
+  app.patch(
+    "/releases/:id",
+    {
+      onRequest: administering,
+      config: { problems: ["CONFLICT"] },
+      schema: {
+        summary: "Publish, yank, or roll out",
+        description:
+          "A draft with an artifact can be published, a published release can be yanked, and a yanked one stays yanked. Setting the current state changes nothing.",
+        params: ReleaseParams,
+        body: ReleasePatch,
+        response: { 200: ReleaseSchema },
+      },
+    },
+    async (request) => {
+      const row = await existing(context, request.params.id);
+      const change = changeOf(context, row, request.body);
+      if (Object.keys(change).length === 0) return shown(context, row);
+      const changed = await store.write(async (tx) => {
+        const now = await changeRelease(tx, row.id, row.status, change);
+        if (now === undefined) return undefined;
+        if (change.status === "published") await note(context, request, tx, "release.publish", now);
+        if (change.status === "yanked") await note(context, request, tx, "release.yank", now);
+        if (change.percent !== undefined || change.paused !== undefined) {
+          await note(context, request, tx, "release.rollout", now);
+        }
+        return now;
+      });
+      if (changed === undefined) {
+        throw new HttpProblem("CONFLICT", "Somebody else changed this release just now.");
+      }
+      return shown(context, changed);
+    },
+  );
+
+  app.delete(
+    "/releases/:id",
+    {
+      onRequest: administering,
+      config: { problems: ["CONFLICT"] },
+      schema: {
+        summary: "Delete a draft",
+        description: "With its artifact. A published release cannot be deleted: yank it instead.",
+        params: ReleaseParams,
+        response: { 204: NoContent },
+      },
+    },
+    async (request, reply) => {
+      const row = await existing(context, request.params.id);
+      const dropped = await store.write(async (tx) => {
+        const draft = await dropDraft(tx, row.id);
+        if (draft !== undefined) await note(context, request, tx, "release.delete", draft);
+        return draft;
+      });
+      if (dropped === undefined) {
+        throw new HttpProblem("CONFLICT", "Only a draft can be deleted: yank what was published.");
+      }
+      return reply.code(204).send(null);
+    },
+  );
+};
+
+/** Writes an audit entry for an action on a release. */
+export const note = (
+  context: HttpContext,
+  request: FastifyRequest,
+  tx: Db,
+  action: AuditAction,
+  release: Pick<ReleaseRow, "id" | "runtime" | "channel" | "version"> & Partial<ReleaseRow>,
+): Promise<void> => {
+  const { id, runtime, channel, version, percent, paused } = release;
+  const rollout = action === "release.rollout" ? { percent, paused: paused === 1 } : {};
+  return noteAct(tx, context.nowMs(), {
+    actorId: credentialOf(request).userId,
+    action,
+    subject: id,
+    detail: { runtime, channel, version, ...rollout } as Act["detail"] & object,
+  });
+};
+
+/** A release by its identifier. Throws the 404. */
+export const existing = async (context: HttpContext, id: string): Promise<ReleaseRow> => {
+  const row = /^[0-9a-f-]{36}$/.test(id) ? await findRelease(context.store.db, id) : undefined;
+  if (row === undefined) throw notFound("release");
+  return row;
+};
+
+const changeOf = (
+  context: HttpContext,
+  row: ReleaseRow,
+  patch: ReleasePatch,
+): Partial<ReleaseRow> => {
+  const { status = row.status, notes, rollout = {} } = patch;
+  const change: Partial<ReleaseRow> = {
+    ...(notes === undefined ? {} : { notes }),
+    ...(rollout.percent === undefined ? {} : { percent: rollout.percent }),
+    ...(rollout.paused === undefined ? {} : { paused: rollout.paused ? 1 : 0 }),
+  };
+  if (status === row.status) return change;
+  if (status === "published" && row.status === "draft") {
+    if (row.upload_id === null) {
+      throw new HttpProblem("CONFLICT", "There is nothing to publish: upload the artifact first.");
+    }
+    return { ...change, status, published_at: context.nowMs() };
+  }
+  if (status === "yanked" && row.status === "published") return { ...change, status };
+  throw new HttpProblem("CONFLICT", `What is ${row.status} cannot become ${status}.`);
+};
+
+/** A release as shown by REST, with the counts of its rollout. */
+export const shown = async (context: HttpContext, row: ReleaseRow): Promise<Release> =>
+  releaseAnswer(row, (await rolloutCounts(context.store.db, [row.id])).get(row.id));
+
+const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Release => ({
+  id: row.id,
+  runtime: row.runtime,
+  channel: row.channel,
+  version: row.version,
+  status: row.status,
+  notes: row.notes,
+  size: row.size,
+  sha256: row.sha256,
+  signature: row.signature,
+  key_id: row.key_id,
+  rollout: {
+    percent: row.percent,
+    paused: row.paused === 1,
+    offered: counts?.offered ?? 0,
+    confirmed: counts?.confirmed ?? 0,
+  },
+  created_at: timestamp(row.created_at),
+  published_at: row.published_at === null ? null : timestamp(row.published_at),
+});

@@ -1,0 +1,27 @@
+/**
+ * Answers a plain GET of the WebSocket path with 426 (section 3). Upgrades never get here, because
+ * ws/ handles them first.
+ */
+import { WSS_PATH } from "@blindrelay/protocol";
+import { Type } from "typebox";
+import type { App } from "../base/context.ts";
+import { HttpProblem } from "../base/problem.ts";
+
+export const upgradeRoute = (app: App): void => {
+  app.get(
+    WSS_PATH,
+    {
+      config: { problems: ["UPGRADE_REQUIRED"] },
+      schema: {
+        summary: "The link of agents and clients: a WebSocket",
+        description: "The messages are described in /api/asyncapi.json.",
+        response: { 101: Type.Null({ description: "To a request that asks for the upgrade." }) },
+      },
+    },
+    () => {
+      throw new HttpProblem("UPGRADE_REQUIRED", "Connect here with a WebSocket client.", {
+        headers: { upgrade: "websocket", connection: "Upgrade" },
+      });
+    },
+  );
+};
